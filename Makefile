@@ -1,0 +1,48 @@
+# make run    a first study and its report        make check    what every commit must pass, under two minutes
+# make test   the whole test suite                make regress  hold our numbers against the published ones
+# make bench  timings, as ratios                  make lock     renew requirements/lock.txt
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
+RESULTS ?= results
+
+.PHONY: run test check regress bench lock clean
+
+run: $(READY)
+	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
+	$(BIN)/ep-bench report $(RESULTS)/quickstart
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -m "not slow"
+
+# Always computed anew: a cell that is read from results would not notice that the code has changed.
+regress: $(READY)
+	rm -rf build/regress
+	$(BIN)/ep-bench run configs/regress.yaml --results build/regress --jobs $(JOBS)
+	$(BIN)/ep-bench check build/regress/regress
+
+bench: $(READY)
+	$(BIN)/python -m pytest benchmarks -q -o python_files="bench_*.py" -o python_functions="bench_*" --benchmark-columns=median,min,rounds
+
+$(READY): requirements/lock.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet pip-tools
+	$(BIN)/python -m piptools compile --quiet --upgrade --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
+	  --no-emit-trusted-host --extra dask --extra bench --extra dev --output-file requirements/lock.txt pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,38 @@
+"""ep-bench: honest baselines for Bayesian neural networks and Gaussian processes on the UCI regression splits.
+
+The names of the package are loaded when they are first used, so that the command line starts at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ep_bench.data import load_dataset, standard_split
+    from ep_bench.estimator import Estimator
+    from ep_bench.types import Predictive, UserError
+
+__all__ = ["Estimator", "Predictive", "UserError", "__version__", "load_dataset", "standard_split"]
+
+_HOMES = {
+    "load_dataset": "ep_bench.data",
+    "standard_split": "ep_bench.data",
+    "Estimator": "ep_bench.estimator",
+    "Predictive": "ep_bench.types",
+    "UserError": "ep_bench.types",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ep-bench")
+    raise AttributeError(f"module 'ep_bench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

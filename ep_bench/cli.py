@@ -1,0 +1,255 @@
+"""The command line. Every command imports what it needs in its own body, so that ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ep_bench.runner.plan import Plan
+
+FOLDER = click.Path(path_type=Path)
+EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with one of the interface's codes."""
+    from ep_bench.types import UserError
+
+    try:
+        code = cli.main(prog_name="ep-bench", standalone_mode=False)
+    except UserError as error:
+        click.echo(f"ep-bench: {error}", err=True)
+        code = EXIT_USAGE
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("ep-bench: interrupted; every finished cell is kept", err=True)
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = EXIT_USAGE
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ep-bench", prog_name="ep-bench")
+def cli() -> None:
+    """Honest baselines for Bayesian neural networks and Gaussian processes on the UCI regression splits.
+
+    A YAML study names methods, data sets and a split scheme; `run` computes what is missing of it, `report` writes
+    tables and figures, `check` holds the numbers against the published ones.
+
+    Exit codes: 0 done, 1 a published number is lost, 2 bad input, 3 some cells are not ok, 130 interrupted.
+    """
+
+
+@cli.command()
+@click.argument("study", type=FOLDER)
+@click.option("--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time.")
+@click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", show_default=True)
+@click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler; without it a local cluster is started.")
+@click.option("--select", multiple=True, metavar="KEY=GLOB", help="Only matching cells; KEY: method, dataset, split.")
+@click.option("--retry-failed", is_flag=True, help="Run cells again that ended failed, timeout or memory.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
+@click.option("--quiet", is_flag=True, help="Say nothing but errors.")
+def run(study: Path, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
+    """Run every missing or stale cell of STUDY; finished cells are never run again."""
+    from ep_bench.spec import read_study
+
+    if options["scheduler"] is not None and options["backend"] != "dask":
+        raise click.UsageError("--scheduler goes with --backend dask")
+    read = read_study(study, _catalogue())
+    if read.experiment is not None:
+        return _run_experiment(read, results, quiet)
+    return _run_cells(read, results, select, quiet=quiet, **options)
+
+
+def _run_cells(study: Any, results: Path, select: Sequence[str], **options: Any) -> int:
+    from ep_bench.runner.plan import make_plan
+    from ep_bench.runner.run import RunOptions, run_plan
+
+    whole = make_plan(study, results)
+    plan = whole.select(select) if select else whole
+    outcome = run_plan(plan, whole, RunOptions(**options))
+    if not options["quiet"]:
+        counts = ", ".join(f"{n} {status}" for status, n in sorted(outcome.statuses.items(), key=lambda item: -item[1]))
+        click.echo(f"{study.name}: {outcome.ran} cells run; {counts} -> {plan.folder / 'results.csv'}")
+        if not outcome.complete:
+            click.echo(f"`ep-bench status {plan.folder}` lists those that are not ok", err=True)
+    return 0 if outcome.complete else EXIT_CELLS
+
+
+def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
+    from ep_bench import experiments
+
+    folder = experiments.run(study.experiment, study.options, study.seed, results / study.name, study.name)
+    if not quiet:
+        click.echo(f"{study.name}: experiment {study.experiment} -> {folder}")
+    return 0
+
+
+@cli.command()
+@click.argument("study", type=FOLDER)
+@click.option("--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate.")
+@click.option("--select", multiple=True, metavar="KEY=GLOB", help="Only matching cells; KEY: method, dataset, split.")
+def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...]) -> int:
+    """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes."""
+    from ep_bench.runner.plan import make_plan
+    from ep_bench.spec import read_study
+
+    read = read_study(study, _catalogue())
+    if read.experiment is not None:
+        click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells")
+        return 0
+    made = make_plan(read, results)
+    _print_plan(made.select(select) if select else made, jobs)
+    return 0
+
+
+def _print_plan(made: Plan, jobs: int) -> None:
+    from ep_bench.listing import plan_lines
+
+    for line in plan_lines(made, jobs):
+        click.echo(line)
+
+
+@cli.command()
+@click.argument("folder", metavar="DIR", type=FOLDER)
+def status(folder: Path) -> int:
+    """Count the done, failed and missing cells of a study's results folder; list those that are not ok."""
+    from ep_bench.listing import status_lines
+
+    lines, complete = status_lines(folder)
+    for line in lines:
+        click.echo(line)
+    return 0 if complete else EXIT_CELLS
+
+
+@cli.command()
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
+@click.option("--out", type=FOLDER, help="Where to write.  [default: DIR/report]")
+def report(folders: tuple[Path, ...], out: Path | None) -> int:
+    """Write tables, figures and one self-contained report.html of one or more results folders."""
+    from ep_bench import report as room
+
+    written = room.build(folders, out)
+    page = next((path for path in written if path.name == "report.html"), written[-1])
+    click.echo(f"{len(written)} files; open {page}")
+    return 0
+
+
+@cli.command()
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
+@click.option("--against", multiple=True, metavar="SOURCE", help="Only this source; repeatable.  [default: all that apply]")
+@click.option("--out", type=FOLDER, help="Where to write check.csv.  [default: DIR/check.csv]")
+def check(folders: tuple[Path, ...], against: tuple[str, ...], out: Path | None) -> int:
+    """Compare with the published numbers; exit code 1 where one is lost and the study does not accept it."""
+    from ep_bench.listing import check_folders
+
+    lines, lost = check_folders(folders, against, out)
+    for line in lines:
+        click.echo(line)
+    return EXIT_REGRESSION if lost else 0
+
+
+@cli.group()
+def data() -> None:
+    """Data sets: what there is, one card, download with checksum, check what is on disk."""
+
+
+@data.command("list")
+def data_list() -> None:
+    """List the data sets and whether they are on this machine."""
+    from ep_bench.listing import dataset_lines
+
+    for line in dataset_lines():
+        click.echo(line)
+
+
+@data.command("show")
+@click.argument("name")
+def data_show(name: str) -> None:
+    """Show the card of a data set: source, licence, citation, oddities, checksum."""
+    from ep_bench.listing import card_lines
+
+    for line in card_lines(name):
+        click.echo(line)
+
+
+@data.command("fetch")
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every data set that has a source.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
+    """Download data sets into the cache folder, checked by their checksums."""
+    from ep_bench import data as room
+
+    if not names and not everything:
+        raise click.UsageError("name data sets, or give --all")
+    wanted = [name for name in room.names() if not room.card(name).embedded] if everything else list(names)
+    for path in room.fetch(wanted, progress=not quiet):
+        click.echo(f"{path}")
+
+
+@data.command("verify")
+@click.argument("names", nargs=-1)
+def data_verify(names: tuple[str, ...]) -> int:
+    """Check the data files on this machine against their cards; exit code 2 where one differs."""
+    from ep_bench import data as room
+
+    found = room.verify(list(names) or list(room.names()))
+    for name, state, detail in found:
+        click.echo(f"{name:<14} {state:<9} {detail}")
+    missing_matters = bool(names)
+    bad = {"changed"} | ({"missing"} if missing_matters else set())
+    return EXIT_USAGE if any(state in bad for _, state, _ in found) else 0
+
+
+@cli.group("methods")
+def methods_group() -> None:
+    """Methods: names, and one with its options and defaults."""
+
+
+@methods_group.command("list")
+def methods_list() -> None:
+    """List the methods of the registry."""
+    from ep_bench import methods
+
+    for name in methods.names():
+        click.echo(f"{name:<12} {methods.get(name).title}")
+
+
+@methods_group.command("show")
+@click.argument("name")
+def methods_show(name: str) -> None:
+    """Show a method's options, their defaults and where these come from."""
+    from ep_bench.listing import method_lines
+
+    for line in method_lines(name):
+        click.echo(line)
+
+
+@cli.command()
+def doctor() -> None:
+    """Print versions, BLAS and threads, cores, data found, cache folders."""
+    from ep_bench.listing import doctor_lines
+
+    for line in doctor_lines():
+        click.echo(line)
+
+
+def _catalogue() -> Any:
+    from ep_bench import experiments
+    from ep_bench.runner.catalogue import Installed
+
+    return Installed(experiments.names(), experiments.problems)

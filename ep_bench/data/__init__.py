@@ -1,0 +1,33 @@
+"""The data room: cards, where files lie, loading, users' own files, splits, download and verification."""
+
+from ep_bench.data.cards import Card, card, names
+from ep_bench.data.embedded import true_function
+from ep_bench.data.fetching import Fetched, Verified, fetch, verify
+from ep_bench.data.reading import describe, load, load_dataset
+from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_scheme, split_count, standard_split
+from ep_bench.data.transfer import Patience
+from ep_bench.data.where import cache_folder, data_folder, find_file
+
+__all__ = [
+    "Card",
+    "Fetched",
+    "Patience",
+    "Verified",
+    "cache_folder",
+    "card",
+    "check_scheme",
+    "data_folder",
+    "describe",
+    "fetch",
+    "find_file",
+    "load",
+    "load_dataset",
+    "make_split",
+    "make_splits",
+    "names",
+    "resolve_scheme",
+    "split_count",
+    "standard_split",
+    "true_function",
+    "verify",
+]

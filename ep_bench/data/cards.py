@@ -1,0 +1,83 @@
+"""Cards: what is known of each data set, one YAML file each beside this module."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ep_bench.types import Task, UserError
+
+CARDS = Path(__file__).parent / "cards"
+
+
+class Card(BaseModel):
+    """What is known of a data set without its file.
+
+    ``path`` is the file's place in a data folder and ``other_paths`` where it may lie as well; columns count from 0.
+    ``sha256`` is of the file's bytes, for an embedded set of its arrays (`ep_bench.data.embedded.checksum`), and None
+    where no copy was at hand to take it from. ``paper_constants`` are the values that constant inputs take after
+    standardisation under ``constant_inputs: paper``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    n: int  # rows
+    d: int  # inputs
+    target: str
+    inputs: tuple[str, ...] = ()  # empty: x1 to xd, or the file's header
+    task: Task = "regression"
+    n_splits: int = 20  # standard splits
+    hidden: int | None = None  # hidden units in Hernandez-Lobato and Adams (2015)
+    holdout_rows: int | None = None  # the usual last rows to test on
+    embedded: bool = False
+    path: str | None = None
+    other_paths: tuple[str, ...] = ()
+    layout: Literal["table", "communities"] = "table"
+    delimiter: str | None = None  # None: white space
+    target_column: int | None = None
+    sha256: str | None = None
+    urls: tuple[str, ...] = ()
+    paper_constants: dict[int, float] = Field(default_factory=dict)
+    source: str
+    licence: str
+    citation: str
+    oddities: tuple[str, ...] = ()
+
+    def input_names(self) -> tuple[str, ...]:
+        """Return the names of the d inputs."""
+        return self.inputs or tuple(f"x{j + 1}" for j in range(self.d))
+
+
+@lru_cache(maxsize=1)
+def names() -> tuple[str, ...]:
+    """Return the names of all data sets that have a card, sorted."""
+    return tuple(sorted(path.stem for path in CARDS.glob("*.yaml")))
+
+
+@cache
+def card(name: str) -> Card:
+    """Return the card of a data set.
+
+    Raises
+    ------
+    UserError
+        There is no such data set; the message gives the nearest name.
+    """
+    if name not in names():
+        raise UserError(
+            f"there is no data set {name!r}",
+            where="data",
+            allowed=names(),
+            name=name if isinstance(name, str) else None,
+        )
+    file = CARDS / f"{name}.yaml"
+    try:
+        return Card.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise UserError(f"the card cannot be read: {error}", where=str(file)) from error

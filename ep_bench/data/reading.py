@@ -1,0 +1,237 @@
+"""Loading a data set by its card or from a user's file."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, TextIO
+
+import numpy as np
+
+from ep_bench.data import embedded, own, where
+from ep_bench.data.cards import Card, card
+from ep_bench.data.splits import COUNT
+from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UserError
+
+# Communities and Crime, columns of the raw file: the 124 inputs without the 22 of the police survey, and the target.
+COMMUNITIES_INPUTS = (*range(5, 103), 120, 121, 122, 127)
+COMMUNITIES_TARGET = 145
+
+
+def load_dataset(name: str, constant_inputs: Literal["zero", "paper"] = "zero", irrelevant_inputs: int = 0) -> Dataset:
+    """Return a data set by its card's name, in original units.
+
+    Parameters
+    ----------
+    name : one of `ep_bench.data.names()`
+    constant_inputs : ``paper`` gives what the published numbers of naval rest on: see its card
+    irrelevant_inputs : how many inputs of uniform noise to append, the same on every call
+
+    Raises
+    ------
+    UserError
+        Unknown name (with the nearest one), file absent or unreadable, or an option that the data set does not have.
+    """
+    ref = DatasetRef(name=name, label=name, constant_inputs=constant_inputs, irrelevant_inputs=irrelevant_inputs)
+    return load(ref)
+
+
+def load(ref: DatasetRef) -> Dataset:
+    """Return the data set that a study names, in original units; X (n, d) and y (n,) are shared and read-only.
+
+    ``checksum`` is that of the file as it is, which may be another than the card's (`ep_bench.data.verify` tells).
+
+    Raises
+    ------
+    UserError
+        As `load_dataset`, and whatever is wrong with a user's own file.
+    """
+    if ref.csv is not None:
+        return _load(ref, *_stamp(own.require_file(ref.csv)))
+    found = card(ref.name)
+    constants_of(ref, found)
+    if found.embedded:
+        return _load(ref, "", 0, 0)
+    path = where.find_file(found)
+    if path is None:
+        raise missing(found)
+    return _load(ref, *_stamp(path))
+
+
+def describe(ref: DatasetRef) -> DatasetInfo:
+    """Return size, checksum and number of standard splits; only a user's own file is read for it.
+
+    Raises
+    ------
+    UserError
+        Unknown name, an option that the data set does not have, or whatever is wrong with a user's own file.
+    """
+    if ref.csv is not None:
+        dataset = load(ref)
+        n, d = dataset.X.shape
+        return DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=COUNT)
+    found = card(ref.name)
+    constants_of(ref, found)
+    path = where.find_file(found)
+    checksum = where.file_checksum(path) if path else where.expected_checksum(found) or ""
+    return DatasetInfo(
+        n=found.n,
+        d=found.d + _irrelevant_count(ref),
+        checksum=checksum,
+        splits=found.n_splits,
+        task=found.task,
+        present=found.embedded or path is not None,
+    )
+
+
+def missing(found: Card) -> UserError:
+    """Return the error of a data set whose file is nowhere."""
+    return UserError(
+        f"no file of this data set was found; get it with `ep-bench data fetch {found.name}`, "
+        f"or put it at {found.path} below a folder that {where.VARIABLE} names",
+        where=found.name,
+    )
+
+
+def constants_of(ref: DatasetRef, found: Card | None) -> dict[int, float]:
+    """Return the constant inputs that take another value than 0 after standardisation, by column."""
+    if ref.constant_inputs not in {"zero", "paper"}:
+        raise UserError(
+            "unknown value",
+            where=ref.label,
+            field="constant_inputs",
+            found=ref.constant_inputs,
+            allowed=("zero", "paper"),
+        )
+    if ref.constant_inputs == "zero":
+        return {}
+    if found is None or not found.paper_constants:
+        raise UserError(
+            "no published number of this data set rests on a constant input; `paper` is for naval",
+            where=ref.label,
+            field="constant_inputs",
+            found="paper",
+            allowed=("zero",),
+        )
+    return dict(found.paper_constants)
+
+
+def _irrelevant_count(ref: DatasetRef) -> int:
+    if ref.irrelevant_inputs < 0:
+        raise UserError(
+            "out of range",
+            where=ref.label,
+            field="irrelevant_inputs",
+            found=ref.irrelevant_inputs,
+            allowed="at least 0",
+        )
+    return ref.irrelevant_inputs
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    status = path.stat()
+    return str(path), status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=4)
+def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
+    """Read, with the last few data sets kept: a worker runs many cells of one data set."""
+    found = None if ref.csv else card(ref.name)
+    if found is None:
+        X, y, names, checksum = own.read(Path(path), ref.target)
+        target = str(ref.target)
+    else:
+        X, y, names, checksum = _read_card(found, path)
+        target = found.target
+    X, names = _append_irrelevant(X, names, ref)
+    for array in (X, y):
+        array.flags.writeable = False
+    return Dataset(
+        name=ref.label,
+        X=X,
+        y=y,
+        names=names,
+        target=target,
+        card=found,
+        checksum=checksum,
+        task=found.task if found else "regression",
+        constants=constants_of(ref, found),
+    )
+
+
+def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], str]:
+    if found.embedded:
+        X, y = embedded.generate(found.name)
+        # The card's checksum stands for the arrays even where another libm ends a number differently.
+        names, checksum = found.input_names(), str(found.sha256)
+    else:
+        X, y, names = _read_file(found, Path(path))
+        checksum = where.file_checksum(Path(path))
+    if X.shape != (found.n, found.d):
+        raise UserError(
+            f"the card says {found.n} rows of {found.d} inputs, the data have {X.shape[0]} of {X.shape[1]}",
+            where=path or found.name,
+        )
+    if not (np.isfinite(X).all() and np.isfinite(y).all()):
+        raise UserError("the data hold missing or infinite numbers", where=path or found.name)
+    return np.ascontiguousarray(X), np.ascontiguousarray(y), names, checksum
+
+
+def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
+    if path.stat().st_size == 0:
+        raise UserError("the file is empty", where=str(path))
+    try:
+        with open_text(path) as file:
+            if found.layout == "communities":
+                return _read_communities(file)
+            delimiter = "," if path.suffix == ".csv" else found.delimiter
+            table = np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None)
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, IndexError) as error:
+        raise UserError(f"the file cannot be read: {error}", where=str(path)) from error
+    target = found.target_column if found.target_column is not None else found.d
+    inputs = [j for j in range(table.shape[1]) if j != target][: found.d]
+    if target >= table.shape[1]:
+        raise UserError(
+            f"the file has only {table.shape[1]} columns, the target is in column {target} from 0", where=str(path)
+        )
+    return table[:, inputs], table[:, target].copy(), found.input_names()
+
+
+@contextmanager
+def open_text(path: Path) -> Iterator[TextIO]:
+    """Open a text file that may be compressed by gzip or be the one member of a zip archive."""
+    if path.suffix == ".gz":
+        with gzip.open(path, "rt", encoding="latin-1") as file:
+            yield file
+    elif path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as member:
+            yield io.TextIOWrapper(member, encoding="latin-1")
+    else:
+        with path.open(encoding="latin-1") as file:
+            yield file
+
+
+def _read_communities(file: TextIO) -> tuple[Array, Array, tuple[str, ...]]:
+    """Read Communities and Crime by the rule of its card: 1993 complete rows of 102 inputs."""
+    header, *lines = file.read().splitlines()
+    columns = (*COMMUNITIES_INPUTS, COMMUNITIES_TARGET)
+    names = header.split(",")
+    rows = [[fields[j] for j in columns] for fields in (line.split(",") for line in lines if line)]
+    table = np.array([row for row in rows if "?" not in row], dtype=np.float64)
+    return table[:, :-1], table[:, -1].copy(), tuple(names[j] for j in COMMUNITIES_INPUTS)
+
+
+def _append_irrelevant(X: Array, names: tuple[str, ...], ref: DatasetRef) -> tuple[Array, tuple[str, ...]]:
+    """Append inputs uniform in [0, 1); the stream depends on the data set only, so that k are the first k of more."""
+    count = _irrelevant_count(ref)
+    if not count:
+        return X, names
+    seed = hashlib.sha256(f"irrelevant inputs/{ref.name}".encode()).digest()
+    noise = np.random.RandomState(np.frombuffer(seed, dtype="<u4")).random_sample((count, X.shape[0])).T
+    return np.ascontiguousarray(np.hstack([X, noise])), (*names, *(f"irrelevant_{j + 1}" for j in range(count)))

@@ -1,0 +1,226 @@
+"""Splits of rows into training and test rows: standard, kfold, shuffle, gap, holdout.
+
+Standard splits are those of Hernandez-Lobato and Adams (2015): with one ``RandomState(1)``, split K is the K-th draw
+of ``choice(N, N, replace=False)``, its first round(0.9 N) entries train and the rest test. The other random schemes
+also draw from ``RandomState``, whose streams no release of numpy may change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ep_bench.types import Dataset, DatasetInfo, Indices, Split, SplitScheme, UserError
+
+FOLDS = 10
+COUNT = 20
+TEST_FRACTION = 0.1
+TRAIN_FRACTION = 0.9
+FIELDS = {
+    "standard": {"count"},
+    "kfold": {"count", "folds", "seed"},
+    "shuffle": {"count", "test_fraction", "seed"},
+    "gap": {"count"},
+    "holdout": {"count", "test_rows"},
+}
+
+
+class _StandardStream:
+    """Draws of one data set size; the generator's state before each draw is kept, so that any draw costs one draw."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.states: list[Any] = [np.random.RandomState(1).get_state()]
+
+    def draw(self, index: int) -> Indices:
+        generator = np.random.RandomState()
+        generator.set_state(self.states[min(index, len(self.states) - 1)])
+        while True:
+            position = min(index, len(self.states) - 1)
+            rows = generator.choice(self.n, self.n, replace=False)
+            if position + 1 == len(self.states):
+                self.states.append(generator.get_state())
+            if position == index:
+                return np.asarray(rows, dtype=np.int64)
+
+
+_streams: OrderedDict[int, _StandardStream] = OrderedDict()
+_lock = threading.Lock()
+_KEPT_STREAMS = 64
+
+
+def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
+    """Return training and test rows of standard split ``index`` (from 0) of a data set of n rows, in the order drawn.
+
+    Raises
+    ------
+    UserError
+        ``index`` is negative, or n is so small that no row is left to train or test on.
+    """
+    n_train = round(TRAIN_FRACTION * n)
+    _require_rows(n_train, n - n_train, n, "standard")
+    if index < 0:
+        raise UserError("a split's index counts from 0", where="splits", found=index)
+    with _lock:
+        stream = _streams.pop(n, None) or _StandardStream(n)
+        _streams[n] = stream
+        while len(_streams) > _KEPT_STREAMS:
+            _streams.popitem(last=False)
+        rows = stream.draw(index)
+    return rows[:n_train], rows[n_train:]
+
+
+def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
+    """Return the scheme with its defaults filled in; ``card`` gives the usual ``test_rows`` of a holdout.
+
+    Raises
+    ------
+    UserError
+        A parameter does not belong to the scheme or is out of range, or a holdout has no ``test_rows``.
+    """
+    _check_fields(scheme)
+    if scheme.scheme == "kfold":
+        folds = FOLDS if scheme.folds is None else scheme.folds
+        return replace(scheme, folds=folds, seed=scheme.seed or 0)
+    if scheme.scheme == "shuffle":
+        fraction = TEST_FRACTION if scheme.test_fraction is None else scheme.test_fraction
+        count = COUNT if scheme.count is None else scheme.count
+        return replace(scheme, count=count, test_fraction=fraction, seed=scheme.seed or 0)
+    if scheme.scheme == "holdout" and scheme.test_rows is None:
+        rows = getattr(card, "holdout_rows", None)
+        if rows is None:
+            raise UserError("holdout needs test_rows, the number of last rows to test on", where="splits")
+        return replace(scheme, test_rows=rows)
+    return scheme
+
+
+def _check_fields(scheme: SplitScheme) -> None:
+    if scheme.scheme not in FIELDS:
+        raise UserError(
+            "unknown scheme",
+            where="splits",
+            field="scheme",
+            found=scheme.scheme,
+            allowed=FIELDS,
+            name=str(scheme.scheme),
+        )
+    allowed = FIELDS[scheme.scheme]
+    for key in ("count", "folds", "seed", "test_fraction", "test_rows"):
+        value = getattr(scheme, key)
+        if value is None:
+            continue
+        if key not in allowed:
+            raise UserError(
+                f"does not belong to {scheme.scheme}", where="splits", field=key, found=value, allowed=allowed
+            )
+        if key == "test_fraction":
+            fits, range_ = 0.0 < value < 1.0, "between 0 and 1, both excluded"
+        else:
+            least = {"folds": 2, "seed": 0}.get(key, 1)
+            fits, range_ = value >= least, f"at least {least}"
+        if not fits:
+            raise UserError("out of range", where="splits", field=key, found=value, allowed=range_)
+
+
+def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
+    """Return how many splits a scheme has on a data set: the first ``count`` of those there are."""
+    _check_fields(scheme)
+    if scheme.scheme == "shuffle":
+        return COUNT if scheme.count is None else scheme.count
+    there_are = {
+        "standard": info.splits,
+        "kfold": FOLDS if scheme.folds is None else scheme.folds,
+        "gap": info.d,
+        "holdout": 1,
+    }[scheme.scheme]
+    return there_are if scheme.count is None else min(scheme.count, there_are)
+
+
+def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
+    """Check that every split of the scheme on n rows has training and test rows.
+
+    Raises
+    ------
+    UserError
+        It does not, or a parameter of the scheme is wrong.
+    """
+    scheme = resolve_scheme(scheme, card)
+    n_test = {
+        "standard": lambda: n - round(TRAIN_FRACTION * n),
+        "kfold": lambda: n // scheme.folds if scheme.folds else 0,
+        "shuffle": lambda: round((scheme.test_fraction or 0.0) * n),
+        "gap": lambda: (2 * n) // 3 - n // 3,
+        "holdout": lambda: scheme.test_rows or 0,
+    }[scheme.scheme]()
+    _require_rows(n - n_test, n_test, n, scheme.scheme)
+
+
+def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
+    """Return split ``index`` (from 0) of a data set.
+
+    ``standard`` and ``shuffle`` have their rows in the order drawn, ``kfold`` in the order of its one shuffle, ``gap``
+    and ``holdout`` in the order of the file. ``gap`` tests on the middle third of the sorted values of input ``index``;
+    equal values are taken in the order of the file.
+
+    Raises
+    ------
+    UserError
+        The scheme is wrong, leaves no rows to train or test on, or has no split of that index.
+    """
+    scheme = resolve_scheme(scheme, dataset.card)
+    n, d = dataset.X.shape
+    check_scheme(scheme, n)
+    last = {"kfold": scheme.folds, "gap": d, "holdout": 1}.get(scheme.scheme)
+    if index < 0 or (last is not None and index >= last):
+        raise UserError(f"{scheme.scheme} has no split {index} on {dataset.name}", where="splits")
+    if scheme.scheme == "standard":
+        return Split(index, *standard_split(n, index))
+    if scheme.scheme == "kfold":
+        return Split(index, *_fold(n, scheme.folds or FOLDS, scheme.seed or 0, index))
+    if scheme.scheme == "shuffle":
+        rows = _stream("shuffle", scheme.seed or 0, index).permutation(n).astype(np.int64)
+        n_train = n - round((scheme.test_fraction or TEST_FRACTION) * n)
+        return Split(index, rows[:n_train], rows[n_train:])
+    if scheme.scheme == "gap":
+        order = np.argsort(dataset.X[:, index], kind="stable")
+        return Split(index, *_without(n, order[n // 3 : (2 * n) // 3]))
+    return Split(index, *_without(n, np.arange(n - (scheme.test_rows or 0), n)))
+
+
+def make_splits(scheme: SplitScheme, dataset: Dataset) -> Iterator[Split]:
+    """Yield every split of a scheme on a data set, in order."""
+    n, d = dataset.X.shape
+    splits = COUNT if dataset.card is None else dataset.card.n_splits
+    info = DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=splits, task=dataset.task)
+    for index in range(split_count(scheme, info)):
+        yield make_split(scheme, dataset, index)
+
+
+def _fold(n: int, folds: int, seed: int, index: int) -> tuple[Indices, Indices]:
+    parts = np.array_split(_stream("kfold", seed).permutation(n).astype(np.int64), folds)
+    return np.concatenate(parts[:index] + parts[index + 1 :]), parts[index]
+
+
+def _without(n: int, test: Indices) -> tuple[Indices, Indices]:
+    is_test = np.zeros(n, dtype=bool)
+    is_test[test] = True
+    return np.flatnonzero(~is_test).astype(np.int64), np.flatnonzero(is_test).astype(np.int64)
+
+
+def _stream(*factors: str | int) -> np.random.RandomState:
+    """Return the stream of named factors: its seed is their sha256."""
+    digest = hashlib.sha256("/".join(map(str, factors)).encode()).digest()
+    return np.random.RandomState(np.frombuffer(digest, dtype="<u4"))
+
+
+def _require_rows(n_train: int, n_test: int, n: int, scheme: str) -> None:
+    if n_train < 1 or n_test < 1:
+        raise UserError(
+            f"{scheme} leaves {max(n_train, 0)} rows to train on and {n_test} to test on, of {n}", where="splits"
+        )

@@ -1,0 +1,203 @@
+"""The scikit-learn face of every method: standardise, fit, predict in original units.
+
+``Estimator("pbp", hidden=[50])`` makes an instance of the method's own scikit-learn class (``PbpRegressor``), whose
+constructor has one parameter an option. Inputs and target are standardised by the mean and the standard deviation
+(ddof 0) of the training rows; an input that is constant there becomes 0. ``adapter`` gives methods from outside the
+same face.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import ValidationError
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ep_bench import methods
+from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+# Options that every registry method has beside its own.
+COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
+
+
+class Scaling(NamedTuple):
+    """Shift and scale to standardised units, from training rows."""
+
+    shift: Array  # (d,)
+    scale: Array  # (d,)
+    offset: Array  # (d,) what a constant input becomes
+
+    @classmethod
+    def of(cls, X: Array, constants: Mapping[int, float] | None = None) -> Scaling:
+        """Return the scaling of columns to mean 0 and deviation 1 (ddof 0).
+
+        A constant column is found by max == min, since rounding can give it a deviation above 0; it becomes 0, or
+        what ``constants`` says of its index.
+        """
+        constant = X.max(axis=0) == X.min(axis=0)
+        offset = np.zeros(X.shape[1])
+        for column, value in (constants or {}).items():
+            if constant[column]:
+                offset[column] = value
+        shift = np.where(constant, X[0], X.mean(axis=0))
+        scale = np.where(constant, 1.0, X.std(axis=0))
+        return cls(shift, np.where(scale > 0.0, scale, 1.0), offset)
+
+    @classmethod
+    def none(cls, d: int) -> Scaling:
+        """Return the scaling that changes nothing."""
+        return cls(np.zeros(d), np.ones(d), np.zeros(d))
+
+    def apply(self, X: Array) -> Array:
+        """Return the rows (n, d) in standardised units, row-contiguous."""
+        out = np.subtract(X, self.shift, order="C")
+        out /= self.scale
+        out += self.offset
+        return out
+
+
+def standardisation(
+    X: Array, y: Array, constants: Mapping[int, float] | None = None, *, active: bool = True
+) -> tuple[Scaling, Scaling]:
+    """Return the scalings of inputs (n, d) and target (n,); both change nothing where not ``active``."""
+    if not active:
+        return Scaling.none(X.shape[1]), Scaling.none(1)
+    return Scaling.of(X, constants), Scaling.of(y[:, None])
+
+
+class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Common part of the registry methods' scikit-learn classes.
+
+    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), and every name that
+    the state exposes in ``ATTRIBUTES`` with a trailing underscore.
+    """
+
+    method: ClassVar[Method]
+    standardize: bool
+    constant_inputs: Mapping[int, float] | None
+    random_state: RandomState
+
+    def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodRegressor:
+        """Fit to rows X (n, d) and targets y (n,) in original units.
+
+        ``extra`` goes to the method's own ``fit`` (PBP takes ``start`` and ``orders``).
+        Raises ValueError for bad arrays or options, FloatingPointError where the method diverges.
+        """
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64)
+        config = self._config()
+        self.x_scaling_, self.y_scaling_ = standardisation(X, y, self.constant_inputs, active=self.standardize)
+        fit_rng, self.predict_seed_ = _streams(self.random_state)
+        rows = Rows(self.x_scaling_.apply(X), self.y_scaling_.apply(y[:, None])[:, 0])
+        self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
+        return self
+
+    def predict_dist(self, X: ArrayLike) -> Predictive:
+        """Return the predictive distribution of rows X (n, d): original units, noise included."""
+        check_is_fitted(self, "state_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        rng = np.random.default_rng(self.predict_seed_)
+        standardised = self.method.predict(self.state_, self.x_scaling_.apply(X), rng)
+        return standardised.rescale(float(self.y_scaling_.shift[0]), float(self.y_scaling_.scale[0]))
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return means (n,), with ``return_std`` also standard deviations (n,), noise included; original units."""
+        distribution = self.predict_dist(X)
+        return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
+
+    def _config(self) -> Any:
+        options = {name: getattr(self, name) for name in self.method.config.model_fields}  # type: ignore[attr-defined]
+        return parse_options(self.method, options)
+
+
+@cache
+def estimator_class(name: str) -> type[MethodRegressor]:
+    """Return the scikit-learn class of a registry method. Raises UserError for an unknown name."""
+    method = methods.get(name)
+    fields = method.config.model_fields  # type: ignore[attr-defined]
+    defaults = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
+    defaults |= {**COMMON_OPTIONS, "constant_inputs": None, "random_state": None}
+
+    def __init__(self: Any, **options: Any) -> None:  # noqa: N807
+        unknown = sorted(options.keys() - defaults.keys())
+        if unknown:
+            hint = nearest(unknown[0], defaults)
+            suffix = f"; did you mean {hint!r}?" if hint else ""
+            raise TypeError(f"{name} has no option {unknown[0]!r}; it has {', '.join(sorted(defaults))}{suffix}")
+        for key, default in defaults.items():
+            setattr(self, key, options.get(key, default))
+
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    parameters += [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value) for key, value in defaults.items()]
+    __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    class_name = _class_name(name)
+    body = {
+        "__init__": __init__,
+        "__module__": __name__,
+        "__doc__": f"{method.title} ({method.paper}) as a scikit-learn regressor; see ``ep-bench methods show {name}``.",
+        "method": method,
+    }
+    return type(class_name, (MethodRegressor,), body)
+
+
+def Estimator(name: str, **options: Any) -> MethodRegressor:  # noqa: N802
+    """Return a scikit-learn regressor for a registry method.
+
+    Parameters
+    ----------
+    name : a registry name, ``ep-bench methods list`` prints them
+    **options : the method's options, and ``standardize``, ``constant_inputs`` ({column: standardised value} of
+        inputs constant in the training rows) and ``random_state``
+
+    Raises UserError for an unknown name, TypeError for an unknown option.
+    """
+    return estimator_class(name)(**options)
+
+
+def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
+    """Return the method's frozen Config. Raises ValueError with one line an error."""
+    try:
+        return method.config(**options)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}, found {e['input']!r}" for e in error.errors()]
+        raise ValueError(f"options of {method.name}: " + "; ".join(lines)) from None
+
+
+def split_common(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a registry method's own options and the common ones, the latter with their defaults filled in."""
+    own = {key: value for key, value in options.items() if key not in COMMON_OPTIONS}
+    return own, {**COMMON_OPTIONS, **{key: options[key] for key in COMMON_OPTIONS if key in options}}
+
+
+def _streams(random_state: RandomState) -> tuple[np.random.Generator, int]:
+    """Return the generator of the fit and the seed of the predictions."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state, int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    root = np.random.SeedSequence(random_state)
+    fit, predict = root.spawn(2)
+    return np.random.default_rng(fit), int(predict.generate_state(1, np.uint64)[0])
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_")) + "Regressor"
+
+
+def __getattr__(attribute: str) -> Any:
+    """Find the generated classes by name, so that their instances pickle."""
+    for name in methods.names():
+        if _class_name(name) == attribute:
+            return estimator_class(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")
+
+
+__all__ = ["Estimator", "MethodRegressor", "UserError", "estimator_class", "parse_options", "standardisation"]

@@ -1,0 +1,80 @@
+"""The papers' figures that are no grid of cells: each experiment computes arrays and a summary table, and draws nothing.
+
+An experiment is a module with ``NAME``, ``VERSION``, a frozen pydantic ``Config`` of its options and
+``compute(config, seed) -> (arrays, summary)``; the report draws what it stored.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from ep_bench import store
+
+# One line an experiment: its name and its module.
+REGISTRY = {"cubic_toy": "ep_bench.experiments.cubic_toy"}
+ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the experiments."""
+    return tuple(REGISTRY)
+
+
+def problems(name: str, options: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], str, Any, list[str] | None, str | None]]:
+    """Return what is wrong with an experiment's options: place, problem, value, allowed names, the name meant."""
+    module = import_module(REGISTRY[name])
+    try:
+        module.Config(**options)
+    except ValidationError as error:
+        allowed = sorted(module.Config.model_fields)
+        return [
+            (entry["loc"], f"{name} has no such option", None, allowed, str(entry["loc"][0]))
+            if entry["type"] == "extra_forbidden"
+            else (entry["loc"], entry["msg"].lower(), entry["input"], None, None)
+            for entry in error.errors()
+        ]
+    return []
+
+
+def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: str) -> Path:
+    """Compute an experiment into ``folder``, unless the same one stands there already; return the folder.
+
+    Raises pydantic's ValidationError for options that ``problems`` refuses.
+    """
+    module = import_module(REGISTRY[name])
+    config = module.Config(**options)
+    factors = {"experiment": name, "version": module.VERSION, "options": config.model_dump(mode="json"), "seed": seed}
+    before = store.read_lock(folder)
+    key = store.factor_hash(factors)
+    if before and before.get("cell") == key and (folder / ARRAYS).exists() and (folder / SUMMARY).exists():
+        return folder
+    arrays, summary = module.compute(config, seed)
+    _write_arrays(folder / ARRAYS, arrays)
+    store.write_atomically(folder / SUMMARY, _table(summary))
+    store.write_lock(folder, {"study": study, "cell": key, **factors})
+    return folder
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with draft.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    draft.replace(path)
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

@@ -1,0 +1,84 @@
+"""The toy problem of the PBP paper (Hernandez-Lobato and Adams 2015, section 5.3, figure 1).
+
+Twenty inputs uniform in [-4, 4], targets x^3 plus noise of variance 9; each method's predictive mean and deviation
+over a grid that goes beyond the data.
+
+Deviation: the paper's twenty points are not published; the embedded data set ``cubic`` is one draw like them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ep_bench import data, methods
+from ep_bench.estimator import Estimator, parse_options
+from ep_bench.types import Array
+
+VERSION = 1
+
+
+class Entry(BaseModel):
+    """A method as in a study; every further key is one of its options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    use: str
+    label: str = ""
+
+    @model_validator(mode="after")
+    def _known(self) -> Entry:
+        if self.use not in methods.names():
+            raise ValueError(f"unknown method, allowed: {', '.join(methods.names())}")
+        parse_options(methods.get(self.use), self.model_extra or {})
+        return self
+
+
+class Config(BaseModel):
+    """Options of the experiment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    methods: tuple[Entry, ...] = Field(
+        (Entry.model_validate({"use": "pbp", "label": "PBP", "hidden": [100], "epochs": 40}),),
+        min_length=1,
+        description="method entries as in a study: use, label and options (PBP: 100 hidden units, 40 epochs, sec. 5.3)",
+    )
+    half_width: float = Field(6.0, gt=0, description="the grid goes from minus to plus this (figure 1)")
+    points: int = Field(241, ge=3, description="points of the grid")
+
+
+def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the arrays of the figure and one summary row a method.
+
+    ``mean_<i>`` and ``std_<i>`` (G,) are the i-th method's predictions over ``grid`` (G,), noise included, in original
+    units; ``truth`` (G,) is the true function, ``x`` and ``y`` (n,) the data, ``labels`` the methods' names.    """
+    toy = data.load_dataset("cubic")
+    grid = np.linspace(-config.half_width, config.half_width, config.points)
+    truth = data.true_function("cubic")(grid[:, None])
+    arrays: dict[str, Any] = {"grid": grid, "truth": truth, "x": toy.X[:, 0], "y": toy.y}
+    labels, summary = [], []
+    for i, entry in enumerate(config.methods):
+        label, use, options = entry.label or entry.use, entry.use, entry.model_extra or {}
+        started = time.perf_counter()
+        model = Estimator(use, **options, random_state=seed).fit(toy.X, toy.y)
+        seconds = time.perf_counter() - started
+        mean, std = model.predict(grid[:, None], return_std=True)
+        arrays |= {f"mean_{i}": mean, f"std_{i}": std}
+        labels.append(label)
+        summary.append({"method": label, **_summary(mean, std, truth, grid, toy.X[:, 0]), "fit_seconds": round(seconds, 3)})
+    arrays["labels"] = np.array(labels)
+    return arrays, summary
+
+
+def _summary(mean: Array, std: Array, truth: Array, grid: Array, x: Array) -> dict[str, float]:
+    """Return the distance to the true function where there are data and beyond, and how far 3 deviations reach."""
+    inside = (grid >= x.min()) & (grid <= x.max())
+    covered = np.abs(truth - mean) <= 3.0 * std
+    rows = {"inside": inside, "outside": ~inside}
+    rmse = {f"rmse_{k}": float(np.sqrt(np.mean((mean - truth)[v] ** 2))) for k, v in rows.items()}
+    within = {f"within_3sd_{k}": float(covered[v].mean()) for k, v in rows.items()}
+    return {key: round(value, 6) for key, value in (rmse | within).items()}

@@ -1,0 +1,186 @@
+"""What the commands print: plan, status, check, cards, methods, the machine. Lines of text, no colours needed."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ep_bench import store
+
+if TYPE_CHECKING:
+    from ep_bench.runner.plan import Plan
+
+_SHOWN = 20  # not-ok cells that `status` lists in full
+
+
+def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Return rows as left-aligned columns, two spaces between them."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip() for row in rows
+    ]
+
+
+def plan_lines(plan: Plan, jobs: int) -> Iterator[str]:
+    """Yield one line a method and data set, the reasons of stale cells, and the time that the rest takes."""
+    from ep_bench.runner.progress import clock
+
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for planned in plan.cells:
+        groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
+    table = [("data set", "method", "cells", "done", "failed", "stale", "missing", "a cell takes")]
+    for (dataset, method), members in groups.items():
+        states = Counter(planned.state for planned in members)
+        guess = members[0].job.estimate
+        time = "unknown" if guess is None else f"{guess:.2g} s" if guess < 60 else clock(guess)
+        counts = (str(states[state]) for state in ("done", "failed", "stale", "missing"))
+        table.append((dataset, method, str(len(members)), *counts, time))
+    yield from columns(table)
+    reasons = Counter((p.job.cell.method, p.job.cell.dataset, p.why) for p in plan.cells if p.state == "stale")
+    for (method, dataset, why), count in reasons.items():
+        yield f"stale: {method} on {dataset}, {count} cells: {why}"
+    rest = plan.to_run()
+    work = [job.estimate for job in rest if job.estimate is not None]
+    unknown = len(rest) - len(work)
+    time = clock(max(sum(work) / jobs, max(work, default=0.0)))
+    more = f", {unknown} cells of unknown length beside" if unknown else ""
+    yield f"{len(plan.cells)} cells, {len(rest)} to run; about {time} with --jobs {jobs}{more}"
+
+
+def status_lines(folder: Path) -> tuple[list[str], bool]:
+    """Return the state of a results folder and whether all planned cells are ok."""
+    study = store.read_study(folder)
+    planned = store.lock_cells(study.lock)
+    counts = Counter(row["status"] for row in study.rows)
+    missing = [cell for key, cell in planned.items() if key not in {row["cell"] for row in study.rows}]
+    total = max(len(planned), len(study.rows))
+    parts = [f"{counts[status]} {status}" for status in ("ok", "failed", "timeout", "memory", "skipped") if counts[status]]
+    parts += [f"{len(missing)} missing"] if missing else []
+    lines = [f"{study.name}: {total} cells: {', '.join(parts) or 'none run'}"]
+    bad = [row for row in study.rows if row["status"] != "ok"]
+    lines += [f"  {r['status']}: {r['method']} on {r['dataset']}, split {r['split']}: {r.get('reason', '')}" for r in bad[:_SHOWN]]
+    lines += [f"  ... and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
+    gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
+    lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
+    return lines, not bad and not missing
+
+
+def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | None) -> tuple[list[str], bool]:
+    """Write check.csv and return its lines for the terminal, and whether a published number is lost."""
+    import pandas as pd
+
+    from ep_bench import published
+
+    frames = []
+    for folder in folders:
+        study = store.read_study(folder)
+        frames.append(published.check(pd.DataFrame(study.rows), study.lock, against))
+    frame = pd.concat(frames, ignore_index=True).drop_duplicates() if len(frames) > 1 else frames[0]
+    target = out or folders[0] / "check.csv"
+    path = target / "check.csv" if target.is_dir() else target
+    store.write_atomically(path, frame.to_csv(index=False, lineterminator="\n"))
+    if frame.empty:
+        return [f"no published number applies to these results -> {path}"], False
+    lost = published.regressions(frame)
+    lines = columns([_CHECK_HEAD, *(_check_row(row) for row in frame.to_dict("records"))])
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(frame["verdict"]).most_common())
+    lines.append(f"{len(frame)} published numbers: {verdicts}; {len(lost)} lost -> {path}")
+    return lines, len(lost) > 0
+
+
+_CHECK_HEAD = ("source", "method", "data set", "metric", "published", "ours", "splits", "z", "verdict", "reason")
+
+
+def _check_row(row: dict[str, Any]) -> tuple[str, ...]:
+    def spread(mean: float, stderr: float) -> str:
+        if mean != mean:  # noqa: PLR0124 not a number
+            return ""
+        return f"{mean:.4g}" if stderr != stderr else f"{mean:.4g} ± {stderr:.2g}"  # noqa: PLR0124
+
+    z = "" if row["z"] != row["z"] else f"{row['z']:+.1f}"  # noqa: PLR0124
+    reason = textwrap.shorten(str(row["reason"] or ""), 60, placeholder="...")
+    return (
+        f"{row['source']} {row['table']}", row["method"], row["dataset"], row["metric"],
+        spread(row["published_mean"], row["published_stderr"]), spread(row["mean"], row["stderr"]),
+        str(row["n_splits"]), z, row["verdict"], reason,
+    )  # fmt: skip
+
+
+def dataset_lines() -> list[str]:
+    """Return one line a data set."""
+    from ep_bench import data
+
+    rows = [("name", "rows", "inputs", "splits", "where", "")]
+    for name in data.names():
+        card = data.card(name)
+        where = "embedded" if card.embedded else "here" if data.find_file(card) else "not fetched"
+        rows.append((name, str(card.n), str(card.d), str(card.n_splits), where, card.title))
+    return columns(rows)
+
+
+def card_lines(name: str) -> list[str]:
+    """Return a data set's card, one field a line."""
+    from ep_bench import data
+
+    fields = data.card(name).model_dump(mode="json")
+    return [line for key, value in fields.items() if value not in (None, [], {}, "") for line in _field(key, value)]
+
+
+def method_lines(name: str) -> list[str]:
+    """Return a method's options with defaults and sources."""
+    from ep_bench import methods
+    from ep_bench.estimator import COMMON_OPTIONS
+
+    method = methods.get(name)
+    lines = [f"{method.name}: {method.title}", f"  {method.paper}", f"  version {method.version}; {', '.join(method.tasks)}", ""]
+    for key, field in method.config.model_fields.items():  # type: ignore[attr-defined]
+        default = field.get_default(call_default_factory=True)
+        shown = list(default) if isinstance(default, tuple) else default
+        lines += _field(f"{key}: {shown}", field.description or "")
+    lines += [f"{key}: {value}" for key, value in COMMON_OPTIONS.items()]
+    doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
+    return [*lines, "", *doc.splitlines()]
+
+
+def doctor_lines() -> list[str]:
+    """Return versions, BLAS and threads, cores, data and folders of this machine."""
+    import os
+
+    import numba
+    import numpy as np  # noqa: F401 its BLAS must be loaded to be seen
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    from ep_bench import data
+    from ep_bench.runner.environment import environment
+
+    found = environment()
+    here = [name for name in data.names() if data.card(name).embedded or data.find_file(data.card(name))]
+    absent = [name for name in data.names() if name not in here]
+    blas = [f"{p['internal_api']} {p.get('version') or ''}, {p['num_threads']} threads" for p in threadpool_info()]
+    rows = [
+        ("python", found["python"]),
+        *sorted(found["packages"].items()),
+        ("revision", found["revision"] or "not a checkout"),
+        ("machine", ", ".join(str(value) for value in found["machine"].values()) + " cores"),
+        ("cores usable", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())),
+        ("BLAS", "; ".join(blas)),
+        ("numba threads", f"{numba.config.NUMBA_NUM_THREADS}, one in a cell"),
+        ("EP_BENCH_DATA", os.environ.get("EP_BENCH_DATA", "not set")),
+        ("data cache", str(data.cache_folder())),
+        ("data here", ", ".join(here)),
+        ("data absent", ", ".join(absent) or "none"),
+    ]
+    return columns(rows)
+
+
+def _field(key: str, value: Any) -> list[str]:
+    text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+    wrapped = textwrap.wrap(text, 100) or [""]
+    if len(wrapped) == 1 and len(key) + len(text) < 100:
+        return [f"{key}: {text}" if text else key]
+    return [f"{key}:", *(f"    {line}" for line in wrapped)]

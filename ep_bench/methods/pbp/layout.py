@@ -1,0 +1,104 @@
+"""Where the numbers of a network lie for the kernels.
+
+All weights stand in one vector, layer after layer. A hidden layer of n_out units has n_in + 1 rows, one an input, the
+bias last, each padded to whole registers: units lie side by side, so that one instruction serves several of them. The
+output layer is one row over its inputs, padded, and then its bias. Padding has mean 0, and variance 1 in a hidden
+layer, 0 in the output layer: it sends nothing forward, and no gradient ever reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ep_bench.numerics.lanes import WIDTH, aligned, padded
+from ep_bench.types import Array, Indices
+
+ROWS, STRIDE, OFFSET, UNITS = range(4)  # columns of Network.layers
+
+
+class Network(NamedTuple):
+    """Weights, prior factors and hyperparameters; the kernels change them in place.
+
+    W is the number of places for weights, padding included.
+    """
+
+    layers: Indices  # (L, 4): rows n_in + 1, units padded, first weight, first hidden unit (of the output: none)
+    places: Indices  # (weights,) place of each weight, by layer, unit, input, bias last
+    mean: Array  # (W,)
+    variance: Array  # (W,)
+    factor_precision: Array  # (W,) of each weight's prior factor N(w | 0, 1 / precision)
+    factor_a: Array  # (W,) what that factor adds to prior[0]
+    factor_b: Array  # (W,) and to prior[1]
+    noise: Array  # (2,) shape and rate of the noise precision gamma
+    prior: Array  # (2,) shape and rate of the weights' prior precision lambda
+
+
+# Fields of the units' scratch: each stands for all hidden units, padded, layer after layer.
+(
+    A,  # m^a
+    A_VAR,  # v^a
+    Z,  # m^b
+    Z_VAR,  # v^b
+    SLOPE_MM,  # d m^b / d m^a
+    SLOPE_MV,  # d m^b / d v^a
+    SLOPE_VM,  # d v^b / d m^a
+    SLOPE_VV,  # d v^b / d v^a
+    D_Z,  # d log Z / d m^b
+    D_Z_VAR,  # d log Z / d v^b
+    D_A,  # d log Z / d m^a
+    D_A_VAR,  # d log Z / d v^a
+    LOWEST,  # lower bound of the variances of a unit's weights
+) = range(13)
+FIELDS = 13
+# Fields of the inputs' scratch, each d + 1 long.
+INPUT, COMING, COMING_SQUARE = range(3)
+
+
+def _table(sizes: Sequence[int]) -> tuple[Indices, Indices]:
+    """Return ``Network.layers`` and ``Network.places`` of a network with those layer sizes, inputs first, output last."""
+    layers, places = [], []
+    offset = units = 0
+    for n_in, n_out in zip(sizes[:-2], sizes[1:-1], strict=True):
+        stride = padded(n_out)
+        layers.append((n_in + 1, stride, offset, units))
+        places.append(offset + np.arange(n_in + 1)[None, :] * stride + np.arange(n_out)[:, None])
+        offset, units = offset + (n_in + 1) * stride, units + stride
+    stride = padded(sizes[-2])
+    layers.append((sizes[-2] + 1, stride, offset, units))
+    places.append(offset + np.append(np.arange(sizes[-2]), stride)[None, :])
+    return np.array(layers, dtype=np.int64), np.concatenate([one.ravel() for one in places]).astype(np.int64)
+
+
+def network(start: Sequence[Array], a: float, b: float) -> Network:
+    """Return a network with those weight means, every variance and every prior factor at b / (a - 1).
+
+    ``start`` has one array (n_out, n_in + 1) a layer, bias last; a and b are shape and rate of both precisions.
+    """
+    sizes = [start[0].shape[1] - 1, *(len(one) for one in start)]
+    layers, places = _table(sizes)
+    count = int(layers[-1, OFFSET] + layers[-1, STRIDE] + WIDTH)
+    variance = aligned(count, b / (a - 1))
+    variance[layers[-1, OFFSET] :] = 0.0
+    variance[places] = b / (a - 1)
+    mean = aligned(count)
+    mean[places] = np.concatenate([one.ravel() for one in start])
+    gamma = np.array([a, b])
+    return Network(
+        layers, places, mean, variance, aligned(count, (a - 1) / b), aligned(count), aligned(count), gamma, gamma.copy()
+    )  # fmt: skip
+
+
+def matrices(net_places: Indices, flat: Array, sizes: Sequence[int]) -> tuple[Array, ...]:
+    """Return the weights' values in ``flat`` as one array (n_out, n_in + 1) a layer, bias last."""
+    shapes = [(n_out, n_in + 1) for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True)]
+    ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
+    return tuple(part.reshape(shape) for part, shape in zip(np.split(flat[net_places], ends), shapes, strict=True))
+
+
+def scratch(net: Network) -> tuple[Array, Array]:
+    """Return the scratch of the units (FIELDS * U,) and of the inputs (3 * (d + 1),), whose biases are 1."""
+    inputs = aligned(3 * int(net.layers[0, ROWS]), 1.0)
+    return aligned(FIELDS * int(net.layers[-1, UNITS])), inputs

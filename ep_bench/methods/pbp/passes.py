@@ -1,0 +1,213 @@
+"""Passes over one layer's weights: moments forward, equations (13) to (17), gradients and updates backward, (6) and (7).
+
+Symbols: z, z_var the moments m^z, v^z of a layer's inputs; g, k the derivatives of log Z with respect to a unit's m^a and
+v^a; h = g^2 - 2 k. With n = V_{l-1} + 1 inputs, bias included, a weight's own derivatives are
+
+    d log Z / d m = g z / sqrt(n) + 2 k m z_var / n        d log Z / d v = k (z^2 + z_var) / n
+"""
+
+from __future__ import annotations
+
+import math
+
+from ep_bench.methods.pbp.layout import (
+    A,
+    COMING,
+    COMING_SQUARE,
+    D_A,
+    D_A_VAR,
+    D_Z,
+    D_Z_VAR,
+    FIELDS,
+    INPUT,
+    LOWEST,
+    OFFSET,
+    A_VAR,
+    ROWS,
+    SLOPE_MM,
+    SLOPE_MV,
+    SLOPE_VM,
+    SLOPE_VV,
+    STRIDE,
+    UNITS,
+    Z,
+    Z_VAR,
+)
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.lanes import WIDTH, any_not_above, load, select_above, spread, store, total
+from ep_bench.numerics.relu import relu_moments
+from ep_bench.types import Array, Indices
+
+FLOOR = 1e-100  # an update that leaves a variance not above this is undone
+NEAR = 1e-99  # the bound of a variance below which the first layer's pass looks at every weight
+
+
+@jit(relaxed=FUSE, inline=True)
+def rectify(first: int, stride: int, u: Array, size: int) -> None:
+    """Store moments and slopes of a layer's units, which receive N(m^a, v^a)."""
+    for i in range(first, first + stride, WIDTH):
+        z, z_var, mm, mv, vm, vv = relu_moments(load(u, A * size + i), load(u, A_VAR * size + i))
+        store(u, Z * size + i, z)
+        store(u, Z_VAR * size + i, z_var)
+        store(u, SLOPE_MM * size + i, mm)
+        store(u, SLOPE_MV * size + i, mv)
+        store(u, SLOPE_VM * size + i, vm)
+        store(u, SLOPE_VV * size + i, vv)
+
+
+@jit(relaxed=FUSE, inline=True)
+def first_pass(mean: Array, variance: Array, layers: Indices, u: Array, inputs: Array) -> float:
+    """Update the first layer for the row ``inputs`` and send ``w.coming`` through it, in one pass over its weights.
+
+    Its inputs have no variance, so that a weight's step is v_new = v - (v x)^2 h / n. Returns how many were undone.
+
+    v x^2 / n is at most the unit's v^a of that row; so v_new >= v (1 - v^a h), and ``w.lowest`` can follow a lower bound
+    of each unit's variances. Only where it comes near the floor does the pass test every weight.
+    """
+    rows, stride, size = layers[0, ROWS], layers[0, STRIDE], len(u) // FIELDS
+    by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    x, coming, square = INPUT * rows, COMING * rows, COMING_SQUARE * rows
+    undone = 0.0
+    for i in range(0, stride, WIDTH):
+        d_z, d_z_var = load(u, D_Z * size + i), load(u, D_Z_VAR * size + i)
+        g = d_z * load(u, SLOPE_MM * size + i) + d_z_var * load(u, SLOPE_VM * size + i)
+        k = d_z * load(u, SLOPE_MV * size + i) + d_z_var * load(u, SLOPE_VV * size + i)
+        h = g * g - 2.0 * k
+        shrink = 1.0 - load(u, A_VAR * size + i) * h
+        lowest = load(u, LOWEST * size + i) * select_above(shrink, 1.0, 1.0, shrink)
+        g, h = g * by_root, h * by_n
+        a, a_var = spread(0.0), spread(0.0)
+        if any_not_above(lowest, NEAR):
+            lowest = spread(math.inf)
+            for j in range(rows):
+                at = j * stride + i
+                m, v = load(mean, at), load(variance, at)
+                p = v * inputs[x + j]
+                v_new = v - p * (p * h)
+                undone += total(select_above(v_new, FLOOR, 0.0, 1.0))
+                m = select_above(v_new, FLOOR, m + p * g, m)
+                v = select_above(v_new, FLOOR, v_new, v)
+                store(mean, at, m)
+                store(variance, at, v)
+                lowest = select_above(lowest, v, v, lowest)
+                a = a + m * inputs[coming + j]
+                a_var = a_var + v * inputs[square + j]
+        else:
+            for j in range(rows):
+                at = j * stride + i
+                v = load(variance, at)
+                p = v * inputs[x + j]
+                m = load(mean, at) + p * g
+                v = v - p * (p * h)
+                store(mean, at, m)
+                store(variance, at, v)
+                a = a + m * inputs[coming + j]
+                a_var = a_var + v * inputs[square + j]
+        store(u, LOWEST * size + i, lowest)
+        store(u, A * size + i, a * by_root)
+        store(u, A_VAR * size + i, a_var * by_n)
+    rectify(0, stride, u, size)
+    return undone
+
+
+@jit(relaxed=FUSE, inline=True)
+def forward(mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> None:
+    """Send the activations of the hidden layer ``before`` through the hidden layer ``layer``."""
+    rows, stride, offset, units = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET], layers[l, UNITS]
+    first, size = layers[l - 1, UNITS], len(u) // FIELDS
+    by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    for i in range(0, stride, WIDTH):
+        at = offset + (rows - 1) * stride + i
+        a, a_var = load(mean, at), load(variance, at)
+        for j in range(rows - 1):
+            at = offset + j * stride + i
+            m, v = load(mean, at), load(variance, at)
+            z, z_var = u[Z * size + first + j], u[Z_VAR * size + first + j]
+            a = a + m * z
+            a_var = a_var + (m * m) * z_var + v * (z * z + z_var)
+        store(u, A * size + units + i, a * by_root)
+        store(u, A_VAR * size + units + i, a_var * by_n)
+    rectify(units, stride, u, size)
+
+
+@jit(relaxed=FUSE, inline=True)
+def output_forward(mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> tuple[float, float]:
+    """Return m^z and v^z of the network's output."""
+    rows, stride, offset = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET]
+    first, size = layers[l - 1, UNITS], len(u) // FIELDS
+    a, a_var = spread(0.0), spread(0.0)
+    for i in range(0, stride, WIDTH):
+        m, v = load(mean, offset + i), load(variance, offset + i)
+        z, z_var = load(u, Z * size + first + i), load(u, Z_VAR * size + first + i)
+        a = a + m * z
+        a_var = a_var + (m * m) * z_var + v * (z * z + z_var)
+    bias = offset + stride
+    return (total(a) + mean[bias]) / math.sqrt(rows), (total(a_var) + variance[bias]) / rows
+
+
+@jit(relaxed=FUSE, inline=True)
+def output_backward(
+    g: float, k: float, mean: Array, variance: Array, layers: Indices, l: int, u: Array
+) -> float:
+    """Update the output layer and store the derivatives with respect to its inputs' moments; return the undone updates."""
+    rows, stride, offset = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET]
+    first, size = layers[l - 1, UNITS], len(u) // FIELDS
+    g, k = g / math.sqrt(rows), k / rows
+    undone = 0.0
+    lost = spread(0.0)
+    for i in range(0, stride, WIDTH):
+        m, v = load(mean, offset + i), load(variance, offset + i)
+        z, z_var = load(u, Z * size + first + i), load(u, Z_VAR * size + first + i)
+        store(u, D_Z * size + first + i, m * g + (v * z) * (2.0 * k))
+        store(u, D_Z_VAR * size + first + i, (m * m + v) * k)
+        d_m = z * g + (m * z_var) * (2.0 * k)
+        d_v = (z * z + z_var) * k
+        v_new = v - (v * v) * (d_m * d_m - 2.0 * d_v)
+        store(mean, offset + i, select_above(v_new, FLOOR, m + v * d_m, m))
+        store(variance, offset + i, select_above(v_new, FLOOR, v_new, v))
+        lost = lost + select_above(v_new, FLOOR, 0.0, select_above(v, 0.0, 1.0, 0.0))
+    undone = total(lost)
+    bias = offset + stride
+    v = variance[bias]
+    v_new = v - v * v * (g * g - 2.0 * k)
+    if v_new > FLOOR:
+        mean[bias] += v * g
+        variance[bias] = v_new
+    else:
+        undone += 1.0
+    return undone
+
+
+@jit(relaxed=FUSE, inline=True)
+def backward(mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> float:
+    """Do for a hidden layer, not the first, what ``output_backward`` does for the last."""
+    rows, stride, offset, units = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET], layers[l, UNITS]
+    first, size = layers[l - 1, UNITS], len(u) // FIELDS
+    by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    for i in range(units, units + stride, WIDTH):
+        d_z, d_z_var = load(u, D_Z * size + i), load(u, D_Z_VAR * size + i)
+        store(u, D_A * size + i, (d_z * load(u, SLOPE_MM * size + i) + d_z_var * load(u, SLOPE_VM * size + i)) * by_root)
+        store(u, D_A_VAR * size + i, (d_z * load(u, SLOPE_MV * size + i) + d_z_var * load(u, SLOPE_VV * size + i)) * by_n)
+    lost = spread(0.0)
+    for j in range(rows):
+        bias = j == rows - 1
+        z, z_var = (1.0, 0.0) if bias else (u[Z * size + first + j], u[Z_VAR * size + first + j])
+        square = z * z + z_var
+        d_z, d_z_var = spread(0.0), spread(0.0)
+        for i in range(0, stride, WIDTH):
+            at = offset + j * stride + i
+            m, v = load(mean, at), load(variance, at)
+            g, k = load(u, D_A * size + units + i), load(u, D_A_VAR * size + units + i)
+            vk = (v * k) * 2.0
+            d_z = d_z + g * m + vk * z
+            d_z_var = d_z_var + k * (m * m + v)
+            d_m = g * z + (k * m) * (2.0 * z_var)
+            p = v * d_m
+            v_new = v - p * p + (v * vk) * square
+            store(mean, at, select_above(v_new, FLOOR, m + p, m))
+            store(variance, at, select_above(v_new, FLOOR, v_new, v))
+            lost = lost + select_above(v_new, FLOOR, 0.0, 1.0)
+        if not bias:
+            u[D_Z * size + first + j] = total(d_z)
+            u[D_Z_VAR * size + first + j] = total(d_z_var)
+    return total(lost)

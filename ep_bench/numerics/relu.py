@@ -1,0 +1,42 @@
+"""Moments of a rectified Gaussian and their derivatives, for floats and for lanes.
+
+With a ~ N(m, v), alpha = m / sqrt(v), t = |alpha|, T = Phi(-t) and the overshoot e = phi(t) - t T, the moments of
+max(a, 0) are, whatever the sign of alpha,
+
+    mean      max(m, 0) + sqrt(v) e
+    variance  v (Phi(alpha) - e (t + e))
+
+which is Hernandez-Lobato and Adams (2015), equations (15) and (16), without their ratio gamma = phi / Phi, whose far tail
+needs a formula of its own. From d/dv E[f(a)] = E[f''(a)] / 2 the derivatives are
+
+    d mean / dm      Phi(alpha)             d mean / dv      phi(alpha) / (2 sqrt(v))
+    d variance / dm  2 mean Phi(-alpha)     d variance / dv  Phi(alpha) - mean phi(alpha) / sqrt(v)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.lanes import absolute, select_above, square_root
+from ep_bench.numerics.normal import normal_tail
+
+
+@jit(relaxed=FUSE, inline=True)
+def relu_moments(m: Any, v: Any) -> Any:
+    """Return mean and variance of max(a, 0), a ~ N(m, v), v > 0, then the four derivatives.
+
+    In the order d mean / dm, d mean / dv, d variance / dm, d variance / dv.
+    """
+    root = square_root(v)
+    inverse = 1.0 / root
+    alpha = m * inverse
+    t = absolute(alpha)
+    density, tail, over = normal_tail(t)
+    rest = 1.0 - tail
+    below = select_above(alpha, 0.0, rest, tail)  # Phi(alpha)
+    above = select_above(alpha, 0.0, tail, rest)  # Phi(-alpha)
+    mean = 0.5 * (m + absolute(m)) + root * over
+    variance = v * (below - over * (t + over))
+    by_root = density * inverse
+    return mean, variance, below, 0.5 * by_root, 2.0 * mean * above, below - mean * by_root

@@ -1,0 +1,164 @@
+"""Puts a report together and writes its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ep_bench import store
+from ep_bench.report import content, diagrams, experiments, figures, frames, html, markdown, summary, tables
+from ep_bench.report.figures import Picture
+from ep_bench.report.frames import Merged
+from ep_bench.report.scores import FIGURES, MAIN, MORE, Score
+from ep_bench.report.summary import Ranking, ScoreTable
+from ep_bench.types import UserError
+
+
+@dataclass
+class Part:
+    """One score: its table, its comparison over data sets, its figures."""
+
+    score: Score
+    table: ScoreTable
+    rankings: list[Ranking] = field(default_factory=list)
+    panels: Picture | None = None
+    diagram: Picture | None = None
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """Return the comparison with N = data sets, for the last line of the table."""
+        return self.rankings[0] if self.rankings and self.rankings[0].n > 1 else None
+
+
+@dataclass
+class Report:
+    """Everything that the pages show."""
+
+    merged: Merged
+    parts: list[Part]
+    more: list[ScoreTable]
+    plots: list[Picture]
+    experiments: list[experiments.Drawn]
+    checks: pd.DataFrame | None
+
+    @property
+    def title(self) -> str:
+        return "Report: " + ", ".join(self.merged.tags)
+
+    def pictures(self) -> list[Picture]:
+        """Return all figures."""
+        own = [picture for part in self.parts for picture in (part.panels, part.diagram) if picture]
+        return [*(picture for drawn in self.experiments for picture in drawn.pictures), *own, *self.plots]
+
+
+def write(folders: Sequence[Path], out: Path | None = None) -> list[Path]:
+    """Write the report of ``folders``; see ``ep_bench.report.build``."""
+    if not folders:
+        raise UserError("name at least one results folder", where="report")
+    report = make(frames.merge(folders))
+    out = Path(out) if out is not None else Path(folders[0]) / "report"
+    texts = {out / "report.html": html.page(page_content(report)), out / "report.md": markdown.page(report)}
+    all_tables = [part.table for part in report.parts] + report.more
+    if all_tables:
+        texts[out / "tables" / "scores.csv"] = tables.long_csv(all_tables)
+    for part in report.parts:
+        texts[out / "tables" / f"{part.score.name}.md"] = tables.markdown(part.table, part.ranking)
+        texts[out / "tables" / f"{part.score.name}.tex"] = tables.latex(part.table, part.ranking)
+    for table in report.more:
+        texts[out / "tables" / f"{table.score.name}.md"] = tables.markdown(table)
+    for path, text in texts.items():
+        store.write_atomically(path, text)
+    drawn = [path for picture in report.pictures() for path in picture.write(out / "figures")]
+    return [*texts, *drawn]
+
+
+def make(merged: Merged) -> Report:
+    """Return the report of merged studies: all numbers and figures, nothing written."""
+    parts = [part for score in MAIN if (part := _part(merged, score)) is not None]
+    more = {score.name: table for score in MORE if (table := summary.score_table(merged, score)) is not None}
+    calibration = [more[name] for name in ("coverage50", "coverage90", "coverage95", "pit_error") if name in more]
+    plots = [figures.calibration(calibration)] if calibration else []
+    times = [more[name] for name in ("fit_seconds", "predict_seconds") if name in more]
+    plots += [figures.times(times)] if times else []
+    drawn = [experiments.draw(study) for study in merged.studies if study.lock.get("experiment")]
+    return Report(merged, parts, list(more.values()), plots, drawn, _checks(merged))
+
+
+def _part(merged: Merged, score: Score) -> Part | None:
+    table = summary.score_table(merged, score)
+    if table is None:
+        return None
+    part = Part(score, table, summary.rankings(merged, score))
+    if score.name in FIGURES:
+        part.panels = figures.panels(table)
+        testable = [ranking for ranking in part.rankings if ranking.nemenyi is not None]
+        part.diagram = diagrams.critical_difference(testable) if testable else None
+    return part
+
+
+def _checks(merged: Merged) -> pd.DataFrame | None:
+    """Return the comparison of every study with the published numbers, or None where none of them is a grid of cells."""
+    try:
+        from ep_bench import published
+    except ImportError:
+        return None
+    found = []
+    for study in merged.studies:
+        if study.rows and study.lock:
+            found.append(published.check(pd.DataFrame(study.rows), study.lock))
+    if not found:
+        return None
+    return pd.concat([frame for frame in found if len(frame)] or found[:1], ignore_index=True)
+
+
+def page_content(report: Report) -> dict[str, Any]:
+    """Return the parts that the template of report.html names."""
+    merged = report.merged
+    parts: dict[str, Any] = {
+        "title": report.title,
+        "summary": content.summary_line(merged),
+        "notes": merged.notes,
+        "experiments": [drawn.for_page(html.embedded) for drawn in report.experiments],
+        "scores": [_score_content(part.table, part.ranking, part.panels) for part in report.parts],
+        "ranks": [_rank_content(part) for part in report.parts if part.rankings],
+        "plots": [html.embedded(picture) for picture in report.plots],
+        "more": [_score_content(table) for table in report.more],
+        "checks": None if report.checks is None else content.check_rows(report.checks),
+        "gaps": content.gap_rows(merged),
+        "remarks": content.remark_rows(merged),
+        "studies": [
+            content.study_facts(study, tag) for study, tag in zip(merged.studies, merged.tags, strict=True)
+        ],
+    }
+    names = {
+        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "plots": "Calibration and time",
+        "more": "Further scores", "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
+    }  # fmt: skip
+    shown = parts | {"published": report.checks is not None, "missing": parts["gaps"] or parts["remarks"], "run": True}
+    parts["sections"] = [(drawn["id"], drawn["title"]) for drawn in parts["experiments"]]
+    parts["sections"] += [(key, name) for key, name in names.items() if shown[key]]
+    return parts
+
+
+def _score_content(table: ScoreTable, ranking: Ranking | None = None, picture: Picture | None = None) -> dict[str, Any]:
+    return {
+        "name": table.score.name,
+        "title": table.score.axis,
+        "head": ["data set", *table.methods],
+        "rows": content.score_rows(table, ranking),
+        "caption": tables.caption(table),
+        "picture": html.embedded(picture) if picture else None,
+    }
+
+
+def _rank_content(part: Part) -> dict[str, Any]:
+    return {
+        "title": part.score.title,
+        "lines": content.rank_lines(part.rankings),
+        "picture": html.embedded(part.diagram) if part.diagram else None,
+        "pairwise": [entry for ranking in part.rankings for entry in content.pairwise(ranking)],
+    }

@@ -1,0 +1,226 @@
+"""What report.html and report.md say, as plain rows and lines: the parts between the numbers and the templates."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from ep_bench import store
+from ep_bench.report import frames, ranks, tables
+from ep_bench.report.frames import Merged
+from ep_bench.report.summary import Ranking, ScoreTable
+
+Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of the style sheet)
+
+
+def item(text: str, value: float | None = None, *, strong: bool = False, small: str = "", kind: str = "number") -> Item:
+    """Return one cell of a table."""
+    return {"text": text, "value": value, "strong": strong, "small": small, "kind": kind}
+
+
+def score_rows(table: ScoreTable, ranking: Ranking | None) -> list[list[Any]]:
+    """Return the body of a score table, data sets down and methods across, the average rank below."""
+    rows: list[list[Any]] = []
+    for i, (dataset, places) in enumerate(zip(table.datasets, tables.places_by_dataset(table), strict=True)):
+        cells = [
+            item(
+                tables.cell(table, i, j, places) or "–",
+                float(table.mean[i, j]) if table.n[i, j] else None,
+                strong=bool(table.marked[i, j]),
+                small=tables.shortfall(table, i, j),
+            )
+            for j in range(len(table.methods))
+        ]
+        rows.append([dataset, *cells])
+    if ranking is not None:
+        texts = tables.average_ranks(ranking, table.methods)
+        rows.append([f"average rank (N = {ranking.n})", *(item(text or "–") for text in texts)])
+    return rows
+
+
+def friedman_line(ranking: Ranking) -> str:
+    """Return Friedman's test, Iman and Davenport's, and the critical difference, or why there are none."""
+    test, blocks = ranking.test, ranking.blocks
+    head = f"N = {ranking.n} {blocks}, {test.k} methods"
+    if ranking.incomplete:
+        head += f" ({ranking.incomplete} {blocks} without a score of every method left out)"
+    if math.isnan(test.chi2):
+        return f"{head}: too few {blocks} for a test."
+    F = "infinite (all blocks agree)" if math.isinf(test.F) else f"{test.F:.3f}"
+    ties = "" if math.isnan(test.chi2_ties) else f" (corrected for ties {test.chi2_ties:.3f}, {p_text(test.p_ties)})"
+    text = (
+        f"{head}: Friedman χ² = {test.chi2:.3f} with {test.k - 1} degrees of freedom, {p_text(test.p)}{ties}; "
+        f"Iman-Davenport F = {F} with ({test.df[0]}, {test.df[1]}), {p_text(test.p_F)}; "
+        f"Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at {ranks.ALPHA}."
+    )
+    if "splits" in blocks:
+        text += " The splits of one data set share rows: these blocks are not independent and the p-values are too small."
+    return text
+
+
+def p_text(p: float) -> str:
+    """Return a p-value in words of three digits."""
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
+
+
+def rank_lines(rankings: Sequence[Ranking]) -> list[str]:
+    """Return the lines above a critical-difference diagram."""
+    lines = [friedman_line(ranking) for ranking in rankings]
+    if rankings and rankings[0].left_out:
+        names = ", ".join(rankings[0].left_out)
+        lines.append(f"Not ranked, with scores on fewer than half of the data sets: {names}.")
+    return lines
+
+
+def pairwise(ranking: Ranking) -> list[dict[str, Any]]:
+    """Return the tables of p-values: Holm-Wilcoxon and Nemenyi over data sets, Nemenyi over data sets × splits."""
+    titles = {
+        "Wilcoxon signed-rank tests, Holm-corrected": ranking.wilcoxon,
+        "Nemenyi tests": ranking.nemenyi,
+    }
+    return [
+        {
+            "caption": f"{title}: p-values, N = {ranking.n} {ranking.blocks}",
+            "head": ["", *(str(name) for name in p.columns)],
+            "rows": [[str(name), *_p_items(p, str(name))] for name in p.index],
+        }
+        for title, p in titles.items()
+        if p is not None
+    ]
+
+
+def _p_items(p: pd.DataFrame, name: str) -> list[Item]:
+    return [
+        item("") if other == name else item(f"{value:.3f}", float(value), strong=float(value) < ranks.ALPHA)
+        for other, value in p.loc[name].items()
+    ]
+
+
+def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
+    """Return what was run: methods with their options, data sets with checksums, versions and machine."""
+    lock = study.lock
+    splits = lock.get("splits", {})
+    facts = [f"seed {lock['seed']}" if "seed" in lock else "", f"splits: {words(splits)}" if splits else ""]
+    line = "; ".join(fact for fact in facts if fact) or "No study.lock.json: the plan, versions and checksums are unknown."
+    hidden = {"name", "n", "d", "checksum", "csv"}
+    return {
+        "name": tag,
+        "line": line,
+        "methods": [
+            [label, str(entry.get("use", "")), _text(words(entry.get("options", {}))), words(entry.get("published", []))]
+            for label, entry in lock.get("methods", {}).items()
+        ],
+        "datasets": [
+            [
+                label,
+                item(str(entry.get("n", "")), entry.get("n")),
+                item(str(entry.get("d", "")), entry.get("d")),
+                words({key: value for key, value in entry.items() if key not in hidden}),
+                _text(str(entry.get("checksum") or "")),
+            ]
+            for label, entry in lock.get("datasets", {}).items()
+        ],
+        "accept": [[str(a.get(key, "any")) for key in ("method", "dataset", "metric", "reason")] for a in lock.get("accept", [])],
+        "environment": [[key, _text(value)] for key, value in flatten(lock.get("environment", {}))],
+    }
+
+
+def _text(text: str) -> Item:
+    return item(text, kind="text")
+
+
+def words(value: Any) -> str:
+    """Return a nested setting in short: ``hidden: [50], epochs: 40``."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_inner(entry)}" for key, entry in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_inner(entry) for entry in value)
+    return str(value)
+
+
+def _inner(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + words(value) + "}"
+    return f"[{words(value)}]" if isinstance(value, list | tuple) else str(value)
+
+
+def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Return nested settings as pairs of a path and a text."""
+    for key, entry in value.items():
+        if isinstance(entry, Mapping):
+            yield from flatten(entry, f"{prefix}{key} ")
+        else:
+            yield f"{prefix}{key}", words(entry)
+
+
+# Published numbers
+
+
+CHECK_COLUMNS = ("source", "table", "method", "dataset", "metric", "published", "ours", "n_splits", "z", "verdict", "reason")
+
+
+def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
+    """Return the comparison with published numbers as rows, worst first within a verdict."""
+    order = {verdict: place for place, verdict in enumerate(("worse", "better", "reproduced", "incomplete", "disputed"))}
+    place = checks["verdict"].map(order).fillna(9)
+    checks = checks.assign(_place=place).sort_values(["_place", "source", "table", "metric"], kind="stable")
+    rows = []
+    for record in checks.to_dict("records"):
+        places = tables.decimals([_number(record["published_stderr"])], [_number(record["published_mean"])])
+        ours, theirs = (
+            _pair(_number(record[mean]), _number(record[error]), places)
+            for mean, error in (("mean", "stderr"), ("published_mean", "published_stderr"))
+        )
+        z = _number(record["z"])
+        count = _number(record["n_splits"])
+        rows.append([
+            _plain(record["source"]), _plain(record["table"]), _plain(record["method"]), _plain(record["dataset"]),
+            _plain(record["metric"]), theirs, ours, item("" if math.isnan(count) else f"{count:.0f}"),
+            item("" if math.isnan(z) else f"{z:.2f}", None if math.isnan(z) else z),
+            item(_plain(record["verdict"]), strong=record["verdict"] == "worse", kind="text"),
+            _text(_plain(record["reason"])),
+        ])  # fmt: skip
+    counts = Counter(str(verdict) for verdict in checks["verdict"])
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    return {"head": [name.replace("_", " ") for name in CHECK_COLUMNS], "rows": rows, "summary": f"{len(rows)} numbers: {summary}."}
+
+
+def _number(value: Any) -> float:
+    number = pd.to_numeric(value, errors="coerce")
+    return float(number)
+
+
+def _plain(value: Any) -> str:
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
+
+
+def _pair(mean: float, error: float, places: int) -> Item:
+    if math.isnan(mean):
+        return item("–")
+    text = tables.number(mean, places)
+    return item(text if math.isnan(error) else f"{text} ± {tables.number(error, places)}", mean)
+
+
+def gap_rows(merged: Merged) -> list[list[str]]:
+    """Return the cells that are not ok, one line a method and data set."""
+    return [[gap[key] for key in ("method", "dataset", "done", "detail")] for gap in frames.gaps(merged)]
+
+
+def remark_rows(merged: Merged) -> list[list[Any]]:
+    """Return the reasons of rows."""
+    return [
+        [remark["method"], remark["dataset"], remark["status"], _text(remark["reason"]), remark["splits"]]
+        for remark in frames.remarks(merged)
+    ]
+
+
+def summary_line(merged: Merged) -> str:
+    """Return how much was run, in one sentence."""
+    planned, done = sum(merged.planned.values()), len(merged.ok())
+    if not planned:
+        return "No grid of cells."
+    return f"{len(merged.methods)} methods on {len(merged.datasets)} data sets: {done} of {planned} cells finished ok."

@@ -1,0 +1,106 @@
+"""Critical-difference diagrams of average ranks (Demsar 2006, figure 1), drawn with scikit-posthocs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ep_bench.report.figures import LETTER, STYLE, Picture, finish, no_window
+from ep_bench.report.ranks import ALPHA
+from ep_bench.report.summary import Ranking
+
+INK = "0.15"
+LINE = 0.19  # inches a line of labels or crossbars
+HEAD = 0.8  # inches above the axis of ranks: title, critical difference, tick labels
+
+
+def critical_difference(rankings: Sequence[Ranking]) -> Picture:
+    """Return the diagrams of one score, one below another: N = data sets, then N = data sets × splits."""
+    no_window()
+    score = rankings[0].score
+    with mpl.rc_context(STYLE):
+        figure = Figure()
+        drawn = [(ranking, *_draw(figure, ranking)) for ranking in rankings]
+        side = 0.2 + LETTER * max(len(name) + 6 for ranking in rankings for name in ranking.ranks)
+        width = 2 * side + max(4.5, 0.3 * rankings[0].test.k)
+        height = sum(HEAD + LINE * (lines + 1) for _, _, lines in drawn)
+        figure.set_size_inches(width, height)
+        top = height
+        for ranking, ax, lines in drawn:
+            body = LINE * (lines + 0.5)
+            ax.set_position(
+                (side / width, (top - HEAD - body) / height, 1 - 2 * side / width, body / height)
+            )
+            _critical_bar(ax, ranking, body)
+            top -= HEAD + LINE * (lines + 1)
+    return finish(figure, f"critical-difference-{score.name}", _caption(rankings))
+
+
+def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
+    """Draw one diagram; return its axes and the lines that it has below the axis of ranks."""
+    from scikit_posthocs import critical_difference_diagram
+
+    ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    average = ranking.average
+    margin = 0.03 * max(float(average.iloc[-1] - average.iloc[0]), 0.5)
+    artists = critical_difference_diagram(
+        average,
+        ranking.nemenyi,
+        alpha=ALPHA,
+        ax=ax,
+        label_fmt_left="{label}  {rank:.2f}",
+        label_fmt_right="{rank:.2f}  {label}",
+        text_h_margin=margin,
+        color_palette=dict.fromkeys(average.index, INK),
+        label_props={"size": 8},
+        elbow_props={"linewidth": 0.7},
+        marker_props={"s": 9},
+        crossbar_props={"linewidth": 2.4, "solid_capstyle": "butt"},
+    )
+    lines = -min(label.get_position()[1] for label in artists["labels"])
+    ax.set_ylim(-lines - 0.5, 0.0)
+    ax.set_xlim(float(average.iloc[0]) - margin, float(average.iloc[-1]) + margin)
+    ax.tick_params(labelsize=7, length=3)
+    return ax, float(lines)
+
+
+def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
+    """Write the title and draw the critical difference to scale above the axis of ranks; body is in inches."""
+    left, right = ax.get_xlim()
+    shown = min(ranking.cd, right - left)
+    transform = ax.get_xaxis_transform()
+    y = 1.0 + 0.34 / body
+    ax.plot([left, left + shown], [y, y], transform=transform, color="black", linewidth=1.6, clip_on=False)
+    note = f"CD = {ranking.cd:.2f}" + (" (longer than the axis)" if shown < ranking.cd else "")
+    ax.annotate(
+        note, (left + shown, y), xycoords=transform, xytext=(5, 0), textcoords="offset points", va="center",
+        fontsize=8, annotation_clip=False,
+    )  # fmt: skip
+    title = f"{ranking.score.title}: N = {ranking.n} {ranking.blocks}"
+    if "splits" in ranking.blocks:
+        title += " (splits of a data set are not independent)"
+    ax.text(0.0, 1.0 + 0.58 / body, title, transform=ax.transAxes, fontsize=8.5, ha="left", va="center")
+
+
+def _caption(rankings: Sequence[Ranking]) -> str:
+    first = rankings[0]
+    parts = [
+        f"Average ranks by {first.score.title}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by Nemenyi's "
+        "two-tailed test: their ranks lie within the critical difference CD."
+    ]
+    for ranking in rankings:
+        if ranking.blocks == "data sets":
+            parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each data set counts once, by its mean score.")
+        else:
+            parts.append(
+                f"N = {ranking.n} data sets × splits, as Bui et al. (2016) drew it: the splits of one data set share most of "
+                "their rows, so these blocks are not independent and the critical difference is too small."
+            )
+        if ranking.incomplete:
+            parts.append(f"{ranking.incomplete} {ranking.blocks} without a score of every method are left out.")
+    if first.left_out:
+        parts.append(f"Not ranked, with scores on fewer than half of the data sets: {', '.join(first.left_out)}.")
+    return " ".join(parts)

@@ -1,0 +1,225 @@
+"""Point-and-error-bar panels, calibration and time plots; drawn on Figure objects, with no window and no global state."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+from numpy.typing import NDArray
+
+from ep_bench.report.summary import ScoreTable
+from ep_bench.types import Array
+
+# Okabe and Ito's colours, told apart by colour-blind eyes; the dark ones first, the yellow left out.
+LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#000000", "^"), ("#009E73", "D"), ("#CC79A7", "v"), ("#56B4E9", "P"))
+STYLE: dict[str, Any] = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "svg.hashsalt": "ep-bench",
+    "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Helvetica", "Arial", "sans-serif"],  # none wider than the first
+    "pdf.fonttype": 3,
+    "lines.linewidth": 1.0,
+}
+COLUMNS = 5  # panels side by side
+ROW = 0.17  # inches a method
+LETTER = 0.062  # inches a letter of a label
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished figure: its file name without ending, caption, SVG text and PDF bytes."""
+
+    name: str
+    caption: str
+    svg: str
+    pdf: bytes
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write ``<name>.svg`` and ``<name>.pdf``; return their paths."""
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [folder / f"{self.name}.svg", folder / f"{self.name}.pdf"]
+        paths[0].write_text(self.svg, encoding="utf-8")
+        paths[1].write_bytes(self.pdf)
+        return paths
+
+
+def finish(figure: Figure, name: str, caption: str) -> Picture:
+    """Return a figure as SVG and PDF, the same bytes for the same picture."""
+    svg, pdf = io.StringIO(), io.BytesIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), pdf.getvalue())
+
+
+def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float) -> None:
+    """Draw one point a method, at x (m,) on the lines (m,) that name it; colour and marker help the eye along a line."""
+    for place, (colour, marker) in enumerate(LOOKS):
+        mine = lines % len(LOOKS) == place
+        if mine.any():
+            ax.plot(x[mine], lines[mine], marker, color=colour, markersize=size)
+
+
+def canvas(panels: int, methods: Sequence[str], *, width: float = 1.75) -> tuple[Figure, list[Axes]]:
+    """Return a grid of panels whose left column has room for the methods' names, one row of a panel a method."""
+    columns = min(panels, COLUMNS)
+    rows = math.ceil(panels / columns)
+    left = 0.25 + LETTER * max(len(name) for name in methods)
+    width, height = max(width, 4.0 / columns), 0.25 + ROW * max(len(methods), 4)
+    gap, top, bottom = 0.22, 0.3, 0.55
+    size = (left + columns * width + (columns - 1) * gap + 0.15, rows * (top + height + bottom))
+    figure = Figure(figsize=size)
+    axes = []
+    for place in range(panels):
+        row, column = divmod(place, columns)
+        x, y = left + column * (width + gap), size[1] - row * (top + height + bottom) - top - height
+        axes.append(figure.add_axes((x / size[0], y / size[1], width / size[0], height / size[1])))
+        method_axis(axes[-1], methods, named=column == 0)
+    return figure, axes
+
+
+def method_axis(ax: Axes, methods: Sequence[str], *, named: bool) -> None:
+    """Give each method a line of its own, the first on top; ticks and their grid would be slower."""
+    ax.set_ylim(len(methods) - 0.4, -0.6)
+    ax.set_yticks([])
+    transform = ax.get_yaxis_transform()
+    rows = np.arange(len(methods), dtype=float)
+    x, y = strokes(np.zeros(len(rows)), np.ones(len(rows)), rows)
+    ax.add_line(Line2D(x, y, transform=transform, color="0.9", linewidth=0.5, zorder=0))
+    for j, method in enumerate(methods if named else ()):
+        ax.annotate(
+            method, (0.0, j), xycoords=transform, xytext=(-4, 0), textcoords="offset points", ha="right", va="center"
+        )
+
+
+def strokes(left: Array, right: Array, heights: NDArray[Any]) -> tuple[Array, Array]:
+    """Return x and y of horizontal strokes as one line with gaps: one object is quicker to draw than many."""
+    gaps = np.full(len(heights), math.nan)
+    return np.stack([left, right, gaps], axis=1).ravel(), np.repeat(heights.astype(float), 3)
+
+
+def panels(table: ScoreTable) -> Picture:
+    """Return one panel a data set: each method's mean and standard error over splits, as in Bui et al. 2016, figure 3."""
+    score = table.score
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(len(table.datasets), table.methods)
+        for i, (dataset, ax) in enumerate(zip(table.datasets, axes, strict=True)):
+            splits = int(table.n[i].max())
+            ax.set_title(f"{dataset} ({splits} split{'s' if splits != 1 else ''})")
+            _points(ax, table, i)
+            if i + COLUMNS >= len(axes):
+                ax.set_xlabel(score.axis)
+        cut = any(text for ax in axes for text in ax.texts)
+    caption = (
+        f"{score.title} by data set: mean over test splits and one standard error (ddof 0)."
+        + (f" {score.direction.capitalize()}." if score.direction else "")
+        + (" An open triangle with a number stands for a mean outside the panel." if cut else "")
+        + (" Fewer finished splits than the title says are given beside the table's numbers." if score.better else "")
+    )
+    return finish(figure, f"panels-{score.name}", caption)
+
+
+def _points(ax: Axes, table: ScoreTable, i: int) -> None:
+    mean, stderr = table.mean[i], table.stderr[i]
+    low, high = fences(mean, stderr)
+    ax.xaxis.set_major_locator(MaxNLocator(3))
+    shown = np.flatnonzero((mean >= low) & (mean <= high))
+    ax.plot(*strokes((mean - stderr)[shown], (mean + stderr)[shown], shown), color="0.2", linewidth=1.1)
+    points(ax, mean[shown], shown, 4.0)
+    ax.margins(x=0.08)
+    left, right = ax.get_xlim()
+    for j in np.flatnonzero(table.n[i] * ((mean < low) | (mean > high))):
+        above = mean[j] > high
+        edge, marker = (right, ">") if above else (left, "<")
+        ax.plot(edge, j, marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
+        ax.annotate(
+            f"{mean[j]:.3g}", (edge, j), xytext=(-5 if above else 5, 0), textcoords="offset points",
+            ha="right" if above else "left", va="center", fontsize=7,
+        )  # fmt: skip
+    ax.set_xlim(left, right)
+
+
+def fences(mean: Array, stderr: Array) -> tuple[float, float]:
+    """Return the range of means (M,) that a panel shows, so that one failure does not flatten all others."""
+    found = mean[np.isfinite(mean)]
+    if len(found) < 4:
+        return -math.inf, math.inf
+    first, third = np.quantile(found, [0.25, 0.75])
+    errors = stderr[np.isfinite(stderr)]
+    span = max(float(third - first), 4.0 * float(np.median(errors)) if len(errors) else 0.0)
+    return (float(first) - 6.0 * span, float(third) + 6.0 * span) if span > 0.0 else (-math.inf, math.inf)
+
+
+def spread(ax: Axes, table: ScoreTable, methods: Sequence[str], centre: Callable[..., Any]) -> None:
+    """Draw a small tick a data set and a large point at their centre, on each method's line; no zero times on log axes."""
+    values = np.where(table.mean > 0.0, table.mean, math.nan) if ax.get_xscale() == "log" else table.mean
+    lines = np.array([methods.index(method) for method in table.methods])
+    ax.plot(values.ravel(), np.broadcast_to(lines, values.shape).ravel(), "|", color="0.5", markersize=6)
+    some = np.flatnonzero(~np.all(np.isnan(values), axis=0))
+    points(ax, np.asarray(centre(values[:, some], axis=0)), lines[some], 5.0)
+
+
+def calibration(tables: Sequence[ScoreTable]) -> Picture:
+    """Return one panel a coverage (50, 90, 95 %) and one for the PIT: a small point a data set, a large one the mean."""
+    methods = max((table.methods for table in tables), key=len)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(len(tables), methods)
+        for table, ax in zip(tables, axes, strict=True):
+            nominal = re.search(r"\d+", table.score.name)
+            ax.set_title(f"central {nominal.group()} %" if nominal else "PIT")
+            ax.set_xlabel("fraction of test rows inside" if nominal else "calibration error")
+            ax.xaxis.set_major_locator(MaxNLocator(3))
+            if nominal:
+                ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
+            spread(ax, table, methods, np.nanmean)
+    caption = (
+        "Calibration on test rows. Coverage of the central 50, 90 and 95 % intervals against the nominal value (dashed), and "
+        "the calibration error of the probability integral transform (0 is perfect). Ticks: means over splits on each data set; "
+        "markers: their mean."
+    )
+    return finish(figure, "calibration", caption)
+
+
+def times(tables: Sequence[ScoreTable]) -> Picture:
+    """Return one panel a time (fit, prediction) on a logarithmic axis: a tick a data set, a marker the geometric mean."""
+    methods = max((table.methods for table in tables), key=len)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(len(tables), methods, width=3.0)
+        for table, ax in zip(tables, axes, strict=True):
+            ax.set_title(table.score.title)
+            ax.set_xlabel("seconds a split")
+            log_axis(ax)
+            spread(ax, table, methods, lambda values, axis: np.exp(np.nanmean(np.log(values), axis=axis)))
+    caption = (
+        "Wall time on one core, compilation left out. Ticks: means over splits on each data set; markers: their geometric mean."
+    )
+    return finish(figure, "times", caption)
+
+
+def log_axis(ax: Axes) -> None:
+    """Make the horizontal axis logarithmic, with few labels."""
+    ax.set_xscale("log")
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_major_locator(LogLocator(numticks=6))
+
+
+def no_window() -> None:
+    """Keep libraries that ask for pyplot from opening a window system."""
+    os.environ.setdefault("MPLBACKEND", "Agg")

@@ -1,0 +1,61 @@
+"""report.md: the tables, statistics and figures of a report as a repository shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ep_bench.report import content, tables
+from ep_bench.report.figures import Picture
+
+if TYPE_CHECKING:
+    from ep_bench.report.assemble import Report
+
+
+def page(report: Report) -> str:
+    """Return the report as GitHub Markdown; figures are links to the files beside it."""
+    merged = report.merged
+    lines = [f"# {report.title}", "", content.summary_line(merged), ""]
+    lines += [f"- {note}" for note in merged.notes]
+    for drawn in report.experiments:
+        lines += ["", f"## {drawn.title}", "", *_pictures(drawn.pictures), *_grid(drawn.head, drawn.rows)]
+    for part in report.parts:
+        lines += ["", f"## {part.score.title}", "", tables.markdown(part.table, part.ranking)]
+        lines += _pictures([part.panels] if part.panels else [])
+        lines += [f"- {line}" for line in content.rank_lines(part.rankings)]
+        lines += ["", *_pictures([part.diagram] if part.diagram else [])]
+    if report.plots:
+        lines += ["", "## Calibration and time", "", *_pictures(report.plots)]
+    if report.checks is not None and len(report.checks):
+        checks = content.check_rows(report.checks)
+        lines += ["", "## Published numbers", "", checks["summary"], "", *_grid(checks["head"], checks["rows"])]
+    gaps, remarks = content.gap_rows(merged), content.remark_rows(merged)
+    if gaps or remarks:
+        lines += ["", "## Missing cells and remarks", "", *_grid(["method", "data set", "finished", "the rest"], gaps)]
+        lines += _grid(["method", "data set", "status", "reason", "splits"], remarks)
+    lines += ["", "## What was run", ""]
+    for study, tag in zip(merged.studies, merged.tags, strict=True):
+        facts = content.study_facts(study, tag)
+        lines += [f"**{tag}**: {facts['line']}", ""]
+        lines += _grid(["method", "uses", "options given", "published as"], facts["methods"])
+        lines += _grid(["data set", "rows", "inputs", "options", "SHA-256"], facts["datasets"])
+        lines += _grid(["what", "value"], facts["environment"])
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _pictures(pictures: Sequence[Picture]) -> list[str]:
+    return [line for p in pictures for line in (f"![{p.name}](figures/{p.name}.svg)", "", p.caption, "")]
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    if not rows:
+        return []
+    body = [tables.pipes([_text(entry) for entry in row]) for row in rows]
+    return [tables.pipes(head), tables.pipes(["---"] * len(head)), *body, ""]
+
+
+def _text(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
+    text = f"**{entry['text']}**" if entry["strong"] and entry["text"] else entry["text"]
+    return f"{text} ({entry['small']})" if entry["small"] else str(text)

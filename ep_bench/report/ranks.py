@@ -1,0 +1,160 @@
+"""Rank statistics over several data sets, and the paired test within one.
+
+Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7; Nadeau and Bengio (2003),
+Inference for the generalization error, Machine Learning 52.
+
+=========  ===========================================================
+symbol     meaning
+=========  ===========================================================
+N          blocks: data sets, or data sets times splits
+k          methods
+R_j        average rank of method j, 1 the best
+q_alpha    studentised range with infinite degrees of freedom / sqrt(2)
+CD         critical difference of two average ranks
+=========  ===========================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from ep_bench.types import Array
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Friedman:
+    """Friedman's test of k methods on N blocks, and Iman and Davenport's F made of it.
+
+    ``chi2`` is without correction for ties, as Demsar has it; ``chi2_ties`` with it (NaN from ranks alone). A statistic
+    that does not exist (one method, one block, only ties) is NaN; F is infinite where all blocks agree.
+    """
+
+    k: int
+    n: int
+    chi2: float
+    p: float
+    F: float
+    df: tuple[int, int]
+    p_F: float
+    chi2_ties: float
+    p_ties: float
+
+
+def block_ranks(scores: Array, *, higher_is_better: bool) -> Array:
+    """Return the ranks (N, k) within each block of scores (N, k), 1 the best, ties sharing their average."""
+    signed = -scores if higher_is_better else scores
+    return np.asarray(stats.rankdata(signed, axis=1, method="average")).reshape(scores.shape)
+
+
+def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:
+    """Return the test from average ranks (k,) over n blocks: Demsar's equations for chi2_F and F_F.
+
+    chi2 = 12 N / (k (k + 1)) [sum_j R_j^2 - k (k + 1)^2 / 4], F = (N - 1) chi2 / (N (k - 1) - chi2).
+    """
+    k = len(average_ranks)
+    nan = math.nan
+    if k < 2 or n < 2:
+        return Friedman(k, n, nan, nan, nan, (max(k - 1, 0), 0), nan, nan, nan)
+    chi2 = 12.0 * n / (k * (k + 1)) * (float(np.sum(np.square(average_ranks))) - k * (k + 1) ** 2 / 4.0)
+    chi2 = max(chi2, 0.0)  # rounding, where all ranks are equal
+    df = (k - 1, (k - 1) * (n - 1))
+    rest = n * (k - 1) - chi2
+    F = (n - 1) * chi2 / rest if rest > 1e-9 * n * k else math.inf
+    return Friedman(k, n, chi2, float(stats.chi2.sf(chi2, k - 1)), F, df, float(stats.f.sf(F, *df)), nan, nan)
+
+
+def friedman(ranks: Array) -> Friedman:
+    """Return the test from block ranks (N, k), the chi2 corrected for ties (as SciPy has it) beside the plain one."""
+    n, k = ranks.shape
+    plain = friedman_of_ranks(ranks.mean(axis=0), n)
+    if k < 2 or n < 2:
+        return plain
+    sizes = [np.unique(block, return_counts=True)[1] for block in ranks]
+    ties = sum(float(np.sum(size**3 - size)) for size in sizes)
+    scale = 1.0 - ties / (n * k * (k * k - 1))
+    chi2 = plain.chi2 / scale if scale > 1e-12 else math.nan
+    p = float(stats.chi2.sf(chi2, k - 1))
+    return Friedman(k, n, plain.chi2, plain.p, plain.F, plain.df, plain.p_F, chi2, p)
+
+
+def nemenyi_q(k: int, alpha: float = ALPHA) -> float:
+    """Return q_alpha of the two-tailed Nemenyi test of k methods (Demsar, table 5a)."""
+    return float(stats.studentized_range.isf(alpha, k, np.inf)) / math.sqrt(2.0)
+
+
+def bonferroni_dunn_q(k: int, alpha: float = ALPHA) -> float:
+    """Return q_alpha of the two-tailed Bonferroni-Dunn test of k - 1 methods against a control (Demsar, table 5b)."""
+    return float(stats.norm.isf(alpha / (2.0 * (k - 1))))
+
+
+def critical_difference(q: float, k: int, n: int) -> float:
+    """Return CD = q sqrt(k (k + 1) / (6 N)) in average ranks over n blocks."""
+    return q * math.sqrt(k * (k + 1) / (6.0 * n))
+
+
+def nemenyi_p(ranks: pd.DataFrame) -> pd.DataFrame:
+    """Return Nemenyi's p-values (k, k) of block ranks (N, k) with named columns."""
+    from scikit_posthocs import posthoc_nemenyi_friedman
+
+    p = posthoc_nemenyi_friedman(ranks.to_numpy())
+    return pd.DataFrame(p.to_numpy(), index=ranks.columns, columns=ranks.columns)
+
+
+def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return p-values (k, k) of Wilcoxon's signed-rank tests between the columns of scores (N, k), Holm-corrected.
+
+    Zero differences are split evenly between the two rank sums, as Demsar has it. The values are those of
+    ``scikit_posthocs.posthoc_wilcoxon``, whose one call a pair takes 0.2 s for 16 methods; all pairs at once take 5 ms.
+    """
+    values = scores.to_numpy(dtype=float)
+    first, second = np.triu_indices(values.shape[1], 1)
+    differences = (values[:, first] - values[:, second]).T
+    sizes = np.sort(np.abs(differences), axis=1)
+    clean = (sizes[:, 0] > 0.0) & np.all(np.diff(sizes, axis=1) > 0.0, axis=1)  # zeros and ties change SciPy's method
+    p = np.empty(len(differences))
+    if clean.any():
+        p[clean] = stats.wilcoxon(differences[clean], axis=1, zero_method="zsplit").pvalue
+    for pair in np.flatnonzero(~clean):
+        p[pair] = stats.wilcoxon(differences[pair], zero_method="zsplit").pvalue
+    table = np.eye(values.shape[1])
+    table[first, second] = table[second, first] = holm(p)
+    return pd.DataFrame(table, index=scores.columns, columns=scores.columns)
+
+
+def holm(p: Array) -> Array:
+    """Return Holm's step-down adjustment of p-values (m,)."""
+    order = np.argsort(p)
+    steps = (len(p) - np.arange(len(p))) * p[order]
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+def resampled_t_p(differences: Array, test_fraction: float) -> float:
+    """Return the two-sided p-value of Nadeau and Bengio's corrected resampled t-test.
+
+    The training sets of different splits overlap, so that the plain paired t-test takes the splits for more evidence
+    than they are. The corrected one widens the variance of the mean difference from s^2 / J to
+    (1 / J + n_test / n_train) s^2, with J splits and J - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    differences : (J,) array, score differences of two methods on the same splits
+    test_fraction : n_test / n_train
+    """
+    J = len(differences)
+    if J < 2:
+        return math.nan
+    spread = float(np.var(differences, ddof=1))
+    mean = float(np.mean(differences))
+    if spread <= (1e-15 * np.max(np.abs(differences))) ** 2:
+        return 1.0 if mean == 0.0 else 0.0
+    t = mean / math.sqrt((1.0 / J + test_fraction) * spread)
+    return float(2.0 * stats.t.sf(abs(t), J - 1))

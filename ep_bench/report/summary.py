@@ -1,0 +1,190 @@
+"""Scores by method and data set: means, standard errors, marks, and the rank comparison over data sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ep_bench.report import ranks
+from ep_bench.report.frames import Merged
+from ep_bench.report.scores import Score
+from ep_bench.types import Array
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """One score of D data sets by M methods, over the splits that each cell finished.
+
+    ``mean`` and ``stderr`` (D, M) are in the unit of the score, stderr = standard deviation over splits (ddof 0) /
+    sqrt(n), NaN without any split; ``n`` and ``planned`` (D, M) count splits. ``marked`` (D, M) are the best and those
+    that the paired test does not find worse, ``best`` (D,) the column of the best (-1 without any), ``p`` (D, M) the
+    Holm-corrected p-values against the best.
+    """
+
+    score: Score
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    mean: Array
+    stderr: Array
+    n: NDArray[np.int64]
+    planned: NDArray[np.int64]
+    marked: NDArray[np.bool_]
+    best: NDArray[np.int64]
+    p: Array
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Average ranks of k methods over N blocks, with their tests; ``blocks`` says what a block is."""
+
+    score: Score
+    blocks: str
+    datasets: tuple[str, ...]
+    left_out: tuple[str, ...]  # methods with too few data sets
+    incomplete: int  # blocks left out because a method has no score there
+    ranks: pd.DataFrame  # (N, k)
+    test: ranks.Friedman
+    q: float
+    cd: float
+    nemenyi: pd.DataFrame | None
+    wilcoxon: pd.DataFrame | None
+
+    @property
+    def n(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def average(self) -> pd.Series[float]:
+        """Return the average ranks, best first."""
+        return self.ranks.mean(axis=0).sort_values(kind="stable")
+
+
+def pivot(merged: Merged, name: str) -> pd.DataFrame:
+    """Return one score of the finished cells: an index of (dataset, split), one column a method."""
+    rows = merged.ok()
+    rows = rows[rows[name].notna()]
+    table = rows.pivot(index=["dataset", "split"], columns="method", values=name)
+    datasets = {dataset: place for place, dataset in enumerate(merged.datasets)}
+    table = table.sort_index(key=lambda level: level.map(datasets) if level.name == "dataset" else level)
+    return table[[method for method in merged.methods if method in table]]
+
+
+def score_table(merged: Merged, score: Score) -> ScoreTable | None:
+    """Return the table of one score, or None where no cell has it."""
+    table = pivot(merged, score.name)
+    if table.empty:
+        return None
+    datasets = tuple(table.index.unique("dataset"))
+    methods = tuple(str(method) for method in table.columns)
+    groups = table.groupby(level="dataset", sort=False)
+    n = groups.count().to_numpy(dtype=np.int64)
+    stderr = groups.std(ddof=0).to_numpy(dtype=float) / np.sqrt(np.where(n, n, 1))
+    mean = groups.mean().to_numpy(dtype=float)
+    planned = np.array([[merged.planned.get((m, d), 0) for m in methods] for d in datasets])
+    fractions = _test_fractions(merged)
+    best, p, marked = np.full(len(datasets), -1), np.full(mean.shape, math.nan), np.zeros(mean.shape, dtype=bool)
+    if score.better:
+        for i, dataset in enumerate(datasets):
+            block = table.loc[dataset].to_numpy(dtype=float)
+            sign = 1.0 if score.better == "lower" else -1.0
+            best[i], p[i], marked[i] = compare_with_best(sign * block, fractions.get(dataset, 0.0))
+    return ScoreTable(score, datasets, methods, mean, stderr, n, planned, marked, best, p)
+
+
+def _test_fractions(merged: Merged) -> dict[str, float]:
+    rows = merged.ok()
+    ratio = rows["n_test"].astype(float) / rows["n_train"].astype(float)
+    means = ratio.groupby(rows["dataset"]).mean().fillna(0.0)
+    return {str(dataset): float(value) for dataset, value in means.items()}
+
+
+def compare_with_best(losses: Array, test_fraction: float) -> tuple[int, Array, NDArray[np.bool_]]:
+    """Return the best of M methods on one data set, p-values (M,) against it, and which to mark (M,).
+
+    Only a method with as many splits as any can be the best, so that none wins by failing on hard splits; it is compared
+    with each other one on their common splits, and the p-values get Holm's correction. With one split nothing is tested
+    and the best alone is marked.
+
+    Parameters
+    ----------
+    losses : (splits, M) array, smaller is better, NaN where a cell is missing
+    test_fraction : n_test / n_train
+    """
+    counts = np.sum(~np.isnan(losses), axis=0)
+    full = np.flatnonzero(counts == counts.max())
+    best = int(full[np.argmin(np.nanmean(losses[:, full], axis=0))])
+    p = np.full(losses.shape[1], math.nan)
+    worse = np.zeros(losses.shape[1], dtype=bool)
+    for j in range(losses.shape[1]):
+        gap = losses[:, j] - losses[:, best]
+        gap = gap[~np.isnan(gap)]
+        if j != best and len(gap) > 1:
+            p[j], worse[j] = ranks.resampled_t_p(gap, test_fraction), float(np.mean(gap)) > 0.0
+    tested = ~np.isnan(p)
+    p[tested] = ranks.holm(p[tested])
+    marked = tested & ~(worse & (p < ranks.ALPHA))
+    marked[best] = True
+    return best, p, marked
+
+
+# Over data sets
+
+
+def rankings(merged: Merged, score: Score) -> list[Ranking]:
+    """Return the comparison over data sets (Demsar 2006) and over data sets times splits (as Bui et al. 2016 drew it).
+
+    A data set's score is the mean over the splits that all ranked methods finished. Methods with scores on fewer than
+    half of the data sets are left out, then blocks that are not complete. Empty with fewer than two methods.
+    """
+    table = pivot(merged, score.name)
+    if not score.better or table.shape[1] < 2:
+        return []
+    covered = table.groupby(level="dataset", sort=False).count().gt(0)
+    kept = covered.columns[2 * covered.sum() >= len(covered)]
+    left_out = tuple(str(name) for name in covered.columns.difference(kept, sort=False))
+    if len(kept) < 2:
+        return []
+    splits = table[kept].dropna()
+    means = splits.groupby(level="dataset", sort=False).mean()
+    datasets = tuple(str(name) for name in means.index)
+    missing = len(covered) - len(means), len(table) - len(splits)
+    return [
+        _ranking(score, "data sets", datasets, left_out, missing[0], means, pairwise=True),
+        _ranking(score, "data sets × splits", datasets, left_out, missing[1], splits, pairwise=False),
+    ]
+
+
+def _ranking(
+    score: Score,
+    blocks: str,
+    datasets: Sequence[str],
+    left_out: tuple[str, ...],
+    incomplete: int,
+    scores: pd.DataFrame,
+    *,
+    pairwise: bool,
+) -> Ranking:
+    values = scores.to_numpy(dtype=float)
+    names = [str(name) for name in scores.columns]
+    table = pd.DataFrame(ranks.block_ranks(values, higher_is_better=score.better == "higher"), columns=names)
+    k, n = len(names), len(table)
+    q = ranks.nemenyi_q(k)
+    several = n > 1
+    return Ranking(
+        score=score,
+        blocks=blocks,
+        datasets=tuple(datasets),
+        left_out=left_out,
+        incomplete=incomplete,
+        ranks=table,
+        test=ranks.friedman(table.to_numpy()),
+        q=q,
+        cd=ranks.critical_difference(q, k, n) if several else math.nan,
+        nemenyi=ranks.nemenyi_p(table) if several else None,
+        wilcoxon=ranks.wilcoxon_p(pd.DataFrame(values, columns=names)) if several and pairwise else None,
+    )

@@ -1,0 +1,185 @@
+"""Score tables as Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import io
+import math
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from ep_bench.report.summary import Ranking, ScoreTable
+
+COLUMNS_A_BLOCK = 5  # methods side by side in LaTeX
+
+
+def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
+    """Return the decimals that show two digits of the median standard error; without one, four digits of the mean."""
+    errors = [e for e in stderr if math.isfinite(e) and e > 0.0]
+    sizes = [abs(m) for m in means if math.isfinite(m) and m != 0.0]
+    if errors:
+        return min(max(1 - math.floor(math.log10(float(np.median(errors)))), 0), 8)
+    return min(max(3 - math.floor(math.log10(float(np.median(sizes)))), 0), 8) if sizes else 2
+
+
+def number(value: float, places: int) -> str:
+    """Return a number with fixed decimals, in powers of ten where it would be wider than a column."""
+    return f"{value:.{places}f}" if abs(value) < 1e7 else f"{value:.3g}"
+
+
+def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
+    """Return ``mean ± stderr`` of data set i and method j; without the error for one split, empty for none."""
+    if not table.n[i, j]:
+        return ""
+    mean = number(table.mean[i, j], places)
+    return mean if table.n[i, j] == 1 else f"{mean} ± {number(table.stderr[i, j], places)}"
+
+
+def shortfall(table: ScoreTable, i: int, j: int) -> str:
+    """Return ``17 of 20 splits`` where splits are missing, else nothing; a cell that no study planned says so."""
+    n, planned = int(table.n[i, j]), int(table.planned[i, j])
+    if not planned:
+        return "not planned"
+    return "" if n == planned else f"{n} of {planned} splits"
+
+
+def places_by_dataset(table: ScoreTable) -> list[int]:
+    """Return the decimals of each data set's row."""
+    return [decimals(list(table.stderr[i]), list(table.mean[i])) for i in range(len(table.datasets))]
+
+
+def caption(table: ScoreTable) -> str:
+    """Return what the numbers are, what the marks mean, and how they were tested."""
+    score = table.score
+    text = f"{score.axis}: mean over test splits ± standard error (standard deviation with ddof 0 / √splits)"
+    if not score.better:
+        return text + "."
+    return (
+        f"{text}; {score.direction}. Bold: the best of the methods with the most finished splits, and those that a "
+        "two-sided corrected resampled t-test (Nadeau and Bengio 2003), paired over common splits, Holm-corrected, "
+        "does not find worse at 0.05. With one split nothing is tested and the best alone is bold."
+    )
+
+
+def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:
+    """Return each method's average rank ± standard error over data sets as text, empty where it is not ranked."""
+    if ranking is None:
+        return []
+    mean, n = ranking.ranks.mean(axis=0), ranking.n
+    error = ranking.ranks.std(axis=0, ddof=0) / math.sqrt(n)
+    return [f"{mean[name]:.2f} ± {error[name]:.2f}" if name in mean.index else "" for name in methods]
+
+
+def markdown(table: ScoreTable, ranking: Ranking | None = None) -> str:
+    """Return the table as GitHub Markdown, its caption first."""
+    lines = [caption(table), "", pipes(["data set", *table.methods]), pipes(["---", *["---:"] * len(table.methods)])]
+    for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
+        cells = [_markdown_cell(table, i, j, places) for j in range(len(table.methods))]
+        lines.append(pipes([dataset, *cells]))
+    if ranking is not None:
+        lines.append(pipes([f"average rank ({ranking.n} data sets)", *average_ranks(ranking, table.methods)]))
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
+    text, short = cell(table, i, j, places), shortfall(table, i, j)
+    text = f"**{text}**" if table.marked[i, j] else text
+    return f"{text} ({short})" if text and short else text or short or "–"
+
+
+def pipes(words: Sequence[str]) -> str:
+    return "| " + " | ".join(word.replace("|", "\\|") for word in words) + " |"
+
+
+def long_csv(tables: Sequence[ScoreTable]) -> str:
+    """Return every cell of all tables as CSV, one line each, numbers in full."""
+    lines = [
+        {
+            "score": t.score.name,
+            "dataset": dataset,
+            "method": method,
+            "mean": t.mean[i, j],
+            "stderr": t.stderr[i, j] if t.n[i, j] else math.nan,
+            "n_splits": t.n[i, j],
+            "planned": t.planned[i, j],
+            "best": int(t.best[i] == j) if t.score.better else "",
+            "marked": int(t.marked[i, j]) if t.score.better else "",
+            "p_against_best": t.p[i, j],
+        }
+        for t in tables
+        for i, dataset in enumerate(t.datasets)
+        for j, method in enumerate(t.methods)
+    ]
+    out = io.StringIO()
+    pd.DataFrame(lines).to_csv(out, index=False, lineterminator="\n")
+    return out.getvalue()
+
+
+# LaTeX
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "''",
+    "±": r"$\pm$", "×": r"$\times$", "√": r"$\surd$", "–": "--", "−": "$-$", "²": "$^2$",
+    "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "ν": r"$\nu$", "σ": r"$\sigma$",
+    "τ": r"$\tau$",
+}  # fmt: skip
+_HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another document \input it.
+\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage[utf8]{inputenc}
+\usepackage[margin=1cm]{geometry}
+\usepackage{booktabs}
+\pagestyle{empty}
+\begin{document}
+"""
+
+
+def escape(text: str) -> str:
+    """Return text that LaTeX sets as it stands; a letter that pdflatex has no glyph for becomes its plain form or ``?``."""
+    return "".join(_SPECIAL.get(letter) or _plain(letter) for letter in text)
+
+
+def _plain(letter: str) -> str:
+    if ord(letter) < 128:
+        return letter if letter.isprintable() else " "
+    base = unicodedata.normalize("NFKD", letter)[0]
+    return base if ord(base) < 128 else "?"
+
+
+def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
+    """Return the table as a LaTeX document with booktabs; the methods stand in blocks of five, one below another."""
+    blocks = [
+        _tabular(table, ranking, range(start, min(start + COLUMNS_A_BLOCK, len(table.methods))))
+        for start in range(0, len(table.methods), COLUMNS_A_BLOCK)
+    ]
+    body = "\n\n\\medskip\n".join(blocks)
+    head = f"{_HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(caption(table))}}}\n"
+    return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
+
+
+def _tabular(table: ScoreTable, ranking: Ranking | None, columns: range) -> str:
+    lines = [f"\\begin{{tabular}}{{l{'r' * len(columns)}}}", "\\toprule"]
+    lines += [_ampersands(["data set", *(table.methods[j] for j in columns)]), "\\midrule"]
+    for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
+        lines.append(_ampersands([dataset]).removesuffix(" \\\\"))
+        cells = [_latex_cell(table, i, j, places) for j in columns]
+        lines[-1] += "".join(f" & {text}" for text in cells) + " \\\\"
+    if ranking is not None:
+        texts = average_ranks(ranking, table.methods)
+        lines += ["\\midrule", _ampersands([f"average rank (N = {ranking.n})", *(texts[j] for j in columns)])]
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+
+
+def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
+    text = escape(cell(table, i, j, places)) or "--"
+    if table.marked[i, j]:
+        text = f"\\textbf{{{text}}}"
+    n, planned = int(table.n[i, j]), int(table.planned[i, j])
+    return f"{text} ({n}/{planned})" if planned and n < planned else text
+
+
+def _ampersands(words: Sequence[str]) -> str:
+    return " & ".join(escape(word) for word in words) + " \\\\"

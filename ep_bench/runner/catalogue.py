@@ -1,0 +1,74 @@
+"""What a study may name: the data sets, methods and experiments that there are, and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ep_bench import adapters, data, estimator, methods
+from ep_bench.spec import OptionProblem
+from ep_bench.types import UserError
+
+# Answers like OptionProblem, field by field.
+ExperimentCheck = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
+
+
+class Installed:
+    """The catalogue of this installation, for ``spec.read_study``."""
+
+    def __init__(self, experiments: Collection[str] = (), experiment_problems: ExperimentCheck | None = None) -> None:
+        self.datasets: Collection[str] = data.names()
+        self.methods: Collection[str] = methods.names()
+        self.experiments: Collection[str] = experiments
+        self._experiment_problems = experiment_problems
+
+    def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:  # noqa: ARG002
+        """Return what is wrong with an experiment's options."""
+        if self._experiment_problems is None:
+            return []
+        return [OptionProblem(*problem) for problem in self._experiment_problems(name, options)]
+
+    def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
+        """Return what is wrong with a method entry's options; none where all are known and well typed."""
+        if adapters.is_target(use):
+            return _outside_problems(use, options, base)
+        return _registry_problems(use, options)
+
+
+def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProblem]:
+    method = methods.get(use)
+    own, common = estimator.split_common(options)
+    problems = [
+        OptionProblem((key,), "wrong type", value, "true or false", None)
+        for key, value in common.items()
+        if not isinstance(value, bool)
+    ]
+    try:
+        method.config(**own)
+    except ValidationError as error:
+        allowed = sorted({*method.config.model_fields, *estimator.COMMON_OPTIONS})  # type: ignore[attr-defined]
+        for entry in error.errors():
+            place = tuple(entry["loc"])
+            if entry["type"] == "extra_forbidden":
+                problems.append(OptionProblem(place, f"{use} has no such option", None, allowed, str(place[0])))
+            else:
+                problems.append(OptionProblem(place, entry["msg"].lower(), entry["input"], None, None))
+    return problems
+
+
+def _outside_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
+    try:
+        known = adapters.parameters(adapters.resolve(use, base))
+    except UserError as error:
+        return [OptionProblem(("use",), str(error), None, None, None)]
+    if known is None:
+        return []
+    allowed = sorted({*known, adapters.STANDARDIZE})
+    return [
+        OptionProblem((key,), f"{use} has no such option", None, allowed, key)
+        for key in options
+        if key not in allowed
+    ]

@@ -1,0 +1,41 @@
+"""The process that computes: takes jobs from a connection, runs each, sends its record back.
+
+A lane (``lane.py``) starts it as ``python -m ep_bench.runner.engine FD`` and may kill it at any moment: it stores
+nothing, and nothing else lives in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(descriptor: int) -> None:
+    """Serve jobs until the lane closes the connection."""
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lane decides when to stop
+    faulthandler.enable()
+    connection = Connection(descriptor)
+    from ep_bench.runner.execute import run_cell
+
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            job = connection.recv()
+            sys.stdout.flush()
+            connection.send(run_cell(job))
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end this process with its lane, even inside a compiled loop (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

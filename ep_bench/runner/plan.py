@@ -1,0 +1,253 @@
+"""From a study to its cells: which there are, which are done, which are stale and why, and how long the rest takes."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ep_bench import adapters, data, estimator, methods, store
+from ep_bench.runner.environment import environment
+from ep_bench.runner.jobs import Job
+from ep_bench.spec import MethodEntry, Study
+from ep_bench.types import Cell, DatasetInfo, DatasetRef, SplitScheme, UserError
+
+SELECT_KEYS = ("method", "dataset", "split")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A job and where it stands: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``; ``why`` says more."""
+
+    job: Job
+    state: str
+    why: str = ""
+
+
+@dataclass
+class Plan:
+    """Every cell of a study, in the order of the study file."""
+
+    study: Study
+    folder: Path
+    cells: list[Planned]
+    infos: dict[str, DatasetInfo]
+    groups: list[dict[str, Any]] = field(default_factory=list)
+
+    def to_run(self, *, retry_failed: bool = False) -> list[Job]:
+        """Return the jobs that are not finished, longest first."""
+        wanted = {"missing", "stale", "failed"} if retry_failed else {"missing", "stale"}
+        jobs = [planned.job for planned in self.cells if planned.state in wanted]
+        return sorted(jobs, key=lambda job: -(job.estimate or 0.0))
+
+    def select(self, patterns: Sequence[str]) -> Plan:
+        """Return the plan of the cells that match every ``key=glob``; of one key any of its globs.
+
+        Raises UserError for a pattern that is no ``key=glob`` or that no cell of the study matches.
+        """
+        wanted = _selection(patterns)
+        kept = [planned for planned in self.cells if _matches(planned.job.cell, wanted)]
+        if not kept:
+            raise UserError("no cell of the study matches", where="--select", found=" ".join(patterns))
+        return replace(self, cells=kept)
+
+    def lock(self) -> dict[str, Any]:
+        """Return what study.lock.json keeps: the plan and the factors behind each hash."""
+        study = self.study
+        datasets = {
+            ref.label: {"name": ref.name, **ref.options(), "n": info.n, "d": info.d, "checksum": info.checksum}
+            for ref in study.datasets
+            for info in [self.infos[ref.label]]
+        }
+        entries = {
+            entry.label: {"use": entry.use, "options": dict(entry.options), "published": published_columns(entry)}
+            for entry in study.methods
+        }
+        return {
+            "study": study.name,
+            "seed": study.seed,
+            "splits": {**study.splits.factors(), **({"count": study.splits.count} if study.splits.count else {})},
+            "datasets": datasets,
+            "methods": entries,
+            "accept": [dict(item) for item in study.accept_items()],
+            "groups": self.groups,
+            "environment": environment(),
+        }
+
+
+def make_plan(study: Study, results: Path) -> Plan:
+    """Return the plan of a study, held against what its results folder already has. Runs nothing."""
+    folder = results / study.name
+    infos = {ref.label: data.describe(ref) for ref in study.datasets}
+    past = _Past(folder)
+    cells, groups = [], []
+    for ref in study.datasets:
+        scheme = _scheme(study, ref, infos[ref.label])
+        for entry in study.methods:
+            factors, options = _factors(study, ref, entry, infos[ref.label], scheme)
+            jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], scheme)
+            guess = past.estimate(factors, infos[ref.label])
+            cells += [past.place(replace(job, estimate=guess)) for job in jobs]
+            hashes = {str(job.cell.split): job.cell.key for job in jobs}
+            groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
+    return Plan(study, folder, cells, infos, groups)
+
+
+def published_columns(entry: MethodEntry) -> list[str]:
+    """Return the columns of the papers' tables that a method entry answers to."""
+    if entry.published:
+        return [entry.published]
+    if adapters.is_target(entry.use):
+        return []
+    method = methods.get(entry.use)
+    own, _ = estimator.split_common(entry.options)
+    return list(method.published(estimator.parse_options(method, own))) if method.published else []
+
+
+def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], split: int) -> int:
+    """Return the seed of a split: a hash of named factors, the method not among them, so that comparisons are paired."""
+    named = {"seed": seed, "dataset": {k: v for k, v in dataset.items() if k != "checksum"}, "splits": splits, "split": split}
+    return int(hashlib.sha256(store.factor_hash(named).encode()).hexdigest()[:8], 16)
+
+
+def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:
+    """Return the split scheme with a data set's own defaults filled in. Raises UserError where its rows do not suffice."""
+    card = None if ref.csv else data.card(ref.name)
+    data.check_scheme(study.splits, info.n, card)
+    return data.resolve_scheme(study.splits, card)
+
+
+def _factors(
+    study: Study, ref: DatasetRef, entry: MethodEntry, info: DatasetInfo, scheme: SplitScheme
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all that decides the numbers of one method on one data set, and its resolved options."""
+    given = study.options_for(entry, ref)
+    if adapters.is_target(entry.use):
+        options, version = given, adapters.version(entry.use, study.path.parent)
+    else:
+        method = methods.get(entry.use)
+        own, common = estimator.split_common(given)
+        options = estimator.parse_options(method, own).model_dump(mode="json") | common
+        version = str(method.version)
+    factors: dict[str, Any] = {
+        "method": entry.use,
+        "version": version,
+        "options": options,
+        "dataset": {"name": ref.name, **ref.options(), "checksum": info.checksum},
+        "splits": scheme.factors(),
+        "seed": study.seed,
+    }
+    return factors, options
+
+
+def _jobs(
+    study: Study,
+    ref: DatasetRef,
+    entry: MethodEntry,
+    options: Mapping[str, Any],
+    factors: Mapping[str, Any],
+    info: DatasetInfo,
+    scheme: SplitScheme,
+) -> list[Job]:
+    jobs = []
+    for split in range(data.split_count(scheme, info)):
+        seed = cell_seed(study.seed, factors["dataset"], factors["splits"], split)
+        complete = {**factors, "split": split}
+        cell = Cell(entry.label, ref.label, split, seed, complete, store.factor_hash(complete))
+        limits = study.limits
+        jobs.append(
+            Job(
+                cell, study.name, ref, scheme, entry.use, dict(options), str(study.path.parent.resolve()),
+                limits.seconds, limits.memory_gb,
+            )
+        )  # fmt: skip
+    return jobs
+
+
+class _Past:
+    """What a results folder knows of earlier runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.rows = store.known_rows(folder)
+        self.lock = store.read_lock(folder) or {}
+
+    def place(self, job: Job) -> Planned:
+        row = self.rows.get(job.cell.key)
+        if row is not None:
+            return Planned(job, "done") if row["status"] == "ok" else Planned(job, "failed", row.get("reason", ""))
+        old = self._factors_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
+        if old is None:
+            return Planned(job, "missing")
+        return Planned(job, "stale", "; ".join(differences(old, job.cell.factors)))
+
+    def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
+        """Return the seconds of one cell: of the same configuration, else of the method on the data set, else its guess."""
+        name = factors["dataset"]["name"]
+        exact = store.factor_hash({"options": factors["options"]})
+        for key in ((factors["method"], name, exact), (factors["method"], name, "")):
+            if self._seconds.get(key):
+                return statistics.median(self._seconds[key])
+        if adapters.is_target(factors["method"]):
+            return None
+        method = methods.get(factors["method"])
+        own, _ = estimator.split_common(factors["options"])
+        return method.seconds(estimator.parse_options(method, own), info.n, info.d) if method.seconds else None
+
+    @cached_property
+    def _cells(self) -> dict[str, dict[str, Any]]:
+        return store.lock_cells(self.lock)
+
+    @cached_property
+    def _factors_by_slot(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+        finished = ((key, cell) for key, cell in self._cells.items() if key in self.rows)
+        return {(c["method"], c["dataset"], c["split"]): c["factors"] for _, c in finished}
+
+    @cached_property
+    def _seconds(self) -> dict[tuple[str, str, str], list[float]]:
+        times: dict[tuple[str, str, str], list[float]] = {}
+        for key, cell in self._cells.items():
+            row = self.rows.get(key)
+            if row is None or row["status"] != "ok":
+                continue
+            spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
+            factors = cell["factors"]
+            exact = store.factor_hash({"options": factors["options"]})
+            for last in (exact, ""):
+                times.setdefault((factors["method"], factors["dataset"]["name"], last), []).append(spent)
+        return times
+
+
+def differences(old: Any, new: Any, place: str = "") -> list[str]:
+    """Return the places where two sets of factors differ, each as ``place: old -> new``."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [*old, *(key for key in new if key not in old)]
+        inner = (differences(old.get(k), new.get(k), f"{place}.{k}" if place else str(k)) for k in keys)
+        return [line for lines in inner for line in lines]
+    return [] if old == new else [f"{place}: {_short(old)} -> {_short(new)}"]
+
+
+def _short(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 24 else text[:12] + "..."
+
+
+def _selection(patterns: Iterable[str]) -> dict[str, list[str]]:
+    wanted: dict[str, list[str]] = {}
+    for pattern in patterns:
+        key, sign, glob = pattern.partition("=")
+        if not sign or key not in SELECT_KEYS:
+            raise UserError(
+                "not a selection", where="--select", found=pattern, allowed="KEY=GLOB with KEY method, dataset or split"
+            )
+        wanted.setdefault(key, []).append(glob)
+    return wanted
+
+
+def _matches(cell: Cell, wanted: Mapping[str, Sequence[str]]) -> bool:
+    values = {"method": cell.method, "dataset": cell.dataset, "split": str(cell.split)}
+    return all(any(fnmatch.fnmatchcase(values[key], glob) for glob in globs) for key, globs in wanted.items())

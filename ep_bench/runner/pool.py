@@ -1,0 +1,107 @@
+"""A joblib pool of lanes: cells go out one by one, longest first, and come back as they finish."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+from ep_bench.runner import lane
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.records import blank_record, fail
+from ep_bench.types import Record, UserError
+
+BACKENDS = ("loky", "dask")
+_LOSSES_ALLOWED = 5  # pools that a cell may see die before it is blamed; each death is the machine's doing
+
+
+def run_jobs(
+    jobs: Sequence[Job], *, n_jobs: int, backend: str = "loky", scheduler: str | None = None
+) -> Generator[Record, None, None]:
+    """Yield the record of every job as it finishes.
+
+    The loss of a pool worker (not of an engine, which its lane replaces) ends joblib's whole call; the cells that had
+    not come back are sent to a new pool, those in flight counted, so that one that kills its worker every time ends as
+    a failed record. Closing the iterator ends all processes.
+    """
+    if backend not in BACKENDS:
+        raise UserError("unknown backend", where="--backend", found=backend, allowed=BACKENDS, name=backend)
+    waiting = {job.cell.key: job for job in jobs}
+    losses: dict[str, int] = {}
+    try:
+        while waiting:
+            sent: list[str] = []
+            try:
+                with _pool(backend, n_jobs, scheduler) as run, contextlib.closing(run(_noting(waiting, sent))) as records:
+                    for record in records:
+                        del waiting[record.key]
+                        yield record
+            except _pool_deaths() as death:
+                yield from _count_losses(waiting, sent, losses, str(death))
+    finally:
+        _end_workers(backend, n_jobs)
+
+
+def _noting(waiting: dict[str, Job], sent: list[str]) -> Iterator[Job]:
+    for job in list(waiting.values()):
+        sent.append(job.cell.key)
+        yield job
+
+
+def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, int], death: str) -> Iterator[Record]:
+    """Note which cells were in flight when a pool died; give up on those that were so too often."""
+    for key in sent:
+        if key not in waiting:
+            continue
+        losses[key] = losses.get(key, 0) + 1
+        if losses[key] >= _LOSSES_ALLOWED:
+            record = blank_record(waiting.pop(key))
+            fail(record, "failed", f"its worker was lost {losses[key]} times: {death.splitlines()[0] if death else ''}")
+            yield record
+
+
+@contextlib.contextmanager
+def _pool(backend: str, n_jobs: int, scheduler: str | None) -> Iterator[Callable[[Iterator[Job]], Generator[Record, None, None]]]:
+    from joblib import Parallel, delayed, parallel_config
+
+    with contextlib.ExitStack() as stack, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="joblib")  # it finds a pool dropped with work left worth a word
+        if backend == "dask":
+            stack.enter_context(_dask_client(n_jobs, scheduler))
+        stack.enter_context(parallel_config(backend=backend))
+        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=_ahead(n_jobs), max_nbytes=None)
+        yield lambda jobs: parallel(delayed(lane.run)(job) for job in jobs)
+
+
+def _ahead(n_jobs: int) -> int:
+    """Return how many cells are out at a time: one waits for each worker, so that none idles between two."""
+    return 2 * n_jobs
+
+
+@contextlib.contextmanager
+def _dask_client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise UserError("the dask backend is not installed", allowed="pip install 'ep-bench[dask]'") from error
+    if scheduler is not None:
+        with Client(scheduler, timeout="20s") as client:
+            yield client
+        return
+    with LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        yield client
+
+
+def _pool_deaths() -> tuple[type[BaseException], ...]:
+    from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
+
+    return (TerminatedWorkerError, BrokenProcessPool)
+
+
+def _end_workers(backend: str, n_jobs: int) -> None:
+    if backend == "loky" and n_jobs > 1:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor(max_workers=n_jobs, timeout=300).shutdown(wait=True, kill_workers=True)
+    lane.close()

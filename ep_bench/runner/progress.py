@@ -1,0 +1,96 @@
+"""How a run tells what it is doing: a live line on a terminal, plain lines elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, TextIO
+
+from ep_bench.types import Record
+
+_PLAIN_EVERY = 5.0  # seconds between two plain lines
+_TELLING = 0.05  # share of the work that must be done before a time left is told
+
+
+class Progress(AbstractContextManager["Progress"]):
+    """Counts cells done, failed and running, and tells the time left from the work that is done.
+
+    ``total_work`` is the estimated seconds of all cells on one core; where nothing is known, cells count alike.
+    """
+
+    def __init__(self, work: dict[str, float], jobs: int, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+        self._work, self._jobs, self._quiet = dict(work), jobs, quiet
+        self._stream = stream or sys.stderr
+        self._total, self._done, self._failed = len(work), 0, 0
+        self._total_work = sum(work.values()) or 1.0
+        self._started = self._told = time.monotonic()
+        self._live: Any = None
+        self._bar: Any = None
+
+    def __enter__(self) -> Progress:
+        if not self._quiet and self._stream.isatty():
+            self._live = _bar(self._stream)
+            self._live.start()
+            self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def finished(self, record: Record) -> None:
+        """Count a finished cell and show it."""
+        self._done += 1
+        row = record.row
+        failed = row["status"] != "ok"
+        self._failed += failed
+        self._work.pop(record.key, None)
+        if self._quiet:
+            return
+        place = f"{row['method']} on {row['dataset']}, split {row['split']}"
+        if failed:
+            self._say(f"{row['status']}: {place}: {row['reason']}")
+        if self._live is not None:
+            done_work = self._total_work - sum(self._work.values())
+            self._live.update(self._bar, completed=done_work, counts=self._counts(), left=self._left())
+        elif time.monotonic() - self._told >= _PLAIN_EVERY or self._done == self._total:
+            self._told = time.monotonic()
+            self._say(f"{self._counts()}, {self._left()}; last: {place}")
+
+    def _say(self, line: str) -> None:
+        if self._live is not None:
+            self._live.console.print(line, highlight=False, markup=False)
+        else:
+            print(line, file=self._stream, flush=True)
+
+    def _counts(self) -> str:
+        running = min(self._jobs, self._total - self._done)
+        return f"{self._done}/{self._total} cells, {self._failed} not ok, {running} running"
+
+    def _left(self) -> str:
+        spent = time.monotonic() - self._started
+        rest = sum(self._work.values())
+        done = self._total_work - rest
+        known = done > _TELLING * self._total_work  # before that, starting the processes is most of what was timed
+        return f"{clock(spent * rest / done)} left" if known else "time left not known yet"
+
+
+def clock(seconds: float) -> str:
+    """Return a duration as people read it: 45 s, 3 min 20 s, 2 h 05 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _bar(stream: TextIO) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (BarColumn(bar_width=30), TextColumn("{task.fields[counts]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    return RichProgress(*columns, console=Console(file=stream), transient=False)

@@ -1,0 +1,119 @@
+"""Mistakes in a study file, collected so that one message names them all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from ep_bench.types import UserError
+
+Place = tuple[str | int, ...]
+_SHOWN = 5
+_LONGEST = 60
+MAX_FIELD = 120
+
+
+class OptionProblem(NamedTuple):
+    """What a catalogue finds wrong with the options of a method entry.
+
+    ``path`` are the keys inside the options, or ``("use",)`` where the method itself cannot be had; ``allowed`` is a
+    sentence or the allowed names, ``name`` the wrong name whose nearest right one is to be given.
+    """
+
+    path: tuple[str | int, ...]
+    problem: str
+    found: Any = None
+    allowed: str | Collection[str] | None = None
+    name: str | None = None
+
+
+class Bare(str):
+    """Text that shows itself without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+class Problems:
+    """The mistakes found so far, each at its place in the file."""
+
+    def __init__(self, where: str, lines: Mapping[Place, int]) -> None:
+        self._where = where
+        self._lines = lines
+        self._found: dict[tuple[Place, str], tuple[int, str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(
+        self,
+        path: Place,
+        problem: str,
+        *,
+        found: Any = None,
+        allowed: str | Collection[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Note one mistake; the same mistake at the same place counts once."""
+        line = self.line(path)
+        error = UserError(
+            problem,
+            where=f"{self._where}:{line}",
+            field=shorten(spell(path)) or None,
+            found=shown(found),
+            allowed=allowed,
+            name=name,
+        )
+        self._found.setdefault((path, problem), (line, str(error)))
+
+    def add_option(self, path: Place, problem: OptionProblem) -> None:
+        """Note what a catalogue found in the options at ``path``."""
+        self.add(
+            (*path, *problem.path), problem.problem, found=problem.found, allowed=problem.allowed, name=problem.name
+        )
+
+    def refuse(self) -> None:
+        """Raise UserError with the first few mistakes, in the order of the file, if there are any."""
+        if not self._found:
+            return
+        messages = [message for _, message in sorted(self._found.values(), key=lambda item: item[0])]
+        more = [f"... and {len(messages) - _SHOWN} more"] if len(messages) > _SHOWN else []
+        raise UserError("\n".join(messages[:_SHOWN] + more))
+
+    def line(self, path: Place) -> int:
+        """Return the line of the longest known part of a path."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self._lines:
+                return self._lines[path[:length]]
+        return 1
+
+
+def spell(path: Place) -> str:
+    """Return a path as ``datasets[1].name``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def shorten(text: str, longest: int = MAX_FIELD) -> str:
+    """Return text of at most about ``longest`` characters."""
+    return text if len(text) <= longest else text[:longest] + "..."
+
+
+def shown(value: Any) -> Any:
+    """Return a value as a message shows it: short, and a word for what is no plain value."""
+    if isinstance(value, dict):
+        return Bare("a mapping")
+    if isinstance(value, list | tuple):
+        return Bare("a list" if value else "an empty list")
+    if isinstance(value, bool):
+        return Bare(str(value).lower())
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return shorten(value, _LONGEST)
+    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+        return Bare("a number of more than sixty digits")
+    return value

@@ -1,0 +1,303 @@
+"""The study reader: shapes first, then names, then the options of each method wherever they apply."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ep_bench.spec.models import (
+    SPLITS,
+    Accept,
+    CardEntry,
+    Catalogue,
+    FileEntry,
+    Limits,
+    MethodEntry,
+    Study,
+    StudyFile,
+    Tune,
+    override_blocks,
+)
+from ep_bench.spec.problems import OptionProblem, Place, Problems
+from ep_bench.spec.shape import validate
+from ep_bench.spec.source import Document, read_document
+from ep_bench.types import DatasetRef, SplitScheme, UserError
+
+OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
+_GRID_KEYS = ("methods", "splits", "overrides", "limits", "accept")  # mean nothing beside an experiment
+_DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
+_TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def read_study(path: Path, catalogue: Catalogue) -> Study:
+    """Return the study in a YAML file.
+
+    Raises UserError, one for all mistakes (the first five are listed), each with file, line, field, what was found,
+    what is allowed and the nearest right name.
+    """
+    document = read_document(Path(path))
+    problems = Problems(document.where, document.lines)
+    study = _Reader(document, Path(path), catalogue, problems).read()
+    problems.refuse()
+    if study is None:  # nothing noted and yet nothing read would be a hole in the checks
+        raise UserError("not a study", where=document.where)
+    return study
+
+
+class _Reader:
+    """One reading of one file; mistakes gather in ``problems``."""
+
+    def __init__(self, document: Document, path: Path, catalogue: Catalogue, problems: Problems) -> None:
+        self.document, self.path, self.catalogue, self.problems = document, path, catalogue, problems
+        self.base = path.parent.resolve()
+
+    def read(self) -> Study | None:
+        raw = self.document.values
+        file = validate(StudyFile, raw, (), self.problems)
+        self._experiment(raw)
+        datasets = self._datasets(raw.get("datasets"))
+        methods = self._methods(raw.get("methods"))
+        splits = self._splits(raw["splits"]) if raw.get("splits") is not None else SplitScheme()
+        limits = (
+            validate(Limits, raw["limits"], ("limits",), self.problems) if raw.get("limits") is not None else Limits()
+        )
+        if file is None or splits is None or limits is None:
+            return None
+        self._overrides(file.overrides, datasets, methods)
+        accept = self._accept(file.accept, datasets, methods)
+        if self.problems:
+            return None
+        return Study(
+            name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
+            methods=tuple(methods), overrides=file.overrides, limits=limits, accept=tuple(accept),
+            experiment=file.experiment, options=file.options, source=self.document.text, raw=raw,
+        )  # fmt: skip
+
+    def _experiment(self, raw: Mapping[str, Any]) -> None:
+        """Note keys that are missing, or that mean nothing in a study of this kind."""
+        if "experiment" not in raw:
+            for key in ("datasets", "methods"):
+                if key not in raw:
+                    self.problems.add((key,), "is missing; a study has datasets and methods, or an experiment")
+            if "options" in raw:
+                self.problems.add(("options",), "goes with an experiment; a method's options stand in its entry")
+            return
+        for key in _GRID_KEYS:
+            if key in raw:
+                self.problems.add((key,), "does not go with an experiment, which is no grid of methods and data sets")
+        name = raw["experiment"]
+        if isinstance(name, str):
+            known = self._known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
+            check = getattr(self.catalogue, "check_experiment", None)
+            options = raw.get("options", {})
+            if known and check is not None and isinstance(options, dict):
+                for problem in check(name, options, self.base):
+                    self.problems.add_option(("options",), problem)
+
+    def _known(self, place: Place, name: str, problem: str, choices: Collection[str]) -> bool:
+        if name not in choices:
+            self.problems.add(place, problem, found=name, allowed=sorted(choices) or "none", name=name)
+        return name in choices
+
+    # data sets and splits
+
+    def _datasets(self, raw: Any) -> list[DatasetRef]:
+        entries = [(("datasets", i), entry) for i, entry in enumerate(raw if isinstance(raw, list) else ())]
+        found = [(place, self._dataset(entry, place)) for place, entry in entries]
+        self._unique([(place, ref.label) for place, ref in found if ref], "data set")
+        return [ref for _, ref in found if ref]
+
+    def _dataset(self, entry: Any, place: Place) -> DatasetRef | None:
+        raw = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(raw, dict):
+            self.problems.add(place, "must be a data set's name or a mapping", found=entry, allowed=_DATASET_KEYS)
+            return None
+        own = "csv" in raw
+        model = FileEntry if own else CardEntry
+        foreign = [key for key in raw if key in _DATASET_KEYS and key not in model.model_fields]
+        for key in foreign:
+            self.problems.add((*place, key), "does not go with csv" if own else "goes with csv only")
+        given = {key: value for key, value in raw.items() if key not in foreign}
+        checked = validate(model, given, place, self.problems, _DATASET_KEYS)
+        if isinstance(checked, FileEntry):
+            return self._own_file(checked, place)
+        if not isinstance(checked, CardEntry):
+            return None
+        name_place = place if isinstance(entry, str) else (*place, "name")
+        if not self._known(name_place, checked.name, "unknown data set", self.catalogue.datasets):
+            return None
+        return DatasetRef(
+            name=checked.name, label=checked.label or checked.name, constant_inputs=checked.constant_inputs,
+            irrelevant_inputs=checked.irrelevant_inputs,
+        )  # fmt: skip
+
+    def _own_file(self, entry: FileEntry, place: Place) -> DatasetRef | None:
+        if entry.name in self.catalogue.datasets:
+            self.problems.add(
+                (*place, "name"), "is the name of another data set; the file needs its own", found=entry.name
+            )
+        file = self.base / entry.csv
+        try:
+            present = file.is_file()
+        except OSError:  # a name too long for the file system
+            present = False
+        if not present:
+            self.problems.add((*place, "csv"), "no such file", found=entry.csv)
+        return DatasetRef(
+            name=entry.name, label=entry.label or entry.name, csv=str(file.resolve()), target=entry.target
+        )
+
+    def _splits(self, raw: Any) -> SplitScheme | None:
+        given = {"scheme": raw} if isinstance(raw, str) else raw
+        if not isinstance(given, dict):
+            self.problems.add(("splits",), "must be a scheme's name or a mapping", found=raw, allowed=SPLITS)
+            return None
+        scheme = given.get("scheme")
+        place: Place = ("splits",) if isinstance(raw, str) else ("splits", "scheme")
+        if not isinstance(scheme, str):
+            problem = "is missing" if scheme is None else "must be a scheme's name"
+            self.problems.add(place, problem, found=scheme, allowed=SPLITS)
+            return None
+        if not self._known(place, scheme, "unknown split scheme", SPLITS):
+            return None
+        checked = validate(SPLITS[scheme], given, ("splits",), self.problems)
+        return None if checked is None else SplitScheme(**checked.model_dump())
+
+    def _unique(self, labels: Sequence[tuple[Place, str]], kind: str) -> None:
+        first: dict[str, Place] = {}
+        for place, label in labels:
+            if label in first:
+                line = self.problems.line(first[label])
+                self.problems.add(
+                    place, f"a second {kind} with the label of line {line}; give one of them another label", found=label
+                )
+            first.setdefault(label, place)
+
+    # methods and their options
+
+    def _methods(self, raw: Any) -> list[MethodEntry]:
+        entries = [(("methods", i), entry) for i, entry in enumerate(raw if isinstance(raw, list) else ())]
+        found = [(place, self._method(entry, place)) for place, entry in entries]
+        self._unique([(place, entry.label) for place, entry in found if entry], "method")
+        return [entry for _, entry in found if entry]
+
+    def _method(self, entry: Any, place: Place) -> MethodEntry | None:
+        raw = {"use": entry} if isinstance(entry, str) else entry
+        if not isinstance(raw, dict):
+            self.problems.add(place, "must be a method's name or a mapping with use", found=entry)
+            return None
+        given = {key: value for key, value in raw.items() if key in OWN_KEYS}
+        options = {key: value for key, value in raw.items() if key not in OWN_KEYS}
+        if isinstance(raw.get("use"), str):
+            given.setdefault("label", raw["use"].rpartition(":")[2].rpartition(".")[2] or raw["use"])
+        else:
+            given.setdefault("label", "unnamed")
+        tune = (
+            validate(Tune, given.pop("tune"), (*place, "tune"), self.problems)
+            if given.get("tune") is not None
+            else None
+        )
+        checked = validate(MethodEntry, given, place, self.problems, OWN_KEYS)
+        if checked is None:
+            return None
+        use_place = place if isinstance(entry, str) else (*place, "use")
+        if not self._usable(checked.use, use_place):
+            return None
+        self._published(checked, place)
+        self._options(checked.use, options, place, options)
+        return checked.model_copy(update={"options": options, "tune": tune})
+
+    def _usable(self, use: str, place: Place) -> bool:
+        if ":" not in use:
+            allowed = self.catalogue.methods
+            return self._known(place, use, "unknown method (a class from outside is module:Class)", allowed)
+        if not _TARGET.fullmatch(use):
+            self.problems.add(place, "names no class", found=use, allowed="package.module:Class or ./file.py:Class")
+            return False
+        return True
+
+    def _published(self, entry: MethodEntry, place: Place) -> None:
+        columns = getattr(self.catalogue, "published", None)
+        if columns and entry.published is not None:
+            self._known((*place, "published"), entry.published, "no published table has this column", columns)
+
+    def _options(self, use: str, options: Mapping[str, Any], place: Place, mine: Mapping[str, Any]) -> None:
+        """Note what is wrong with a method's options as far as it lies in ``mine``, the part that is at ``place``."""
+        for problem in self.catalogue.check_options(use, options, self.base):
+            if not problem.path or problem.path[0] in mine or problem.path == ("use",):
+                self.problems.add_option(place, problem)
+
+    def _overrides(
+        self,
+        overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
+        datasets: list[DatasetRef],
+        methods: list[MethodEntry],
+    ) -> None:
+        of_data = {key for ref in datasets for key in (ref.name, ref.label)}
+        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
+        for dataset, by_method in overrides.items():
+            if not self._known(("overrides", dataset), dataset, "not a data set of this study", of_data):
+                continue
+            for method, options in by_method.items():
+                place: Place = ("overrides", dataset, method)
+                if self._known(place, method, "not a method of this study", of_methods):
+                    self._override(place, options, datasets, methods, overrides)
+
+    def _override(
+        self,
+        place: Place,
+        options: Mapping[str, Any],
+        datasets: list[DatasetRef],
+        methods: list[MethodEntry],
+        overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    ) -> None:
+        for key in OWN_KEYS:
+            if key in options:
+                self.problems.add((*place, key), "cannot be overridden; only a method's options can")
+        own = {key: value for key, value in options.items() if key not in OWN_KEYS}
+        for entry, ref in _met(place, datasets, methods):
+            merged = dict(entry.options)
+            for block in override_blocks(overrides, entry, ref):
+                merged |= {key: value for key, value in block.items() if key not in OWN_KEYS}
+            self._override_options(entry.use, merged, place, own)
+
+    def _override_options(self, use: str, merged: Mapping[str, Any], place: Place, own: Mapping[str, Any]) -> None:
+        for problem in self.catalogue.check_options(use, merged, self.base):
+            if problem.path and problem.path[0] in own:
+                self.problems.add_option(place, problem)
+            elif not problem.path:
+                self.problems.add_option(
+                    place, OptionProblem((), problem.problem, problem.found, problem.allowed, problem.name)
+                )
+
+    # accepted differences
+
+    def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], methods: list[MethodEntry]) -> list[Accept]:
+        of_data = {key for ref in datasets for key in (ref.name, ref.label)}
+        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
+        kept: list[Accept] = []
+        for i, item in enumerate(raw):
+            place: Place = ("accept", i)
+            checked = validate(Accept, item, place, self.problems)
+            if checked is None:
+                continue
+            self._known((*place, "method"), checked.method, "not a method of this study", of_methods)
+            self._known((*place, "dataset"), checked.dataset, "not a data set of this study", of_data)
+            same = (checked.method, checked.dataset, checked.metric)
+            if same in {(other.method, other.dataset, other.metric) for other in kept}:
+                self.problems.add(place, "accepts the same difference twice")
+            kept.append(checked)
+        return kept
+
+
+def _met(
+    place: Place, datasets: list[DatasetRef], methods: list[MethodEntry]
+) -> Iterator[tuple[MethodEntry, DatasetRef]]:
+    """Yield the method entries and data sets that an override at (overrides, data set, method) meets."""
+    _, dataset, method = place
+    for ref in datasets:
+        for entry in methods:
+            if dataset in {ref.name, ref.label} and method in {entry.use, entry.label}:
+                yield entry, ref

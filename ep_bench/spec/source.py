@@ -1,0 +1,207 @@
+"""YAML text to plain values with their line numbers; what could be read in two ways is refused.
+
+Only values that every YAML reader takes alike get through: YAML 1.1 takes ``no`` for false, ``10:30`` for 630 and
+``010`` for 8 where YAML 1.2 does not, and PyYAML takes ``1e-4`` for text. Tags, merge keys, several documents and
+duplicate keys have no place in a study.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from ep_bench.spec.problems import Bare, Place, shorten, shown, spell
+from ep_bench.types import UserError
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 40
+MAX_VALUES = 20_000
+_MAX_DIGITS = 300  # of an integer; a longer one is no setting of anything
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEAN = {word: value for value in (True, False) for word in (str(value), str(value).lower(), str(value).upper())}
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_HEXADECIMAL = re.compile(r"[-+]?0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_TRAPS = (
+    (re.compile(r"yes|no|on|off", re.IGNORECASE), "write true or false, or quote it to mean text"),
+    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?"), "some readers take it for a number in base 60: quote it"),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"), "some readers take it for a date: quote it"),
+    (re.compile(r"[-+]?0o?[0-9]+"), "some take it for an octal number: write it without the leading 0, or quote it"),
+    (re.compile(r"[-+]?0b[01_]+"), "some readers take it for a binary number: write it in decimal, or quote it"),
+    (
+        re.compile(r"[-+]?[0-9.][0-9.]*_[0-9_.]*([eE][-+]?[0-9]+)?|[-+]?0x[0-9a-fA-F]*_[0-9a-fA-F_]*"),
+        "write the number without _, or quote it to mean text",
+    ),
+    (re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE), "not a finite number; quote it to mean text"),
+    (re.compile(r"=|<<"), "quote it to mean text; what would be merged is to be written out"),
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass
+class Document:
+    """A study file as it stands: its text, its values, and the line (from 1) of each place in it."""
+
+    where: str
+    text: str
+    values: dict[str, Any]
+    lines: dict[Place, int] = field(default_factory=dict)
+
+
+def read_document(path: Path) -> Document:
+    """Return the one mapping in a YAML file.
+
+    Raises UserError for a file that cannot be read, is no UTF-8, no YAML, no mapping, or holds a value that YAML
+    readers disagree about.
+    """
+    where = str(path)
+    text = _read_text(path, where)
+    try:
+        _check_events(text, where)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise UserError(f"not valid YAML: {problem}", where=f"{where}:{mark.line + 1}" if mark else where) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\U7fffffff" ends in a ValueError
+        raise UserError(f"not valid YAML: {' '.join(str(error).split())}", where=where) from None
+    if node is None:
+        raise UserError("the file is empty; a study is a mapping with study, datasets and methods", where=where)
+    builder = _Builder(where)
+    values = builder.build(node, ())
+    if not isinstance(values, dict):
+        raise UserError(
+            "a study is a mapping with study, datasets and methods", where=f"{where}:1", found=Bare(_kind(node))
+        )
+    return Document(where, text, values, builder.lines)
+
+
+def _read_text(path: Path, where: str) -> str:
+    try:
+        if path.is_dir():
+            raise UserError("is a folder, not a study file", where=where)
+        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+    except FileNotFoundError:
+        raise UserError("no such study file", where=where) from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be read: {error}", where=where) from None
+    if data is None or len(data) > MAX_BYTES:
+        raise UserError(f"too large for a study, which has at most {MAX_BYTES // 1024} KiB", where=where)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise UserError("not a text file in UTF-8", where=f"{where}:{line}") from None
+
+
+def _check_events(text: str, where: str) -> None:
+    """Refuse what must not reach the composer, which recurses: deep nesting; and tags and further documents."""
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        place = f"{where}:{_line(event)}"
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise UserError("more than one YAML document (---); a study is one", where=place)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise UserError(f"nested more than {MAX_DEPTH} levels deep", where=place)
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise UserError("YAML tags are not used in studies", where=place, found=shown(tag))
+
+
+class _Builder:
+    """Nodes to plain values, with the line of every place."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.lines: dict[Place, int] = {}
+        self._open: set[int] = set()
+        self._count = 0
+
+    def build(self, node: yaml.Node, path: Place) -> Any:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            self._refuse(node, path, f"more than {MAX_VALUES} values once its aliases are written out")
+        self.lines.setdefault(path, _line(node))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if id(node) in self._open:
+            self._refuse(node, path, "an alias that stands inside what it stands for")
+        if len(path) > MAX_DEPTH:
+            self._refuse(node, path, f"nested more than {MAX_DEPTH} levels deep once its aliases are written out")
+        self._open.add(id(node))
+        value = self._mapping(node, path) if isinstance(node, yaml.MappingNode) else self._sequence(node, path)
+        self._open.discard(id(node))
+        return value
+
+    def _sequence(self, node: yaml.Node, path: Place) -> list[Any]:
+        return [self.build(item, (*path, i)) for i, item in enumerate(node.value)]
+
+    def _mapping(self, node: yaml.Node, path: Place) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._refuse(key_node, path, "a key must be text", Bare(_kind(key_node)))
+            key = self._scalar(key_node, path)
+            if not isinstance(key, str):
+                self._refuse(key_node, path, "a key must be text: quote it if it is meant as such", key_node.value)
+            if key in values:
+                self._refuse(key_node, (*path, key), "the key stands here twice")
+            self.lines[*path, key] = _line(key_node)
+            values[key] = self.build(value_node, (*path, key))
+        return values
+
+    def _scalar(self, node: yaml.ScalarNode, path: Place) -> Any:
+        text = node.value
+        bad = _CONTROL.search(text)
+        if bad:
+            self._refuse(node, path, f"the character U+{ord(bad.group()):04X} has no place in a study")
+        if node.style is not None:
+            return text
+        if text in _NULL:
+            return None
+        if text in _BOOLEAN:
+            return _BOOLEAN[text]
+        for pattern, advice in _TRAPS:
+            if pattern.fullmatch(text):
+                self._refuse(node, path, f"YAML readers disagree about this or cannot take it; {advice}", text)
+        return self._number(node, path)
+
+    def _number(self, node: yaml.ScalarNode, path: Place) -> str | int | float:
+        text = node.value
+        if _INTEGER.fullmatch(text) or _HEXADECIMAL.fullmatch(text):
+            if len(text) > _MAX_DIGITS:
+                self._refuse(node, path, "a number with too many digits")
+            return int(text, 16 if "x" in text else 10)
+        if not _FLOAT.fullmatch(text):
+            return str(text)
+        value = float(text)
+        if not math.isfinite(value):
+            self._refuse(node, path, "not a finite number", text)
+        return value
+
+    def _refuse(self, node: yaml.Node, path: Place, problem: str, found: str | None = None) -> NoReturn:
+        raise UserError(
+            problem,
+            where=f"{self.where}:{_line(node)}",
+            field=shorten(spell(path)) or None,
+            found=shown(found),
+        )
+
+
+def _line(part: yaml.Event | yaml.Node) -> int:
+    return part.start_mark.line + 1 if part.start_mark else 1
+
+
+def _kind(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    return "a list" if isinstance(node, yaml.SequenceNode) else "a single value"

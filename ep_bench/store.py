@@ -1,0 +1,246 @@
+"""What a study leaves on disk: cell files, ``results.csv``, ``study.lock.json``; written whole or not at all.
+
+A study's folder holds ``cells/<hash>.json`` (one a finished cell, with its trace and provenance, not committed),
+``results.csv`` (one row a cell) and ``study.lock.json`` (the plan: the factors behind each hash). The last two are
+enough for a fresh clone to go on. A cell file carries the checksum of its content, so that a torn or altered one is
+recognised; rows that a changed study has replaced are kept in ``superseded.csv``.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS, Record, UserError
+
+FORMAT = 1
+RESULTS, LOCK, CELLS, SUPERSEDED = "results.csv", "study.lock.json", "cells", "superseded.csv"
+
+Row = dict[str, Any]
+
+
+def factor_hash(factors: Mapping[str, Any]) -> str:
+    """Return the 16 hexadecimal digits that name a cell with these factors."""
+    return hashlib.sha256(_canonical(factors).encode()).hexdigest()[:16]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write ``text`` so that a reader sees the old file or the new one, never a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+# Cell files
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Store one finished cell of the study in ``folder``, at once and atomically."""
+    body = _canonical(asdict(record))
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    write_atomically(
+        folder / CELLS / f"{record.key}.json", f'{{"format": {FORMAT}, "sha256": "{checksum}", "record": {body}}}\n'
+    )
+
+
+def read_record(path: Path) -> Record | None:
+    """Return the record in a cell file, or None where the file is torn, altered or not there.
+
+    Raises UserError where a newer version of the program wrote it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    try:
+        envelope = json.loads(text)
+        body = text[text.index('"record": ') + len('"record": ') : text.rindex("}")]
+        fields = envelope["record"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    _refuse_newer(envelope.get("format"), path)
+    if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
+        return None
+    record = Record(**fields)
+    return record if record.key == path.stem else None
+
+
+def read_records(folder: Path) -> dict[str, Record]:
+    """Return every whole record of a study's folder by its hash; torn files are left out."""
+    found = (read_record(path) for path in sorted((folder / CELLS).glob("*.json")))
+    return {record.key: record for record in found if record is not None}
+
+
+# The table of results
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows as CSV with the columns of the interface, sorted by method, data set and split."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in sorted(rows, key=_order):
+        writer.writerow({key: _text(value) for key, value in row.items()})
+    write_atomically(path, out.getvalue())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a results.csv, empty cells left out, numbers as numbers.
+
+    Raises UserError where a line is not one of ours: a wrong header, a missing field, a word where a number belongs.
+    """
+    if not path.exists():
+        return []
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = sorted(set(COLUMNS[:17]) - set(reader.fieldnames or ()))
+            if missing:
+                raise UserError(f"no results of ep-bench: the columns {', '.join(missing)} are missing", where=str(path))
+            return [_parse(row, path, reader.line_num) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"cannot be read: {error}", where=str(path)) from error
+
+
+def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
+    parsed: Row = {}
+    for key, text in row.items():
+        if key not in COLUMNS or text in {None, ""}:
+            continue
+        try:
+            parsed[key] = text if key in TEXT_COLUMNS else int(text) if key in COUNT_COLUMNS else float(text)  # type: ignore[arg-type]
+        except ValueError:
+            raise UserError("not a number", where=f"{path}:{line}", field=key, found=text) from None
+    if not {"method", "dataset", "split", "cell", "status"} <= parsed.keys():
+        raise UserError("a row is incomplete: method, dataset, split, status and cell are needed", where=f"{path}:{line}")
+    return parsed
+
+
+def _order(row: Row) -> tuple[str, str, str, int, str]:
+    return (row.get("study", ""), row["method"], row["dataset"], row["split"], row["cell"])
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return repr(value) if isinstance(value, float) else " ".join(str(value).split())
+
+
+# The plan behind the results
+
+
+def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
+    """Write study.lock.json, readable and stable under version control."""
+    write_atomically(folder / LOCK, json.dumps({"format": FORMAT, **lock}, indent=1, sort_keys=True) + "\n")
+
+
+def read_lock(folder: Path) -> dict[str, Any] | None:
+    """Return study.lock.json, or None where there is none. Raises UserError for one that cannot be read."""
+    path = folder / LOCK
+    if not path.exists():
+        return None
+    try:
+        lock = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be read: {error}", where=str(path)) from error
+    if not isinstance(lock, dict):
+        raise UserError("not a study's lock file", where=str(path))
+    _refuse_newer(lock.get("format"), path)
+    return lock
+
+
+def lock_cells(lock: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the plan of a lock file: hash -> {method, dataset, split, factors}, labels and all factors spelt out."""
+    return {
+        key: {
+            "method": group["method"],
+            "dataset": group["dataset"],
+            "split": int(split),
+            "factors": {**group["factors"], "split": int(split)},
+        }
+        for group in lock.get("groups", ())
+        for split, key in group["cells"].items()
+    }
+
+
+# A study's folder as a whole
+
+
+@dataclass
+class StudyResults:
+    """A study's folder as it stands: the plan, the rows that belong to it, and where the records are."""
+
+    folder: Path
+    name: str
+    lock: dict[str, Any]
+    rows: list[Row]
+
+    def records(self) -> dict[str, Record]:
+        """Return the cell files of this machine (traces, tracebacks), by hash; none on a fresh clone."""
+        return read_records(self.folder)
+
+
+def known_rows(folder: Path, records: Mapping[str, Record] | None = None) -> dict[str, Row]:
+    """Return every finished row that the folder knows by its hash: of cell files, results.csv and superseded.csv."""
+    rows = {row["cell"]: row for name in (SUPERSEDED, RESULTS) for row in read_rows(folder / name)}
+    rows |= {key: record.row for key, record in (read_records(folder) if records is None else records).items()}
+    return rows
+
+
+def export(folder: Path) -> list[Row]:
+    """Bring results.csv up to the cell files and the plan; rows no longer in the plan go to superseded.csv."""
+    lock = read_lock(folder)
+    if lock is None:
+        return read_rows(folder / RESULTS)
+    plan = lock_cells(lock)
+    known = known_rows(folder)
+    labels = {key: {"study": lock["study"], "method": cell["method"], "dataset": cell["dataset"]} for key, cell in plan.items()}
+    current = [known[key] | labels[key] for key in plan if key in known]
+    gone = [row for key, row in known.items() if key not in plan]
+    if gone:
+        write_rows(folder / SUPERSEDED, gone)
+    write_rows(folder / RESULTS, current)
+    return sorted(current, key=_order)
+
+
+def read_study(folder: Path) -> StudyResults:
+    """Return a study's folder for the report and the check, with results.csv brought up to date where it can be.
+
+    Raises UserError where the folder holds no results.
+    """
+    if not folder.is_dir():
+        raise UserError("no such folder", where=str(folder))
+    lock = read_lock(folder)
+    if lock is None and not (folder / RESULTS).exists():
+        raise UserError(f"no results here: neither {LOCK} nor {RESULTS}", where=str(folder))
+    try:
+        rows = export(folder)
+    except OSError:  # a read-only copy is still worth reading
+        rows = read_rows(folder / RESULTS)
+    return StudyResults(folder, (lock or {}).get("study", folder.name), lock or {}, rows)
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _refuse_newer(version: Any, path: Path) -> None:
+    if isinstance(version, int) and version > FORMAT:
+        raise UserError(
+            f"written by a newer version of ep-bench (format {version}, this program reads up to {FORMAT}): upgrade it",
+            where=str(path),
+        )

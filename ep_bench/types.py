@@ -1,0 +1,320 @@
+"""The words that the rooms of the house share: data, splits, cells, records, predictive distributions, methods.
+
+Imports nothing from ep_bench, so that everything may import it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Task = Literal["regression", "classification"]
+
+STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
+
+# The columns of results.csv: the fixed head, then those that may be empty.
+HEAD_COLUMNS = (
+    "study", "method", "dataset", "split", "status", "rmse", "mae", "ll", "crps", "coverage95",
+    "fit_seconds", "predict_seconds", "n_train", "n_test", "seed", "cell", "reason",
+)  # fmt: skip
+MORE_COLUMNS = (
+    "ll_gaussian", "ll_median", "ll_std", "ll_prct1", "se_std", "se_prct99", "coverage50", "coverage90",
+    "width50", "width90", "width95", "pit_error", "train_rmse", "train_ll", "target_std", "error_rate", "brier",
+    "compile_seconds", "tune_seconds", "peak_mb",
+)  # fmt: skip
+COLUMNS = HEAD_COLUMNS + MORE_COLUMNS
+TEXT_COLUMNS = frozenset({"study", "method", "dataset", "status", "cell", "reason"})
+COUNT_COLUMNS = frozenset({"split", "n_train", "n_test", "seed"})
+SCORE_COLUMNS = tuple(c for c in COLUMNS if c not in TEXT_COLUMNS | COUNT_COLUMNS)
+
+
+class UserError(Exception):
+    """Bad usage, study, data or method: one message for the user, exit code 2, no traceback.
+
+    ``where`` is a file, or ``file:line``; ``field`` the place inside it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str | None = None,
+        field: str | None = None,
+        found: Any = None,
+        allowed: str | Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        choices = None if allowed is None or isinstance(allowed, str) else sorted(allowed)
+        parts = [": ".join(part for part in (where, field, problem) if part)]
+        if found is not None:
+            parts.append(f"found {found!r}")
+        if allowed is not None:
+            parts.append(f"allowed: {allowed if choices is None else ', '.join(choices)}")
+        near = nearest(name, choices) if name is not None and choices else None
+        if near:
+            parts.append(f"did you mean {near!r}?")
+        super().__init__("; ".join(parts))
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """Return the choice most like ``name``, or None if nothing is like it."""
+    folded = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
+    return folded[close[0]] if close else None
+
+
+class Rows(NamedTuple):
+    """Inputs and targets that a method is fitted to; in a method's ``fit`` both are standardised."""
+
+    X: Array  # (n, d)
+    y: Array  # (n,)
+
+
+@dataclass(frozen=True)
+class DatasetRef:
+    """How a study names a data set: a card's name or a CSV file, and what is done to its inputs.
+
+    ``label`` is the name in the results; ``csv`` an absolute path.
+    """
+
+    name: str
+    label: str
+    csv: str | None = None
+    target: str | None = None
+    constant_inputs: Literal["zero", "paper"] = "zero"
+    irrelevant_inputs: int = 0
+
+    def options(self) -> dict[str, Any]:
+        """Return what differs from the plain data set; part of a cell's factors."""
+        plain = {"target": None, "constant_inputs": "zero", "irrelevant_inputs": 0}
+        return {key: getattr(self, key) for key, value in plain.items() if getattr(self, key) != value}
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What a plan needs to know of a data set; known without its file where the card says it."""
+
+    n: int  # rows
+    d: int  # inputs
+    checksum: str  # sha256 of the file on disk if there is one, else the card's
+    splits: int  # how many standard splits it has
+    task: Task = "regression"
+    present: bool = True  # False: the file must be fetched before a cell can run
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set in original units.
+
+    ``constants`` maps a constant input to the value that it takes after standardisation (0 where it is not named).
+    """
+
+    name: str
+    X: Array  # (n, d)
+    y: Array  # (n,)
+    names: tuple[str, ...]  # of the inputs
+    target: str
+    card: Any
+    checksum: str
+    task: Task = "regression"
+    constants: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SplitScheme:
+    """Which rows train and which test; the parameters that a scheme does not have are None."""
+
+    scheme: Literal["standard", "kfold", "shuffle", "gap", "holdout"] = "standard"
+    count: int | None = None
+    folds: int | None = None
+    seed: int | None = None
+    test_fraction: float | None = None
+    test_rows: int | None = None
+
+    def factors(self) -> dict[str, Any]:
+        """Return what decides the rows of one split: everything but ``count``, which takes the first so many."""
+        known = {key: getattr(self, key) for key in ("folds", "seed", "test_fraction", "test_rows")}
+        return {"scheme": self.scheme} | {key: value for key, value in known.items() if value is not None}
+
+
+class Split(NamedTuple):
+    """Row indices of one split."""
+
+    index: int
+    train: Indices
+    test: Indices
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one split of one data set.
+
+    ``factors`` is all that decides the numbers; ``key`` is its hash, the ``cell`` column of the results.
+    """
+
+    method: str  # label
+    dataset: str  # label
+    split: int
+    seed: int
+    factors: Mapping[str, Any]
+    key: str
+
+
+@dataclass
+class Record:
+    """What is kept of a finished cell: its row of results.csv and everything around it."""
+
+    row: dict[str, Any]  # keys among COLUMNS; absent means empty
+    factors: dict[str, Any]
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, revision, machine, data checksum, time
+    traceback: str = ""
+    trace: dict[str, list[float]] = field(default_factory=dict)  # a method's curves: name -> values
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return str(self.row["cell"])
+
+
+class Predictive:
+    """Predictive distribution of N observations, noise included: a weighted mixture of Gaussians each.
+
+    EP and Gaussian processes have S = 1, samplers S draws, an integral over the noise its quadrature nodes.
+
+    Parameters
+    ----------
+    weights : (S,) array, positive, summing to 1
+    means : (S, N) array
+    variances : (S, N) array, variances (not deviations), in the squared unit of the means
+    """
+
+    def __init__(self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike) -> None:
+        self.weights: Array = np.atleast_1d(np.asarray(weights, dtype=np.float64))
+        self.means: Array = np.atleast_2d(np.asarray(means, dtype=np.float64))
+        self.variances: Array = np.atleast_2d(np.asarray(variances, dtype=np.float64))
+        if self.means.shape != self.variances.shape or self.means.shape[0] != self.weights.size:
+            raise ValueError(
+                f"weights (S,), means (S, N) and variances (S, N) do not fit: "
+                f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
+            )
+
+    @classmethod
+    def gaussian(cls, mean: ArrayLike, variance: ArrayLike) -> Predictive:
+        """Return one Gaussian an observation, from means (N,) and variances (N,)."""
+        return cls(np.ones(1), np.asarray(mean)[None, :], np.asarray(variance)[None, :])
+
+    def rescale(self, shift: float, scale: float) -> Predictive:
+        """Return the distribution of ``shift + scale * y``."""
+        return Predictive(self.weights, shift + scale * self.means, scale**2 * self.variances)
+
+    def mean(self) -> Array:
+        """Return the means (N,)."""
+        return np.asarray(self.weights @ self.means)
+
+    def variance(self) -> Array:
+        """Return the variances (N,), noise included."""
+        spread = self.means - self.mean()
+        return np.asarray(self.weights @ (self.variances + spread**2))
+
+    def std(self) -> Array:
+        """Return the standard deviations (N,), noise included."""
+        return np.sqrt(self.variance())
+
+    def logpdf(self, y: ArrayLike) -> Array:
+        """Return the log density (N,) of one observation each, y (N,)."""
+        from scipy.special import logsumexp
+
+        parts = self._component_logpdf(np.asarray(y, dtype=np.float64))
+        if len(self.weights) == 1:
+            return parts[0]
+        return np.asarray(logsumexp(parts, axis=0, b=self.weights[:, None]))
+
+    def logpdf_gaussian(self, y: ArrayLike) -> Array:
+        """Return the log density (N,) of the Gaussian with the same mean and variance."""
+        return Predictive.gaussian(self.mean(), self.variance()).logpdf(y)
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Return the probability (N,) of an observation at or below y (N,)."""
+        from scipy.special import ndtr
+
+        return np.asarray(self.weights @ ndtr((np.asarray(y, dtype=np.float64) - self.means) / self._deviations))
+
+    def quantile(self, p: float) -> Array:
+        """Return the points (N,) at or below which an observation lies with probability p in (0, 1)."""
+        from scipy.special import ndtri
+
+        if not 0.0 < p < 1.0:
+            raise ValueError(f"a quantile's probability must lie strictly between 0 and 1, found {p}")
+        points = self.means + self._deviations * ndtri(p)
+        if len(self.weights) == 1:
+            return points[0]
+        return self._bisect(p, points.min(axis=0), points.max(axis=0))
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> Array:
+        """Return draws (size, N)."""
+        n = self.means.shape[1]
+        component = rng.choice(len(self.weights), p=self.weights, size=(size, n))
+        columns = np.arange(n)
+        noise = rng.standard_normal((size, n))
+        return self.means[component, columns] + self._deviations[component, columns] * noise
+
+    @cached_property
+    def _deviations(self) -> Array:
+        return np.sqrt(self.variances)
+
+    def _component_logpdf(self, y: Array) -> Array:
+        squares = (y - self.means) ** 2 / self.variances
+        return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * self.variances)))
+
+    def _bisect(self, p: float, low: Array, high: Array) -> Array:
+        """Halve a bracket of the quantile until it is down to rounding."""
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            below = self.cdf(middle) < p
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
+                break
+        return 0.5 * (low + high)
+
+
+class PointPrediction(NamedTuple):
+    """Prediction of a method that gives neither density nor deviation: its log-likelihood stays empty."""
+
+    values: Array  # (N,)
+
+    def mean(self) -> Array:
+        """Return the predicted values (N,)."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class Method:
+    """One entry of the registry; each method's file ends with one of these, named ``METHOD``.
+
+    ``version`` is raised whenever the method's numbers change; it is part of a cell's hash.
+    ``config`` is a frozen pydantic model whose field names are the method's options.
+    ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised data.
+    ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
+    ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
+    ``published`` says which columns of the papers' tables a configuration answers to.
+    """
+
+    name: str
+    version: int
+    title: str
+    paper: str
+    tasks: tuple[Task, ...]
+    config: type
+    fit: Callable[..., tuple[Any, dict[str, list[float]]]]
+    predict: Callable[[Any, Array, np.random.Generator], Predictive]
+    seconds: Callable[[Any, int, int], float] | None = None
+    warmup: Mapping[str, Any] = field(default_factory=dict)
+    published: Callable[[Any], tuple[str, ...]] | None = None

@@ -1,0 +1,20 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of the real data sets. Without one the test is skipped, or fails where they are required."""
+    folder = os.environ.get("EP_BENCH_DATA")
+    if folder and (Path(folder) / "uci").is_dir():
+        return Path(folder).resolve()
+    reason = "needs the real data: EP_BENCH_DATA names no folder with uci/"
+    if os.environ.get("EP_BENCH_REQUIRE_DATA"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -1,0 +1,54 @@
+"""Cards: all there, sound, and a wrong name answered by the nearest."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from ep_bench import data
+from ep_bench.types import UserError
+
+UCI = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
+EMBEDDED = ("diabetes", "friedman1", "friedman2", "friedman3", "cubic", "step", "additive")
+
+
+def test_all_data_sets_have_a_card() -> None:
+    assert {*UCI, *EMBEDDED, "year", "kin40k", "communities"} <= set(data.names())
+
+
+@pytest.mark.parametrize("name", data.names())
+def test_a_card_says_what_is_needed(name: str) -> None:
+    card = data.card(name)
+    assert card.name == name
+    assert len(card.input_names()) == card.d
+    assert len(set(card.input_names())) == card.d
+    assert card.licence
+    assert card.citation
+    assert card.embedded != bool(card.path)
+    assert card.embedded != bool(card.urls)
+    if name != "year":
+        assert re.fullmatch("[0-9a-f]{64}", card.sha256 or "")
+
+
+def test_sizes_and_splits_are_those_of_the_papers() -> None:
+    sizes = {name: (data.card(name).n, data.card(name).d) for name in ("boston", "protein", "year", "communities")}
+    assert sizes == {
+        "boston": (506, 13),
+        "protein": (45730, 9),
+        "year": (515345, 90),
+        "communities": (1993, 102),
+    }
+    assert [data.card(name).n_splits for name in ("yacht", "protein", "year", "cubic")] == [20, 5, 1, 20]
+    assert data.card("year").sha256 is None
+
+
+def test_a_wrong_name_is_answered_by_the_nearest() -> None:
+    with pytest.raises(UserError, match="did you mean 'boston'"):
+        data.card("bostn")
+
+
+@pytest.mark.parametrize("name", ["", "../cards/boston", "boston.yaml", "Boston"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match="there is no data set"):
+        data.card(name)

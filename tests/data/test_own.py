@@ -1,0 +1,247 @@
+"""A user's own file: what is read, and a clear refusal of everything else."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ep_bench import data
+from ep_bench.types import Dataset, DatasetRef, SplitScheme, UserError
+
+HEADER = ["area", "rooms", "price"]
+ROWS = np.column_stack([np.linspace(-3.7, 55.1, 12), np.arange(12.0), np.cos(np.arange(12.0)) * 1e-7])
+
+
+def ref_of(path: Path, target: str | None = "price") -> DatasetRef:
+    return DatasetRef("mine", "mine", csv=str(path), target=target)
+
+
+def text_of(delimiter: str = ",", header: list[str] | None = None, end: str = "\n") -> str:
+    lines = [delimiter.join(HEADER if header is None else header)]
+    lines += [delimiter.join(repr(float(value)) for value in row) for row in ROWS]
+    return end.join(lines) + end
+
+
+def with_line(number: int, line: str) -> str:
+    """Return the sound file with one line (from 1) replaced."""
+    lines = text_of().split("\n")
+    lines[number - 1] = line
+    return "\n".join(lines)
+
+
+def write(tmp_path: Path, content: str | bytes, name: str = "mine.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        text_of(),
+        text_of("\t"),
+        text_of(";"),
+        text_of("|"),
+        text_of(":"),
+        text_of("~"),
+        text_of(" "),
+        text_of("   "),
+        text_of(", "),
+        text_of(end="\r\n"),
+        text_of(end="\r"),
+        text_of().rstrip("\n"),
+        "\n\n" + text_of() + "\n\n",
+        "\ufeff" + text_of(),
+        text_of(header=['"area"', '"rooms"', '"price"']),
+        "area,rooms,price\n" + "".join(",".join(f'"{float(v)!r}"' for v in row) + "\n" for row in ROWS),
+    ],
+    ids=["comma", "tab", "semicolon", "bar", "colon", "tilde", "space", "spaces", "comma-space", "crlf", "cr",
+         "no-last-end", "blank-lines", "bom", "quoted-names", "quoted-cells"],
+)  # fmt: skip
+def test_what_is_read(tmp_path: Path, content: str) -> None:
+    path = write(tmp_path, content)
+    dataset = data.load(ref_of(path))
+    np.testing.assert_array_equal(dataset.X, ROWS[:, :2])
+    np.testing.assert_array_equal(dataset.y, ROWS[:, 2])
+    assert dataset.names == ("area", "rooms")
+    assert dataset.target == "price"
+    assert dataset.X.flags.c_contiguous
+    assert dataset.checksum == hashlib.sha256(path.read_bytes()).hexdigest()
+    info = data.describe(ref_of(path))
+    assert (info.n, info.d, info.splits, info.present, info.checksum) == (12, 2, 20, True, dataset.checksum)
+
+
+def test_the_target_may_be_any_column_and_the_file_compressed(tmp_path: Path) -> None:
+    path = write(tmp_path, gzip.compress(text_of(";").encode()), "mine.csv.gz")
+    dataset = data.load(ref_of(path, "area"))
+    np.testing.assert_array_equal(dataset.X, ROWS[:, 1:])
+    np.testing.assert_array_equal(dataset.y, ROWS[:, 0])
+    assert len(data.make_split(SplitScheme(), dataset, 19).test) == 1
+
+
+def test_numbers_are_read_exactly(tmp_path: Path) -> None:
+    values = (
+        np.random.RandomState(0).standard_normal((400, 3))
+        * 10.0 ** np.random.RandomState(1).randint(-200, 200, 400)[:, None]
+    )
+    path = write(tmp_path, "a,b,price\n" + "".join(",".join(map(repr, row)) + "\n" for row in values.tolist()))
+    dataset = data.load(ref_of(path))
+    np.testing.assert_array_equal(np.column_stack([dataset.X, dataset.y]), values)
+
+
+BAD = {
+    "empty": ("", ["the file is empty"]),
+    "blank": (" \n\n \n", ["the file is empty"]),
+    "header-only": ("area,rooms,price\n\n", ["no row"]),
+    "one-column": ("price\n1\n2\n", ["only one column"]),
+    "numbers-for-header": (text_of().split("\n", 1)[1], [":1", "numbers, no names"]),
+    "nameless": (text_of(header=["", "rooms", "price"]), [":1", "column 1 has no name"]),
+    "twice-named": (text_of(header=["price", "rooms", "price"]), [":1", "columns 1 and 3", "same name", "'price'"]),
+    "word": (with_line(5, "1.0,many,2.0"), [":5", "column rooms", "no number", "'many'"]),
+    "missing": (with_line(7, "1.0,,2.0"), [":7", "column rooms", "missing value"]),
+    "nan": (with_line(13, "1.0,2,NaN"), [":13", "column price", "missing value", "'NaN'"]),
+    "unknown": (with_line(2, "?,2,3"), [":2", "column area", "missing value", "'?'"]),
+    "nothing-but-marks": (with_line(7, ",,"), [":7", "column area", "missing value"]),
+    "infinite": (with_line(4, "1.0,-inf,2"), [":4", "column rooms", "infinite value", "'-inf'"]),
+    "overflow": (with_line(4, "1.0,1e999,2"), [":4", "column rooms", "infinite value", "'1e999'"]),
+    "underscore": (with_line(4, "1.0,1_000,2"), [":4", "column rooms", "no number", "'1_000'"]),
+    "hexadecimal": (with_line(4, "1.0,0x10,2"), [":4", "column rooms", "no number", "'0x10'"]),
+    "other-digits": (with_line(4, "1.0,\u0661\u0662,2"), [":4", "column rooms", "no number"]),
+    "complex": (with_line(4, "1.0,1+2j,2"), [":4", "column rooms", "no number"]),
+    "short-line": (with_line(6, "1.0,2"), [":6", "2 fields", "the header has 3"]),
+    "long-line": (with_line(6, "1.0,2,3,4"), [":6", "4 fields", "the header has 3"]),
+    "decimal-comma": (text_of(";").replace(".", ","), [":2", "column area", "decimals are written with a point"]),
+    "constant": ("a,price\n" + "".join(f"{i},7\n" for i in range(12)), ["column price", "target is constant", "7.0"]),
+    "target-as-input": (
+        "a,copy,price\n" + "".join(f"{i},{i * i},{i * i}.0\n" for i in range(12)),
+        ["column copy", "equals the target 'price'"],
+    ),
+    "few": ("a,price\n" + "".join(f"{i},{i * i}\n" for i in range(9)), ["too few rows", "found 9", "at least 10"]),
+    "zero-byte": (with_line(3, "1.0,\0,2"), [":3", "binary"]),
+    "binary": (b"area,rooms,price\n\xff\xfe\x00", [":2", "no text in UTF-8"]),
+    "torn-gzip": (gzip.compress(text_of().encode())[:-12], ["no sound gzip file"]),
+    "false-gzip": (b"\x1f\x8bnothing", ["no sound gzip file"]),
+    "open-quote": (with_line(3, '1.0,"2,3'), ["mine.csv"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_refused(tmp_path: Path, case: str) -> None:
+    content, pieces = BAD[case]
+    path = write(tmp_path, content)
+    with pytest.raises(UserError) as caught:
+        data.load(ref_of(path))
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    for piece in pieces:
+        assert piece in message, message
+    with pytest.raises(UserError, match=re.escape(message)):
+        data.describe(ref_of(path))
+
+
+def test_an_unknown_target_is_answered_by_the_nearest(tmp_path: Path) -> None:
+    path = write(tmp_path, text_of())
+    with pytest.raises(UserError, match=r"target: there is no such column; found 'prise'.*did you mean 'price'"):
+        data.load(ref_of(path, "prise"))
+    with pytest.raises(UserError, match=r"target: name the column to predict; allowed: area, price, rooms"):
+        data.load(ref_of(path, None))
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"absent\.csv: no such file"):
+        data.load(ref_of(tmp_path / "absent.csv"))
+    with pytest.raises(UserError, match="is a folder"):
+        data.load(ref_of(tmp_path))
+
+
+def test_the_paper_constants_are_not_for_own_files(tmp_path: Path) -> None:
+    path = write(tmp_path, text_of())
+    with pytest.raises(UserError, match="constant_inputs"):
+        data.load(DatasetRef("mine", "mine", csv=str(path), target="price", constant_inputs="paper"))
+
+
+def test_an_edited_file_is_read_again(tmp_path: Path) -> None:
+    path = write(tmp_path, text_of())
+    first = data.load(ref_of(path))
+    write(tmp_path, with_line(2, "9,9,9.5"))
+    second = data.load(ref_of(path))
+    assert second.y[0] == 9.5
+    assert second.checksum != first.checksum
+
+
+def assert_sound_or_refused(path: Path, target: str | None) -> None:
+    try:
+        dataset = data.load(ref_of(path, target))
+    except UserError as error:
+        assert str(error)  # noqa: PT017
+        return
+    assert isinstance(dataset, Dataset)
+    n, d = dataset.X.shape
+    assert n >= 10
+    assert d == len(dataset.names) >= 1
+    assert dataset.y.shape == (n,)
+    assert np.isfinite(dataset.X).all()
+    assert np.isfinite(dataset.y).all()
+    assert dataset.y.min() < dataset.y.max()
+
+
+FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@FUZZ
+@given(content=st.binary(max_size=400), target=st.sampled_from(["price", "0", "", None]), zipped=st.booleans())
+def test_arbitrary_bytes(tmp_path: Path, content: bytes, target: str | None, zipped: bool) -> None:
+    assert_sound_or_refused(write(tmp_path, gzip.compress(content) if zipped else content), target)
+
+
+@FUZZ
+@given(
+    content=st.text(alphabet=st.sampled_from('abprice0123456789.,;\t| "\n\r-+e_\x00\x1c\u2028\u0661n'), max_size=300)
+)
+def test_arbitrary_text(tmp_path: Path, content: str) -> None:
+    assert_sound_or_refused(write(tmp_path, "a,price\n" + content), "price")
+    assert_sound_or_refused(write(tmp_path, content), "a")
+
+
+@FUZZ
+@given(
+    cuts=st.lists(
+        st.tuples(
+            st.integers(0, 600), st.integers(0, 8), st.binary(max_size=6) | st.sampled_from([b"\n", b",", b'"', b"nan"])
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    delimiter=st.sampled_from([",", ";", "\t", " "]),
+)
+def test_mangled_files(tmp_path: Path, cuts: list[tuple[int, int, bytes]], delimiter: str) -> None:
+    content = text_of(delimiter).encode()
+    for start, length, piece in cuts:
+        content = content[:start] + piece + content[start + length :]
+    assert_sound_or_refused(write(tmp_path, content), "price")
+
+
+CELLS = st.one_of(
+    st.floats().map(repr),
+    st.integers().map(str),
+    st.sampled_from(["", "na", "1e400", '"', '"1"', "1_0", " 2 ", "0x1", "1,5"]),
+)
+
+
+@FUZZ
+@given(
+    names=st.lists(st.text(max_size=4), min_size=1, max_size=4),
+    rows=st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=14),
+    pick=st.integers(0, 3),
+)
+def test_odd_tables(tmp_path: Path, names: list[str], rows: list[list[str]], pick: int) -> None:
+    content = "\n".join(";".join(line) for line in [names, *rows])
+    assert_sound_or_refused(write(tmp_path, content.encode("utf-8", "surrogatepass")), names[pick % len(names)])

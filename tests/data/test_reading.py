@@ -1,0 +1,207 @@
+"""Loading by card: where files are looked for, what is read, options, errors."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import data
+from ep_bench.data.cards import Card
+from ep_bench.types import DatasetRef, UserError
+
+UCI = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
+ROWS = np.random.RandomState(0).standard_normal((30, 4))
+
+
+def toy_card(**changes) -> Card:
+    fields = {
+        "name": "toy", "title": "toy", "n": 30, "d": 2, "target": "t", "path": "uci/toy/data.txt", "target_column": 3,
+        "source": "-", "licence": "-", "citation": "-",
+    }  # fmt: skip
+    return Card(**fields | changes)
+
+
+@pytest.fixture
+def folders(monkeypatch, tmp_path):
+    """Return a data folder and a cache folder, both empty and both looked into."""
+    folder, cache = tmp_path / "data", tmp_path / "cache"
+    folder.mkdir()
+    monkeypatch.setenv("EP_BENCH_DATA", str(folder))
+    monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: cache)
+    return folder, cache
+
+
+def use(monkeypatch, card: Card) -> None:
+    monkeypatch.setattr("ep_bench.data.reading.card", lambda _: card)
+
+
+def put(folder: Path, path: str, rows=ROWS, delimiter: str = " ") -> Path:
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(delimiter.join(repr(float(value)) for value in row) + "\n" for row in rows).encode()
+    if file.suffix == ".gz":
+        file.write_bytes(gzip.compress(text))
+    elif file.suffix == ".zip":
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("inside.txt", text)
+    else:
+        file.write_bytes(text)
+    return file
+
+
+def test_the_folder_comes_before_the_cache(folders, monkeypatch) -> None:
+    folder, cache = folders
+    use(monkeypatch, toy_card())
+    put(cache, "uci/toy/data.txt", ROWS + 1.0)
+    np.testing.assert_array_equal(data.load_dataset("toy").y, ROWS[:, 3] + 1.0)
+    file = put(folder, "uci/toy/data.txt")
+    dataset = data.load_dataset("toy")
+    np.testing.assert_array_equal(dataset.y, ROWS[:, 3])
+    np.testing.assert_array_equal(dataset.X, ROWS[:, :2])  # column 2 is left out, as naval's second target is
+    assert dataset.checksum == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("path", ["a/data.txt", "a/data.csv.gz", "a/data.txt.zip"])
+def test_every_layout_reads_the_same(folders, monkeypatch, path: str) -> None:
+    use(monkeypatch, toy_card(d=3, target_column=0, path=path, delimiter=","))
+    put(folders[0], path, delimiter=",")
+    dataset = data.load_dataset("toy")
+    np.testing.assert_array_equal(dataset.X, ROWS[:, 1:])
+    np.testing.assert_array_equal(dataset.y, ROWS[:, 0])
+    for array in (dataset.X, dataset.y):
+        assert array.flags.c_contiguous
+        assert array.dtype == np.float64
+        assert not array.flags.writeable
+
+
+def test_another_place_of_the_file_serves_too(folders, monkeypatch) -> None:
+    use(monkeypatch, toy_card(other_paths=("elsewhere.txt",)))
+    file = put(folders[0], "elsewhere.txt")
+    assert data.find_file(toy_card(other_paths=("elsewhere.txt",))) == file
+    np.testing.assert_array_equal(data.load_dataset("toy").y, ROWS[:, 3])
+
+
+def test_a_changed_file_is_used_under_its_own_checksum(folders, monkeypatch) -> None:
+    use(monkeypatch, toy_card(sha256="0" * 64))
+    ref = DatasetRef("toy", "toy")
+    absent = data.describe(ref)
+    assert (absent.present, absent.checksum) == (False, "0" * 64)
+    put(folders[0], "uci/toy/data.txt")
+    first = data.load(ref)
+    assert data.describe(ref).checksum == first.checksum != "0" * 64
+    put(folders[0], "uci/toy/data.txt", ROWS * 2.0)
+    second = data.load(ref)
+    assert data.describe(ref).checksum == second.checksum != first.checksum
+    np.testing.assert_array_equal(second.y, 2.0 * ROWS[:, 3])
+
+
+def test_describe_needs_no_file(folders) -> None:
+    info = data.describe(DatasetRef("naval", "naval", irrelevant_inputs=3))
+    assert (info.n, info.d, info.splits, info.present) == (11934, 19, 20, False)
+    assert info.checksum == data.card("naval").sha256
+    assert data.describe(DatasetRef("year", "year")).checksum == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"1 2 3\n4 5\n", "cannot be read"),
+        (b"a b c d\n", "cannot be read"),
+        (b"1 2 3 4\n" * 29, "the card says 30 rows of 2 inputs, the data have 29"),
+        (b"1 2\n" * 30, "only 2 columns"),
+        (b"1 2 3 nan\n" * 30, "missing or infinite"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "cannot be read"),
+    ],
+)
+def test_a_broken_file_is_refused(folders, monkeypatch, content: bytes, message: str) -> None:
+    use(monkeypatch, toy_card())
+    put(folders[0], "uci/toy/data.txt").write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        data.load_dataset("toy")
+    assert "uci/toy/data.txt" in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["data.csv.gz", "data.txt.zip"])
+def test_a_torn_archive_is_refused(folders, monkeypatch, path: str) -> None:
+    use(monkeypatch, toy_card(path=path))
+    file = put(folders[0], path)
+    file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(UserError, match="cannot be read"):
+        data.load_dataset("toy")
+
+
+def test_an_absent_file_says_how_to_get_it(folders) -> None:
+    with pytest.raises(UserError, match=r"ep-bench data fetch boston.*uci/boston/data\.txt.*EP_BENCH_DATA"):
+        data.load_dataset("boston")
+
+
+def test_a_wrong_folder_is_told(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("EP_BENCH_DATA", str(tmp_path / "absent"))
+    with pytest.raises(UserError, match="EP_BENCH_DATA: is not a folder"):
+        data.load_dataset("boston")
+
+
+def test_irrelevant_inputs_are_fixed_and_nested() -> None:
+    few, more = (data.load_dataset("cubic", irrelevant_inputs=k) for k in (2, 5))
+    assert more.X.shape == (20, 6)
+    assert more.names == ("x", *(f"irrelevant_{j}" for j in range(1, 6)))
+    np.testing.assert_array_equal(few.X, more.X[:, :3])
+    np.testing.assert_array_equal(few.X[:, :1], data.load_dataset("cubic").X)
+    assert more.X[:, 1:].min() >= 0.0
+    assert more.X[:, 1:].max() < 1.0
+    assert np.unique(more.X[:, 1:]).size == 100
+    other = data.load_dataset("step", irrelevant_inputs=1)
+    assert not np.array_equal(other.X[:20, 1], few.X[:, 1])
+    assert few.X.flags.c_contiguous
+    with pytest.raises(UserError, match="irrelevant_inputs"):
+        data.load_dataset("cubic", irrelevant_inputs=-1)
+
+
+def test_constant_inputs_of_the_paper_are_for_naval(folders, monkeypatch) -> None:
+    monkeypatch.setattr("ep_bench.data.reading.card", lambda _: toy_card(paper_constants={1: 1.0}))
+    put(folders[0], "uci/toy/data.txt")
+    assert data.load_dataset("toy").constants == {}
+    assert data.load_dataset("toy", constant_inputs="paper").constants == {1: 1.0}
+    monkeypatch.undo()
+    assert data.card("naval").paper_constants == {11: 1.0}
+    for ask in (data.load, data.describe):
+        with pytest.raises(UserError, match=r"boston: constant_inputs.*naval"):
+            ask(DatasetRef("boston", "boston", constant_inputs="paper"))
+    with pytest.raises(UserError, match="constant_inputs: unknown value"):
+        data.load_dataset("boston", constant_inputs="none")
+
+
+@pytest.mark.parametrize("name", UCI)
+def test_a_uci_set_is_its_file(real_data: Path, name: str) -> None:
+    folder = real_data / "uci" / name
+    table = np.loadtxt(folder / "data.txt")
+    inputs = np.loadtxt(folder / "index_features.txt").astype(int)
+    target = int(np.loadtxt(folder / "index_target.txt"))
+    dataset = data.load_dataset(name)
+    np.testing.assert_array_equal(dataset.X, table[:, inputs])
+    np.testing.assert_array_equal(dataset.y, table[:, target])
+    assert dataset.checksum == dataset.card.sha256
+    assert dataset.card.n_splits == int(np.loadtxt(folder / "n_splits.txt"))
+    assert dataset.card.hidden == int(np.loadtxt(folder / "n_hidden.txt"))
+
+
+def test_kin40k_and_communities_have_the_known_moments(real_data: Path) -> None:
+    kin40k, communities = data.load_dataset("kin40k"), data.load_dataset("communities")
+    assert kin40k.X.shape == (40000, 8)
+    assert round(float(kin40k.y.std()), 3) == 0.997
+    assert communities.X.shape == (1993, 102)
+    assert (round(float(communities.y.mean()), 3), round(float(communities.y.std()), 3)) == (589.099, 614.784)
+    assert communities.names[0] == "population"
+    assert communities.names[-1] == "LemasPctOfficDrugUn"
+    assert np.ptp(communities.X, axis=0).min() > 0.0
+
+
+def test_verify_finds_the_real_files_sound(real_data: Path) -> None:
+    states = {name: status for name, status, _ in data.verify()}
+    assert {name for name, status in states.items() if status != "ok"} <= {"year"}

@@ -1,0 +1,103 @@
+"""What every method of the registry keeps to; a new one is found by itself."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from sklearn.base import clone
+
+from ep_bench import Estimator, methods
+from ep_bench.types import Predictive, Rows
+
+NAMES = methods.names()
+rng = np.random.default_rng(7)
+X = rng.normal(size=(40, 3)) * [1.0, 20.0, 0.1] + [0.0, 100.0, -3.0]
+y = 50.0 + 8.0 * np.sin(X[:, 0]) + 0.1 * X[:, 1] + rng.normal(size=40)
+
+
+def quick(name: str, **options: object) -> object:
+    return Estimator(name, **{**methods.get(name).warmup, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("name", NAMES)
+class TestContract:
+    def test_shape_of_the_file(self, name: str) -> None:
+        method = methods.get(name)
+        assert method.name == name
+        assert method.version >= 1
+        assert list(inspect.signature(method.fit).parameters)[:3] == ["train", "config", "rng"]
+        assert list(inspect.signature(method.predict).parameters) == ["state", "X", "rng"]
+        assert inspect.getdoc(inspect.getmodule(method.fit))
+        for option, field in method.config.model_fields.items():
+            assert field.description, f"{option}: where does its default come from?"
+
+    def test_config_is_frozen_and_strict(self, name: str) -> None:
+        config = methods.get(name).config()
+        with pytest.raises(ValidationError):
+            config.hidden = (1,)
+        with pytest.raises(ValidationError):
+            methods.get(name).config(no_such_option=1)
+
+    def test_predictions_in_original_units(self, name: str) -> None:
+        model = quick(name).fit(X, y)
+        distribution = model.predict_dist(X)
+        assert isinstance(distribution, Predictive)
+        mean, std = model.predict(X, return_std=True)
+        assert mean.shape == std.shape == (40,)
+        assert np.all(np.isfinite(mean))
+        assert np.all(std > 0)
+        assert abs(mean.mean() - y.mean()) < 3 * y.std()
+
+    def test_the_unit_of_the_data_does_not_matter(self, name: str) -> None:
+        ours = quick(name).fit(X, y).predict(X)
+        theirs = quick(name).fit(1000 * X - 5, 10 * y + 3).predict(1000 * X - 5)
+        np.testing.assert_allclose(theirs, 10 * ours + 3, rtol=1e-6)
+
+    def test_same_seed_same_numbers_another_seed_too(self, name: str) -> None:
+        first, again = quick(name).fit(X, y).predict(X), quick(name).fit(X, y).predict(X)
+        np.testing.assert_array_equal(first, again)
+
+    def test_inputs_are_left_alone(self, name: str) -> None:
+        X_before, y_before = X.copy(), y.copy()
+        quick(name).fit(X, y).predict(X)
+        np.testing.assert_array_equal(X, X_before)
+        np.testing.assert_array_equal(y, y_before)
+        rows = Rows(X - X.mean(axis=0), y - y.mean())
+        rows.X.flags.writeable = rows.y.flags.writeable = False
+        method = methods.get(name)
+        method.fit(rows, method.config(**method.warmup), np.random.default_rng(0))
+
+    def test_clone_and_pickle(self, name: str) -> None:
+        model = quick(name)
+        assert clone(model).get_params() == model.get_params()
+        fitted = model.fit(X, y)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+
+    @pytest.mark.parametrize("case", ["one row", "constant input", "constant target", "more inputs than rows"])
+    def test_awkward_data(self, name: str, case: str) -> None:
+        A, b = X.copy(), y.copy()
+        if case == "one row":
+            A, b = A[:1], b[:1]
+        elif case == "constant input":
+            A[:, 1] = 0.998
+        elif case == "constant target":
+            b[:] = 7.0
+        else:
+            A, b = np.random.default_rng(1).normal(size=(5, 30)), b[:5]
+        distribution = quick(name).fit(A, b).predict_dist(A)
+        assert np.all(np.isfinite(distribution.mean()))
+        assert np.all(distribution.std() > 0)
+
+    def test_no_look_at_other_rows(self, name: str) -> None:
+        model = quick(name).fit(X[:30], y[:30])
+        np.testing.assert_allclose(model.predict(X[30:])[:2], model.predict(X[30:32]), rtol=1e-12)
+
+    def test_bad_input_is_refused(self, name: str) -> None:
+        with pytest.raises(ValueError, match="NaN"):
+            quick(name).fit(np.where(X > 0, X, np.nan), y)
+        with pytest.raises(TypeError, match="did you mean"):
+            Estimator(name, standardise=True)

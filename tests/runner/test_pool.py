@@ -1,0 +1,141 @@
+"""The pool keeps going whatever a method or the machine does to its processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ep_bench.runner.pool import run_jobs
+from ep_bench.types import Record, UserError
+from tests.runner.support import job, write_methods
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    write_methods(tmp_path)
+    return tmp_path
+
+
+def outcome(records: list[Record]) -> dict[str, tuple[str, str]]:
+    return {r.row["method"]: (r.row["status"], r.row["reason"]) for r in records}
+
+
+def children(pid: int) -> list[int]:
+    """Return all processes below one."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.split()[2:]
+    pairs = [(int(a), int(b)) for a, b in zip(listed[::2], listed[1::2], strict=True)]
+    found = [child for child, parent in pairs if parent == pid]
+    return found + [below for child in found for below in children(child)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: int) -> None:
+    names = ["Raises", "NotFinite", "Exits", "Crashes"]
+    jobs = [job(name, base=bad) for name in names]
+    jobs += [job("Stuck", base=bad, seconds=2.0), job("Hungry", base=bad, memory_gb=1.5)]
+    jobs += [job(split=split) for split in range(8)]
+    records = list(run_jobs(jobs, n_jobs=n_jobs))
+    assert len(records) == len(jobs)
+    found = outcome(records)
+    assert found["Raises"] == ("failed", "RuntimeError: no luck today")
+    assert found["NotFinite"][0] == "failed"
+    assert found["NotFinite"][1].startswith("non-finite")
+    assert found["Exits"] == ("failed", found["Exits"][1])
+    assert "exit code 7" in found["Exits"][1]
+    assert "SIGSEGV" in found["Crashes"][1]
+    assert found["Stuck"] == ("timeout", "over the limit of 2 seconds")
+    assert found["Hungry"][0] == "memory"
+    assert "over the limit of 1.5 GiB" in found["Hungry"][1]
+    assert found["ConstantRegressor"][0] == "ok"
+    traceback = next(r for r in records if r.row["method"] == "Raises").traceback
+    assert "no luck today" in traceback
+    assert "bad.py" in traceback
+
+
+@pytest.mark.slow
+def test_what_the_machine_did_is_tried_once_more(bad: Path) -> None:
+    records = list(run_jobs([job("Once", base=bad)], n_jobs=1))
+    assert outcome(records)["Once"] == ("ok", "")
+
+
+@pytest.mark.slow
+def test_a_killed_worker_costs_nothing(bad: Path) -> None:
+    jobs = [job("Slow", split, base=bad) for split in range(12)]
+
+    def kill() -> None:
+        time.sleep(4.0)
+        for pid in children(os.getpid()):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+            if b"loky" in command and b"resource_tracker" not in command:
+                os.kill(pid, signal.SIGKILL)
+                return
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    records = list(run_jobs(jobs, n_jobs=2))
+    killer.join()
+    assert sorted(r.row["split"] for r in records) == list(range(12))
+    assert {r.row["status"] for r in records} == {"ok"}
+
+
+@pytest.mark.slow
+def test_numbers_do_not_depend_on_jobs(bad: Path) -> None:
+    def numbers(n_jobs: int) -> dict[int, list[float]]:
+        records = run_jobs([job("Draws", split, base=bad) for split in range(6)], n_jobs=n_jobs)
+        return {r.row["split"]: [r.row[c] for c in ("rmse", "ll", "crps", "seed")] for r in records}
+
+    assert numbers(1) == numbers(2)
+
+
+@pytest.mark.slow
+def test_closing_the_run_ends_its_processes_at_once(bad: Path) -> None:
+    records = run_jobs([job("Slow", base=bad), *(job("Stuck", s, base=bad) for s in range(3))], n_jobs=2)
+    next(records)
+    below = children(os.getpid())
+    assert any(b"engine" in _command(pid) for pid in below)
+    started = time.monotonic()
+    records.close()
+    assert time.monotonic() - started < 5
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and any(b"engine" in _command(pid) for pid in below):
+        time.sleep(0.1)
+    assert not [pid for pid in below if b"engine" in _command(pid)]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends orphans on Linux alone")
+def test_a_killed_run_leaves_no_engine_behind(bad: Path) -> None:
+    script = (
+        "from tests.runner.support import job\nfrom ep_bench.runner.pool import run_jobs\n"
+        f"print('go', flush=True)\nlist(run_jobs([job('Stuck', s, base={str(bad)!r}) for s in range(2)], n_jobs=2))"
+    )
+    run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    time.sleep(6)
+    below = children(run.pid)
+    assert any(b"engine" in _command(pid) for pid in below)
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and any(b"engine" in _command(pid) for pid in below):
+        time.sleep(0.1)
+    assert not [pid for pid in below if b"engine" in _command(pid)]
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(UserError, match="unknown backend"):
+        list(run_jobs([job()], n_jobs=1, backend="mpi"))

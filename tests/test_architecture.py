@@ -1,0 +1,115 @@
+"""The import table of docs/ARCHITECTURE.md, held against the code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "ep_bench"
+
+# Room -> the rooms of ep_bench that it may import. The same table stands in docs/ARCHITECTURE.md.
+ALLOWED = {
+    "types": set(),
+    "numerics": set(),
+    "models": {"numerics"},
+    "methods": {"types", "models", "numerics"},
+    "estimator": {"types", "numerics", "methods"},
+    "adapters": {"types", "estimator"},
+    "baselines": {"types"},
+    "data": {"types"},
+    "scoring": {"types"},
+    "store": {"types"},
+    "published": {"types"},
+    "spec": {"types"},
+    "runner": {"types", "spec", "data", "methods", "estimator", "adapters", "scoring", "store"},
+    "experiments": {"types", "data", "estimator", "methods", "store"},
+    "report": {"types", "store", "published"},
+    "listing": None,
+    "cli": None,
+    "__init__": None,
+    "__main__": None,
+}
+# A room may not let these in at load, directly or through what it imports.
+HEAVY = ("numba", "numpy", "pandas", "scipy", "sklearn", "matplotlib", "joblib", "pydantic", "yaml", "rich")
+
+
+def room_of(path: Path) -> str:
+    inside = path.relative_to(PACKAGE)
+    return inside.parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Return the rooms that a file imports, in any of its bodies; imports for annotations alone do not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            node.body = [ast.Pass()]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide which room is meant"
+            module = node.module or ""
+            if module == "ep_bench":
+                found |= {alias.name for alias in node.names}
+            elif module.startswith("ep_bench."):
+                found.add(module.split(".")[1])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("ep_bench.")}
+    return found
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_every_room_imports_only_what_it_may(path: Path) -> None:
+    room = room_of(path)
+    assert room in ALLOWED, f"{room} is a new room: give it a row in the table, here and in docs/ARCHITECTURE.md"
+    allowed = ALLOWED[room]
+    if allowed is not None:
+        assert imports(path) <= allowed | {room}
+
+
+def test_methods_know_no_sibling() -> None:
+    for path in (PACKAGE / "methods").rglob("*.py"):
+        own = path.relative_to(PACKAGE / "methods").parts[0].removesuffix(".py")
+        if own == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ep_bench.methods"):
+                assert (node.module or "").split(".")[2:3] == [own], f"{path} imports {node.module}"
+
+
+def test_the_table_of_the_document_is_this_one() -> None:
+    text = (PACKAGE.parent / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
+    written = {
+        room.strip(" `"): {word.strip(" `") for word in allowed.split(",")} - {"nothing", ""} for room, allowed in rows
+    }
+    assert written == {room: allowed for room, allowed in ALLOWED.items() if allowed is not None}
+
+
+def loaded(code: str) -> set[str]:
+    script = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+def test_the_command_line_starts_light() -> None:
+    modules = loaded("import ep_bench, ep_bench.cli")
+    assert not modules & set(HEAVY)
+
+
+@pytest.mark.parametrize("room", ["data", "scoring", "store", "published", "spec", "report", "types"])
+def test_rooms_that_never_load_numba(room: str) -> None:
+    assert "numba" not in loaded(f"import ep_bench.{room}")
+
+
+def test_files_are_short() -> None:
+    long = {str(path): lines for path in FILES if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400}
+    assert not long

@@ -1,0 +1,50 @@
+"""Standardisation and the factory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench import Estimator, UserError
+from ep_bench.estimator import Scaling, estimator_class
+
+
+def test_scaling_is_that_of_the_training_rows() -> None:
+    X = np.random.default_rng(0).normal(3.0, 7.0, (100, 4))
+    out = Scaling.of(X).apply(X)
+    np.testing.assert_allclose(out.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(out.std(axis=0), 1.0)
+
+
+def test_a_constant_input_is_found_where_its_deviation_is_not_zero() -> None:
+    column = np.full(10_741, 0.998)
+    X = np.column_stack([column, np.arange(10_741.0)])
+    np.testing.assert_array_equal(Scaling.of(X).apply(X)[:, 0], 0.0)
+    np.testing.assert_array_equal(Scaling.of(X, {0: 1.0}).apply(X)[:, 0], 1.0)
+    assert Scaling.of(X, {1: 1.0}).apply(X)[0, 1] != 1.0  # not constant: its own values
+
+
+def test_a_subnormal_spread_does_not_divide_by_zero() -> None:
+    X = np.array([[0.0], [5e-324]])
+    assert np.all(np.isfinite(Scaling.of(X).apply(X)))
+
+
+def test_the_factory_knows_its_names() -> None:
+    assert type(Estimator("pbp")) is estimator_class("pbp")
+    assert type(Estimator("pbp")).__name__ == "PbpRegressor"
+    with pytest.raises(UserError, match="did you mean 'pbp'"):
+        Estimator("pbpp")
+
+
+def test_options_are_checked_at_fit_with_the_value() -> None:
+    with pytest.raises(ValueError, match=r"epochs.*found -1"):
+        Estimator("pbp", epochs=-1).fit(np.zeros((3, 1)), np.arange(3.0))
+
+
+def test_random_states_of_every_kind() -> None:
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+    for make in (lambda: 3, lambda: np.random.RandomState(3), lambda: np.random.default_rng(3)):
+        first, again = (Estimator("pbp", epochs=1, random_state=make()).fit(X, y).predict(X) for _ in range(2))
+        np.testing.assert_array_equal(first, again)
+    loose = [Estimator("pbp", epochs=1).fit(X, y).predict(X) for _ in range(2)]
+    assert not np.array_equal(*loose)

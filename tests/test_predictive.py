@@ -1,0 +1,78 @@
+"""The mixture of Gaussians that every method answers with, against scipy's distributions and quadrature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from ep_bench.types import Predictive, UserError, nearest
+
+MIXTURE = Predictive([0.5, 0.5], [[0.0], [1.0]], [[1.0], [4.0]])
+
+
+def density(y: float) -> float:
+    return 0.5 * stats.norm(0, 1).pdf(y) + 0.5 * stats.norm(1, 2).pdf(y)
+
+
+def test_a_gaussian_is_scipys() -> None:
+    mean, variance, y = np.array([0.3, -2.0]), np.array([0.5, 9.0]), np.array([1.0, 40.0])
+    ours, theirs = Predictive.gaussian(mean, variance), stats.norm(mean, np.sqrt(variance))
+    np.testing.assert_allclose(ours.logpdf(y), theirs.logpdf(y), rtol=1e-14)
+    np.testing.assert_allclose(ours.cdf(y), theirs.cdf(y), rtol=1e-14)
+    np.testing.assert_allclose(ours.quantile(0.975), theirs.ppf(0.975), rtol=1e-14)
+    np.testing.assert_allclose(ours.std(), np.sqrt(variance))
+
+
+def test_a_mixtures_density_and_moments() -> None:
+    # Worked example: 0.5 N(0, 1) + 0.5 N(1, 2^2) at 0.5.
+    np.testing.assert_allclose(MIXTURE.logpdf([0.5]), -1.2993841, atol=5e-8)
+    np.testing.assert_allclose(MIXTURE.logpdf_gaussian([0.5]), -1.424739, atol=5e-7)
+    mean = integrate.quad(lambda y: y * density(y), -30, 30)[0]
+    variance = integrate.quad(lambda y: (y - mean) ** 2 * density(y), -30, 30)[0]
+    np.testing.assert_allclose([MIXTURE.mean()[0], MIXTURE.variance()[0]], [mean, variance], rtol=1e-9)
+    np.testing.assert_allclose(MIXTURE.cdf([0.7])[0], integrate.quad(density, -30, 0.7)[0], rtol=1e-9)
+
+
+def test_densities_far_out_do_not_underflow() -> None:
+    far = MIXTURE.logpdf([200.0])[0]
+    np.testing.assert_allclose(far, np.log(0.5) + stats.norm(1, 2).logpdf(200.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [1e-6, 0.025, 0.5, 0.9, 1 - 1e-6])
+def test_a_quantile_undoes_the_distribution_function(p: float) -> None:
+    rng = np.random.default_rng(3)
+    wide = Predictive(np.full(7, 1 / 7), rng.normal(0, 50, (7, 20)), rng.exponential(1, (7, 20)))
+    np.testing.assert_allclose(wide.cdf(wide.quantile(p)), p, rtol=1e-9)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, -1.0, float("nan")])
+def test_a_quantile_needs_a_probability(p: float) -> None:
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        MIXTURE.quantile(p)
+
+
+def test_samples_have_the_moments() -> None:
+    draws = MIXTURE.sample(np.random.default_rng(0), 200_000)[:, 0]
+    error = np.sqrt(MIXTURE.variance()[0] / len(draws))
+    assert abs(draws.mean() - MIXTURE.mean()[0]) < 4 * error
+    assert abs(draws.std() - MIXTURE.std()[0]) < 0.02
+
+
+def test_rescaling_changes_the_unit() -> None:
+    shifted = MIXTURE.rescale(10.0, 3.0)
+    np.testing.assert_allclose(shifted.mean(), 10 + 3 * MIXTURE.mean())
+    np.testing.assert_allclose(shifted.logpdf([10 + 3 * 0.5]), MIXTURE.logpdf([0.5]) - np.log(3.0))
+
+
+def test_shapes_must_fit() -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        Predictive([1.0], [[0.0]], [[1.0, 2.0]])
+
+
+def test_a_user_error_says_all_in_one_line() -> None:
+    error = UserError("unknown name", where="a.yaml:3", field="datasets[0]", found="bostn", allowed=["boston", "wine"], name="bostn")
+    assert str(error) == (
+        "a.yaml:3: datasets[0]: unknown name; found 'bostn'; allowed: boston, wine; did you mean 'boston'?"
+    )
+    assert nearest("zzzz", ["boston"]) is None

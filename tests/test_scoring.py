@@ -1,0 +1,71 @@
+"""Scores against their definitions, quadrature and worked examples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from ep_bench import scoring
+from ep_bench.types import PointPrediction, Predictive
+
+
+def test_crps_of_a_standard_normal() -> None:
+    for y, expected in ((0.0, 0.233695), (0.5, 0.3314035), (1.0, 0.6024414)):
+        assert scoring.crps(Predictive.gaussian([0.0], [1.0]), np.array([y])) == pytest.approx(expected, abs=5e-7)
+
+
+def test_crps_of_a_mixture() -> None:
+    mixture = Predictive([0.5, 0.5], [[0.0], [1.0]], [[1.0], [4.0]])
+    assert scoring.crps(mixture, np.array([0.5])) == pytest.approx(0.3574384, abs=5e-8)
+
+
+def test_crps_of_a_weighted_mixture_is_its_integral_whatever_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    weights = np.array([0.1, 0.6, 0.3])
+    mixture = Predictive(weights, rng.normal(0, 2, (3, 5)), rng.exponential(1, (3, 5)) + 0.1)
+    y = rng.normal(0, 2, 5)
+    whole = scoring.crps(mixture, y)
+    monkeypatch.setattr(scoring, "_CHUNK", 1)
+    assert scoring.crps(mixture, y) == pytest.approx(whole, rel=1e-12)
+
+    def integrand(z: float, i: int) -> float:
+        cdf = float(weights @ stats.norm(mixture.means[:, i], np.sqrt(mixture.variances[:, i])).cdf(z))
+        return (cdf - (z >= y[i])) ** 2
+
+    exact = [
+        integrate.quad(integrand, -40, y[i], args=(i,), limit=200)[0] + integrate.quad(integrand, y[i], 40, args=(i,), limit=200)[0]
+        for i in range(5)
+    ]
+    assert whole == pytest.approx(np.mean(exact), rel=1e-6)
+
+
+def test_scores_from_their_definitions() -> None:
+    rng = np.random.default_rng(0)
+    y, mean, variance = rng.normal(size=50), rng.normal(size=50), rng.exponential(size=50) + 0.2
+    scores = scoring.score(Predictive.gaussian(mean, variance), y)
+    norm = stats.norm(mean, np.sqrt(variance))
+    assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((y - mean) ** 2)))
+    assert scores["mae"] == pytest.approx(np.mean(abs(y - mean)))
+    assert scores["ll"] == scores["ll_gaussian"] == pytest.approx(norm.logpdf(y).mean())
+    assert scores["ll_prct1"] == pytest.approx(np.percentile(norm.logpdf(y), 1))
+    for level in (50, 90, 95):
+        low, high = norm.interval(level / 100)
+        assert scores[f"coverage{level}"] == pytest.approx(np.mean((low <= y) & (y <= high)))
+        assert scores[f"width{level}"] == pytest.approx(np.mean(high - low))
+
+
+def test_pit_error_against_a_fine_grid() -> None:
+    pit = np.random.default_rng(2).beta(2, 1, 37)
+    u = (np.arange(200_000) + 0.5) / 200_000
+    empirical = (pit[:, None] <= u[None, ::20]).mean(axis=0)
+    assert scoring.pit_error(pit) == pytest.approx(np.mean(abs(empirical - u[::20])), abs=1e-4)
+    assert scoring.pit_error(np.zeros(4)) == pytest.approx(0.5)
+    assert scoring.pit_error(np.array([0.5])) == pytest.approx(0.25)
+
+
+def test_a_point_prediction_has_no_likelihood() -> None:
+    scores = scoring.score(PointPrediction(np.zeros(3)), np.ones(3))
+    assert scores["rmse"] == 1.0
+    assert not {"ll", "crps", "coverage95"} & scores.keys()
+    assert "train_ll" not in scoring.score_training(PointPrediction(np.zeros(3)), np.ones(3))
