@@ -46,7 +46,9 @@ def resolve(use: str, base: Path) -> Any:
         found = getattr(found, part, None)
         if found is None:
             public = [name for name in vars(module) if not name.startswith("_")]
-            raise UserError(f"{place!r} has no {attribute!r}", field="use", found=use, allowed=public[:40], name=attribute)
+            raise UserError(
+                f"{place!r} has no {attribute!r}", field="use", found=use, allowed=public[:40], name=attribute
+            )
     if not callable(found):
         raise UserError("names no class", field="use", found=use, allowed="a class with fit and predict")
     return found

@@ -20,13 +20,8 @@ EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 def main() -> NoReturn:
     """Run the command line and exit with one of the interface's codes."""
-    from ep_bench.types import UserError
-
     try:
         code = cli.main(prog_name="ep-bench", standalone_mode=False)
-    except UserError as error:
-        click.echo(f"ep-bench: {error}", err=True)
-        code = EXIT_USAGE
     except click.ClickException as error:
         error.show()
         code = error.exit_code
@@ -35,6 +30,13 @@ def main() -> NoReturn:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = EXIT_USAGE
+    except Exception as error:
+        from ep_bench.types import UserError  # not above: it would load numpy before the first word of help
+
+        if not isinstance(error, UserError):
+            raise
+        click.echo(f"ep-bench: {error}", err=True)
         code = EXIT_USAGE
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -100,7 +102,9 @@ def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
 @cli.command()
 @click.argument("study", type=FOLDER)
 @click.option("--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate."
+)
 @click.option("--select", multiple=True, metavar="KEY=GLOB", help="Only matching cells; KEY: method, dataset, split.")
 def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...]) -> int:
     """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes."""
@@ -150,7 +154,9 @@ def report(folders: tuple[Path, ...], out: Path | None) -> int:
 
 @cli.command()
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
-@click.option("--against", multiple=True, metavar="SOURCE", help="Only this source; repeatable.  [default: all that apply]")
+@click.option(
+    "--against", multiple=True, metavar="SOURCE", help="Only this source; repeatable.  [default: all that apply]"
+)
 @click.option("--out", type=FOLDER, help="Where to write check.csv.  [default: DIR/check.csv]")
 def check(folders: tuple[Path, ...], against: tuple[str, ...], out: Path | None) -> int:
     """Compare with the published numbers; exit code 1 where one is lost and the study does not accept it."""
@@ -164,7 +170,7 @@ def check(folders: tuple[Path, ...], against: tuple[str, ...], out: Path | None)
 
 @cli.group()
 def data() -> None:
-    """Data sets: what there is, one card, download with checksum, check what is on disk."""
+    """List, show, fetch and verify data sets."""
 
 
 @data.command("list")
@@ -217,7 +223,7 @@ def data_verify(names: tuple[str, ...]) -> int:
 
 @cli.group("methods")
 def methods_group() -> None:
-    """Methods: names, and one with its options and defaults."""
+    """List methods, and show one with its options and defaults."""
 
 
 @methods_group.command("list")

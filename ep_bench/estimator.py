@@ -91,21 +91,23 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ``extra`` goes to the method's own ``fit`` (PBP takes ``start`` and ``orders``).
         Raises ValueError for bad arrays or options, FloatingPointError where the method diverges.
         """
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
-        y = np.asarray(y, dtype=np.float64)
+        inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        targets = np.asarray(targets, dtype=np.float64)
         config = self._config()
-        self.x_scaling_, self.y_scaling_ = standardisation(X, y, self.constant_inputs, active=self.standardize)
+        self.x_scaling_, self.y_scaling_ = standardisation(
+            inputs, targets, self.constant_inputs, active=self.standardize
+        )
         fit_rng, self.predict_seed_ = _streams(self.random_state)
-        rows = Rows(self.x_scaling_.apply(X), self.y_scaling_.apply(y[:, None])[:, 0])
+        rows = Rows(self.x_scaling_.apply(inputs), self.y_scaling_.apply(targets[:, None])[:, 0])
         self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
         return self
 
     def predict_dist(self, X: ArrayLike) -> Predictive:
         """Return the predictive distribution of rows X (n, d): original units, noise included."""
         check_is_fitted(self, "state_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        inputs = validate_data(self, X, dtype=np.float64, reset=False)
         rng = np.random.default_rng(self.predict_seed_)
-        standardised = self.method.predict(self.state_, self.x_scaling_.apply(X), rng)
+        standardised = self.method.predict(self.state_, self.x_scaling_.apply(inputs), rng)
         return standardised.rescale(float(self.y_scaling_.shift[0]), float(self.y_scaling_.scale[0]))
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
@@ -136,19 +138,21 @@ def estimator_class(name: str) -> type[MethodRegressor]:
             setattr(self, key, options.get(key, default))
 
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
-    parameters += [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value) for key, value in defaults.items()]
+    parameters += [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=value) for key, value in defaults.items()
+    ]
     __init__.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     class_name = _class_name(name)
     body = {
         "__init__": __init__,
         "__module__": __name__,
-        "__doc__": f"{method.title} ({method.paper}) as a scikit-learn regressor; see ``ep-bench methods show {name}``.",
+        "__doc__": f"{method.title} ({method.paper}), options as in ``ep-bench methods show {name}``.",
         "method": method,
     }
     return type(class_name, (MethodRegressor,), body)
 
 
-def Estimator(name: str, **options: Any) -> MethodRegressor:  # noqa: N802
+def Estimator(name: str, **options: Any) -> MethodRegressor:
     """Return a scikit-learn regressor for a registry method.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
     """Return rows as left-aligned columns, two spaces between them."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [
-        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip() for row in rows
+        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
+        for row in rows
     ]
 
 
@@ -32,7 +33,9 @@ def plan_lines(plan: Plan, jobs: int) -> Iterator[str]:
     groups: dict[tuple[str, str], list[Any]] = {}
     for planned in plan.cells:
         groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
-    table = [("data set", "method", "cells", "done", "failed", "stale", "missing", "a cell takes")]
+    table: list[tuple[str, ...]] = [
+        ("data set", "method", "cells", "done", "failed", "stale", "missing", "a cell takes")
+    ]
     for (dataset, method), members in groups.items():
         states = Counter(planned.state for planned in members)
         guess = members[0].job.estimate
@@ -58,11 +61,16 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     counts = Counter(row["status"] for row in study.rows)
     missing = [cell for key, cell in planned.items() if key not in {row["cell"] for row in study.rows}]
     total = max(len(planned), len(study.rows))
-    parts = [f"{counts[status]} {status}" for status in ("ok", "failed", "timeout", "memory", "skipped") if counts[status]]
+    parts = [
+        f"{counts[status]} {status}" for status in ("ok", "failed", "timeout", "memory", "skipped") if counts[status]
+    ]
     parts += [f"{len(missing)} missing"] if missing else []
     lines = [f"{study.name}: {total} cells: {', '.join(parts) or 'none run'}"]
     bad = [row for row in study.rows if row["status"] != "ok"]
-    lines += [f"  {r['status']}: {r['method']} on {r['dataset']}, split {r['split']}: {r.get('reason', '')}" for r in bad[:_SHOWN]]
+    lines += [
+        f"  {r['status']}: {r['method']} on {r['dataset']}, split {r['split']}: {r.get('reason', '')}"
+        for r in bad[:_SHOWN]
+    ]
     lines += [f"  ... and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
     lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
@@ -95,13 +103,13 @@ def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | N
 _CHECK_HEAD = ("source", "method", "data set", "metric", "published", "ours", "splits", "z", "verdict", "reason")
 
 
-def _check_row(row: dict[str, Any]) -> tuple[str, ...]:
+def _check_row(row: Mapping[Any, Any]) -> tuple[str, ...]:
     def spread(mean: float, stderr: float) -> str:
         if mean != mean:  # noqa: PLR0124 not a number
             return ""
         return f"{mean:.4g}" if stderr != stderr else f"{mean:.4g} ± {stderr:.2g}"  # noqa: PLR0124
 
-    z = "" if row["z"] != row["z"] else f"{row['z']:+.1f}"  # noqa: PLR0124
+    z = "" if row["z"] != row["z"] else f"{row['z']:+.1f}"
     reason = textwrap.shorten(str(row["reason"] or ""), 60, placeholder="...")
     return (
         f"{row['source']} {row['table']}", row["method"], row["dataset"], row["metric"],
@@ -136,7 +144,12 @@ def method_lines(name: str) -> list[str]:
     from ep_bench.estimator import COMMON_OPTIONS
 
     method = methods.get(name)
-    lines = [f"{method.name}: {method.title}", f"  {method.paper}", f"  version {method.version}; {', '.join(method.tasks)}", ""]
+    lines = [
+        f"{method.name}: {method.title}",
+        f"  {method.paper}",
+        f"  version {method.version}; {', '.join(method.tasks)}",
+        "",
+    ]
     for key, field in method.config.model_fields.items():  # type: ignore[attr-defined]
         default = field.get_default(call_default_factory=True)
         shown = list(default) if isinstance(default, tuple) else default

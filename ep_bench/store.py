@@ -110,7 +110,9 @@ def read_rows(path: Path) -> list[Row]:
             reader = csv.DictReader(file)
             missing = sorted(set(COLUMNS[:17]) - set(reader.fieldnames or ()))
             if missing:
-                raise UserError(f"no results of ep-bench: the columns {', '.join(missing)} are missing", where=str(path))
+                raise UserError(
+                    f"no results of ep-bench: the columns {', '.join(missing)} are missing", where=str(path)
+                )
             return [_parse(row, path, reader.line_num) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error
@@ -122,11 +124,13 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
         if key not in COLUMNS or text in {None, ""}:
             continue
         try:
-            parsed[key] = text if key in TEXT_COLUMNS else int(text) if key in COUNT_COLUMNS else float(text)  # type: ignore[arg-type]
+            parsed[key] = text if key in TEXT_COLUMNS else int(text) if key in COUNT_COLUMNS else float(text)
         except ValueError:
             raise UserError("not a number", where=f"{path}:{line}", field=key, found=text) from None
     if not {"method", "dataset", "split", "cell", "status"} <= parsed.keys():
-        raise UserError("a row is incomplete: method, dataset, split, status and cell are needed", where=f"{path}:{line}")
+        raise UserError(
+            "a row is incomplete: method, dataset, split, status and cell are needed", where=f"{path}:{line}"
+        )
     return parsed
 
 
@@ -208,7 +212,10 @@ def export(folder: Path) -> list[Row]:
         return read_rows(folder / RESULTS)
     plan = lock_cells(lock)
     known = known_rows(folder)
-    labels = {key: {"study": lock["study"], "method": cell["method"], "dataset": cell["dataset"]} for key, cell in plan.items()}
+    labels = {
+        key: {"study": lock["study"], "method": cell["method"], "dataset": cell["dataset"]}
+        for key, cell in plan.items()
+    }
     current = [known[key] | labels[key] for key in plan if key in known]
     gone = [row for key, row in known.items() if key not in plan]
     if gone:

@@ -145,7 +145,8 @@ class SplitScheme:
         return {"scheme": self.scheme} | {key: value for key, value in known.items() if value is not None}
 
 
-class Split(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Split:
     """Row indices of one split."""
 
     index: int
@@ -226,7 +227,7 @@ class Predictive:
 
     def std(self) -> Array:
         """Return the standard deviations (N,), noise included."""
-        return np.sqrt(self.variance())
+        return np.asarray(np.sqrt(self.variance()))
 
     def logpdf(self, y: ArrayLike) -> Array:
         """Return the log density (N,) of one observation each, y (N,)."""
@@ -255,7 +256,7 @@ class Predictive:
             raise ValueError(f"a quantile's probability must lie strictly between 0 and 1, found {p}")
         points = self.means + self._deviations * ndtri(p)
         if len(self.weights) == 1:
-            return points[0]
+            return np.asarray(points[0])
         return self._bisect(p, points.min(axis=0), points.max(axis=0))
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> Array:
@@ -268,7 +269,7 @@ class Predictive:
 
     @cached_property
     def _deviations(self) -> Array:
-        return np.sqrt(self.variances)
+        return np.asarray(np.sqrt(self.variances))
 
     def _component_logpdf(self, y: Array) -> Array:
         squares = (y - self.means) ** 2 / self.variances
@@ -301,7 +302,8 @@ class Method:
 
     ``version`` is raised whenever the method's numbers change; it is part of a cell's hash.
     ``config`` is a frozen pydantic model whose field names are the method's options.
-    ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised data.
+    ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised
+    data.
     ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
     ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
     ``published`` says which columns of the papers' tables a configuration answers to.

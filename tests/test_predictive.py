@@ -71,7 +71,9 @@ def test_shapes_must_fit() -> None:
 
 
 def test_a_user_error_says_all_in_one_line() -> None:
-    error = UserError("unknown name", where="a.yaml:3", field="datasets[0]", found="bostn", allowed=["boston", "wine"], name="bostn")
+    error = UserError(
+        "unknown name", where="a.yaml:3", field="datasets[0]", found="bostn", allowed=["boston", "wine"], name="bostn"
+    )
     assert str(error) == (
         "a.yaml:3: datasets[0]: unknown name; found 'bostn'; allowed: boston, wine; did you mean 'boston'?"
     )

@@ -34,7 +34,8 @@ def test_crps_of_a_weighted_mixture_is_its_integral_whatever_the_chunk(monkeypat
         return (cdf - (z >= y[i])) ** 2
 
     exact = [
-        integrate.quad(integrand, -40, y[i], args=(i,), limit=200)[0] + integrate.quad(integrand, y[i], 40, args=(i,), limit=200)[0]
+        integrate.quad(integrand, -40, y[i], args=(i,), limit=200)[0]
+        + integrate.quad(integrand, y[i], 40, args=(i,), limit=200)[0]
         for i in range(5)
     ]
     assert whole == pytest.approx(np.mean(exact), rel=1e-6)

@@ -13,8 +13,21 @@ from ep_bench.types import COLUMNS, Record, UserError
 
 
 def record(key: str = "a" * 16, **row: object) -> Record:
-    base = {"study": "s", "method": "m", "dataset": "d", "split": 0, "status": "ok", "seed": 1, "cell": key, "reason": ""}
-    return Record({**base, "rmse": 0.1 + 0.2, "ll": -1.5, **row}, {"method": "pbp", "options": {"hidden": [50]}}, trace={"t": [1.0, 2.5]})
+    base = {
+        "study": "s",
+        "method": "m",
+        "dataset": "d",
+        "split": 0,
+        "status": "ok",
+        "seed": 1,
+        "cell": key,
+        "reason": "",
+    }
+    return Record(
+        {**base, "rmse": 0.1 + 0.2, "ll": -1.5, **row},
+        {"method": "pbp", "options": {"hidden": [50]}},
+        trace={"t": [1.0, 2.5]},
+    )
 
 
 def lock(*keys: str) -> dict[str, object]:
@@ -60,7 +73,9 @@ def test_results_keep_every_digit_and_their_order(tmp_path: Path) -> None:
     assert found[0]["rmse"] == 0.1 + 0.2
     header = (tmp_path / "results.csv").read_text().splitlines()[0]
     assert header == ",".join(COLUMNS)
-    assert header.startswith("study,method,dataset,split,status,rmse,mae,ll,crps,coverage95,fit_seconds,predict_seconds,n_train,")
+    assert header.startswith(
+        "study,method,dataset,split,status,rmse,mae,ll,crps,coverage95,fit_seconds,predict_seconds,n_train,"
+    )
 
 
 def test_a_reason_stays_one_line(tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ class Card(BaseModel):
     path: str | None = None
     other_paths: tuple[str, ...] = ()
     layout: Literal["table", "communities"] = "table"
-    delimiter: str | None = None  # None: white space
     target_column: int | None = None
     sha256: str | None = None
     urls: tuple[str, ...] = ()

@@ -13,11 +13,12 @@ import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from ep_bench.data import embedded, where
 from ep_bench.data.cards import Card, card
 from ep_bench.data.cards import names as all_names
-from ep_bench.data.transfer import Patience, TransferError, download
+from ep_bench.data.transfer import Patience, TransferError, UnreachableError, download
 from ep_bench.types import UserError
 
 MIRROR_VARIABLE = "EP_BENCH_MIRROR"
@@ -68,10 +69,11 @@ def fetch(
     chosen = [card(name) for name in (all_names() if names is None else names)]
     done: list[Fetched] = []
     failures: list[str] = []
+    dead: set[str] = set()
     with _Bars(progress) as report:
         for found in chosen:
             try:
-                done.append(_fetch_one(found, base_url, report, patience))
+                done.append(_fetch_one(found, base_url, report, patience, dead))
             except UserError as error:
                 failures.append(str(error))
     if failures:
@@ -106,7 +108,8 @@ def _verify_one(found: Card) -> Verified:
     return Verified(found.name, "ok", place)
 
 
-def _fetch_one(found: Card, base_url: str | None, report: Report | None, patience: Patience) -> Fetched:
+def _fetch_one(found: Card, base_url: str | None, report: Report | None, patience: Patience, dead: set[str]) -> Fetched:
+    """Bring one file; ``dead`` gathers the servers that did not answer, so that they are waited for only once."""
     if found.embedded or found.path is None:
         return Fetched(found.name, "embedded", None)
     expected = where.expected_checksum(found)
@@ -116,9 +119,15 @@ def _fetch_one(found: Card, base_url: str | None, report: Report | None, patienc
         return Fetched(found.name, "present", present)
     reasons = []
     for url in _addresses(found, base_url):
+        server = urlsplit(url).netloc
+        if server in dead:
+            reasons.append(f"  {url}: no answer from this server before")
+            continue
         try:
             _retrieve(found, url, target, expected, report, patience)
         except (TransferError, OSError) as error:
+            if isinstance(error, UnreachableError):
+                dead.add(server)
             reasons.append(f"  {url}: {error}")
             continue
         if expected is None:
@@ -152,12 +161,7 @@ def _addresses(found: Card, base_url: str | None) -> list[str]:
 
 
 def _retrieve(
-    found: Card,
-    url: str,
-    target: Path,
-    expected: str | None,
-    report: Report | None,
-    patience: Patience,
+    found: Card, url: str, target: Path, expected: str | None, report: Report | None, patience: Patience
 ) -> None:
     """Download one address through pooch; a second time from the start if a resumed file turns out wrong."""
     import pooch
@@ -169,7 +173,7 @@ def _retrieve(
     def downloader(address: str, output_file: str, _pooch: Any) -> None:
         bar = None if report is None else (lambda have, total: report(found.name, have, total))
         download(address, part, patience, bar)
-        if expected is None:
+        if expected is None and target.suffix == ".zip":
             _require_sound(part)
         part.replace(output_file)
 

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -190,8 +191,9 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
         with open_text(path) as file:
             if found.layout == "communities":
                 return _read_communities(file)
-            delimiter = "," if path.suffix == ".csv" else found.delimiter
-            table = np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None)
+            first = file.readline()
+            delimiter = "," if "," in first else None
+            table = np.loadtxt(chain([first], file), delimiter=delimiter, ndmin=2, comments=None)
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, IndexError) as error:
         raise UserError(f"the file cannot be read: {error}", where=str(path)) from error
     target = found.target_column if found.target_column is not None else found.d

@@ -28,8 +28,16 @@ class TransferError(Exception):
     """An address that does not give its file: the reason in one line."""
 
 
+class UnreachableError(TransferError):
+    """No server answers at the address: none of its other files need be asked for."""
+
+
 class _Passing(Exception):  # noqa: N818
     """A failure that another attempt may mend."""
+
+
+class _NoServer(_Passing):
+    """No connection."""
 
 
 def download(url: str, part: Path, patience: Patience, progress: Progress | None = None) -> None:
@@ -50,7 +58,8 @@ def download(url: str, part: Path, patience: Patience, progress: Progress | None
         except _Passing as error:
             failed = 0 if _size(part) > before else failed + 1
             if failed >= patience.tries:
-                raise TransferError(str(error)) from error
+                final = UnreachableError if isinstance(error, _NoServer) else TransferError
+                raise final(str(error)) from error
             if failed:
                 time.sleep(patience.pause * 2.0 ** (failed - 1))
         else:
@@ -74,7 +83,7 @@ def _attempt(url: str, part: Path, timeout: float, progress: Progress | None) ->
     except urllib.error.HTTPError as error:
         _refused(error, part, have)
     except urllib.error.URLError as error:
-        raise _Passing(str(error.reason)) from error
+        raise _NoServer(str(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:
         raise _Passing(str(error) or type(error).__name__) from error
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The papers' figures that are no grid of cells: each experiment computes arrays and a summary table, and draws nothing.
+"""The papers' figures that are no grid of cells: each computes arrays and a summary table, and draws nothing.
 
 An experiment is a module with ``NAME``, ``VERSION``, a frozen pydantic ``Config`` of its options and
 ``compute(config, seed) -> (arrays, summary)``; the report draws what it stored.
@@ -29,7 +29,9 @@ def names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def problems(name: str, options: Mapping[str, Any]) -> list[tuple[tuple[str | int, ...], str, Any, list[str] | None, str | None]]:
+def problems(
+    name: str, options: Mapping[str, Any]
+) -> list[tuple[tuple[str | int, ...], str, Any, list[str] | None, str | None]]:
     """Return what is wrong with an experiment's options: place, problem, value, allowed names, the name meant."""
     module = import_module(REGISTRY[name])
     try:

@@ -19,28 +19,26 @@ FIRST = 1.0 + 2.0 / 43.0 / (1.0 / 5.0 - 1.0 / 43.0)
 SLOPE = -2.0 / (1.0 / 5.0 - 1.0 / 43.0)
 MILLS = (
     2.1401207940171703,
-    -1.7597034788818524,
-    1.2121548379946891,
-    -0.6925091086000628,
-    0.32039986862026093,
-    -0.11401859099308674,
-    0.027288298015530173,
-    -0.0020870038187254416,
-    -0.0012960148044105593,
-    0.00047116018426707456,
-    1.230140243735537e-05,
-    -4.335862841334522e-05,
-    4.340615259564427e-06,
-    3.849312638377934e-06,
-    -6.921096309964004e-07,
-    -3.8818826441552894e-07,
-    8.08761357760366e-08,
-    4.508655053858525e-08,
-    -7.960239879280744e-09,
-    -5.2207922856684466e-09,
-    5.903982968933449e-10,
-    4.0542941032373484e-10,
-    -2.2410782704638172e-11,
+    -1.7597034788818606,
+    1.2121548379946896,
+    -0.6925091085994522,
+    0.32039986862022907,
+    -0.1140185910062112,
+    0.027288298016222585,
+    -0.0020870036892399225,
+    -0.0012960148113058823,
+    0.00047115948164879747,
+    1.2301440147952693e-05,
+    -4.335633558349398e-05,
+    4.340491372147137e-06,
+    3.844621267254931e-06,
+    -6.91854672177534e-07,
+    -3.8212532509523814e-07,
+    8.054496805539543e-08,
+    4.0281357085225696e-08,
+    -7.696602124823252e-09,
+    -3.0889127100391717e-09,
+    4.729698308896745e-10,
 )
 
 # exp(r) / sqrt(2 pi) in powers of r, |r| <= log(2) / 2; log(2) in two parts, the first with 32 bits.
@@ -79,20 +77,19 @@ def normal_density(t: Any) -> Any:
 
 
 @jit(relaxed=FUSE, inline=True)
-def normal_tail(t: Any) -> Any:
-    """Return phi(t), Phi(-t) and the overshoot phi(t) - t Phi(-t) = E[max(w - t, 0)], w ~ N(0, 1), for t >= 0.
+def normal_tail(t: Any, inverse: Any) -> Any:
+    """Return phi(t), Phi(-t) and the overshoot phi(t) - t Phi(-t) = E[max(w - t, 0)], w ~ N(0, 1).
 
-    The first two are good to a few units of rounding times 1 + t^2 (the rounding of t^2 in the exponent), the
-    overshoot, a small difference, to 1 + t^2 of them more.
+    Takes t >= 0 and 1 / (t + SHIFT), since callers can share the division. The first two are good to a few units of
+    rounding times 1 + t^2 (the rounding of t^2 in the exponent), the overshoot, a small difference, to 1 + t^2 of them.
     """
     density = normal_density(t)
-    inverse = 1.0 / (t + SHIFT)
     x = inverse * SLOPE + FIRST
     xx = x * x
     c = MILLS
-    even = (((((c[22] * xx + c[20]) * xx + c[18]) * xx + c[16]) * xx + c[14]) * xx + c[12]) * xx + c[10]
+    even = ((((c[20] * xx + c[18]) * xx + c[16]) * xx + c[14]) * xx + c[12]) * xx + c[10]
     even = ((((even * xx + c[8]) * xx + c[6]) * xx + c[4]) * xx + c[2]) * xx + c[0]
-    odd = ((((c[21] * xx + c[19]) * xx + c[17]) * xx + c[15]) * xx + c[13]) * xx + c[11]
+    odd = (((c[19] * xx + c[17]) * xx + c[15]) * xx + c[13]) * xx + c[11]
     odd = ((((odd * xx + c[9]) * xx + c[7]) * xx + c[5]) * xx + c[3]) * xx + c[1]
     ratio = (odd * x + even) * inverse
     return density, density * ratio, density * (1.0 - t * ratio)

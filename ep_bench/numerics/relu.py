@@ -19,24 +19,32 @@ from typing import Any
 
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.lanes import absolute, select_above, square_root
-from ep_bench.numerics.normal import normal_tail
+from ep_bench.numerics.normal import SHIFT, normal_tail
 
 
 @jit(relaxed=FUSE, inline=True)
-def relu_moments(m: Any, v: Any) -> Any:
-    """Return mean and variance of max(a, 0), a ~ N(m, v), v > 0, then the four derivatives.
-
-    In the order d mean / dm, d mean / dv, d variance / dm, d variance / dv.
-    """
+def relu_scales(m: Any, v: Any) -> Any:
+    """Return sqrt(v), 1 / sqrt(v) and 1 / (|alpha| + SHIFT), from one square root and one division; v > 0."""
     root = square_root(v)
-    inverse = 1.0 / root
+    reach = absolute(m) + SHIFT * root
+    inverse = 1.0 / (root * reach)
+    return root, inverse * reach, inverse * v
+
+
+@jit(relaxed=FUSE, inline=True)
+def relu_moments(m: Any, v: Any, scales: Any) -> Any:
+    """Return mean and variance of max(a, 0), a ~ N(m, v), then their derivatives; ``scales`` are ``relu_scales(m, v)``.
+
+    In the order mean, variance, d mean / dm, d mean / dv, d variance / dm, d variance / dv.
+    """
+    root, inverse, shifted = scales
     alpha = m * inverse
     t = absolute(alpha)
-    density, tail, over = normal_tail(t)
+    density, tail, over = normal_tail(t, shifted)
     rest = 1.0 - tail
     below = select_above(alpha, 0.0, rest, tail)  # Phi(alpha)
     above = select_above(alpha, 0.0, tail, rest)  # Phi(-alpha)
     mean = 0.5 * (m + absolute(m)) + root * over
     variance = v * (below - over * (t + over))
     by_root = density * inverse
-    return mean, variance, below, 0.5 * by_root, 2.0 * mean * above, below - mean * by_root
+    return mean, variance, below, 0.5 * by_root, 2.0 * (mean * above), below - mean * by_root

@@ -102,10 +102,8 @@ def _part(merged: Merged, score: Score) -> Part | None:
 
 def _checks(merged: Merged) -> pd.DataFrame | None:
     """Return the comparison of every study with the published numbers, or None where none of them is a grid of cells."""
-    try:
-        from ep_bench import published
-    except ImportError:
-        return None
+    from ep_bench import published
+
     found = []
     for study in merged.studies:
         if study.rows and study.lock:
@@ -148,7 +146,7 @@ def _score_content(table: ScoreTable, ranking: Ranking | None = None, picture: P
     return {
         "name": table.score.name,
         "title": table.score.axis,
-        "head": ["data set", *table.methods],
+        "head": content.score_head(table, ranking),
         "rows": content.score_rows(table, ranking),
         "caption": tables.caption(table),
         "picture": html.embedded(picture) if picture else None,

@@ -17,28 +17,33 @@ from ep_bench.report.summary import Ranking, ScoreTable
 Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of the style sheet)
 
 
-def item(text: str, value: float | None = None, *, strong: bool = False, small: str = "", kind: str = "number") -> Item:
+def item(text: str, value: float | str | None = None, *, strong: bool = False, small: str = "", kind: str = "number") -> Item:
     """Return one cell of a table."""
     return {"text": text, "value": value, "strong": strong, "small": small, "kind": kind}
 
 
+def score_head(table: ScoreTable, ranking: Ranking | None) -> list[str]:
+    """Return the head of a score table on the page."""
+    return ["method", *table.datasets, *([f"average rank (N = {ranking.n})"] if ranking else [])]
+
+
 def score_rows(table: ScoreTable, ranking: Ranking | None) -> list[list[Any]]:
-    """Return the body of a score table, data sets down and methods across, the average rank below."""
+    """Return the body of a score table, methods down, so that choosing a data set's column ranks them by it."""
+    places = tables.places_by_dataset(table)
+    texts = tables.average_ranks(ranking, table.methods)
     rows: list[list[Any]] = []
-    for i, (dataset, places) in enumerate(zip(table.datasets, tables.places_by_dataset(table), strict=True)):
+    for j, method in enumerate(table.methods):
         cells = [
             item(
-                tables.cell(table, i, j, places) or "–",
-                float(table.mean[i, j]) if table.n[i, j] else None,
+                tables.cell(table, i, j, places[i]) or "–",
+                float(table.mean[i, j]) if table.n[i, j] else "",
                 strong=bool(table.marked[i, j]),
                 small=tables.shortfall(table, i, j),
             )
-            for j in range(len(table.methods))
+            for i in range(len(table.datasets))
         ]
-        rows.append([dataset, *cells])
-    if ranking is not None:
-        texts = tables.average_ranks(ranking, table.methods)
-        rows.append([f"average rank (N = {ranking.n})", *(item(text or "–") for text in texts)])
+        rank = [item(texts[j] or "–", texts[j].partition(" ")[0])] if ranking else []
+        rows.append([method, *cells, *rank])
     return rows
 
 
@@ -50,11 +55,14 @@ def friedman_line(ranking: Ranking) -> str:
         head += f" ({ranking.incomplete} {blocks} without a score of every method left out)"
     if math.isnan(test.chi2):
         return f"{head}: too few {blocks} for a test."
-    F = "infinite (all blocks agree)" if math.isinf(test.F) else f"{test.F:.3f}"
-    ties = "" if math.isnan(test.chi2_ties) else f" (corrected for ties {test.chi2_ties:.3f}, {p_text(test.p_ties)})"
+    degrees = "1 degree" if test.k == 2 else f"{test.k - 1} degrees"
+    F = f"F = {test.F:.3f} with ({test.df[0]}, {test.df[1]}), {p_text(test.p_F)}"
+    if math.isinf(test.F):
+        F = "F is infinite (all blocks agree)"
+    ties = f" (corrected for ties {test.chi2_ties:.3f}, {p_text(test.p_ties)})" if test.chi2_ties > test.chi2 * (1 + 1e-9) else ""
     text = (
-        f"{head}: Friedman χ² = {test.chi2:.3f} with {test.k - 1} degrees of freedom, {p_text(test.p)}{ties}; "
-        f"Iman-Davenport F = {F} with ({test.df[0]}, {test.df[1]}), {p_text(test.p_F)}; "
+        f"{head}: Friedman χ² = {test.chi2:.3f} with {degrees} of freedom, {p_text(test.p)}{ties}; "
+        f"Iman-Davenport {F}; "
         f"Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at {ranks.ALPHA}."
     )
     if "splits" in blocks:
@@ -104,7 +112,9 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
     """Return what was run: methods with their options, data sets with checksums, versions and machine."""
     lock = study.lock
     splits = lock.get("splits", {})
-    facts = [f"seed {lock['seed']}" if "seed" in lock else "", f"splits: {words(splits)}" if splits else ""]
+    experiment = lock.get("experiment")
+    facts = [f"experiment {words(experiment)}, options: {words(lock.get('options', {}))}" if experiment else ""]
+    facts += [f"seed {lock['seed']}" if "seed" in lock else "", f"splits: {words(splits)}" if splits else ""]
     line = "; ".join(fact for fact in facts if fact) or "No study.lock.json: the plan, versions and checksums are unknown."
     hidden = {"name", "n", "d", "checksum", "csv"}
     return {
@@ -181,7 +191,7 @@ def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
             _plain(record["source"]), _plain(record["table"]), _plain(record["method"]), _plain(record["dataset"]),
             _plain(record["metric"]), theirs, ours, item("" if math.isnan(count) else f"{count:.0f}"),
             item("" if math.isnan(z) else f"{z:.2f}", None if math.isnan(z) else z),
-            item(_plain(record["verdict"]), strong=record["verdict"] == "worse", kind="text"),
+            item(_plain(record["verdict"]), strong=record["verdict"] == "worse", kind="word"),
             _text(_plain(record["reason"])),
         ])  # fmt: skip
     counts = Counter(str(verdict) for verdict in checks["verdict"])

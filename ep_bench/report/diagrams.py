@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 
 from ep_bench.report.figures import LETTER, STYLE, Picture, finish, no_window
 from ep_bench.report.ranks import ALPHA
@@ -45,7 +46,8 @@ def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
 
     ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     average = ranking.average
-    margin = 0.03 * max(float(average.iloc[-1] - average.iloc[0]), 0.5)
+    right = max(float(ranking.test.k), 1.0 + ranking.cd)
+    margin = 0.02 * (right - 1.0)
     artists = critical_difference_diagram(
         average,
         ranking.nemenyi,
@@ -57,27 +59,30 @@ def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
         color_palette=dict.fromkeys(average.index, INK),
         label_props={"size": 8},
         elbow_props={"linewidth": 0.7},
-        marker_props={"s": 9},
+        marker_props={"s": 9, "clip_on": False},
         crossbar_props={"linewidth": 2.4, "solid_capstyle": "butt"},
     )
     lines = -min(label.get_position()[1] for label in artists["labels"])
     ax.set_ylim(-lines - 0.5, 0.0)
-    ax.set_xlim(float(average.iloc[0]) - margin, float(average.iloc[-1]) + margin)
+    ax.set_xlim(1.0 - margin, right + margin)
+    ax.xaxis.set_major_locator(FixedLocator(range(1, ranking.test.k + 1, 1 + ranking.test.k // 12)))
+    for label in artists["labels"]:
+        label.set_x(label.get_position()[0] + (-0.25 if label.get_ha() == "right" else 0.25) * margin)
+    ax.spines["top"].set_visible(True)
+    ax.spines["top"].set_bounds(1.0, ranking.test.k)
     ax.tick_params(labelsize=7, length=3)
     return ax, float(lines)
 
 
 def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
     """Write the title and draw the critical difference to scale above the axis of ranks; body is in inches."""
-    left, right = ax.get_xlim()
-    shown = min(ranking.cd, right - left)
+    end = 1.0 + ranking.cd
     transform = ax.get_xaxis_transform()
     y = 1.0 + 0.34 / body
-    ax.plot([left, left + shown], [y, y], transform=transform, color="black", linewidth=1.6, clip_on=False)
-    note = f"CD = {ranking.cd:.2f}" + (" (longer than the axis)" if shown < ranking.cd else "")
+    ax.plot([1.0, end], [y, y], transform=transform, color="black", linewidth=1.6, clip_on=False)
     ax.annotate(
-        note, (left + shown, y), xycoords=transform, xytext=(5, 0), textcoords="offset points", va="center",
-        fontsize=8, annotation_clip=False,
+        f"CD = {ranking.cd:.2f}", (end, y), xycoords=transform, xytext=(5, 0), textcoords="offset points",
+        va="center", fontsize=8, annotation_clip=False,
     )  # fmt: skip
     title = f"{ranking.score.title}: N = {ranking.n} {ranking.blocks}"
     if "splits" in ranking.blocks:
@@ -88,7 +93,7 @@ def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
 def _caption(rankings: Sequence[Ranking]) -> str:
     first = rankings[0]
     parts = [
-        f"Average ranks by {first.score.title}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by Nemenyi's "
+        f"Average ranks by {first.score.inline}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by Nemenyi's "
         "two-tailed test: their ranks lie within the critical difference CD."
     ]
     for ranking in rankings:

@@ -84,6 +84,7 @@ def cubic_toy(arrays: Arrays, study: str) -> Picture:
     columns = min(len(labels), 4)
     rows = math.ceil(len(labels) / columns)
     grid, truth, x, y = (np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y"))
+    low, high = _range(arrays, len(labels))
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.6 + 2.9 * columns, 0.5 + 2.3 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
@@ -95,8 +96,7 @@ def cubic_toy(arrays: Arrays, study: str) -> Picture:
             ax.plot(x, y, "o", color="black", markersize=3, label="data")
             ax.set_title(label)
             ax.set_xlim(grid[0], grid[-1])
-            span = float(np.ptp(truth))
-            ax.set_ylim(float(np.min(truth)) - 0.6 * span, float(np.max(truth)) + 0.6 * span)
+            ax.set_ylim(low, high)
         for ax in axes[len(labels) :]:
             ax.set_axis_off()
         figure.supxlabel("input x", fontsize=8)
@@ -107,6 +107,18 @@ def cubic_toy(arrays: Arrays, study: str) -> Picture:
         "(points), as in figure 1 of Hernández-Lobato and Adams (2015)."
     )
     return finish(figure, f"cubic-toy-{study}", caption)
+
+
+def _range(arrays: Arrays, methods: int) -> tuple[float, float]:
+    """Return the range of targets that all panels show: every band, but at most half the true function's range beyond it."""
+    bands = [(arrays[f"mean_{i}"], 3 * arrays[f"std_{i}"]) for i in range(methods)]
+    truth = arrays["truth"]
+    room = 0.5 * float(np.ptp(truth))
+    low = min(float(np.min(mean - band)) for mean, band in bands)
+    high = max(float(np.max(mean + band)) for mean, band in bands)
+    low = min(max(low, float(np.min(truth)) - room), float(np.min(truth)))
+    high = max(min(high, float(np.max(truth)) + room), float(np.max(truth)))
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
 DRAWERS: dict[str, Callable[[Arrays, str], Picture]] = {"cubic_toy": cubic_toy}

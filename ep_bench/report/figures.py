@@ -6,7 +6,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from numpy.typing import NDArray
 
@@ -118,26 +118,26 @@ def strokes(left: Array, right: Array, heights: NDArray[Any]) -> tuple[Array, Ar
 def panels(table: ScoreTable) -> Picture:
     """Return one panel a data set: each method's mean and standard error over splits, as in Bui et al. 2016, figure 3."""
     score = table.score
+    cut = []
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(table.datasets), table.methods)
         for i, (dataset, ax) in enumerate(zip(table.datasets, axes, strict=True)):
             splits = int(table.n[i].max())
             ax.set_title(f"{dataset} ({splits} split{'s' if splits != 1 else ''})")
-            _points(ax, table, i)
+            cut.append(_points(ax, table.mean[i], table.stderr[i]))
             if i + COLUMNS >= len(axes):
                 ax.set_xlabel(score.axis)
-        cut = any(text for ax in axes for text in ax.texts)
+    uneven = np.any((table.n > 0) & (table.n < table.n.max(axis=1, keepdims=True)))
     caption = (
-        f"{score.title} by data set: mean over test splits and one standard error (ddof 0)."
-        + (f" {score.direction.capitalize()}." if score.direction else "")
-        + (" An open triangle with a number stands for a mean outside the panel." if cut else "")
-        + (" Fewer finished splits than the title says are given beside the table's numbers." if score.better else "")
+        f"{score.title} by data set: mean over test splits and one standard error (ddof 0). {score.direction.capitalize()}."
+        + (" An open triangle with a number stands for a mean outside the panel." if any(cut) else "")
+        + (" Some means rest on fewer splits than the title says: see the table." if uneven else "")
     )
     return finish(figure, f"panels-{score.name}", caption)
 
 
-def _points(ax: Axes, table: ScoreTable, i: int) -> None:
-    mean, stderr = table.mean[i], table.stderr[i]
+def _points(ax: Axes, mean: Array, stderr: Array) -> bool:
+    """Draw means and standard errors (M,), NaN where there is none; return whether any lies outside the panel."""
     low, high = fences(mean, stderr)
     ax.xaxis.set_major_locator(MaxNLocator(3))
     shown = np.flatnonzero((mean >= low) & (mean <= high))
@@ -145,7 +145,8 @@ def _points(ax: Axes, table: ScoreTable, i: int) -> None:
     points(ax, mean[shown], shown, 4.0)
     ax.margins(x=0.08)
     left, right = ax.get_xlim()
-    for j in np.flatnonzero(table.n[i] * ((mean < low) | (mean > high))):
+    outside = np.flatnonzero((mean < low) | (mean > high))
+    for j in outside:
         above = mean[j] > high
         edge, marker = (right, ">") if above else (left, "<")
         ax.plot(edge, j, marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
@@ -154,6 +155,7 @@ def _points(ax: Axes, table: ScoreTable, i: int) -> None:
             ha="right" if above else "left", va="center", fontsize=7,
         )  # fmt: skip
     ax.set_xlim(left, right)
+    return len(outside) > 0
 
 
 def fences(mean: Array, stderr: Array) -> tuple[float, float]:
@@ -167,13 +169,17 @@ def fences(mean: Array, stderr: Array) -> tuple[float, float]:
     return (float(first) - 6.0 * span, float(third) + 6.0 * span) if span > 0.0 else (-math.inf, math.inf)
 
 
-def spread(ax: Axes, table: ScoreTable, methods: Sequence[str], centre: Callable[..., Any]) -> None:
-    """Draw a small tick a data set and a large point at their centre, on each method's line; no zero times on log axes."""
-    values = np.where(table.mean > 0.0, table.mean, math.nan) if ax.get_xscale() == "log" else table.mean
+def spread(ax: Axes, table: ScoreTable, methods: Sequence[str], values: Array, centres: Array) -> None:
+    """Draw a small tick a data set, values (D, M), and a large point at the centre (M,) on each method's line."""
     lines = np.array([methods.index(method) for method in table.methods])
     ax.plot(values.ravel(), np.broadcast_to(lines, values.shape).ravel(), "|", color="0.5", markersize=6)
-    some = np.flatnonzero(~np.all(np.isnan(values), axis=0))
-    points(ax, np.asarray(centre(values[:, some], axis=0)), lines[some], 5.0)
+    points(ax, centres, lines, 5.0)
+
+
+def _means(values: Array) -> Array:
+    """Return the means (M,) of values (D, M) without the NaNs; NaN for a column of them."""
+    found = ~np.isnan(values)
+    return np.asarray(np.where(found, values, 0.0).sum(axis=0) / np.where(found.any(axis=0), found.sum(axis=0), math.nan))
 
 
 def calibration(tables: Sequence[ScoreTable]) -> Picture:
@@ -188,7 +194,7 @@ def calibration(tables: Sequence[ScoreTable]) -> Picture:
             ax.xaxis.set_major_locator(MaxNLocator(3))
             if nominal:
                 ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
-            spread(ax, table, methods, np.nanmean)
+            spread(ax, table, methods, table.mean, _means(table.mean))
     caption = (
         "Calibration on test rows. Coverage of the central 50, 90 and 95 % intervals against the nominal value (dashed), and "
         "the calibration error of the probability integral transform (0 is perfect). Ticks: means over splits on each data set; "
@@ -205,8 +211,9 @@ def times(tables: Sequence[ScoreTable]) -> Picture:
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
             ax.set_xlabel("seconds a split")
+            positive = np.where(table.mean > 0.0, table.mean, math.nan)
+            spread(ax, table, methods, positive, np.exp(_means(np.log(positive))))
             log_axis(ax)
-            spread(ax, table, methods, lambda values, axis: np.exp(np.nanmean(np.log(values), axis=axis)))
     caption = (
         "Wall time on one core, compilation left out. Ticks: means over splits on each data set; markers: their geometric mean."
     )
@@ -214,10 +221,13 @@ def times(tables: Sequence[ScoreTable]) -> Picture:
 
 
 def log_axis(ax: Axes) -> None:
-    """Make the horizontal axis logarithmic, with few labels."""
+    """Make the horizontal axis logarithmic with plain numbers; the fewer decades, the more of them."""
+    low, high = ax.dataLim.intervalx
     ax.set_xscale("log")
+    subs = (1.0,) if high > 300.0 * low else (1.0, 2.0, 5.0) if high > 8.0 * low else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=7))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.xaxis.set_major_locator(LogLocator(numticks=6))
 
 
 def no_window() -> None:

@@ -25,6 +25,11 @@ class Score:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
     @property
+    def inline(self) -> str:
+        """Return the title as it stands within a sentence."""
+        return self.title if self.title[1].isupper() else self.title[0].lower() + self.title[1:]
+
+    @property
     def direction(self) -> str:
         """Return which way is better, in words; empty where neither is."""
         return f"{self.better} is better" if self.better else ""

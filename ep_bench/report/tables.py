@@ -12,7 +12,7 @@ import pandas as pd
 
 from ep_bench.report.summary import Ranking, ScoreTable
 
-COLUMNS_A_BLOCK = 5  # methods side by side in LaTeX
+LINE = 115  # letters that fit across a LaTeX page
 
 
 def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
@@ -128,8 +128,6 @@ _SPECIAL = {
 }  # fmt: skip
 _HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another document \input it.
 \documentclass{article}
-\usepackage[T1]{fontenc}
-\usepackage[utf8]{inputenc}
 \usepackage[margin=1cm]{geometry}
 \usepackage{booktabs}
 \pagestyle{empty}
@@ -150,17 +148,29 @@ def _plain(letter: str) -> str:
 
 
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
-    """Return the table as a LaTeX document with booktabs; the methods stand in blocks of five, one below another."""
-    blocks = [
-        _tabular(table, ranking, range(start, min(start + COLUMNS_A_BLOCK, len(table.methods))))
-        for start in range(0, len(table.methods), COLUMNS_A_BLOCK)
-    ]
-    body = "\n\n\\medskip\n".join(blocks)
+    """Return the table as a LaTeX document with booktabs; methods that do not fit side by side go on below."""
+    body = "\n\n\\medskip\n".join(_tabular(table, ranking, block) for block in _blocks(table))
     head = f"{_HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(caption(table))}}}\n"
     return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
 
 
-def _tabular(table: ScoreTable, ranking: Ranking | None, columns: range) -> str:
+def _blocks(table: ScoreTable) -> list[list[int]]:
+    """Return the methods that stand side by side, as many as the page is wide."""
+    first = max(len(name) for name in (*table.datasets, "average rank (N = 10)"))
+    blocks: list[list[int]] = []
+    room = 0
+    for j, method in enumerate(table.methods):
+        cells = [len(_latex_cell(table, i, j, p)) for i, p in enumerate(places_by_dataset(table))]
+        width = 3 + max(len(method), 16, max(cells) - len(r"\textbf{$\pm$}"))
+        if not blocks or width > room:
+            blocks.append([])
+            room = LINE - first
+        blocks[-1].append(j)
+        room -= width
+    return blocks
+
+
+def _tabular(table: ScoreTable, ranking: Ranking | None, columns: Sequence[int]) -> str:
     lines = [f"\\begin{{tabular}}{{l{'r' * len(columns)}}}", "\\toprule"]
     lines += [_ampersands(["data set", *(table.methods[j] for j in columns)]), "\\midrule"]
     for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
@@ -174,11 +184,13 @@ def _tabular(table: ScoreTable, ranking: Ranking | None, columns: range) -> str:
 
 
 def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    text = escape(cell(table, i, j, places)) or "--"
-    if table.marked[i, j]:
-        text = f"\\textbf{{{text}}}"
+    text = escape(cell(table, i, j, places)).replace("-", "$-$") or "--"
+    return (f"\\textbf{{{text}}}" if table.marked[i, j] else text) + _fraction(table, i, j)
+
+
+def _fraction(table: ScoreTable, i: int, j: int) -> str:
     n, planned = int(table.n[i, j]), int(table.planned[i, j])
-    return f"{text} ({n}/{planned})" if planned and n < planned else text
+    return f" ({n}/{planned})" if n < planned else ""
 
 
 def _ampersands(words: Sequence[str]) -> str:

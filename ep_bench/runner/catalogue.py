@@ -68,7 +68,5 @@ def _outside_problems(use: str, options: Mapping[str, Any], base: Path) -> list[
         return []
     allowed = sorted({*known, adapters.STANDARDIZE})
     return [
-        OptionProblem((key,), f"{use} has no such option", None, allowed, key)
-        for key in options
-        if key not in allowed
+        OptionProblem((key,), f"{use} has no such option", None, allowed, key) for key in options if key not in allowed
     ]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ep_bench import adapters, data, estimator, methods, scoring
-from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.records import blank_record, fail
 from ep_bench.types import Dataset, DatasetRef, Record, Split, UserError
 
@@ -51,7 +51,7 @@ def _fill(record: Record, job: Job) -> None:
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test), "target_std": float(np.std(y))}
-    record.row["compile_seconds"] = _compile(job, dataset)
+    record.row["compile_seconds"] = _compile(job)
     model = _model(job, dataset)
     started = time.perf_counter()
     model.fit(X, y)
@@ -95,7 +95,7 @@ def _model(job: Job, dataset: Dataset) -> Any:
     return estimator.Estimator(job.use, **options, random_state=job.cell.seed)
 
 
-def _compile(job: Job, dataset: Dataset) -> float:
+def _compile(job: Job) -> float:
     """Compile the method's kernels by the smallest fit there is; seconds, 0 where this process has done it."""
     if adapters.is_target(job.use) or job.use in _warm:
         return 0.0

@@ -46,14 +46,17 @@ class Ended:
 
 def run(job: Job) -> Record:
     """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not."""
-    for last in (False, True):
-        outcome = _lane_engine().run(job)
-        if isinstance(outcome, Record):
-            return outcome
+    outcome = _attempt(job)
+    if isinstance(outcome, Ended) and outcome.infrastructure:
+        outcome = _attempt(job)
+    return _unfinished(job, outcome) if isinstance(outcome, Ended) else outcome
+
+
+def _attempt(job: Job) -> Record | Ended:
+    outcome = _lane_engine().run(job)
+    if isinstance(outcome, Ended):
         close()
-        if last or not outcome.infrastructure:
-            break
-    return _unfinished(job, outcome)
+    return outcome
 
 
 def close() -> None:
@@ -131,7 +134,9 @@ class Engine:
     def _died(self, seconds: float) -> Ended:
         code = self._process.wait()
         if code >= 0:
-            return Ended("failed", f"the method ended its process with exit code {code} after {seconds:.1f} s", self._tail())
+            return Ended(
+                "failed", f"the method ended its process with exit code {code} after {seconds:.1f} s", self._tail()
+            )
         name = signal.Signals(-code).name
         killed = code == -signal.SIGKILL
         what = "killed from outside" if killed else "the method crashed"

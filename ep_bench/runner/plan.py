@@ -22,7 +22,7 @@ SELECT_KEYS = ("method", "dataset", "split")
 
 @dataclass(frozen=True)
 class Planned:
-    """A job and where it stands: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``; ``why`` says more."""
+    """A job and where it stands: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``, and why."""
 
     job: Job
     state: str
@@ -110,13 +110,18 @@ def published_columns(entry: MethodEntry) -> list[str]:
 
 
 def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], split: int) -> int:
-    """Return the seed of a split: a hash of named factors, the method not among them, so that comparisons are paired."""
-    named = {"seed": seed, "dataset": {k: v for k, v in dataset.items() if k != "checksum"}, "splits": splits, "split": split}
+    """Return the seed of a split: a hash of named factors. The method is none of them: comparisons are paired."""
+    named = {
+        "seed": seed,
+        "dataset": {k: v for k, v in dataset.items() if k != "checksum"},
+        "splits": splits,
+        "split": split,
+    }
     return int(hashlib.sha256(store.factor_hash(named).encode()).hexdigest()[:8], 16)
 
 
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:
-    """Return the split scheme with a data set's own defaults filled in. Raises UserError where its rows do not suffice."""
+    """Return the split scheme with a data set's own defaults. Raises UserError where its rows do not suffice."""
     card = None if ref.csv else data.card(ref.name)
     data.check_scheme(study.splits, info.n, card)
     return data.resolve_scheme(study.splits, card)
@@ -186,7 +191,7 @@ class _Past:
         return Planned(job, "stale", "; ".join(differences(old, job.cell.factors)))
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
-        """Return the seconds of one cell: of the same configuration, else of the method on the data set, else its guess."""
+        """Return the seconds of a cell: of its configuration, else of its method on the data set, else a guess."""
         name = factors["dataset"]["name"]
         exact = store.factor_hash({"options": factors["options"]})
         for key in ((factors["method"], name, exact), (factors["method"], name, "")):

@@ -33,7 +33,10 @@ def run_jobs(
         while waiting:
             sent: list[str] = []
             try:
-                with _pool(backend, n_jobs, scheduler) as run, contextlib.closing(run(_noting(waiting, sent))) as records:
+                with (
+                    _pool(backend, n_jobs, scheduler) as run,
+                    contextlib.closing(run(_noting(waiting, sent))) as records,
+                ):
                     for record in records:
                         del waiting[record.key]
                         yield record
@@ -62,7 +65,9 @@ def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, in
 
 
 @contextlib.contextmanager
-def _pool(backend: str, n_jobs: int, scheduler: str | None) -> Iterator[Callable[[Iterator[Job]], Generator[Record, None, None]]]:
+def _pool(
+    backend: str, n_jobs: int, scheduler: str | None
+) -> Iterator[Callable[[Iterator[Job]], Generator[Record, None, None]]]:
     from joblib import Parallel, delayed, parallel_config
 
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
@@ -70,7 +75,9 @@ def _pool(backend: str, n_jobs: int, scheduler: str | None) -> Iterator[Callable
         if backend == "dask":
             stack.enter_context(_dask_client(n_jobs, scheduler))
         stack.enter_context(parallel_config(backend=backend))
-        parallel = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=_ahead(n_jobs), max_nbytes=None)
+        parallel = Parallel(
+            n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=_ahead(n_jobs), max_nbytes=None
+        )
         yield lambda jobs: parallel(delayed(lane.run)(job) for job in jobs)
 
 
@@ -89,7 +96,10 @@ def _dask_client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
         with Client(scheduler, timeout="20s") as client:
             yield client
         return
-    with LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
         yield client
 
 

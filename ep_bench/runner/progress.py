@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 from ep_bench.types import Record
 
@@ -29,14 +29,16 @@ class Progress(AbstractContextManager["Progress"]):
         self._live: Any = None
         self._bar: Any = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if not self._quiet and self._stream.isatty():
             self._live = _bar(self._stream)
             self._live.start()
             self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live is not None:
             self._live.stop()
 
@@ -92,5 +94,10 @@ def _bar(stream: TextIO) -> Any:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
 
-    columns = (BarColumn(bar_width=30), TextColumn("{task.fields[counts]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    columns = (
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[counts]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
     return RichProgress(*columns, console=Console(file=stream), transient=False)

@@ -14,7 +14,6 @@ from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
 from ep_bench.types import UserError
 
-
 _OVERHEAD = 0.01  # seconds that a cell takes beside its fit and prediction
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from ep_bench.spec.problems import OptionProblem
 from ep_bench.types import DatasetRef, SplitScheme
@@ -55,14 +55,14 @@ class Strict(BaseModel):
 class Limits(Strict):
     """Limits of one cell; None is no limit."""
 
-    seconds: Annotated[float, Field(gt=0.0)] | None = None
-    memory_gb: Annotated[float, Field(gt=0.0)] | None = None
+    seconds: Annotated[float, Field(gt=0.0, le=1e8)] | None = None
+    memory_gb: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
 
 
 class Tune(Strict):
     """Search on a validation part of the training rows; without ``space`` the method's declared one."""
 
-    trials: PositiveInt = 30
+    trials: Annotated[int, Field(ge=1, le=100_000)] = 30
     fraction: Fraction = 0.2
     space: Annotated[dict[str, Any], Field(min_length=1)] | None = None
     score: Literal["ll", "rmse"] | None = None
@@ -121,7 +121,7 @@ class HoldoutSplits(Strict):
     """The last rows are the test set; without ``test_rows`` as many as the data set's card says."""
 
     scheme: Literal["holdout"]
-    test_rows: PositiveInt | None = None
+    test_rows: Annotated[int, Field(ge=1, le=10**9)] | None = None
 
 
 SPLITS: dict[str, type[Strict]] = {

@@ -63,11 +63,13 @@ class _Reader:
         limits = (
             validate(Limits, raw["limits"], ("limits",), self.problems) if raw.get("limits") is not None else Limits()
         )
-        if file is None or splits is None or limits is None:
+        if file is None:
             return None
+        if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
+            return None  # what overrides and accept name may be among those that could not be read
         self._overrides(file.overrides, datasets, methods)
         accept = self._accept(file.accept, datasets, methods)
-        if self.problems:
+        if self.problems or splits is None or limits is None:
             return None
         return Study(
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,

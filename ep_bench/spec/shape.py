@@ -22,6 +22,8 @@ _WORDS = {
     "dict_type": "must be a mapping",
     "list_type": "must be a list",
     "missing": "is missing",
+    "too_short": "must not be empty",
+    "string_too_short": "must not be empty",
     "finite_number": "must be a finite number",
 }
 

@@ -29,17 +29,26 @@ _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _HEXADECIMAL = re.compile(r"[-+]?0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _TRAPS = (
-    (re.compile(r"yes|no|on|off", re.IGNORECASE), "write true or false, or quote it to mean text"),
-    (re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?"), "some readers take it for a number in base 60: quote it"),
-    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"), "some readers take it for a date: quote it"),
-    (re.compile(r"[-+]?0o?[0-9]+"), "some take it for an octal number: write it without the leading 0, or quote it"),
-    (re.compile(r"[-+]?0b[01_]+"), "some readers take it for a binary number: write it in decimal, or quote it"),
+    (
+        re.compile(r"yes|no|on|off", re.IGNORECASE),
+        "text or a truth value, as YAML readers differ: write true or false, or quote it",
+    ),
+    (
+        re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?"),
+        "text or a number in base 60, as YAML readers differ: quote it",
+    ),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"), "text or a date, as YAML readers differ: quote it"),
+    (
+        re.compile(r"[-+]?0o?[0-9]+"),
+        "an octal number or not, as YAML readers differ: write it in decimal without a leading 0, or quote it",
+    ),
+    (re.compile(r"[-+]?0b[01_]+"), "text or a binary number, as YAML readers differ: write it in decimal, or quote it"),
     (
         re.compile(r"[-+]?[0-9.][0-9.]*_[0-9_.]*([eE][-+]?[0-9]+)?|[-+]?0x[0-9a-fA-F]*_[0-9a-fA-F_]*"),
-        "write the number without _, or quote it to mean text",
+        "text or a number, as YAML readers differ: write it without _, or quote it",
     ),
-    (re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE), "not a finite number; quote it to mean text"),
-    (re.compile(r"=|<<"), "quote it to mean text; what would be merged is to be written out"),
+    (re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE), "not a finite number; quote it if it is text"),
+    (re.compile(r"=|<<"), "has a meaning of its own to some YAML readers: quote it, or write out what it would merge"),
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -172,7 +181,7 @@ class _Builder:
             return _BOOLEAN[text]
         for pattern, advice in _TRAPS:
             if pattern.fullmatch(text):
-                self._refuse(node, path, f"YAML readers disagree about this or cannot take it; {advice}", text)
+                self._refuse(node, path, advice, text)
         return self._number(node, path)
 
     def _number(self, node: yaml.ScalarNode, path: Place) -> str | int | float:

@@ -30,89 +30,9 @@ PATIENCE = Patience(tries=2, pause=0.0, timeout=5.0)
 PATH = "uci/toy/data.txt"
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers the k-th request with the k-th behaviour of the server, the last one for ever."""
-
-    def do_GET(self) -> None:
-        server = self.server
-        wanted = self.headers.get("Range")
-        server.requests.append((self.path, wanted))
-        behaviour = server.behaviours.pop(0) if len(server.behaviours) > 1 else server.behaviours[0]
-        content = server.content
-        if isinstance(behaviour, int):
-            self.send_error(behaviour)
-            return
-        if behaviour == "silent":
-            self.server.release.wait(20.0)
-            return
-        if behaviour == "truncated":
-            content = content[: len(content) // 2]
-        elif behaviour == "wrong byte":
-            middle = len(content) // 2
-            content = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-        self.answer(behaviour, content, wanted)
-
-    def answer(self, behaviour: str, content: bytes, wanted: str | None) -> None:
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and behaviour != "no ranges" else 0
-        if start >= len(content):
-            self.send_response(416)
-            self.send_header("Content-Range", f"bytes */{len(content)}")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        self.send_response(206 if start else 200)
-        if start:
-            shown = start + 1 if behaviour == "another range" else start
-            self.send_header("Content-Range", f"bytes {shown}-{len(content) - 1}/{len(content)}")
-        rest = content[start:]
-        if behaviour != "no length":
-            self.send_header("Content-Length", str(len(rest)))
-        self.end_headers()
-        if behaviour == "cut":
-            rest = rest[: min(100_000, len(rest) - 1)]
-        if behaviour == "stall":
-            self.wfile.write(rest[:100_000])
-            self.wfile.flush()
-            self.server.stalled.set()
-            self.server.release.wait(20.0)
-            return
-        self.wfile.write(rest)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, content: bytes, *behaviours: str | int) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.content, self.behaviours = content, list(behaviours)
-        self.requests: list[tuple[str, str | None]] = []
-        self.stalled, self.release = threading.Event(), threading.Event()
-        self.base = f"http://127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-
-    def ranges(self) -> list[str | None]:
-        return [wanted for _, wanted in self.requests]
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that went away."""
-
-
 @pytest.fixture
-def serve():
-    servers: list[Server] = []
-
-    def start(*behaviours: str | int, content: bytes = CONTENT) -> Server:
-        servers.append(Server(content, *behaviours))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.release.set()
-        server.shutdown()
-        server.server_close()
+def serve(start_server):
+    return lambda *behaviours, content=CONTENT: start_server(content, *behaviours)
 
 
 @pytest.fixture
@@ -373,6 +293,28 @@ def test_one_failure_does_not_keep_the_others_from_coming(serve, monkeypatch, to
         data.fetch(["bad", "toy"], progress=False, patience=PATIENCE)
     assert "toy:" not in str(caught.value)
     assert files(cache) == [PATH]
+
+
+def test_a_dead_server_is_waited_for_once(serve, monkeypatch, toy, cache) -> None:
+    dead = dead_address()
+    one = toy(dead)
+    other = one.model_copy(update={"name": "other", "path": "other.txt"})
+    living = one.model_copy(
+        update={"name": "living", "path": "living.txt", "urls": (f"{dead}/x", f"{serve('ok').base}/x")}
+    )
+    cards = {card.name: card for card in (one, other, living)}
+    monkeypatch.setattr("ep_bench.data.fetching.card", cards.__getitem__)
+    asked: list[str] = []
+
+    def counted(url: str, *arguments: object) -> None:
+        asked.append(url)
+        download(url, *arguments)
+
+    monkeypatch.setattr("ep_bench.data.fetching.download", counted)
+    with pytest.raises(UserError, match="no answer from this server before"):
+        data.fetch(cards, progress=False, patience=PATIENCE)
+    assert len([url for url in asked if url.startswith(dead)]) == 1
+    assert files(cache) == ["living.txt"]
 
 
 def test_embedded_sets_need_no_fetching(cache) -> None:

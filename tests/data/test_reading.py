@@ -67,9 +67,10 @@ def test_the_folder_comes_before_the_cache(folders, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("path", ["a/data.txt", "a/data.csv.gz", "a/data.txt.zip"])
-def test_every_layout_reads_the_same(folders, monkeypatch, path: str) -> None:
-    use(monkeypatch, toy_card(d=3, target_column=0, path=path, delimiter=","))
-    put(folders[0], path, delimiter=",")
+@pytest.mark.parametrize("delimiter", [",", " ", "\t", "   "])
+def test_every_layout_reads_the_same(folders, monkeypatch, path: str, delimiter: str) -> None:
+    use(monkeypatch, toy_card(d=3, target_column=0, path=path))
+    put(folders[0], path, delimiter=delimiter)
     dataset = data.load_dataset("toy")
     np.testing.assert_array_equal(dataset.X, ROWS[:, 1:])
     np.testing.assert_array_equal(dataset.y, ROWS[:, 0])

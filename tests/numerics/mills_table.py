@@ -10,7 +10,7 @@ from decimal import Decimal as D
 from decimal import getcontext, localcontext
 
 PRECISION = 60
-K, T, DEGREE = D(5), D(38), 22
+K, T, DEGREE = D(5), D(38), 20
 EXP_DEGREE = 11
 
 

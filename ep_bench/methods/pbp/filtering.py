@@ -17,7 +17,7 @@ from ep_bench.methods.pbp.layout import (
     ROWS,
     Network,
 )
-from ep_bench.methods.pbp.passes import backward, first_pass, forward, output_backward, output_forward
+from ep_bench.methods.pbp.passes import backward, first_gradients, first_pass, first_pass_checked, forward, output_backward, output_forward
 from ep_bench.numerics.gamma import gamma_update
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array, Indices
@@ -48,7 +48,10 @@ def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inpu
             inputs[INPUT * rows + j] = inputs[COMING * rows + j]
             inputs[COMING * rows + j] = x
             inputs[COMING_SQUARE * rows + j] = x * x
-        undone += first_pass(mean, variance, layers, u, inputs)
+        if first_gradients(layers, u):
+            first_pass(mean, variance, layers, u, inputs)
+        else:
+            undone += first_pass_checked(mean, variance, layers, u, inputs)
         if step == len(order):
             break
         for l in range(1, last):
@@ -58,10 +61,10 @@ def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inpu
         scale = v_z + b / (a - 1.0)
         g = residual / scale
         k = 0.5 * (g * g - 1.0 / scale)
+        a, b = gamma_update(a, b, v_z, residual * residual)
         undone += output_backward(g, k, mean, variance, layers, last, u)
         for l in range(last - 1, 0, -1):
             undone += backward(mean, variance, layers, l, u)
-        a, b = gamma_update(a, b, v_z, residual * residual)
         log_z -= 0.5 * residual * g
         product *= scale
         if not 1e-100 < product < 1e100:  # one logarithm for many rows

@@ -40,6 +40,9 @@ class Network(NamedTuple):
 (
     A,  # m^a
     A_VAR,  # v^a
+    ROOT,  # sqrt(v^a)
+    INVERSE,  # 1 / sqrt(v^a)
+    SHIFTED,  # 1 / (|alpha| + SHIFT), see numerics.normal
     Z,  # m^b
     Z_VAR,  # v^b
     SLOPE_MM,  # d m^b / d m^a
@@ -51,8 +54,8 @@ class Network(NamedTuple):
     D_A,  # d log Z / d m^a
     D_A_VAR,  # d log Z / d v^a
     LOWEST,  # lower bound of the variances of a unit's weights
-) = range(13)
-FIELDS = 13
+) = range(16)
+FIELDS = 16
 # Fields of the inputs' scratch, each d + 1 long.
 INPUT, COMING, COMING_SQUARE = range(3)
 

@@ -9,6 +9,7 @@ v^a; h = g^2 - 2 k. With n = V_{l-1} + 1 inputs, bias included, a weight's own d
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ep_bench.methods.pbp.layout import (
     A,
@@ -20,10 +21,13 @@ from ep_bench.methods.pbp.layout import (
     D_Z_VAR,
     FIELDS,
     INPUT,
+    INVERSE,
     LOWEST,
     OFFSET,
     A_VAR,
+    ROOT,
     ROWS,
+    SHIFTED,
     SLOPE_MM,
     SLOPE_MV,
     SLOPE_VM,
@@ -35,7 +39,7 @@ from ep_bench.methods.pbp.layout import (
 )
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.lanes import WIDTH, any_not_above, load, select_above, spread, store, total
-from ep_bench.numerics.relu import relu_moments
+from ep_bench.numerics.relu import relu_moments, relu_scales
 from ep_bench.types import Array, Indices
 
 FLOOR = 1e-100  # an update that leaves a variance not above this is undone
@@ -43,10 +47,25 @@ NEAR = 1e-99  # the bound of a variance below which the first layer's pass looks
 
 
 @jit(relaxed=FUSE, inline=True)
+def receive(i: int, m: Any, v: Any, u: Array, size: int) -> None:
+    """Store that the units i, ..., i + WIDTH - 1 receive N(m, v), lanes both, and the scales of their rectifiers.
+
+    Roots and divisions have a unit of the processor to themselves, which the passes over the weights leave idle.
+    """
+    root, inverse, shifted = relu_scales(m, v)
+    store(u, A * size + i, m)
+    store(u, A_VAR * size + i, v)
+    store(u, ROOT * size + i, root)
+    store(u, INVERSE * size + i, inverse)
+    store(u, SHIFTED * size + i, shifted)
+
+
+@jit(relaxed=FUSE, inline=True)
 def rectify(first: int, stride: int, u: Array, size: int) -> None:
-    """Store moments and slopes of a layer's units, which receive N(m^a, v^a)."""
+    """Store the moments that a layer's units send on, and their slopes, from what ``receive`` stored."""
     for i in range(first, first + stride, WIDTH):
-        z, z_var, mm, mv, vm, vv = relu_moments(load(u, A * size + i), load(u, A_VAR * size + i))
+        scales = (load(u, ROOT * size + i), load(u, INVERSE * size + i), load(u, SHIFTED * size + i))
+        z, z_var, mm, mv, vm, vv = relu_moments(load(u, A * size + i), load(u, A_VAR * size + i), scales)
         store(u, Z * size + i, z)
         store(u, Z_VAR * size + i, z_var)
         store(u, SLOPE_MM * size + i, mm)
@@ -56,18 +75,15 @@ def rectify(first: int, stride: int, u: Array, size: int) -> None:
 
 
 @jit(relaxed=FUSE, inline=True)
-def first_pass(mean: Array, variance: Array, layers: Indices, u: Array, inputs: Array) -> float:
-    """Update the first layer for the row ``inputs`` and send ``w.coming`` through it, in one pass over its weights.
+def first_gradients(layers: Indices, u: Array) -> bool:
+    """Store g / sqrt(n) and h / n of the first layer's units; return whether no variance can come near the floor.
 
-    Its inputs have no variance, so that a weight's step is v_new = v - (v x)^2 h / n. Returns how many were undone.
-
-    v x^2 / n is at most the unit's v^a of that row; so v_new >= v (1 - v^a h), and ``w.lowest`` can follow a lower bound
-    of each unit's variances. Only where it comes near the floor does the pass test every weight.
+    Its inputs have no variance, so that a weight's step is v_new = v - (v x)^2 h / n; and v x^2 / n is at most the unit's v^a,
+    so that v_new >= v (1 - v^a h). LOWEST follows a lower bound of each unit's variances by that.
     """
     rows, stride, size = layers[0, ROWS], layers[0, STRIDE], len(u) // FIELDS
     by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
-    x, coming, square = INPUT * rows, COMING * rows, COMING_SQUARE * rows
-    undone = 0.0
+    bound = spread(1.0)
     for i in range(0, stride, WIDTH):
         d_z, d_z_var = load(u, D_Z * size + i), load(u, D_Z_VAR * size + i)
         g = d_z * load(u, SLOPE_MM * size + i) + d_z_var * load(u, SLOPE_VM * size + i)
@@ -75,39 +91,64 @@ def first_pass(mean: Array, variance: Array, layers: Indices, u: Array, inputs: 
         h = g * g - 2.0 * k
         shrink = 1.0 - load(u, A_VAR * size + i) * h
         lowest = load(u, LOWEST * size + i) * select_above(shrink, 1.0, 1.0, shrink)
-        g, h = g * by_root, h * by_n
-        a, a_var = spread(0.0), spread(0.0)
-        if any_not_above(lowest, NEAR):
-            lowest = spread(math.inf)
-            for j in range(rows):
-                at = j * stride + i
-                m, v = load(mean, at), load(variance, at)
-                p = v * inputs[x + j]
-                v_new = v - p * (p * h)
-                undone += total(select_above(v_new, FLOOR, 0.0, 1.0))
-                m = select_above(v_new, FLOOR, m + p * g, m)
-                v = select_above(v_new, FLOOR, v_new, v)
-                store(mean, at, m)
-                store(variance, at, v)
-                lowest = select_above(lowest, v, v, lowest)
-                a = a + m * inputs[coming + j]
-                a_var = a_var + v * inputs[square + j]
-        else:
-            for j in range(rows):
-                at = j * stride + i
-                v = load(variance, at)
-                p = v * inputs[x + j]
-                m = load(mean, at) + p * g
-                v = v - p * (p * h)
-                store(mean, at, m)
-                store(variance, at, v)
-                a = a + m * inputs[coming + j]
-                a_var = a_var + v * inputs[square + j]
+        bound = select_above(lowest, bound, bound, lowest)
         store(u, LOWEST * size + i, lowest)
-        store(u, A * size + i, a * by_root)
-        store(u, A_VAR * size + i, a_var * by_n)
+        store(u, D_A * size + i, g * by_root)
+        store(u, D_A_VAR * size + i, h * by_n)
+    return not any_not_above(bound, NEAR)
+
+
+@jit(relaxed=FUSE, inline=True)
+def first_pass(mean: Array, variance: Array, layers: Indices, u: Array, inputs: Array) -> None:
+    """Update the first layer for the row INPUT and send the row COMING through it, in one pass over its weights."""
+    rows, stride, size = layers[0, ROWS], layers[0, STRIDE], len(u) // FIELDS
+    by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    for i in range(0, stride, WIDTH):
+        g, h = load(u, D_A * size + i), load(u, D_A_VAR * size + i)
+        a, a_var = spread(0.0), spread(0.0)
+        for j in range(rows):
+            at = j * stride + i
+            v = load(variance, at)
+            p = v * inputs[INPUT * rows + j]
+            m = load(mean, at) + p * g
+            v = v - p * (p * h)
+            store(mean, at, m)
+            store(variance, at, v)
+            a = a + m * inputs[COMING * rows + j]
+            a_var = a_var + v * inputs[COMING_SQUARE * rows + j]
+        receive(i, a * by_root, a_var * by_n, u, size)
     rectify(0, stride, u, size)
-    return undone
+
+
+@jit(relaxed=FUSE)
+def first_pass_checked(mean: Array, variance: Array, layers: Indices, u: Array, inputs: Array) -> float:
+    """Do what ``first_pass`` does, undo every step that leaves a variance not above FLOOR and return their number.
+
+    Makes LOWEST exact again.
+    """
+    rows, stride, size = layers[0, ROWS], layers[0, STRIDE], len(u) // FIELDS
+    by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    undone = spread(0.0)
+    for i in range(0, stride, WIDTH):
+        g, h = load(u, D_A * size + i), load(u, D_A_VAR * size + i)
+        a, a_var, lowest = spread(0.0), spread(0.0), spread(math.inf)
+        for j in range(rows):
+            at = j * stride + i
+            m, v = load(mean, at), load(variance, at)
+            p = v * inputs[INPUT * rows + j]
+            v_new = v - p * (p * h)
+            undone = undone + select_above(v_new, FLOOR, 0.0, 1.0)
+            m = select_above(v_new, FLOOR, m + p * g, m)
+            v = select_above(v_new, FLOOR, v_new, v)
+            lowest = select_above(lowest, v, v, lowest)
+            store(mean, at, m)
+            store(variance, at, v)
+            a = a + m * inputs[COMING * rows + j]
+            a_var = a_var + v * inputs[COMING_SQUARE * rows + j]
+        store(u, LOWEST * size + i, lowest)
+        receive(i, a * by_root, a_var * by_n, u, size)
+    rectify(0, stride, u, size)
+    return total(undone)
 
 
 @jit(relaxed=FUSE, inline=True)
@@ -125,8 +166,7 @@ def forward(mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> 
             z, z_var = u[Z * size + first + j], u[Z_VAR * size + first + j]
             a = a + m * z
             a_var = a_var + (m * m) * z_var + v * (z * z + z_var)
-        store(u, A * size + units + i, a * by_root)
-        store(u, A_VAR * size + units + i, a_var * by_n)
+        receive(units + i, a * by_root, a_var * by_n, u, size)
     rectify(units, stride, u, size)
 
 

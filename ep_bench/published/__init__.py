@@ -1,0 +1,16 @@
+"""Published tables as data, with source, protocol and trust; how our numbers stand beside them."""
+
+from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
+from ep_bench.published.tables import METRICS, columns, load_published, source_names
+
+__all__ = [
+    "CHECK_COLUMNS",
+    "METRICS",
+    "VERDICTS",
+    "check",
+    "columns",
+    "counts",
+    "load_published",
+    "regressions",
+    "source_names",
+]

@@ -1,0 +1,135 @@
+"""What stands behind each published table, from ``sources.yaml``."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib import resources
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+Trust = Literal["sound", "disputed", "unexamined", "indicative"]
+Spread = Literal["standard error", "standard deviation", "points", "none"]
+Scheme = Literal["standard", "kfold", "shuffle", "gap", "holdout"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class OneScheme(_Strict):
+    """A split scheme and how many of its splits a published mean rests on; without a scheme nothing is comparable."""
+
+    scheme: Scheme | None
+    count: PositiveInt
+    folds: PositiveInt | None = None
+    test_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
+
+
+class Splits(OneScheme):
+    """The scheme of a table, with the data sets whose number of splits or whose scheme is another."""
+
+    counts: dict[str, PositiveInt] = Field(default_factory=dict)
+    others: dict[str, OneScheme] = Field(default_factory=dict)
+
+    def of(self, dataset: str) -> OneScheme:
+        """Return the scheme and number of splits of one data set, named as in the table."""
+        if dataset in self.others:
+            return self.others[dataset]
+        count = self.counts.get(dataset, self.count)
+        return OneScheme(scheme=self.scheme, count=count, folds=self.folds, test_fraction=self.test_fraction)
+
+
+class Alias(_Strict):
+    """What a table's data set is called here."""
+
+    name: str
+    irrelevant_inputs: int = 0
+
+
+class Column(_Strict):
+    """How far single methods of a table are trusted, and what their spread is where it is not the table's."""
+
+    methods: tuple[str, ...]
+    trust: Trust
+    why: str
+    spread: Spread | None = None
+
+
+class Exchange(_Strict):
+    """Two data sets whose numbers of one method were exchanged in print."""
+
+    method: str
+    datasets: tuple[str, str]
+    text: str
+
+
+class Options(_Strict):
+    """Options of a cell: of its data set and of its method."""
+
+    dataset: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Remark(_Strict):
+    """What is said beside a comparison, unless the cells have the options named."""
+
+    methods: tuple[str, ...]
+    dataset: str
+    unless: Options
+    text: str
+
+
+class Table(_Strict):
+    """One table of one source."""
+
+    source: str
+    table: str
+    citation: str
+    protocol: str
+    splits: Splits
+    spread: Spread
+    trust: Trust
+    why: str
+    units: Literal["original", "normalised"] = "original"
+    decimals: PositiveInt | None = None
+    point_spreads: dict[str, str] = Field(default_factory=dict)
+    points: dict[str, PositiveInt] = Field(default_factory=dict)
+    columns: tuple[Column, ...] = ()
+    exchanged: tuple[Exchange, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    aliases: dict[str, Alias] = Field(default_factory=dict)
+
+    def column(self, method: str) -> Column:
+        """Return trust and spread of one method's column."""
+        plain = Column(methods=(method,), trust=self.trust, why=self.why)
+        return next((column for column in self.columns if method in column.methods), plain)
+
+
+class Sources(_Strict):
+    """All tables, and the names of data sets that hold in all of them."""
+
+    aliases: dict[str, Alias]
+    tables: tuple[Table, ...]
+
+    def table(self, source: str, table: str) -> Table:
+        """Return one table's description. Raises KeyError where there is none."""
+        for candidate in self.tables:
+            if (candidate.source, candidate.table) == (source, table):
+                return candidate
+        raise KeyError((source, table))
+
+    def alias(self, table: Table, dataset: str) -> Alias:
+        """Return what a table's data set is called here."""
+        return table.aliases.get(dataset) or self.aliases.get(dataset) or Alias(name=dataset)
+
+
+@cache
+def load_sources() -> Sources:
+    """Return ``sources.yaml``, checked. Raises ValidationError for a mistake in it."""
+    text = resources.files("ep_bench.published").joinpath("sources.yaml").read_text(encoding="utf-8")
+    return Sources.model_validate_json(
+        json.dumps(yaml.safe_load(text))
+    )  # strict types let a list be a tuple in JSON only

@@ -1,0 +1,180 @@
+"""Plans: which cells, which are done or stale and why, and what the lock keeps."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ep_bench import methods, store
+from ep_bench.runner import plan as planning
+from ep_bench.runner.catalogue import Installed
+from ep_bench.runner.plan import Plan, cell_seed, differences, make_plan
+from ep_bench.spec import read_study
+from ep_bench.types import UserError
+
+STUDY = """
+study: s
+datasets: [diabetes, friedman1]
+splits: {scheme: standard, count: 2}
+methods:
+  - {use: pbp, label: PBP, epochs: 2}
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+"""
+
+
+def planned(tmp_path: Path, text: str = STUDY) -> Plan:
+    path = tmp_path / "study.yaml"
+    path.write_text(text)
+    return make_plan(read_study(path, Installed()), tmp_path / "results")
+
+
+def finish(plan: Plan, **row: Any) -> None:
+    """Store made-up results of every cell."""
+    cells = [planned.job.cell for planned in plan.cells]
+    names = [{"study": "s", "method": c.method, "dataset": c.dataset, "split": c.split, "cell": c.key} for c in cells]
+    rows = [{"status": "ok", "seed": 1, "fit_seconds": 2.0, "predict_seconds": 0.5, **name, **row} for name in names]
+    store.write_lock(plan.folder, plan.lock())
+    store.write_rows(plan.folder / "results.csv", rows)
+
+
+def states(plan: Plan) -> set[str]:
+    return {cell.state for cell in plan.cells}
+
+
+def test_every_method_meets_every_split(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    assert len(plan.cells) == 2 * 2 * 2
+    assert len({cell.job.cell.key for cell in plan.cells}) == 8
+    assert states(plan) == {"missing"}
+
+
+def test_methods_share_a_splits_seed(tmp_path: Path) -> None:
+    seeds: dict[tuple[str, int], set[int]] = {}
+    for cell in (p.job.cell for p in planned(tmp_path).cells):
+        seeds.setdefault((cell.dataset, cell.split), set()).add(cell.seed)
+    assert all(len(found) == 1 for found in seeds.values())
+    assert len(set.union(*seeds.values())) == 4
+
+
+def test_a_seed_is_that_of_its_named_factors() -> None:
+    # Golden: results that people have committed hang on this value.
+    assert cell_seed(0, {"name": "boston", "checksum": "x"}, {"scheme": "standard"}, 0) == 2685746324
+    assert cell_seed(0, {"name": "boston"}, {"scheme": "standard"}, 0) == 2685746324
+
+
+def test_finished_cells_are_done_from_the_committed_files_alone(tmp_path: Path) -> None:
+    finish(planned(tmp_path))
+    again = planned(tmp_path)
+    assert states(again) == {"done"}
+    assert again.to_run() == []
+
+
+def test_labels_and_limits_are_no_factors(tmp_path: Path) -> None:
+    finish(planned(tmp_path))
+    text = STUDY.replace("label: PBP,", "label: other,").replace("study: s", "study: s\nlimits: {seconds: 5}")
+    assert states(planned(tmp_path, text)) == {"done"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("epochs: 2", "epochs: 3", "options.epochs: 2 -> 3"),
+        ("study: s", "study: s\nseed: 4", "seed: 0 -> 4"),
+        ("scheme: standard, count: 2", "scheme: shuffle, count: 2", "splits.scheme: standard -> shuffle"),
+    ],
+)
+def test_a_stale_cell_says_why(tmp_path: Path, old: str, new: str, why: str) -> None:
+    finish(planned(tmp_path))
+    stale = [cell for cell in planned(tmp_path, STUDY.replace(old, new)).cells if cell.job.cell.method == "PBP"]
+    assert {cell.state for cell in stale} == {"stale"}
+    assert all(why in cell.why for cell in stale)
+
+
+def test_a_methods_version_makes_its_cells_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish(planned(tmp_path))
+    newer = dataclasses.replace(methods.get("pbp"), version=99)
+    monkeypatch.setattr(planning.methods, "get", lambda _name: newer)
+    by_method = {cell.job.cell.method: cell for cell in planned(tmp_path).cells}
+    assert by_method["PBP"].state == "stale"
+    assert by_method["PBP"].why.endswith("-> 99")
+    assert by_method["constant"].state == "done"
+
+
+def test_a_changed_data_file_makes_its_cells_stale(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i},{i * i % 7},{i % 3}" for i in range(30))
+    (tmp_path / "own.csv").write_text("a,b,y\n" + rows)
+    text = STUDY.replace("[diabetes, friedman1]", "[{name: own, csv: own.csv, target: y}]")
+    finish(planned(tmp_path, text))
+    (tmp_path / "own.csv").write_text("a,b,y\n" + rows.replace("29,", "29.5,"))
+    plan = planned(tmp_path, text)
+    assert states(plan) == {"stale"}
+    assert all(cell.why.startswith("dataset.checksum") for cell in plan.cells)
+
+
+def test_a_method_files_own_text_is_its_version(tmp_path: Path) -> None:
+    source = "from ep_bench.baselines import ConstantRegressor\nclass Mine(ConstantRegressor):\n    version = None\n"
+    (tmp_path / "mine.py").write_text(source)
+    text = STUDY.replace('"ep_bench.baselines:ConstantRegressor"', '"./mine.py:Mine"')
+    finish(planned(tmp_path, text))
+    assert states(planned(tmp_path, text)) == {"done"}
+    (tmp_path / "mine.py").write_text(source + "    # another\n")
+    assert {c.state for c in planned(tmp_path, text).cells if c.job.cell.method == "constant"} == {"stale"}
+
+
+def test_failed_cells_are_finished_until_asked_for(tmp_path: Path) -> None:
+    finish(planned(tmp_path), status="failed", reason="no luck")
+    plan = planned(tmp_path)
+    assert states(plan) == {"failed"}
+    assert plan.to_run() == []
+    assert len(plan.to_run(retry_failed=True)) == 8
+
+
+def test_estimates_come_from_earlier_records(tmp_path: Path) -> None:
+    guess = {cell.job.cell.method: cell.job.estimate for cell in planned(tmp_path).cells}
+    assert guess["constant"] is None
+    assert guess["PBP"] > 0
+    finish(planned(tmp_path))
+    assert {cell.job.estimate for cell in planned(tmp_path).cells} == {2.5}
+
+
+def test_the_longest_come_first(tmp_path: Path) -> None:
+    jobs = planned(tmp_path).to_run()
+    lengths = [job.estimate or 0.0 for job in jobs]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_selection(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    assert len(plan.select(["method=P*"]).cells) == 4
+    assert len(plan.select(["method=P*", "method=const*", "split=1"]).cells) == 4
+    for wrong in (["methods=x"], ["method"], ["dataset=nothing"]):
+        with pytest.raises(UserError):
+            plan.select(wrong)
+
+
+def test_the_lock_spells_out_the_factors_behind_each_hash(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    finish(plan)
+    cells = store.lock_cells(store.read_lock(plan.folder))
+    assert cells.keys() == {p.job.cell.key for p in plan.cells}
+    for key, cell in cells.items():
+        assert store.factor_hash(cell["factors"]) == key
+    first = next(iter(cells.values()))["factors"]
+    assert set(first) == {"method", "version", "options", "dataset", "splits", "split", "seed"}
+
+
+def test_published_columns_are_known_or_named(tmp_path: Path) -> None:
+    lock = planned(tmp_path).lock()
+    assert lock["methods"]["PBP"]["published"] == ["PBP", "PBP-1"]
+    assert lock["methods"]["constant"]["published"] == []
+
+
+def test_differences_name_the_place() -> None:
+    assert differences({"a": {"b": 1}, "c": 2}, {"a": {"b": 3}, "d": 4}) == [
+        "a.b: 1 -> 3",
+        "c: 2 -> none",
+        "d: none -> 4",
+    ]

@@ -1,0 +1,325 @@
+"""Studies that are right, and the message for each way to be wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ep_bench.spec import ACCEPT_METRICS, MethodEntry, Study
+from ep_bench.types import DatasetRef, SplitScheme, UserError
+
+HEAD = "study: s\ndatasets: [boston, naval]\nmethods: [pbp]\n"
+
+
+def test_everything_of_a_full_study_is_read(read, folder, good):
+    study = read(good)
+    assert (study.name, study.seed, study.experiment) == ("a-study", 3, None)
+    assert study.datasets == (
+        DatasetRef("boston", "boston"),
+        DatasetRef("naval", "naval as printed", constant_inputs="paper"),
+        DatasetRef("kin40k", "kin40k", irrelevant_inputs=92),
+        DatasetRef("mine", "my data", csv=str((folder / "mine.csv").resolve()), target="price"),
+    )
+    assert study.splits == SplitScheme("shuffle", count=4, test_fraction=0.25, seed=7)
+    assert [entry.label for entry in study.methods] == ["pbp", "PBP-2", "dropout", "Regressor", "mine too"]
+    assert study.methods[1].options == {"hidden": [50, 50]}
+    assert study.methods[2].published == "Dropout-1"
+    assert study.methods[2].tune is not None
+    assert (study.methods[2].tune.trials, study.methods[2].tune.fraction) == (30, 0.2)
+    assert study.methods[3].options == {"alpha": 1e-4}
+    assert (study.limits.seconds, study.limits.memory_gb) == (600, 4.5)
+    assert study.accept_items() == [{"method": "PBP-2", "dataset": "naval", "metric": "rmse", "reason": "two layers"}]
+    assert study.source == good
+    assert study.raw["datasets"][0] == "boston"
+
+
+def test_what_is_left_out_has_the_interface_s_defaults(read):
+    study = read(HEAD)
+    assert study.seed == 0
+    assert study.splits == SplitScheme("standard")
+    assert (study.limits.seconds, study.limits.memory_gb) == (None, None)
+    assert study.overrides == {}
+    assert study.accept == ()
+    assert study.methods[0] == MethodEntry(use="pbp", label="pbp")
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme"),
+    [
+        ("gap", SplitScheme("gap")),
+        ("{scheme: gap}", SplitScheme("gap")),
+        ("kfold", SplitScheme("kfold", folds=10, seed=0)),
+        ("{scheme: kfold, folds: 5, seed: 2}", SplitScheme("kfold", folds=5, seed=2)),
+        ("shuffle", SplitScheme("shuffle", count=20, test_fraction=0.1, seed=0)),
+        ("{scheme: standard, count: 3}", SplitScheme("standard", count=3)),
+        ("{scheme: holdout, test_rows: 51630}", SplitScheme("holdout", test_rows=51630)),
+        ("holdout", SplitScheme("holdout")),
+    ],
+)
+def test_split_schemes(read, text, scheme):
+    assert read(f"{HEAD}splits: {text}\n").splits == scheme
+
+
+def test_overrides_go_from_the_general_to_the_specific(read):
+    study = read(
+        """\
+study: s
+datasets: [{name: boston, label: B}, naval]
+methods: [{use: pbp, label: P, epochs: 1, hidden: [1]}]
+overrides:
+  B: {P: {epochs: 5}, pbp: {epochs: 4}}
+  boston: {P: {epochs: 3, hidden: [3]}, pbp: {epochs: 2, hidden: [2]}}
+"""
+    )
+    (entry,), (boston, naval) = study.methods, study.datasets
+    assert study.options_for(entry, boston) == {"epochs": 5, "hidden": [3]}
+    assert study.options_for(entry, naval) == {"epochs": 1, "hidden": [1]}
+
+
+def test_options_for_gives_a_copy(read):
+    study = read("study: s\ndatasets: [boston]\nmethods: [{use: pbp, hidden: [3]}]\n")
+    study.options_for(study.methods[0], study.datasets[0])["hidden"].append(9)
+    assert study.options_for(study.methods[0], study.datasets[0]) == {"hidden": [3]}
+
+
+def test_a_study_is_frozen(read):
+    with pytest.raises(ValidationError):
+        read(HEAD).seed = 1
+
+
+def test_experiments_need_no_methods(read):
+    study = read("study: toy\nseed: 1\nexperiment: cubic_toy\noptions: {points: 7}\n")
+    assert (study.experiment, study.options, study.methods, study.datasets) == ("cubic_toy", {"points": 7}, (), ())
+
+
+def test_block_scalars_comments_anchors_and_a_byte_order_mark_are_fine(read):
+    text = (
+        "\ufeff# a comment\nstudy: s\ndatasets: [boston, naval]\nmethods:\n"
+        "  - {use: pbp, label: a, hidden: &h [3]}\n  - {use: pbp, label: b, hidden: *h}\n"
+        "accept: [{method: a, dataset: boston, metric: ll, reason: 'x'}]\n"
+    )
+    assert [entry.options for entry in read(text).methods] == [{"hidden": [3]}, {"hidden": [3]}]
+
+
+WRONG = [
+    # keys
+    (
+        "sutdy: s\ndatasets: [boston]\nmethods: [pbp]\n",
+        1,
+        ["sutdy: unknown key", "did you mean 'study'?", "study: is missing"],
+    ),
+    ("study: s\nmethods: [pbp]\n", 1, ["datasets: is missing"]),
+    ("study: s\ndatasets: [boston]\n", 1, ["methods: is missing"]),
+    (HEAD + "seed:\n", 4, ["seed: has no value"]),
+    (HEAD + "options: {a: 1}\n", 4, ["options: goes with an experiment"]),
+    # scalars
+    ("study: 7\ndatasets: [boston]\nmethods: [pbp]\n", 1, ["study: must be text; quote it", "found 7"]),
+    (
+        "study: ../s\ndatasets: [boston]\nmethods: [pbp]\n",
+        1,
+        ["study: unusable text", "found '../s'", "a folder's name"],
+    ),
+    ("study: .hidden\ndatasets: [boston]\nmethods: [pbp]\n", 1, ["study: unusable text"]),
+    ("study: ''\ndatasets: [boston]\nmethods: [pbp]\n", 1, ["study: must not be empty"]),
+    (HEAD + "seed: true\n", 4, ["seed: must be a whole number", "found true"]),
+    (HEAD + "seed: 1.0\n", 4, ["seed: must be a whole number", "found 1.0"]),
+    (HEAD + "seed: -1\n", 4, ["seed: must be greater than or equal to 0", "found -1"]),
+    (HEAD + "seed: 4294967296\n", 4, ["seed: must be less than 4294967296"]),
+    (HEAD + "seed: '3'\n", 4, ["seed: must be a whole number", "found '3'"]),
+    # limits
+    (HEAD + "limits: {seconds: -3}\n", 4, ["limits.seconds: must be greater than 0", "found -3"]),
+    (HEAD + "limits: {memory_gb: 0}\n", 4, ["limits.memory_gb: must be greater than 0"]),
+    (HEAD + "limits: {second: 3}\n", 4, ["limits.second: unknown key", "allowed: memory_gb, seconds", "'seconds'?"]),
+    (HEAD + "limits: {seconds: true}\n", 4, ["limits.seconds: must be"]),
+    (HEAD + "limits: 3\n", 4, ["limits: must be a mapping", "found 3"]),
+    # data sets
+    ("study: s\ndatasets: []\nmethods: [pbp]\n", 2, ["datasets: must not be empty"]),
+    ("study: s\ndatasets: boston\nmethods: [pbp]\n", 2, ["datasets: must be a list", "found 'boston'"]),
+    ("study: s\ndatasets:\n  - boston\n  - bostn\nmethods: [pbp]\n", 4, ["datasets[1]: unknown data set", "'boston'?"]),
+    (
+        "study: s\ndatasets: [3]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0]: must be a data set's name or a mapping", "found 3"],
+    ),
+    (
+        "study: s\ndatasets: [boston, boston]\nmethods: [pbp]\n",
+        2,
+        ["datasets[1]: a second data set with the label of line 2"],
+    ),
+    (
+        "study: s\ndatasets: [boston, {name: naval, label: boston}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[1]: a second data set with the label of line 2", "found 'boston'"],
+    ),
+    (
+        "study: s\ndatasets:\n  - boston\n  - {name: naval, constant_inputs: papr}\nmethods: [pbp]\n",
+        4,
+        ["datasets[1].constant_inputs: unknown value", "found 'papr'", "allowed: paper, zero", "did you mean 'paper'?"],
+    ),
+    (
+        "study: s\ndatasets: [{name: naval, irrelevant_inputs: -1}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].irrelevant_inputs"],
+    ),
+    ("study: s\ndatasets: [{label: x}]\nmethods: [pbp]\n", 2, ["datasets[0].name: is missing"]),
+    ("study: s\ndatasets: [{name: naval, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].target: goes with csv only"]),
+    ("study: s\ndatasets: [{name: m, csv: mine.csv}]\nmethods: [pbp]\n", 2, ["datasets[0].target: is missing"]),
+    (
+        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, irrelevant_inputs: 2}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].irrelevant_inputs: does not go with csv"],
+    ),
+    ("study: s\ndatasets: [{name: m, csv: no.csv, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].csv: no such file"]),
+    (
+        f"study: s\ndatasets: [{{name: m, csv: {'a' * 190}/{'b' * 3}, target: y}}]\nmethods: [pbp]\n",
+        2,
+        ["no such file"],
+    ),
+    ("study: s\ndatasets: [{name: boston, csv: mine.csv, target: y}]\nmethods: [pbp]\n", 2, ["the file needs its own"]),
+    # splits
+    (
+        HEAD + "splits: gpa\n",
+        4,
+        ["splits: unknown split scheme", "found 'gpa'", "holdout, kfold", "did you mean 'gap'?"],
+    ),
+    (HEAD + "splits: {count: 3}\n", 4, ["splits.scheme: is missing"]),
+    (HEAD + "splits: {scheme: gap, count: 3}\n", 4, ["splits.count: unknown key", "allowed: scheme"]),
+    (HEAD + "splits: {scheme: standard, count: 0}\n", 4, ["splits.count"]),
+    (HEAD + "splits: {scheme: standard, count: 21}\n", 4, ["splits.count: must be less than or equal to 20"]),
+    (HEAD + "splits: {scheme: kfold, folds: 1}\n", 4, ["splits.folds"]),
+    (HEAD + "splits: {scheme: shuffle, test_fraction: 1.0}\n", 4, ["splits.test_fraction: must be less than 1"]),
+    (HEAD + "splits: {scheme: holdout, test_rows: 0}\n", 4, ["splits.test_rows"]),
+    (HEAD + "splits: [gap]\n", 4, ["splits: must be a scheme's name or a mapping"]),
+    (HEAD + "splits: {scheme: [gap]}\n", 4, ["splits.scheme: must be a scheme's name"]),
+    # methods
+    ("study: s\ndatasets: [boston]\nmethods: []\n", 3, ["methods: must not be empty"]),
+    ("study: s\ndatasets: [boston]\nmethods: pbp\n", 3, ["methods: must be a list"]),
+    ("study: s\ndatasets: [boston]\nmethods: [pbpp]\n", 3, ["methods[0]: unknown method", "did you mean 'pbp'?"]),
+    ("study: s\ndatasets: [boston]\nmethods:\n  - label: x\n", 4, ["methods[0].use: is missing"]),
+    ("study: s\ndatasets: [boston]\nmethods:\n  - {use: 3}\n", 4, ["methods[0].use: must be text"]),
+    ("study: s\ndatasets: [boston]\nmethods: [[pbp]]\n", 3, ["methods[0]: must be a method's name or a mapping"]),
+    ("study: s\ndatasets: [boston]\nmethods: [pbp, pbp]\n", 3, ["methods[1]: a second method with the label", "'pbp'"]),
+    ("study: s\ndatasets: [boston]\nmethods: [pbp, {use: dropout, label: pbp}]\n", 3, ["methods[1]: a second method"]),
+    ("study: s\ndatasets: [boston]\nmethods: ['pack:']\n", 3, ["methods[0]: names no class", "package.module:Class"]),
+    ("study: s\ndatasets: [boston]\nmethods: [{use: 'gone.away:C'}]\n", 3, ["methods[0].use: cannot be imported"]),
+    (
+        "study: s\ndatasets: [boston]\nmethods:\n- {use: pbp, hiden: [3]}\n",
+        4,
+        ["methods[0].hiden: pbp has no", "'hidden'?"],
+    ),
+    (
+        "study: s\ndatasets: [boston]\nmethods:\n- use: pbp\n  hidden: [3, -1]\n",
+        5,
+        ["methods[0].hidden[1]", "found -1"],
+    ),
+    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, label: ' x'}]\n", 3, ["methods[0].label: unusable text"]),
+    ('study: s\ndatasets: [boston]\nmethods: [{use: pbp, label: "a\\nb"}]\n', 3, ["methods[0].label: unusable text"]),
+    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, label: null}]\n", 3, ["methods[0].label: has no value"]),
+    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, tune: 3}]\n", 3, ["methods[0].tune: must be a mapping"]),
+    (
+        "study: s\ndatasets: [boston]\nmethods: [{use: pbp, tune: {trails: 3}}]\n",
+        3,
+        ["methods[0].tune.trails", "'trials'?"],
+    ),
+    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, tune: {fraction: 1}}]\n", 3, ["methods[0].tune.fraction"]),
+    ("study: s\ndatasets: [boston]\nmethods: [{use: pbp, published: PBB}]\n", 3, ["methods[0].published", "'PBP'?"]),
+    # overrides
+    (
+        HEAD + "overrides: {bston: {pbp: {epochs: 2}}}\n",
+        4,
+        ["overrides.bston: not a data set of this study", "'boston'?"],
+    ),
+    (HEAD + "overrides: {kin40k: {pbp: {epochs: 2}}}\n", 4, ["overrides.kin40k: not a data set of this study"]),
+    (
+        HEAD + "overrides:\n  boston:\n    pdp: {epochs: 2}\n",
+        6,
+        ["overrides.boston.pdp: not a method of this study", "'pbp'?"],
+    ),
+    (HEAD + "overrides: {boston: {pbp: {epoch: 2}}}\n", 4, ["overrides.boston.pbp.epoch: pbp has no such option"]),
+    (HEAD + "overrides: {boston: {pbp: {epochs: no more}}}\n", 4, ["overrides.boston.pbp.epochs", "found 'no more'"]),
+    (HEAD + "overrides: {boston: {pbp: {label: x}}}\n", 4, ["overrides.boston.pbp.label: cannot be overridden"]),
+    (HEAD + "overrides: {boston: {pbp: 3}}\n", 4, ["overrides.boston.pbp: must be a mapping"]),
+    (HEAD + "overrides: {boston: {pbp: null}}\n", 4, ["overrides.boston.pbp: must be a mapping"]),
+    (HEAD + "overrides: [boston]\n", 4, ["overrides: must be a mapping", "found a list"]),
+    # accepted differences
+    (HEAD + "accept: [{method: x, dataset: boston, metric: ll, reason: r}]\n", 4, ["accept[0].method: not a method"]),
+    (HEAD + "accept: [{method: pbp, dataset: x, metric: ll, reason: r}]\n", 4, ["accept[0].dataset: not a data set"]),
+    (HEAD + "accept: [{method: pbp, dataset: boston, metric: lll, reason: r}]\n", 4, ["accept[0].metric", "'ll'?"]),
+    (HEAD + "accept: [{method: pbp, dataset: boston, metric: ll}]\n", 4, ["accept[0].reason: is missing"]),
+    (HEAD + "accept: [{method: pbp, dataset: boston, metric: ll, reason: ' '}]\n", 4, ["accept[0].reason"]),
+    (
+        HEAD + "accept:\n" + "- {method: pbp, dataset: boston, metric: ll, reason: r}\n" * 2,
+        6,
+        ["accept[1]: accepts the same"],
+    ),
+    (HEAD + "accept: {method: pbp}\n", 4, ["accept: must be a list"]),
+    # experiments
+    ("study: s\nexperiment: cubik\n", 2, ["experiment: unknown experiment", "did you mean 'cubic_toy'?"]),
+    ("study: s\nexperiment: cubic_toy\nmethods: [pbp]\n", 3, ["methods: does not go with an experiment"]),
+    ("study: s\nexperiment: cubic_toy\nlimits: {seconds: 1}\n", 3, ["limits: does not go with an experiment"]),
+    ("study: s\nexperiment: cubic_toy\noptions: {pints: 3}\n", 3, ["options.pints: unknown option", "'points'?"]),
+    ("study: s\nexperiment: cubic_toy\noptions: [3]\n", 3, ["options: must be a mapping"]),
+    ("study: s\nexperiment: null\n", 2, ["experiment: has no value"]),
+    ("study: s\nexperiment: [cubic_toy]\n", 2, ["experiment: must be text"]),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "said"), WRONG, ids=[said[0] for _, _, said in WRONG])
+def test_one_message_names_line_field_and_cure(read, folder, text, line, said):
+    with pytest.raises(UserError) as caught:
+        read(text)
+    message = str(caught.value)
+    assert f"{folder / 'study.yaml'}:{line}: " in message
+    for part in said:
+        assert part in message
+
+
+def test_several_mistakes_are_listed_in_the_order_of_the_file(read, folder):
+    with pytest.raises(UserError) as caught:
+        read("seed: -1\nstudy: s\nlimits: {seconds: 0}\ndatasets: [bostn]\nmethods: [pbq]\n")
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["seed", "limits.seconds", "datasets[0]", "methods[0]"]
+
+
+def test_at_most_five_mistakes_are_listed(read):
+    with pytest.raises(UserError) as caught:
+        read("study: s\ndatasets: [a, b, c, d, e, f, g]\nmethods: [pbp]\n")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 6
+    assert lines[-1] == "... and 2 more"
+
+
+def test_long_values_are_cut(read):
+    with pytest.raises(UserError) as caught:
+        read(f"study: s\ndatasets: [{'x' * 150}]\nmethods: [pbp]\n")
+    assert len(str(caught.value).split("found ")[1].split(";")[0]) < 80
+
+
+def test_a_target_that_cannot_be_had_is_said_once(read):
+    with pytest.raises(UserError) as caught:
+        read(
+            "study: s\ndatasets: [boston]\nmethods: [{use: 'gone:C', label: c}]\noverrides: {boston: {c: {alpha: 1}}}\n"
+        )
+    assert str(caught.value).count("cannot be imported") == 1
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path):
+    from ep_bench.spec import read_study
+
+    with pytest.raises(UserError, match=r"none\.yaml: no such study file"):
+        read_study(tmp_path / "none.yaml", None)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="is a folder, not a study file"):
+        read_study(tmp_path, None)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"no such study file|cannot be read"):
+        read_study(tmp_path / ("x" * 300), None)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"cannot be read|no such study file"):
+        read_study(Path("a\0b"), None)  # type: ignore[arg-type]
+
+
+def test_the_metrics_that_can_be_accepted_are_those_that_get_verdicts():
+    from ep_bench.published import METRICS
+
+    assert set(ACCEPT_METRICS) == set(METRICS)
+    assert Study.model_fields["accept"] is not None

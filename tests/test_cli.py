@@ -1,0 +1,233 @@
+"""The commands as a user meets them: output, exit codes, files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ep_bench import store
+
+ROOT = Path(__file__).parents[1]
+STUDY = """
+study: tiny
+datasets: [diabetes, friedman1]
+splits: {scheme: standard, count: 2}
+methods:
+  - {use: pbp, label: PBP, epochs: 2}
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+"""
+
+
+def ep_bench(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ep_bench", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study that was run."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.yaml").write_text(STUDY)
+    done = ep_bench("run", "tiny.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "8 cells run; 8 ok" in done.stdout
+    return folder
+
+
+def test_finished_cells_are_not_run_again(finished: Path) -> None:
+    before = (finished / "results/tiny/results.csv").read_bytes()
+    again = ep_bench("run", "tiny.yaml", cwd=finished)
+    assert again.returncode == 0
+    assert "0 cells run; 8 ok" in again.stdout
+    assert (finished / "results/tiny/results.csv").read_bytes() == before
+
+
+def test_a_fresh_clone_goes_on_from_the_committed_files(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    folder = tmp_path / "results/tiny"
+    folder.mkdir(parents=True)
+    for name in ("results.csv", "study.lock.json"):
+        (folder / name).write_bytes((finished / "results/tiny" / name).read_bytes())
+    lines = (folder / "results.csv").read_text().splitlines(keepends=True)
+    (folder / "results.csv").write_text("".join(lines[:-1]))  # one cell is missing
+    plan = ep_bench("plan", "tiny.yaml", cwd=tmp_path)
+    assert "8 cells, 1 to run" in plan.stdout
+    run = ep_bench("run", "tiny.yaml", cwd=tmp_path)
+    assert "1 cells run; 8 ok" in run.stdout
+    kept = store.read_rows(folder / "results.csv")
+    assert [row["cell"] for row in kept] == [
+        row["cell"] for row in store.read_rows(finished / "results/tiny/results.csv")
+    ]
+
+
+def test_a_torn_cell_file_is_run_again(finished: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(finished, tmp_path / "copy")
+    folder = tmp_path / "copy/results/tiny"
+    (folder / "results.csv").unlink()
+    victim = min((folder / "cells").glob("*.json"))
+    victim.write_bytes(victim.read_bytes()[:200])
+    run = ep_bench("run", "tiny.yaml", cwd=tmp_path / "copy")
+    assert "1 cells run; 8 ok" in run.stdout
+
+
+def test_status_counts_and_lists(finished: Path) -> None:
+    done = ep_bench("status", "results/tiny", cwd=finished)
+    assert done.returncode == 0
+    assert done.stdout.strip() == "tiny: 8 cells: 8 ok"
+
+
+def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from ep_bench.baselines import ConstantRegressor\n"
+        "class Bad(ConstantRegressor):\n    def fit(self, X, y):\n        raise RuntimeError('no luck')\n"
+    )
+    (tmp_path / "s.yaml").write_text(
+        STUDY.replace("{use: pbp, label: PBP, epochs: 2}", '{use: "./bad.py:Bad", label: bad}')
+    )
+    run = ep_bench("run", "s.yaml", cwd=tmp_path)
+    assert run.returncode == 3
+    assert "RuntimeError: no luck" in run.stderr
+    assert "4 failed" in run.stdout
+    assert "4 ok" in run.stdout
+    status = ep_bench("status", "results/tiny", cwd=tmp_path)
+    assert status.returncode == 3
+    assert "failed: bad on diabetes, split 0: RuntimeError: no luck" in status.stdout
+    again = ep_bench("run", "s.yaml", "--quiet", cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (3, "")
+
+
+def test_selecting_cells(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    run = ep_bench("run", "tiny.yaml", "--select", "method=const*", "--select", "split=1", cwd=tmp_path)
+    assert run.returncode == 0
+    assert "2 cells run; 2 ok" in run.stdout
+    assert "missing" in ep_bench("status", "results/tiny", cwd=tmp_path).stdout
+
+
+def test_a_report_and_a_check(finished: Path) -> None:
+    report = ep_bench("report", "results/tiny", cwd=finished)
+    assert report.returncode == 0, report.stderr
+    assert (finished / "results/tiny/report/report.html").stat().st_size > 10_000
+    check = ep_bench("check", "results/tiny", cwd=finished)
+    assert check.returncode == 0, check.stderr
+    header = (finished / "results/tiny/check.csv").read_text().splitlines()[0]
+    assert (
+        header
+        == "source,table,method,dataset,metric,published_mean,published_stderr,mean,stderr,n_splits,z,verdict,reason"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "nowhere.yaml"), "nowhere.yaml"),
+        (("run", "wrong.yaml"), "wrong.yaml:3"),
+        (("plan", "wrong.yaml"), "did you mean 'boston'"),
+        (("run", "tiny.yaml", "--select", "colour=red"), "--select"),
+        (("run", "tiny.yaml", "--jobs", "0"), "--jobs"),
+        (("run", "tiny.yaml", "--scheduler", "tcp://x"), "--backend dask"),
+        (("status", "nowhere"), "no such folder"),
+        (("report", "nowhere"), "no such folder"),
+        (("check", "nowhere"), "no such folder"),
+        (("check", "results/tiny", "--against", "bui2016"), "did you mean"),
+        (("data", "show", "bosten"), "did you mean 'boston'"),
+        (("data", "fetch"), "--all"),
+        (("methods", "show", "pbpp"), "did you mean 'pbp'"),
+        (("nonsense",), "nonsense"),
+    ],
+)
+def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[str, ...], says: str) -> None:
+    (finished / "wrong.yaml").write_text("study: wrong\ndatasets:\n  - bostn\nmethods: [pbp]\n")
+    done = ep_bench(*words, cwd=finished)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_missing_data_are_named_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EP_BENCH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [boston]\nmethods: [pbp]\n")
+    assert "20 to run" in ep_bench("plan", "s.yaml", cwd=tmp_path).stdout
+    run = ep_bench("run", "s.yaml", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "ep-bench data fetch boston" in run.stderr
+
+
+def test_lists_and_cards() -> None:
+    assert "yacht" in ep_bench("data", "list").stdout
+    assert "sha256" in ep_bench("data", "show", "boston").stdout
+    assert "pbp" in ep_bench("methods", "list").stdout
+    shown = ep_bench("methods", "show", "pbp").stdout
+    assert "hidden: [50]" in shown
+    assert "epochs: 40" in shown
+    assert "numba" in ep_bench("doctor").stdout
+
+
+def test_help_answers_at_once_and_loads_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ep_bench", "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert not loaded & {"numba", "numpy", "pandas", "scipy", "sklearn", "matplotlib"}
+
+
+def test_report_loads_no_numba(finished: Path) -> None:
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom ep_bench import report\n"
+        f"report.build([Path({str(finished / 'results/tiny')!r})], Path({str(finished / 'out')!r}))\n"
+        "assert 'numba' not in sys.modules and 'ep_bench.runner' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path) -> None:
+    import signal
+
+    (tmp_path / "s.yaml").write_text(
+        "study: s\ndatasets: [diabetes, friedman1, friedman2, friedman3]\nmethods: [{use: pbp, epochs: 400}]\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    cells = tmp_path / "results/s/cells"
+    deadline = time.monotonic() + 120
+    while len(list(cells.glob("*.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    error = run.communicate(timeout=60)[1]
+    assert run.returncode == 130
+    assert "Traceback" not in error
+    assert time.monotonic() - started < 10
+    stored = {path.stem for path in cells.glob("*.json")}
+    assert len(stored) >= 3
+    assert {row["cell"] for row in store.read_rows(tmp_path / "results/s/results.csv")} == stored
+
+
+def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
+    study = (ROOT / "configs/cubic_toy.yaml").read_text()
+    (tmp_path / "toy.yaml").write_text(study)
+    assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
+    folder = tmp_path / "results/cubic-toy"
+    stamp = (folder / "arrays.npz").stat().st_mtime_ns
+    assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
+    assert (folder / "arrays.npz").stat().st_mtime_ns == stamp
+    assert ep_bench("report", folder, cwd=tmp_path).returncode == 0
+    assert (folder / "report/report.html").exists()
+    (tmp_path / "wrong.yaml").write_text(study.replace("hidden", "hiden"))
+    wrong = ep_bench("run", "wrong.yaml", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "wrong.yaml:" in wrong.stderr
