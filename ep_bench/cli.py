@@ -203,8 +203,8 @@ def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     if not names and not everything:
         raise click.UsageError("name data sets, or give --all")
     wanted = [name for name in room.names() if not room.card(name).embedded] if everything else list(names)
-    for path in room.fetch(wanted, progress=not quiet):
-        click.echo(f"{path}")
+    for item in room.fetch(wanted, progress=not quiet):
+        click.echo(f"{item}")
 
 
 @data.command("verify")

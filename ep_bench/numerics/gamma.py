@@ -17,15 +17,14 @@ import math
 from ep_bench.numerics.jit import FUSE, jit
 
 
+NEAR_0 = 0.3
 # 1 / n! from n = 2 on
 SERIES = tuple(1.0 / math.factorial(n) for n in range(2, 13))
 
 
 @jit(relaxed=FUSE, inline=True)
-def exp_less_1(x: float) -> float:
-    """Return exp(x) - 1, by its series for the small x of a sharp distribution: no call, and little latency."""
-    if not abs(x) < 0.3:
-        return math.expm1(x)
+def series_less_1(x: float) -> float:
+    """Return exp(x) - 1 for |x| < NEAR_0 by its series, which costs no call."""
     c = SERIES
     xx = x * x
     even = (((((c[10] * xx + c[8]) * xx + c[6]) * xx + c[4]) * xx) + c[2]) * xx + c[0]
@@ -53,9 +52,11 @@ def gamma_update(a: float, b: float, variance: float, square: float) -> tuple[fl
     delta = (first - second) * i1 * i1  # s_0 s_2 / s_1^2 - 1
     root = math.sqrt(1.0 + delta)
     scale_part = -delta / (root * (1.0 + root))  # s_1 / sqrt(s_0 s_2) - 1
-    residual_part = exp_less_1(0.5 * square * (first - 2.0 * second) * inverse)
+    x = 0.5 * square * (first - 2.0 * second) * inverse
+    residual_part = series_less_1(x) if abs(x) < NEAR_0 else math.expm1(x)
     rho_less_1 = scale_part + residual_part + scale_part * residual_part
     d = 1.0 + (a + 1.0) * rho_less_1
-    q = math.sqrt(s0 * i1) * (1.0 + exp_less_1(-0.5 * square * d0 * i0 * i1))
+    x = -0.5 * square * d0 * i0 * i1
+    q = math.sqrt(s0 * i1) * (1.0 + series_less_1(x) if abs(x) < NEAR_0 else math.exp(x))
     over = 1.0 / (q * d)
     return a * q * over, b * over

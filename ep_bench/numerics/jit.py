@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# What a kernel may ask of the compiler. None of them lets it assume that a value is neither NaN nor infinite.
+# What a kernel may ask of the compiler. Neither lets it assume that a value is not NaN or not infinite.
 FUSE = frozenset({"contract"})  # a * b + c in one rounding
-REORDER = frozenset({"contract", "reassoc"})  # also sums in any order; never where a routine relies on rounding
+REORDER = frozenset({"contract", "reassoc"})  # also sums in any order; never where a routine relies on its roundings
 
 
 def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False) -> Callable[[F], F]:
@@ -22,11 +25,30 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False) -> Calla
     """
     if not relaxed <= REORDER:
         raise ValueError(f"a kernel may relax {sorted(REORDER)}, found {sorted(relaxed)}")
+    decorator = numba.njit(
+        cache=True, nogil=True, error_model="numpy", fastmath=set(relaxed) or False, forceinline=inline
+    )
 
     def decorate(function: F) -> F:
-        compiled: F = numba.njit(
-            cache=True, nogil=True, error_model="numpy", fastmath=set(relaxed), forceinline=inline
-        )(function)
+        compiled: F = decorator(function)
+        _watch_sources(compiled, Path(inspect.getfile(function)).parent)
         return compiled
 
     return decorate
+
+
+def _watch_sources(compiled: Any, folder: Path) -> None:
+    """Make the cached code stale when any file beside the kernel's or in numerics changes.
+
+    By itself numba looks at the kernel's own file only, and would go on running old code of the kernels that it calls.
+    """
+    cached = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if cached is not None:
+        cached._source_stamp = (cached._source_stamp, sources_stamp(folder))  # noqa: SLF001
+
+
+@cache
+def sources_stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, time of change and size of every source file in a folder and in numerics."""
+    files = sorted({*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")})
+    return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

@@ -160,8 +160,8 @@ def _blocks(table: ScoreTable) -> list[list[int]]:
     blocks: list[list[int]] = []
     room = 0
     for j, method in enumerate(table.methods):
-        cells = [len(_latex_cell(table, i, j, p)) for i, p in enumerate(places_by_dataset(table))]
-        width = 3 + max(len(method), 16, max(cells) - len(r"\textbf{$\pm$}"))
+        cells = [len(cell(table, i, j, p) + _fraction(table, i, j)) for i, p in enumerate(places_by_dataset(table))]
+        width = 3 + max(len(method), *cells)
         if not blocks or width > room:
             blocks.append([])
             room = LINE - first

@@ -147,7 +147,7 @@ def is_sensible(path, new) -> bool:
     number = type(new) in {int, float}
     word = isinstance(new, str) and new in {"zzz", "2001-01-01", "no"}
     key = path[-1]
-    if path == ("methods", 1, "label"):  # overrides and accept name it
+    if path == ("methods", 1, "label") or new == "nan":  # named elsewhere; plain nan is refused wherever it stands
         return False
     if path == ("study",) or key in {"label", "reason"} or path == ("datasets", 3, "name"):
         return word or (key == "reason" and isinstance(new, str) and new.strip() != "" and len(new) < 100)

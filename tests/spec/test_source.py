@@ -73,7 +73,6 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
         ("1: a\n", 1, "a key must be text"),
         ("true: a\n", 1, "a key must be text"),
         ("? [a]\n: b\n", 1, "a key must be text"),
-        ("a: {: b}\n", 1, "a key must be text"),
         ('a: "\\U7fffffff"\n', None, "not valid YAML"),
         ('a: "\\ud800"\n', 1, "U+D800"),
         ('a: "x\\0y"\n', 1, "U+0000"),

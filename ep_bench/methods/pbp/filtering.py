@@ -1,10 +1,8 @@
-"""One epoch: an assumed-density step for every training row, then the refinement of the prior factors."""
+"""The loops over rows and over weights: one epoch's assumed-density steps, the prior's refinement, prediction."""
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from ep_bench.methods.pbp.layout import (
     COMING,
@@ -17,37 +15,52 @@ from ep_bench.methods.pbp.layout import (
     ROWS,
     Network,
 )
-from ep_bench.methods.pbp.passes import backward, first_gradients, first_pass, first_pass_checked, forward, output_backward, output_forward
+from ep_bench.methods.pbp.passes import (
+    backward,
+    first_forward,
+    first_gradients,
+    first_pass,
+    first_pass_checked,
+    forward,
+    output_backward,
+    output_forward,
+)
 from ep_bench.numerics.gamma import gamma_update
-from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.jit import jit
 from ep_bench.types import Array, Indices
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+
+@jit(inline=True)
+def take_row(X: Array, row: int, inputs: Array) -> None:
+    """Make the row that was to come the one whose update is due, and a row of X the one to come."""
+    n = X.shape[1] + 1
+    for j in range(n - 1):
+        x = X[row, j]
+        inputs[INPUT * n + j] = inputs[COMING * n + j]
+        inputs[COMING * n + j] = x
+        inputs[COMING_SQUARE * n + j] = x * x
 
 
 @jit()
 def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inputs: Array) -> tuple[float, float]:
     """Take the rows of X (n, d) and targets y (n,), standardised, into the posterior in the given order.
 
-    Returns the sum of log Z and the number of undone updates. The update of the first layer waits for the next row's
-    forward pass, see ``first_pass``; no other pass reads its weights.
+    Returns the sum of log Z and the number of undone updates. The first layer's update for a row waits for the next
+    row's forward pass, which reads the same weights, and for the end of the order; nothing else reads them.
+
+    With s_k = v^z + b / (a - 1 + k) the step's log Z is log N(y | m^z, s_0), equation (12).
     """
     mean, variance, layers = net.mean, net.variance, net.layers
-    last = len(layers) - 1
-    d = X.shape[1]
+    last, size = len(layers) - 1, len(u) // FIELDS
     a, b = net.noise[0], net.noise[1]
-    log_z = undone = 0.0
-    product = 1.0
-    rows, size = layers[0, ROWS], len(u) // FIELDS
-    u[D_Z * size : (D_Z_VAR + 1) * size] = 0.0
-    u[LOWEST * size :] = 0.0
+    log_z, undone, product = 0.0, 0.0, 1.0
+    u[D_Z * size : (D_Z_VAR + 1) * size] = 0.0  # no update is due
+    u[LOWEST * size :] = 0.0  # nor is a bound known
     for step in range(len(order) + 1):
         row = order[min(step, len(order) - 1)]
-        for j in range(d):
-            x = X[row, j]
-            inputs[INPUT * rows + j] = inputs[COMING * rows + j]
-            inputs[COMING * rows + j] = x
-            inputs[COMING_SQUARE * rows + j] = x * x
+        take_row(X, row, inputs)
         if first_gradients(layers, u):
             first_pass(mean, variance, layers, u, inputs)
         else:
@@ -76,10 +89,11 @@ def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inpu
 
 @jit()
 def refine_prior(net: Network) -> None:
-    """Refine every weight's prior factor by expectation propagation, in sequence (section 3.4).
+    """Refine every weight's prior factor by expectation propagation, one after the other (section 3.4).
 
-    The factor's Gaussian is N(w | 0, b / (a - 1)) of the cavity's a and b when it was last refined, so that its
-    precision says it all: in natural parameters the weight's m / v never changes here.
+    The Gaussian of a factor is N(w | 0, b / (a - 1)) with the cavity's a and b of the time when it was last refined:
+    equation (11) inserted in (6) and (7) gives just the product of cavity and that Gaussian. So its precision says it all,
+    and the weight's m / v does not change here.
     """
     a_all, b_all = net.prior[0], net.prior[1]
     for at in net.places:
@@ -100,4 +114,13 @@ def refine_prior(net: Network) -> None:
     net.prior[0], net.prior[1] = a_all, b_all
 
 
-__all__ = ["filter_rows", "np", "refine_prior"]
+@jit()
+def predict_rows(X: Array, net: Network, u: Array, inputs: Array, m_z: Array, v_z: Array) -> None:
+    """Write the network's output moments for the rows of X (n, d), standardised, to m_z (n,) and v_z (n,), noise left out."""
+    last = len(net.layers) - 1
+    for row in range(len(X)):
+        take_row(X, row, inputs)
+        first_forward(net.mean, net.variance, net.layers, u, inputs)
+        for l in range(1, last):
+            forward(net.mean, net.variance, net.layers, l, u)
+        m_z[row], v_z[row] = output_forward(net.mean, net.variance, net.layers, last, u)

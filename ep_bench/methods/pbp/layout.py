@@ -87,18 +87,24 @@ def network(start: Sequence[Array], a: float, b: float) -> Network:
     variance[layers[-1, OFFSET] :] = 0.0
     variance[places] = b / (a - 1)
     mean = aligned(count)
-    mean[places] = np.concatenate([one.ravel() for one in start])
+    mean[places] = flat(start)
     gamma = np.array([a, b])
     return Network(
         layers, places, mean, variance, aligned(count, (a - 1) / b), aligned(count), aligned(count), gamma, gamma.copy()
     )  # fmt: skip
 
 
-def matrices(net_places: Indices, flat: Array, sizes: Sequence[int]) -> tuple[Array, ...]:
-    """Return the weights' values in ``flat`` as one array (n_out, n_in + 1) a layer, bias last."""
-    shapes = [(n_out, n_in + 1) for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True)]
-    ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
-    return tuple(part.reshape(shape) for part, shape in zip(np.split(flat[net_places], ends), shapes, strict=True))
+def flat(arrays: Sequence[Array]) -> Array:
+    """Return the values of one array (n_out, n_in + 1) a layer in the order of ``Network.places``."""
+    return np.concatenate([np.ravel(one) for one in arrays])
+
+
+def matrices(net: Network, values: Array) -> tuple[Array, ...]:
+    """Return a vector of ``Network`` as one array (n_out, n_in + 1) a layer, bias last."""
+    rows = net.layers[:, ROWS]
+    shapes = [(int(n_out), int(n)) for n, n_out in zip(rows, [*(rows[1:] - 1), 1], strict=True)]
+    ends = np.cumsum([n_out * n for n_out, n in shapes])[:-1]
+    return tuple(part.reshape(shape) for part, shape in zip(np.split(values[net.places], ends), shapes, strict=True))
 
 
 def scratch(net: Network) -> tuple[Array, Array]:

@@ -75,6 +75,21 @@ def rectify(first: int, stride: int, u: Array, size: int) -> None:
 
 
 @jit(relaxed=FUSE, inline=True)
+def first_forward(mean: Array, variance: Array, layers: Indices, u: Array, inputs: Array) -> None:
+    """Send the row COMING through the first layer."""
+    rows, stride, size = layers[0, ROWS], layers[0, STRIDE], len(u) // FIELDS
+    by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    for i in range(0, stride, WIDTH):
+        a, a_var = spread(0.0), spread(0.0)
+        for j in range(rows):
+            at = j * stride + i
+            a = a + load(mean, at) * inputs[COMING * rows + j]
+            a_var = a_var + load(variance, at) * inputs[COMING_SQUARE * rows + j]
+        receive(i, a * by_root, a_var * by_n, u, size)
+    rectify(0, stride, u, size)
+
+
+@jit(relaxed=FUSE, inline=True)
 def first_gradients(layers: Indices, u: Array) -> bool:
     """Store g / sqrt(n) and h / n of the first layer's units; return whether no variance can come near the floor.
 

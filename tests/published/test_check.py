@@ -1,0 +1,276 @@
+"""Verdicts against hand-computed z values."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from ep_bench.published import CHECK_COLUMNS, check, counts, regressions
+from ep_bench.types import COLUMNS, UserError
+
+HERNANDEZ = "hernandez-lobato2015"
+
+
+def study(method="PBP", published=("PBP",), dataset="boston", splits=None, **more):
+    """Return the lock of a study of one method on one data set."""
+    return {
+        "study": "s",
+        "splits": splits or {"scheme": "standard"},
+        "methods": {method: {"use": "pbp", "published": list(published)}},
+        "datasets": {dataset: {"name": dataset}},
+        "accept": [],
+        **more,
+    }
+
+
+def rows(method="PBP", dataset="boston", n=20, status="ok", **scores):
+    """Return n rows of results; a score is a number or a list of n."""
+    return [
+        {
+            "study": "s", "method": method, "dataset": dataset, "split": i, "status": status,
+            **{key: value[i] if isinstance(value, list) else value for key, value in scores.items()},
+        }
+        for i in range(n)
+    ]  # fmt: skip
+
+
+def frame(*lists):
+    return pd.DataFrame([row for part in lists for row in part], columns=list(COLUMNS))
+
+
+def only(checked, **where):
+    for key, value in where.items():
+        checked = checked[checked[key] == value]
+    (found,) = checked.to_dict("records")
+    return found
+
+
+def test_z_by_hand():
+    # rmse 2.8 and 3.0 in turn: mean 2.9, deviation 0.1 (ddof 0), standard error 0.1 / sqrt 20 = 0.0223607
+    # published 3.014 +- 0.1800, last digit 0.001: width sqrt(0.0005 + 0.0324 + 1e-6 / 12) = 0.1813838
+    found = only(check(frame(rows(rmse=[2.8, 3.0] * 10, ll=-2.5)), study()), source=HERNANDEZ, metric="rmse")
+    assert found["mean"] == pytest.approx(2.9)
+    assert found["stderr"] == pytest.approx(0.0223607, rel=1e-5)
+    assert found["z"] == pytest.approx(-0.114 / 0.1813838, rel=1e-6)
+    assert (found["published_mean"], found["published_stderr"], found["n_splits"]) == (3.014, 0.18, 20)
+    assert (found["verdict"], found["reason"], found["table"]) == ("reproduced", "", "1")
+
+
+def test_the_rounding_of_the_printed_number_counts():
+    # naval is printed as 0.006 +- 0.0000: the width is 0.001 / sqrt 12 alone
+    lock = study(dataset="naval", datasets={"naval": {"name": "naval", "constant_inputs": "paper"}})
+    found = only(check(frame(rows(dataset="naval", rmse=0.0057)), lock), metric="rmse")
+    assert found["z"] == pytest.approx(-0.0003 * math.sqrt(12) / 0.001)
+    assert (found["verdict"], found["reason"]) == ("reproduced", "")
+
+
+@pytest.mark.parametrize(
+    ("scores", "metric", "verdict"),
+    [
+        ({"rmse": 3.014 + 2.01 * 0.18}, "rmse", "worse"),
+        ({"rmse": 3.014 + 1.99 * 0.18}, "rmse", "reproduced"),
+        ({"rmse": 3.014 - 1.99 * 0.18}, "rmse", "reproduced"),
+        ({"rmse": 3.014 - 2.01 * 0.18}, "rmse", "better"),
+        ({"ll": -2.574 - 2.01 * 0.089}, "ll", "worse"),
+        ({"ll": -2.574 - 1.99 * 0.089}, "ll", "reproduced"),
+        ({"ll": -2.574 + 2.01 * 0.089}, "ll", "better"),
+    ],
+)
+def test_verdicts_follow_the_direction_of_the_metric(scores, metric, verdict):
+    checked = check(frame(rows(**scores)), study(), [HERNANDEZ])
+    assert only(checked, metric=metric)["verdict"] == verdict
+    assert len(regressions(checked)) == (verdict == "worse")
+
+
+def test_missing_splits_make_it_incomplete():
+    checked = check(frame(rows(n=19, rmse=9.0, ll=-9.0)), study(), [HERNANDEZ])
+    assert set(checked["verdict"]) == {"incomplete"}
+    assert only(checked, metric="rmse")["reason"] == "19 of 20 splits"
+    assert only(checked, metric="rmse")["z"] > 2
+    assert len(regressions(checked)) == 0
+
+
+def test_a_cell_that_is_not_ok_makes_it_incomplete_and_its_numbers_do_not_count():
+    bad = rows(n=1, status="failed", rmse=1e9)
+    checked = check(frame(rows(n=19, rmse=3.0), bad), study(), [HERNANDEZ])
+    found = only(checked, metric="rmse")
+    assert (found["verdict"], found["mean"], found["n_splits"]) == ("incomplete", 3.0, 19)
+    assert found["reason"] == "19 of 20 splits; 1 cells without a score"
+
+
+def test_a_study_without_a_single_row_is_incomplete():
+    for empty in (pd.DataFrame(), frame()):
+        found = only(check(empty, study(), [HERNANDEZ]), metric="rmse")
+        assert (found["verdict"], found["n_splits"]) == ("incomplete", 0)
+        assert math.isnan(found["z"])
+
+
+def test_protein_needs_five_splits():
+    lock = study(dataset="protein", methods={"PBP": {"use": "pbp", "published": ["PBP"], "options": {"epochs": 20}}})
+    found = only(check(frame(rows(dataset="protein", n=5, rmse=4.7345)), lock), metric="rmse")
+    assert (found["verdict"], found["reason"]) == ("reproduced", "")
+
+
+def test_a_published_number_under_another_name_is_said():
+    checked = check(frame(rows(method="mine", rmse=3.0, ll=-2.5)), study(method="mine", published=["PBP-1"]))
+    assert set(checked["source"]) == {"bui2015"}
+    found = only(checked, table="4")
+    assert (found["method"], found["reason"]) == ("mine", "published as PBP-1")
+
+
+def test_the_exchanged_numbers_are_compared_after_the_exchange():
+    lock = study(method="drop", published=["Dropout-1"], dataset="power")
+    found = only(check(frame(rows(method="drop", dataset="power", ll=-2.80, rmse=4.0)), lock), metric="ll")
+    assert (found["published_mean"], found["verdict"]) == (-2.80, "reproduced")
+    # the printed spread 0.05 (of the row printed under protein) is a deviation over 20 splits
+    assert found["published_stderr"] == pytest.approx(0.0111803, rel=1e-5)
+    assert "exchanged" in found["reason"]
+
+
+def test_a_printed_deviation_is_no_standard_error():
+    # 2.97 with deviation 0.85 over 20 splits: 3.5 is 2.79 standard errors above, 0.62 deviations
+    lock = study(method="drop", published=["Dropout-1"])
+    found = only(check(frame(rows(method="drop", rmse=3.5)), lock), metric="rmse")
+    assert found["z"] == pytest.approx(0.53 / math.sqrt(0.85**2 / 20 + 1e-4 / 12))
+    assert found["verdict"] == "worse"
+
+
+def test_a_disputed_number_is_shown_and_never_fails():
+    lock = study(method="sgp", published=["GP-50"])
+    checked = check(frame(rows(method="sgp", rmse=3.184, ll=-2.387)), lock)
+    found = only(checked, metric="rmse")
+    assert (found["verdict"], found["published_mean"]) == ("disputed", 2.43)
+    assert found["z"] == pytest.approx(0.754 / math.sqrt(0.12**2 + 1e-4 / 12))
+    assert "authors' own program" in found["reason"]
+    assert len(regressions(checked)) == 0
+
+
+def test_an_accepted_difference_stays_worse_and_is_no_regression():
+    lock = study(accept=[{"method": "pbp", "dataset": "boston", "metric": "rmse", "reason": "known"}])
+    checked = check(frame(rows(rmse=4.0, ll=-4.0)), lock, [HERNANDEZ])
+    found = only(checked, metric="rmse")
+    assert (found["verdict"], found["reason"]) == ("worse", "accepted: known")
+    assert list(regressions(checked)["metric"]) == ["ll"]
+
+
+@pytest.mark.parametrize("item", [{"method": "PBP"}, {"method": "pbp"}, {"dataset": "b"}, {"dataset": "boston"}])
+def test_accept_takes_labels_and_names(item):
+    accept = {"method": "PBP", "dataset": "b", "metric": "rmse", "reason": "r"} | item
+    lock = study(dataset="b", datasets={"b": {"name": "boston"}}, accept=[accept])
+    assert len(regressions(check(frame(rows(dataset="b", rmse=4.0)), lock, [HERNANDEZ]))) == 0
+
+
+@pytest.mark.parametrize("item", [{"method": "other"}, {"dataset": "yacht"}, {"metric": "ll"}])
+def test_accept_of_something_else_does_not_help(item):
+    accept = {"method": "PBP", "dataset": "boston", "metric": "rmse", "reason": "r"} | item
+    assert len(regressions(check(frame(rows(rmse=4.0)), study(accept=[accept]), [HERNANDEZ]))) == 1
+
+
+def test_an_accepted_difference_that_is_none_is_not_mentioned():
+    lock = study(accept=[{"method": "PBP", "dataset": "boston", "metric": "rmse", "reason": "known"}])
+    assert only(check(frame(rows(rmse=3.0)), lock, [HERNANDEZ]), metric="rmse")["reason"] == ""
+
+
+def test_another_split_scheme_is_not_compared():
+    for splits in ({"scheme": "kfold", "folds": 10}, {"scheme": "shuffle", "test_fraction": 0.1}, {"scheme": "gap"}):
+        assert len(check(frame(rows(rmse=3.0)), study(splits=splits))) == 0
+
+
+def test_own_random_splits_are_compared_with_own_random_splits():
+    splits = {"scheme": "shuffle", "test_fraction": 0.1, "seed": 0}
+    lock = study(method="vi", published=["DVI-1"], splits=splits)
+    assert only(check(frame(rows(method="vi", ll=-2.41)), lock))["verdict"] == "reproduced"
+    assert len(check(frame(rows(method="vi", ll=-2.41)), study(method="vi", published=["DVI-1"]))) == 0
+    lock["splits"] = splits | {"test_fraction": 0.2}
+    assert len(check(frame(rows(method="vi", ll=-2.41)), lock)) == 0
+
+
+@pytest.mark.parametrize(
+    "ref", [{"irrelevant_inputs": 92}, {"target": "y"}, {"csv": "/x/boston.csv"}, {"name": "yacht"}]
+)
+def test_other_data_are_not_compared(ref):
+    lock = study(datasets={"boston": {"name": "boston"} | ref})
+    assert not set(check(frame(rows(rmse=3.0)), lock)["published_mean"]) & {3.014}
+
+
+def test_normalised_scores_of_ten_folds():
+    # log density -2.9 of a target with deviation 9: -2.9 + log 9 = -0.7027754; squared error (3.6 / 9)^2 = 0.16
+    lock = study(method="nn", published=["NN-EP-LA"], splits={"scheme": "kfold", "folds": 10, "seed": 0})
+    checked = check(frame(rows(method="nn", n=10, ll=-2.9, rmse=3.6, target_std=9.0)), lock)
+    density, square = only(checked, metric="lpd-mean"), only(checked, metric="se-mean")
+    assert density["mean"] == pytest.approx(-0.7027754, rel=1e-6)
+    assert density["z"] == pytest.approx((-0.7027754 + 0.44) / math.sqrt(1.64**2 / 506 + 1e-4 / 12), rel=1e-5)
+    assert density["verdict"] == "worse"
+    assert square["mean"] == pytest.approx(0.16)
+    assert (square["published_mean"], square["verdict"]) == (0.15, "reproduced")
+    assert set(checked["metric"]) == {"lpd-mean", "se-mean"}
+
+
+def test_kin40k_with_irrelevant_inputs():
+    lock = study(
+        method="nn", published=["NN-EP-ARD"], splits={"scheme": "shuffle", "count": 1, "test_fraction": 0.875},
+        datasets={"kin": {"name": "kin40k", "irrelevant_inputs": 92}},
+    )  # fmt: skip
+    checked = check(frame(rows(method="nn", dataset="kin", n=1, ll=0.27, rmse=0.18, target_std=1.0)), lock)
+    assert set(checked["n_splits"]) == {1}
+    assert all("on kin40k-irrelevant" in reason and "one split" in reason for reason in checked["reason"])
+    assert "incomplete" not in set(checked["verdict"])
+
+
+def test_a_missing_published_spread_counts_as_zero_and_is_said():
+    lock = study(dataset="year")
+    found = only(check(frame(rows(dataset="year", n=1, rmse=8.8791)), lock), metric="rmse", source=HERNANDEZ)
+    assert found["z"] == pytest.approx(0.0001 * math.sqrt(12) / 0.001)
+    assert math.isnan(found["published_stderr"])
+    assert found["reason"] == "one split, no spread of ours; no published spread, taken as 0"
+
+
+def test_naval_and_protein_name_the_detail_that_the_paper_rests_on():
+    found = only(check(frame(rows(dataset="naval", ll=3.667)), study(dataset="naval"), [HERNANDEZ]), metric="ll")
+    assert found["verdict"] == "worse"
+    assert found["reason"] == "the published row rests on constant_inputs: paper"
+    groups = [{"method": "PBP", "dataset": "protein", "factors": {"options": {"epochs": 40}}, "cells": {}}]
+    forty = check(frame(rows(dataset="protein", n=5, ll=-2.966)), study(dataset="protein", groups=groups), [HERNANDEZ])
+    assert only(forty, metric="ll")["reason"] == "the published row was made with 20 epochs"
+    groups[0]["factors"]["options"]["epochs"] = 20
+    twenty = check(frame(rows(dataset="protein", n=5, ll=-2.974)), study(dataset="protein", groups=groups), [HERNANDEZ])
+    assert only(twenty, metric="ll")["reason"] == ""
+
+
+def test_against_narrows_and_an_unknown_source_is_refused():
+    lock = study(published=["PBP", "PBP-1"])
+    results = frame(rows(rmse=3.0, ll=-2.5))
+    assert set(check(results, lock)["source"]) == {HERNANDEZ, "bui2015"}
+    assert set(check(results, lock, ["bui2015"])["source"]) == {"bui2015"}
+    with pytest.raises(UserError, match=r"--against.*unknown source.*'bui2014'.*did you mean 'bui2015'"):
+        check(results, lock, ["bui2014"])
+
+
+def test_columns_order_and_types():
+    checked = check(frame(rows(rmse=3.0, ll=-2.5)), study(published=["PBP", "PBP-1"]))
+    assert tuple(checked.columns) == CHECK_COLUMNS
+    keys = [tuple(r[c] for c in CHECK_COLUMNS[:5]) for r in checked.to_dict("records")]
+    assert keys == sorted(keys)
+    assert checked["n_splits"].dtype == "int64"
+    for empty in (check(pd.DataFrame(), {}), check(frame(), study(published=[]))):
+        assert tuple(empty.columns) == CHECK_COLUMNS
+        assert len(empty) == len(regressions(empty)) == 0
+        assert empty["z"].dtype == "float64"
+
+
+def test_counts_name_every_verdict():
+    checked = check(frame(rows(rmse=4.0, ll=-2.5)), study(), [HERNANDEZ])
+    assert counts(checked) == {"reproduced": 1, "better": 0, "worse": 1, "disputed": 0, "incomplete": 0}
+
+
+def test_times_and_ranks_get_no_verdict():
+    lock = study(
+        method="x",
+        published=["PBP", "PBP-1", "GA", "PBP-R"],
+        datasets={"boston": {"name": "boston"}, "average-rank": {"name": "average-rank"}},
+    )
+    assert set(check(frame(rows(method="x", rmse=3.0, fit_seconds=3.0)), lock)["metric"]) == {"rmse", "ll"}
+    assert set(check(frame(rows(method="x", rmse=3.0)), lock)["dataset"]) == {"boston"}
+    assert set(check(frame(rows(method="x", rmse=3.0)), lock)["table"]) == {"1", "3", "4"}

@@ -1,0 +1,170 @@
+"""The published tables: every row described, known misprints corrected, spreads turned into standard errors."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from ep_bench.published import METRICS, columns, load_published, source_names
+from ep_bench.published.sources import load_sources
+from ep_bench.published.tables import last_unit, printed_rows
+
+TRUSTS = {"sound", "disputed", "unexamined", "indicative"}
+
+
+@pytest.fixture(scope="module")
+def published():
+    return load_published()
+
+
+def row(published, **where):
+    for key, value in where.items():
+        published = published[published[key] == value]
+    (found,) = published.to_dict("records")
+    return found
+
+
+def test_every_printed_row_is_there_and_described(published):
+    assert len(published) == len(printed_rows()) == 711 + 176
+    for record in published.to_dict("records"):
+        assert record["citation"]
+        assert record["protocol"]
+        assert record["why"]
+        assert record["trust"] in TRUSTS
+        if record["printed_mean"]:
+            assert math.isfinite(record["mean"])
+            assert record["unit"] > 0
+        else:
+            assert math.isnan(record["mean"])
+        assert math.isnan(record["stderr"]) or record["stderr"] >= 0
+        assert record["n_splits"] >= 1
+
+
+def test_no_number_stands_twice():
+    places = [(r["source"], r["table"], r["method"], r["dataset"], r["metric"]) for r in printed_rows()]
+    assert len(set(places)) == len(places)
+
+
+def test_sources_describe_nothing_that_is_not_there():
+    described = {(table.source, table.table) for table in load_sources().tables}
+    assert described == {(r["source"], r["table"]) for r in printed_rows()}
+    for table in load_sources().tables:
+        rows = [r for r in printed_rows() if (r["source"], r["table"]) == (table.source, table.table)]
+        methods, datasets = {r["method"] for r in rows}, {r["dataset"] for r in rows}
+        assert {name for column in table.columns for name in column.methods} <= methods
+        assert {exchange.method for exchange in table.exchanged} <= methods
+        assert {name for exchange in table.exchanged for name in exchange.datasets} <= datasets
+        assert {remark.dataset for remark in table.remarks} <= datasets
+        assert all(set(remark.methods) & methods for remark in table.remarks)
+        assert set(table.splits.counts) <= datasets | {"year"}  # a protocol's number, in the table or not
+        assert set(table.splits.others) | set(table.points) | set(table.aliases) <= datasets
+        assert set(table.point_spreads) | set(table.point_spreads.values()) <= {r["metric"] for r in rows}
+
+
+def test_a_column_has_one_description_in_its_table():
+    for table in load_sources().tables:
+        named = [method for column in table.columns for method in column.methods]
+        assert len(set(named)) == len(named)
+
+
+def test_sources_are_those_of_the_files():
+    assert set(source_names()) == {r["source"] for r in printed_rows()}
+    assert {"PBP", "PBP-1", "Dropout-1", "NN-EP-ARD"} <= columns()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "metric", "mean", "stderr", "n"),
+    [
+        ("boston", "rmse", 3.014, 0.1800, 20),
+        ("boston", "ll", -2.574, 0.089, 20),
+        ("naval", "rmse", 0.006, 0.0, 20),
+        ("protein", "ll", -2.973, 0.003, 5),
+        ("year", "rmse", 8.879, math.nan, 1),
+    ],
+)
+def test_pbp_of_table_1(published, dataset, metric, mean, stderr, n):
+    found = row(published, source="hernandez-lobato2015", table="1", method="PBP", dataset=dataset, metric=metric)
+    assert found["mean"] == mean
+    assert found["stderr"] == stderr or (math.isnan(stderr) and math.isnan(found["stderr"]))
+    assert (found["n_splits"], found["scheme"], found["trust"]) == (n, "standard", "sound")
+
+
+def test_power_and_protein_of_dropout_are_exchanged_back(published):
+    power = row(published, table="3", method="Dropout-1", dataset="power")
+    protein = row(published, table="3", method="Dropout-1", dataset="protein")
+    assert (power["printed_mean"], power["mean"]) == ("-2.89", -2.80)
+    assert (protein["printed_mean"], protein["mean"]) == ("-2.80", -2.89)
+    assert power["stderr"] == pytest.approx(0.05 / math.sqrt(20))
+    assert protein["stderr"] == pytest.approx(0.01 / math.sqrt(5))
+    assert "exchanged" in power["correction"]
+    quoted = row(
+        published, source="lakshminarayanan2017", method="MC-dropout-1 (as quoted)", dataset="power", metric="ll"
+    )
+    assert quoted["mean"] == power["mean"]
+
+
+def test_only_the_log_likelihoods_of_two_sets_are_corrected(published):
+    corrected = published[published["correction"] != ""]
+    places = set(zip(corrected["method"], corrected["dataset"], corrected["metric"], strict=True))
+    assert places == {("Dropout-1", "power", "ll"), ("Dropout-1", "protein", "ll")}
+
+
+def test_deviations_become_standard_errors_and_errors_stay(published):
+    dropout = row(published, table="4", method="Dropout-1", dataset="boston")
+    assert dropout["stderr"] == pytest.approx(0.85 / math.sqrt(20))
+    ensemble = row(published, method="Deep ensemble M=5", dataset="protein", metric="rmse")
+    assert ensemble["stderr"] == pytest.approx(0.06 / math.sqrt(5))
+    assert row(published, table="4", method="PBP-1", dataset="boston")["stderr"] == 0.18
+    assert row(published, table="4", method="Dropout-1", dataset="average-rank")["stderr"] == 0.62
+
+
+def test_spreads_over_points_become_standard_errors_of_the_mean(published):
+    found = row(published, source="jylanki2014", method="NN-EP-LA", dataset="boston", metric="lpd-mean")
+    assert found["stderr"] == pytest.approx(1.64 / math.sqrt(506))
+    assert (found["units"], found["scheme"], found["folds"], found["n_splits"]) == ("normalised", "kfold", 10, 10)
+
+
+def test_kin40k_with_irrelevant_inputs_is_a_random_split_of_its_own(published):
+    found = row(published, source="jylanki2014", method="GP", dataset="kin40k-irrelevant", metric="se-mean")
+    assert (found["name"], found["irrelevant_inputs"]) == ("kin40k", 92)
+    assert (found["scheme"], found["test_fraction"], found["n_splits"]) == ("shuffle", 0.875, 1)
+
+
+def test_wine_means_another_set_in_classification(published):
+    assert row(published, source="bui2015", table="2", method="GP", dataset="wine")["name"] == "wine-cultivars"
+    assert row(published, source="bui2015", table="4", method="PBP-1", dataset="wine")["name"] == "wine"
+    assert set(published[published["dataset"] == "crime"]["name"]) == {"communities"}
+
+
+def test_the_disputed_columns_are_those_of_bui(published):
+    disputed = published[published["trust"] == "disputed"]
+    assert set(disputed["source"]) == {"bui2015"}
+    assert set(disputed["table"]) == {"3", "4"}
+    assert {name.split("-")[0].split("(")[0] for name in disputed["method"]} == {"VI", "SGLD", "GP", "DGP"}
+    assert "VI(G)-1" not in set(disputed["method"])
+
+
+@pytest.mark.parametrize(("text", "unit"), [("4.320", 0.001), ("13", 1.0), ("-2.9", 0.1), ("0.0000", 1e-4)])
+def test_the_unit_of_the_last_printed_digit(text, unit):
+    assert last_unit(text) == pytest.approx(unit)
+
+
+def test_zeros_lost_in_a_copy_do_not_widen_the_unit(published):
+    found = row(published, source="lakshminarayanan2017", method="Deep ensemble M=5", dataset="kin8nm", metric="ll")
+    assert (found["printed_mean"], found["unit"]) == ("1.2", 0.01)
+
+
+def test_the_frame_is_the_caller_s_own(published):
+    mine = load_published()
+    mine["mean"] = 0.0
+    assert row(load_published(), table="1", method="PBP", dataset="boston", metric="rmse")["mean"] == 3.014
+    assert set(METRICS) == {"rmse", "ll", "lpd-mean", "se-mean"}
+
+
+def test_the_room_loads_neither_numba_nor_pandas():
+    code = "import sys, ep_bench.published; print(sorted({'numba', 'pandas', 'scipy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,111 @@
+"""Merging of studies, gaps and reasons."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ep_bench import store
+from ep_bench.report import frames
+
+
+def drop(*, method, splits):
+    return lambda row: None if row["method"] == method and row["split"] in splits else row
+
+
+def test_one_study_keeps_the_order_of_its_plan(tmp_path, make_study):
+    merged = frames.merge([make_study(tmp_path / "a", ["zeta", "alpha"], ["yacht", "boston"], 3)])
+    assert merged.methods == ["zeta", "alpha"]
+    assert merged.datasets == ["yacht", "boston"]
+    assert len(merged.rows) == 12
+    assert merged.notes == []
+
+
+def test_the_same_cells_count_once(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp", "gp"], splits=3)
+    second = make_study(tmp_path / "b", ["pbp", "gp"], splits=5)
+    merged = frames.merge([first, second])
+    assert merged.methods == ["pbp", "gp"]
+    assert len(merged.rows) == 2 * 3 * 5
+    assert not merged.rows.duplicated(["method", "dataset", "split"]).any()
+    assert frames.merge([first, first]).rows.equals(frames.merge([first]).rows)
+
+
+def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, "rmse": 99.0, "fit_seconds": 7.0})
+    merged = frames.merge([first, second])
+    assert merged.rows["rmse"].max() < 10.0
+    assert len(merged.notes) == 2
+    assert all("rmse of b" in note and "fit_seconds" not in note for note in merged.notes)
+
+
+def test_one_label_with_two_configurations_becomes_two_columns(tmp_path, make_study):
+    folders = [make_study(tmp_path / name, ["pbp"], ["boston"], 2, seed=seed) for name, seed in (("a", 0), ("b", 1))]
+    merged = frames.merge(folders)
+    assert merged.methods == ["pbp [a]", "pbp [b]"]
+    assert merged.planned == {("pbp [a]", "boston"): 2, ("pbp [b]", "boston"): 2}
+    assert "configured differently" in merged.notes[0]
+
+
+def test_one_configuration_under_two_labels_is_one_column(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    second = make_study(tmp_path / "b", ["pbp"], ["boston", "yacht"], 2)
+    lock = json.loads((second / store.LOCK).read_text())
+    for group in lock["groups"]:
+        group["method"] = "PBP-1"
+    store.write_lock(second, {key: value for key, value in lock.items() if key != "format"})
+    merged = frames.merge([first, second])
+    assert merged.methods == ["pbp"]
+    assert merged.planned == {("pbp", "boston"): 2, ("pbp", "yacht"): 2}
+
+
+def test_other_rows_under_one_data_set_label_are_another_data_set(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    splits = {"splits": {"scheme": "kfold", "folds": 10, "seed": 0}}
+    second = make_study(tmp_path / "b", ["gp"], ["boston"], 2, lock=splits)
+    merged = frames.merge([first, second])
+    assert merged.datasets == ["boston [a]", "boston [b]"]
+    assert "separate data sets" in merged.notes[0]
+
+
+def test_studies_of_one_name_are_told_apart(tmp_path, make_study):
+    folders = [make_study(tmp_path / place / "s", ["pbp"], ["boston"], 2, seed=i) for i, place in enumerate("xy")]
+    merged = frames.merge(folders)
+    assert merged.tags == ["s", "s (2)"]
+    assert merged.methods == ["pbp [s]", "pbp [s (2)]"]
+
+
+def test_gaps_count_missing_and_failed(tmp_path, make_study):
+    def change(row):
+        if row["method"] == "gp" and row["dataset"] == "yacht" and row["split"] in {0, 3}:
+            bare = {key: row[key] for key in ("study", "method", "dataset", "split", "seed", "cell")}
+            return bare | {"status": "failed", "reason": "no stationary point"}
+        return drop(method="gp", splits={4})(row)
+
+    merged = frames.merge([make_study(tmp_path / "a", ["pbp", "gp"], ["boston", "yacht"], 5, change=change)])
+    assert frames.gaps(merged) == [
+        {"method": "gp", "dataset": "boston", "done": "4 of 5 splits", "detail": "1 missing"},
+        {"method": "gp", "dataset": "yacht", "done": "2 of 5 splits", "detail": "2 failed, 1 missing"},
+    ]
+    assert frames.remarks(merged) == [
+        {"method": "gp", "dataset": "yacht", "status": "failed", "reason": "no stationary point", "splits": "0, 3"}
+    ]
+
+
+def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
+    merged = frames.merge([
+        make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, "reason": "not converged: R-hat 1.2"})
+    ])
+    assert frames.gaps(merged) == []
+    assert frames.remarks(merged)[0]["splits"] == "0-3"
+
+
+def test_results_without_a_plan_are_read(tmp_path, make_study):
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 3)
+    (folder / store.LOCK).unlink()
+    merged = frames.merge([folder])
+    assert len(merged.rows) == 3
+    assert merged.planned == {("pbp", "boston"): 3}
+    assert np.isfinite(merged.rows["rmse"]).all()

@@ -1,0 +1,150 @@
+"""Rank statistics against Demsar's worked example, SciPy, scikit-posthocs and hand computation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from ep_bench.report import ranks
+
+# Demsar 2006, table 6: AUC of four classifiers on 14 data sets.
+AUC = np.array([
+    [0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569], [0.954, 0.971, 0.968, 0.967],
+    [0.628, 0.661, 0.654, 0.657], [0.882, 0.888, 0.886, 0.898], [0.936, 0.931, 0.916, 0.931],
+    [0.661, 0.668, 0.609, 0.685], [0.583, 0.583, 0.563, 0.625], [0.775, 0.838, 0.866, 0.875],
+    [1.000, 1.000, 1.000, 1.000], [0.940, 0.962, 0.965, 0.962], [0.619, 0.666, 0.614, 0.669],
+    [0.972, 0.981, 0.975, 0.975], [0.957, 0.978, 0.946, 0.970],
+])  # fmt: skip
+CATALYSTS = np.array([[84.5, 78.4, 83.1], [82.8, 79.1, 79.9], [79.1, 78.0, 77.8], [80.2, 76.0, 77.9]])
+
+
+def test_demsar_from_the_printed_ranks():
+    printed = np.array([3.143, 2.000, 2.893, 1.964])
+    sums = np.round(2 * 14 * printed) / 2  # rank sums are multiples of a half
+    test = ranks.friedman_of_ranks(sums / 14, 14)
+    assert test.chi2 == pytest.approx(9.2786, abs=1e-4)
+    assert test.F == pytest.approx(3.6863, abs=1e-4)
+    assert test.df == (3, 39)
+    assert test.p_F == pytest.approx(stats.f.sf(3.6863, 3, 39), abs=1e-5)
+
+
+def test_demsar_from_the_scores_with_and_without_ties():
+    table = ranks.block_ranks(AUC, higher_is_better=True)
+    assert table.mean(axis=0) == pytest.approx([3.1429, 2.0, 2.9286, 1.9286], abs=1e-4)
+    test = ranks.friedman(table)
+    assert test.chi2 == pytest.approx(9.8571, abs=1e-4)
+    assert test.chi2_ties == pytest.approx(10.9524, abs=1e-4)
+    expected = stats.friedmanchisquare(*AUC.T)
+    assert test.chi2_ties == pytest.approx(expected.statistic, rel=1e-12)
+    assert test.p_ties == pytest.approx(expected.pvalue, rel=1e-12)
+
+
+def test_small_friedman_in_both_directions():
+    assert ranks.friedman(ranks.block_ranks(CATALYSTS, higher_is_better=True)).chi2 == pytest.approx(6.5)
+    assert ranks.friedman(ranks.block_ranks(CATALYSTS, higher_is_better=False)).chi2 == pytest.approx(6.5)
+    assert ranks.friedman(ranks.block_ranks(CATALYSTS.T, higher_is_better=True)).chi2 == pytest.approx(7.4)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "table"),
+    [
+        (0.05, [1.960, 2.344, 2.569, 2.728, 2.850, 2.948, 3.031, 3.102, 3.164]),
+        (0.10, [1.645, 2.052, 2.291, 2.460, 2.589, 2.693, 2.780, 2.855, 2.920]),
+    ],
+)
+def test_nemenyi_q_table(alpha, table):
+    # Demsar cut some of the third decimals off instead of rounding them.
+    assert [ranks.nemenyi_q(k, alpha) for k in range(2, 11)] == pytest.approx(table, abs=1.01e-3)
+
+
+@pytest.mark.parametrize(("alpha", "q", "cd"), [(0.05, 2.56903, 1.25356), (0.10, 2.29134, 1.11806)])
+def test_nemenyi_critical_difference(alpha, q, cd):
+    assert ranks.nemenyi_q(4, alpha) == pytest.approx(q, abs=1e-5)
+    assert ranks.critical_difference(ranks.nemenyi_q(4, alpha), 4, 14) == pytest.approx(cd, abs=1e-5)
+
+
+def test_bonferroni_dunn():
+    q = ranks.bonferroni_dunn_q(4)
+    assert q == pytest.approx(2.39398, abs=1e-5)
+    assert ranks.critical_difference(q, 4, 14) == pytest.approx(1.16814, abs=1e-5)
+
+
+def test_nemenyi_p_is_alpha_at_the_critical_difference():
+    table = pd.DataFrame(ranks.block_ranks(AUC, higher_is_better=True), columns=list("abcd"))
+    p = ranks.nemenyi_p(table)
+    average = table.mean(axis=0)
+    cd = ranks.critical_difference(ranks.nemenyi_q(4), 4, 14)
+    for first in "abcd":
+        for second in "abcd":
+            assert (p.loc[first, second] < 0.05) == (abs(average[first] - average[second]) > cd)
+    gap = abs(average["a"] - average["d"])
+    q = gap / math.sqrt(4 * 5 / (6 * 14)) * math.sqrt(2)
+    assert p.loc["a", "d"] == pytest.approx(stats.studentized_range.sf(q, 4, np.inf), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [6, 9, 60])
+def test_wilcoxon_equals_scikit_posthocs(n):
+    from scikit_posthocs import posthoc_wilcoxon
+
+    rng = np.random.default_rng(n)
+    scores = rng.normal(size=(n, 5)) + np.array([0.0, 0.1, 0.5, 1.0, 1.0])
+    scores[:, 4] = scores[:, 0]  # only zero differences with the first
+    scores[:3, 2] = scores[:3, 1]  # some zeros
+    scores[3:5, 3] = scores[3:5, 2] + 0.25  # a tie
+    ours = ranks.wilcoxon_p(pd.DataFrame(scores, columns=list("abcde")))
+    theirs = posthoc_wilcoxon(list(scores.T), zero_method="zsplit", p_adjust="holm")
+    assert np.allclose(ours, theirs, rtol=1e-12, atol=0)
+    assert ours.loc["a", "e"] == 1.0
+
+
+def test_holm_by_hand():
+    # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, made monotone
+    assert ranks.holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert ranks.holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
+
+
+def test_resampled_t_by_hand_and_plain_t_without_overlap():
+    gaps = np.array([0.3, 0.1, 0.4, 0.2, 0.6])
+    t = 0.32 / math.sqrt((1 / 5 + 1 / 9) * 0.037)
+    assert ranks.resampled_t_p(gaps, 1 / 9) == pytest.approx(2 * stats.t.sf(t, 4), rel=1e-12)
+    assert ranks.resampled_t_p(gaps, 0.0) == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue, rel=1e-12)
+    assert ranks.resampled_t_p(np.zeros(5), 0.1) == 1.0
+    assert ranks.resampled_t_p(np.full(5, 0.2), 0.1) == 0.0
+    assert math.isnan(ranks.resampled_t_p(np.array([0.3]), 0.1))
+
+
+def test_resampled_t_keeps_its_level_where_the_plain_one_does_not():
+    """Splits that share rows: correlation n_test / (n_train + n_test) between their differences, no true difference."""
+    rng = np.random.default_rng(0)
+    share, splits, trials = 0.1, 20, 1000
+    common = rng.normal(size=(trials, 1)) * math.sqrt(share)
+    gaps = common + rng.normal(size=(trials, splits)) * math.sqrt(1 - share)
+    corrected = np.mean([ranks.resampled_t_p(row, share / (1 - share)) < 0.05 for row in gaps])
+    plain = np.mean([ranks.resampled_t_p(row, 0.0) < 0.05 for row in gaps])
+    assert abs(corrected - 0.05) < 4 * math.sqrt(0.05 * 0.95 / trials)
+    assert plain > 0.15
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (5, 1), (1, 1)])
+def test_too_few_blocks_or_methods_give_no_statistic(shape):
+    test = ranks.friedman(ranks.block_ranks(np.arange(np.prod(shape), dtype=float).reshape(shape), higher_is_better=True))
+    assert math.isnan(test.chi2)
+    assert math.isnan(test.F)
+
+
+def test_all_equal_scores_show_no_difference():
+    test = ranks.friedman(ranks.block_ranks(np.ones((6, 4)), higher_is_better=True))
+    assert test.chi2 == 0.0
+    assert test.p == 1.0
+    assert math.isnan(test.chi2_ties)
+
+
+def test_perfect_agreement_makes_f_infinite():
+    test = ranks.friedman(ranks.block_ranks(np.tile([1.0, 2.0, 3.0], (7, 1)), higher_is_better=False))
+    assert test.chi2 == pytest.approx(14.0)
+    assert math.isinf(test.F)
+    assert test.p_F == 0.0
