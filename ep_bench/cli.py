@@ -255,7 +255,7 @@ def doctor() -> None:
 
 
 def _catalogue() -> Any:
-    from ep_bench import experiments
+    from ep_bench import experiments, published
     from ep_bench.runner.catalogue import Installed
 
-    return Installed(experiments.names(), experiments.problems)
+    return Installed(experiments.names(), experiments.problems, published.columns())

@@ -101,13 +101,11 @@ def _part(merged: Merged, score: Score) -> Part | None:
 
 
 def _checks(merged: Merged) -> pd.DataFrame | None:
-    """Return the comparison of every study with the published numbers, or None where none of them is a grid of cells."""
+    """Return the comparison of every study with the published numbers, or None where none is a grid of cells."""
     from ep_bench import published
 
-    found = []
-    for study in merged.studies:
-        if study.rows and study.lock:
-            found.append(published.check(pd.DataFrame(study.rows), study.lock))
+    grids = [study for study in merged.studies if study.rows and study.lock]
+    found = [published.check(pd.DataFrame(study.rows), study.lock) for study in grids]
     if not found:
         return None
     return pd.concat([frame for frame in found if len(frame)] or found[:1], ignore_index=True)
@@ -128,9 +126,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "checks": None if report.checks is None else content.check_rows(report.checks),
         "gaps": content.gap_rows(merged),
         "remarks": content.remark_rows(merged),
-        "studies": [
-            content.study_facts(study, tag) for study, tag in zip(merged.studies, merged.tags, strict=True)
-        ],
+        "studies": [content.study_facts(study, tag) for study, tag in zip(merged.studies, merged.tags, strict=True)],
     }
     names = {
         "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "plots": "Calibration and time",

@@ -17,7 +17,9 @@ from ep_bench.report.summary import Ranking, ScoreTable
 Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of the style sheet)
 
 
-def item(text: str, value: float | str | None = None, *, strong: bool = False, small: str = "", kind: str = "number") -> Item:
+def item(
+    text: str, value: float | str | None = None, *, strong: bool = False, small: str = "", kind: str = "number"
+) -> Item:
     """Return one cell of a table."""
     return {"text": text, "value": value, "strong": strong, "small": small, "kind": kind}
 
@@ -56,17 +58,18 @@ def friedman_line(ranking: Ranking) -> str:
     if math.isnan(test.chi2):
         return f"{head}: too few {blocks} for a test."
     degrees = "1 degree" if test.k == 2 else f"{test.k - 1} degrees"
-    F = f"F = {test.F:.3f} with ({test.df[0]}, {test.df[1]}), {p_text(test.p_F)}"
+    F = f"F = {test.F:.3f} with ({test.df[0]}, {test.df[1]}), {p_text(test.p_iman_davenport)}"
     if math.isinf(test.F):
         F = "F is infinite (all blocks agree)"
-    ties = f" (corrected for ties {test.chi2_ties:.3f}, {p_text(test.p_ties)})" if test.chi2_ties > test.chi2 * (1 + 1e-9) else ""
+    tied = test.chi2_ties > test.chi2 * (1 + 1e-9)
+    ties = f" (corrected for ties {test.chi2_ties:.3f}, {p_text(test.p_ties)})" if tied else ""
     text = (
         f"{head}: Friedman χ² = {test.chi2:.3f} with {degrees} of freedom, {p_text(test.p)}{ties}; "
         f"Iman-Davenport {F}; "
         f"Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at {ranks.ALPHA}."
     )
     if "splits" in blocks:
-        text += " The splits of one data set share rows: these blocks are not independent and the p-values are too small."
+        text += " Splits of one data set share rows: these blocks are not independent, the p-values are too small."
     return text
 
 
@@ -103,9 +106,12 @@ def pairwise(ranking: Ranking) -> list[dict[str, Any]]:
 
 def _p_items(p: pd.DataFrame, name: str) -> list[Item]:
     return [
-        item("") if other == name else item(f"{value:.3f}", float(value), strong=float(value) < ranks.ALPHA)
-        for other, value in p.loc[name].items()
+        item("") if other == name else item(f"{value:.3f}", value, strong=value < ranks.ALPHA)
+        for other, value in zip(p.columns, p.loc[name].to_numpy(dtype=float).tolist(), strict=True)
     ]
+
+
+ACCEPT_KEYS = ("method", "dataset", "metric", "reason")
 
 
 def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
@@ -115,14 +121,16 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
     experiment = lock.get("experiment")
     facts = [f"experiment {words(experiment)}, options: {words(lock.get('options', {}))}" if experiment else ""]
     facts += [f"seed {lock['seed']}" if "seed" in lock else "", f"splits: {words(splits)}" if splits else ""]
-    line = "; ".join(fact for fact in facts if fact) or "No study.lock.json: the plan, versions and checksums are unknown."
+    known = [fact for fact in facts if fact]
+    line = "; ".join(known) or "No study.lock.json: the plan, versions and checksums are unknown."
     hidden = {"name", "n", "d", "checksum", "csv"}
     return {
         "name": tag,
         "line": line,
         "methods": [
-            [label, str(entry.get("use", "")), _text(words(entry.get("options", {}))), words(entry.get("published", []))]
+            [label, str(use), _text(words(options)), words(columns)]
             for label, entry in lock.get("methods", {}).items()
+            for use, options, columns in [[entry.get(key, "") for key in ("use", "options", "published")]]
         ],
         "datasets": [
             [
@@ -134,7 +142,7 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
             ]
             for label, entry in lock.get("datasets", {}).items()
         ],
-        "accept": [[str(a.get(key, "any")) for key in ("method", "dataset", "metric", "reason")] for a in lock.get("accept", [])],
+        "accept": [[str(known.get(key, "any")) for key in ACCEPT_KEYS] for known in lock.get("accept", [])],
         "environment": [[key, _text(value)] for key, value in flatten(lock.get("environment", {}))],
     }
 
@@ -170,12 +178,15 @@ def flatten(value: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, s
 # Published numbers
 
 
-CHECK_COLUMNS = ("source", "table", "method", "dataset", "metric", "published", "ours", "n_splits", "z", "verdict", "reason")
+CHECK_HEAD = [
+    "source", "table", "method", "data set", "score", "published", "ours", "splits", "z", "verdict", "reason",
+]  # fmt: skip
+VERDICTS = ("worse", "better", "reproduced", "incomplete", "disputed")
 
 
 def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
     """Return the comparison with published numbers as rows, worst first within a verdict."""
-    order = {verdict: place for place, verdict in enumerate(("worse", "better", "reproduced", "incomplete", "disputed"))}
+    order = {verdict: place for place, verdict in enumerate(VERDICTS)}
     place = checks["verdict"].map(order).fillna(9)
     checks = checks.assign(_place=place).sort_values(["_place", "source", "table", "metric"], kind="stable")
     rows = []
@@ -196,7 +207,7 @@ def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
         ])  # fmt: skip
     counts = Counter(str(verdict) for verdict in checks["verdict"])
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    return {"head": [name.replace("_", " ") for name in CHECK_COLUMNS], "rows": rows, "summary": f"{len(rows)} numbers: {summary}."}
+    return {"head": CHECK_HEAD, "rows": rows, "summary": f"{len(rows)} numbers: {summary}."}
 
 
 def _number(value: Any) -> float:

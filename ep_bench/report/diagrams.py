@@ -25,16 +25,14 @@ def critical_difference(rankings: Sequence[Ranking]) -> Picture:
     with mpl.rc_context(STYLE):
         figure = Figure()
         drawn = [(ranking, *_draw(figure, ranking)) for ranking in rankings]
-        side = 0.2 + LETTER * max(len(name) + 6 for ranking in rankings for name in ranking.ranks)
+        side = 0.2 + LETTER * max(len(str(name)) + 6 for ranking in rankings for name in ranking.ranks)
         width = 2 * side + max(4.5, 0.3 * rankings[0].test.k)
         height = sum(HEAD + LINE * (lines + 1) for _, _, lines in drawn)
         figure.set_size_inches(width, height)
         top = height
         for ranking, ax, lines in drawn:
             body = LINE * (lines + 0.5)
-            ax.set_position(
-                (side / width, (top - HEAD - body) / height, 1 - 2 * side / width, body / height)
-            )
+            ax.set_position((side / width, (top - HEAD - body) / height, 1 - 2 * side / width, body / height))
             _critical_bar(ax, ranking, body)
             top -= HEAD + LINE * (lines + 1)
     return finish(figure, f"critical-difference-{score.name}", _caption(rankings))
@@ -92,17 +90,18 @@ def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
 
 def _caption(rankings: Sequence[Ranking]) -> str:
     first = rankings[0]
-    parts = [
-        f"Average ranks by {first.score.inline}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by Nemenyi's "
-        "two-tailed test: their ranks lie within the critical difference CD."
-    ]
+    text = (
+        f"Average ranks by {first.score.inline}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by "
+        "Nemenyi's two-tailed test: their ranks lie within the critical difference CD."
+    )
+    parts = [text]
     for ranking in rankings:
         if ranking.blocks == "data sets":
-            parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each data set counts once, by its mean score.")
+            parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each counts once, by its mean score.")
         else:
             parts.append(
-                f"N = {ranking.n} data sets × splits, as Bui et al. (2016) drew it: the splits of one data set share most of "
-                "their rows, so these blocks are not independent and the critical difference is too small."
+                f"N = {ranking.n} data sets × splits, as Bui et al. (2016) drew it: the splits of one data set share "
+                "most of their rows, so these blocks are not independent and the critical difference is too small."
             )
         if ranking.incomplete:
             parts.append(f"{ranking.incomplete} {ranking.blocks} without a score of every method are left out.")

@@ -103,14 +103,14 @@ def cubic_toy(arrays: Arrays, study: str) -> Picture:
         figure.supylabel("target y", fontsize=8)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
     caption = (
-        "Predictions on the cubic toy data: mean (dashed), mean ± 3 standard deviations (shaded), true function (line) and data "
-        "(points), as in figure 1 of Hernández-Lobato and Adams (2015)."
+        "Predictions on the cubic toy data: mean (dashed), mean ± 3 standard deviations (shaded), true function (line) "
+        "and data (points), as in figure 1 of Hernández-Lobato and Adams (2015)."
     )
     return finish(figure, f"cubic-toy-{study}", caption)
 
 
 def _range(arrays: Arrays, methods: int) -> tuple[float, float]:
-    """Return the range of targets that all panels show: every band, but at most half the true function's range beyond it."""
+    """Return the range of targets to show: every band, but at most half the true function's range beyond it."""
     bands = [(arrays[f"mean_{i}"], 3 * arrays[f"std_{i}"]) for i in range(methods)]
     truth = arrays["truth"]
     room = 0.5 * float(np.ptp(truth))

@@ -1,4 +1,4 @@
-"""Point-and-error-bar panels, calibration and time plots; drawn on Figure objects, with no window and no global state."""
+"""Point-and-error-bar panels, calibration and time plots; drawn on Figure objects, with no window or global state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-
 from numpy.typing import NDArray
 
 from ep_bench.report.summary import ScoreTable
@@ -70,7 +69,7 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
 
 
 def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float) -> None:
-    """Draw one point a method, at x (m,) on the lines (m,) that name it; colour and marker help the eye along a line."""
+    """Draw one point a method, at x (m,) on the lines (m,) that name it; colour and marker guide the eye."""
     for place, (colour, marker) in enumerate(LOOKS):
         mine = lines % len(LOOKS) == place
         if mine.any():
@@ -116,7 +115,7 @@ def strokes(left: Array, right: Array, heights: NDArray[Any]) -> tuple[Array, Ar
 
 
 def panels(table: ScoreTable) -> Picture:
-    """Return one panel a data set: each method's mean and standard error over splits, as in Bui et al. 2016, figure 3."""
+    """Return one panel a data set: each method's mean and standard error, as in Bui et al. 2016, figure 3."""
     score = table.score
     cut = []
     with mpl.rc_context(STYLE):
@@ -129,7 +128,8 @@ def panels(table: ScoreTable) -> Picture:
                 ax.set_xlabel(score.axis)
     uneven = np.any((table.n > 0) & (table.n < table.n.max(axis=1, keepdims=True)))
     caption = (
-        f"{score.title} by data set: mean over test splits and one standard error (ddof 0). {score.direction.capitalize()}."
+        f"{score.title} by data set: mean over test splits and one standard error (ddof 0). "
+        f"{score.direction.capitalize()}."
         + (" An open triangle with a number stands for a mean outside the panel." if any(cut) else "")
         + (" Some means rest on fewer splits than the title says: see the table." if uneven else "")
     )
@@ -179,11 +179,12 @@ def spread(ax: Axes, table: ScoreTable, methods: Sequence[str], values: Array, c
 def _means(values: Array) -> Array:
     """Return the means (M,) of values (D, M) without the NaNs; NaN for a column of them."""
     found = ~np.isnan(values)
-    return np.asarray(np.where(found, values, 0.0).sum(axis=0) / np.where(found.any(axis=0), found.sum(axis=0), math.nan))
+    counts = np.where(found.any(axis=0), found.sum(axis=0), math.nan)
+    return np.asarray(np.where(found, values, 0.0).sum(axis=0) / counts)
 
 
 def calibration(tables: Sequence[ScoreTable]) -> Picture:
-    """Return one panel a coverage (50, 90, 95 %) and one for the PIT: a small point a data set, a large one the mean."""
+    """Return one panel a coverage (50, 90, 95 %) and one for the PIT: a tick a data set, a marker their mean."""
     methods = max((table.methods for table in tables), key=len)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), methods)
@@ -196,15 +197,15 @@ def calibration(tables: Sequence[ScoreTable]) -> Picture:
                 ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
             spread(ax, table, methods, table.mean, _means(table.mean))
     caption = (
-        "Calibration on test rows. Coverage of the central 50, 90 and 95 % intervals against the nominal value (dashed), and "
-        "the calibration error of the probability integral transform (0 is perfect). Ticks: means over splits on each data set; "
-        "markers: their mean."
+        "Calibration on test rows. Coverage of the central 50, 90 and 95 % intervals against the nominal value "
+        "(dashed), and the calibration error of the probability integral transform (0 is perfect). Ticks: means over "
+        "splits on each data set; markers: their mean."
     )
     return finish(figure, "calibration", caption)
 
 
 def times(tables: Sequence[ScoreTable]) -> Picture:
-    """Return one panel a time (fit, prediction) on a logarithmic axis: a tick a data set, a marker the geometric mean."""
+    """Return a logarithmic panel each for fit and prediction: a tick a data set, a marker the geometric mean."""
     methods = max((table.methods for table in tables), key=len)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), methods, width=3.0)
@@ -215,7 +216,8 @@ def times(tables: Sequence[ScoreTable]) -> Picture:
             spread(ax, table, methods, positive, np.exp(_means(np.log(positive))))
             log_axis(ax)
     caption = (
-        "Wall time on one core, compilation left out. Ticks: means over splits on each data set; markers: their geometric mean."
+        "Wall time on one core, compilation left out. Ticks: means over splits on each data set; markers: their "
+        "geometric mean."
     )
     return finish(figure, "times", caption)
 

@@ -113,7 +113,7 @@ def _dataset_names(
     for study, tag in zip(studies, tags, strict=True):
         for label, entry in study.lock.get("datasets", {}).items():
             meanings.setdefault(label, {})[tag] = _meaning(entry, study.lock.get("splits", {}))
-    renamed = {}
+    renamed: dict[tuple[str, str], str] = {}
     for label, by_study in meanings.items():
         if len(set(by_study.values())) > 1:
             renamed |= {(tag, label): f"{label} [{tag}]" for tag in by_study}
@@ -202,12 +202,12 @@ def gaps(merged: Merged) -> list[dict[str, Any]]:
 
 def remarks(merged: Merged) -> list[dict[str, Any]]:
     """Return the reasons that rows carry (failures, cells ok but not converged), equal ones of a data set together."""
-    rows = merged.rows
     grouped: dict[tuple[str, ...], list[int]] = {}
-    said = rows[rows["reason"].notna() | (rows["status"] != "ok")] if len(rows) else rows
-    for row in said[["method", "dataset", "status", "reason", "split"]].itertuples(index=False):
-        reason = row.reason if isinstance(row.reason, str) else ""
-        grouped.setdefault((row.method, row.dataset, row.status, reason), []).append(int(row.split))
+    for row in merged.rows[["method", "dataset", "status", "reason", "split"]].to_dict("records"):
+        reason = row["reason"] if isinstance(row["reason"], str) else ""
+        if reason or row["status"] != "ok":
+            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), reason)
+            grouped.setdefault(key, []).append(int(row["split"]))
     keys = ("method", "dataset", "status", "reason")
     return [dict(zip(keys, key, strict=True)) | {"splits": _ranges(splits)} for key, splits in grouped.items()]
 

@@ -42,7 +42,7 @@ class Friedman:
     p: float
     F: float
     df: tuple[int, int]
-    p_F: float
+    p_iman_davenport: float
     chi2_ties: float
     p_ties: float
 
@@ -81,7 +81,7 @@ def friedman(ranks: Array) -> Friedman:
     scale = 1.0 - ties / (n * k * (k * k - 1))
     chi2 = plain.chi2 / scale if scale > 1e-12 else math.nan
     p = float(stats.chi2.sf(chi2, k - 1))
-    return Friedman(k, n, plain.chi2, plain.p, plain.F, plain.df, plain.p_F, chi2, p)
+    return Friedman(k, n, plain.chi2, plain.p, plain.F, plain.df, plain.p_iman_davenport, chi2, p)
 
 
 def nemenyi_q(k: int, alpha: float = ALPHA) -> float:

@@ -136,7 +136,7 @@ _HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another docume
 
 
 def escape(text: str) -> str:
-    """Return text that LaTeX sets as it stands; a letter that pdflatex has no glyph for becomes its plain form or ``?``."""
+    """Return text that LaTeX sets as it stands; a letter unknown to pdflatex becomes its plain form or ``?``."""
     return "".join(_SPECIAL.get(letter) or _plain(letter) for letter in text)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,18 @@ ExperimentCheck = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 class Installed:
     """The catalogue of this installation, for ``spec.read_study``."""
 
-    def __init__(self, experiments: Collection[str] = (), experiment_problems: ExperimentCheck | None = None) -> None:
+    def __init__(
+        self,
+        experiments: Collection[str] = (),
+        experiment_problems: ExperimentCheck | None = None,
+        published: Collection[str] | None = None,
+    ) -> None:
         self.datasets: Collection[str] = data.names()
         self.methods: Collection[str] = methods.names()
         self.experiments: Collection[str] = experiments
         self._experiment_problems = experiment_problems
+        if published is not None:
+            self.published = published
 
     def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:  # noqa: ARG002
         """Return what is wrong with an experiment's options."""
@@ -47,11 +55,15 @@ def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProbl
         if not isinstance(value, bool)
     ]
     try:
-        method.config(**own)
+        # As JSON: strict, so that true is no 1 and "40" no 40, but a list may stand for a tuple.
+        method.config.model_validate_json(json.dumps(own), strict=True)  # type: ignore[attr-defined]
     except ValidationError as error:
         allowed = sorted({*method.config.model_fields, *estimator.COMMON_OPTIONS})  # type: ignore[attr-defined]
-        for entry in error.errors():
+        errors = error.errors()
+        for entry in errors:
             place = tuple(entry["loc"])
+            if any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors):
+                continue  # a list that is short only because of the item named beside it
             if entry["type"] == "extra_forbidden":
                 problems.append(OptionProblem(place, f"{use} has no such option", None, allowed, str(place[0])))
             else:

@@ -139,6 +139,8 @@ def _factors(
         own, common = estimator.split_common(given)
         options = estimator.parse_options(method, own).model_dump(mode="json") | common
         version = str(method.version)
+    if entry.tune is not None:
+        raise UserError("tuning is not there yet", where=str(study.path), field=f"methods: {entry.label}: tune")
     factors: dict[str, Any] = {
         "method": entry.use,
         "version": version,

@@ -34,7 +34,8 @@ def test_the_same_cells_count_once(tmp_path, make_study):
 
 def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
     first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
-    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, "rmse": 99.0, "fit_seconds": 7.0})
+    other = {"rmse": 99.0, "fit_seconds": 7.0}
+    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, **other})
     merged = frames.merge([first, second])
     assert merged.rows["rmse"].max() < 10.0
     assert len(merged.notes) == 2
@@ -95,9 +96,8 @@ def test_gaps_count_missing_and_failed(tmp_path, make_study):
 
 
 def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
-    merged = frames.merge([
-        make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, "reason": "not converged: R-hat 1.2"})
-    ])
+    reason = {"reason": "not converged: R-hat 1.2"}
+    merged = frames.merge([make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, **reason})])
     assert frames.gaps(merged) == []
     assert frames.remarks(merged)[0]["splits"] == "0-3"
 
