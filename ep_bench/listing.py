@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ep_bench import store
+from ep_bench import published, store
 
 if TYPE_CHECKING:
     from ep_bench.runner.plan import Plan
 
+_WIDTH = 100  # columns
+_SHORT = 30  # items of a list that are longer stand on lines of their own
 _SHOWN = 20  # not-ok cells that `status` lists in full
 
 
@@ -81,15 +83,13 @@ def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | N
     """Write check.csv and return its lines for the terminal, and whether a published number is lost."""
     import pandas as pd
 
-    from ep_bench import published
-
     frames = []
     for folder in folders:
         study = store.read_study(folder)
         frames.append(published.check(pd.DataFrame(study.rows), study.lock, against))
     frame = pd.concat(frames, ignore_index=True).drop_duplicates() if len(frames) > 1 else frames[0]
     target = out or folders[0] / "check.csv"
-    path = target / "check.csv" if target.is_dir() else target
+    path = target if target.suffix == ".csv" else target / "check.csv"
     store.write_atomically(path, frame.to_csv(index=False, lineterminator="\n"))
     if frame.empty:
         return [f"no published number applies to these results -> {path}"], False
@@ -104,16 +104,12 @@ _CHECK_HEAD = ("source", "method", "data set", "metric", "published", "ours", "s
 
 
 def _check_row(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    def spread(mean: float, stderr: float) -> str:
-        if mean != mean:  # noqa: PLR0124 not a number
-            return ""
-        return f"{mean:.4g}" if stderr != stderr else f"{mean:.4g} ± {stderr:.2g}"  # noqa: PLR0124
-
     z = "" if row["z"] != row["z"] else f"{row['z']:+.1f}"
     reason = textwrap.shorten(str(row["reason"] or ""), 60, placeholder="...")
     return (
         f"{row['source']} {row['table']}", row["method"], row["dataset"], row["metric"],
-        spread(row["published_mean"], row["published_stderr"]), spread(row["mean"], row["stderr"]),
+        published.printed(row["published_mean"], row["published_stderr"]),
+        published.measured(row["mean"], row["stderr"]),
         str(row["n_splits"]), z, row["verdict"], reason,
     )  # fmt: skip
 
@@ -169,7 +165,7 @@ def doctor_lines() -> list[str]:
     from threadpoolctl import threadpool_info
 
     from ep_bench import data
-    from ep_bench.runner.environment import environment
+    from ep_bench.environment import environment
 
     found = environment()
     here = [name for name in data.names() if data.card(name).embedded or data.find_file(data.card(name))]
@@ -192,8 +188,15 @@ def doctor_lines() -> list[str]:
 
 
 def _field(key: str, value: Any) -> list[str]:
-    text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
-    wrapped = textwrap.wrap(text, 100) or [""]
-    if len(wrapped) == 1 and len(key) + len(text) < 100:
+    if isinstance(value, list) and max(map(len, map(str, value))) > _SHORT:
+        return [f"{key}:", *(line for item in value for line in _paragraph(str(item), "  - "))]
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if len(key) + len(text) < _WIDTH:
         return [f"{key}: {text}" if text else key]
-    return [f"{key}:", *(f"    {line}" for line in wrapped)]
+    return [f"{key}:", *_paragraph(text, "    ")]
+
+
+def _paragraph(text: str, lead: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=lead, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )

@@ -141,7 +141,7 @@ def _order(row: Row) -> tuple[str, str, str, int, str]:
 def _text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return repr(value) if isinstance(value, float) else " ".join(str(value).split())
+    return repr(float(value)) if isinstance(value, float) else " ".join(str(value).split())
 
 
 # The plan behind the results

@@ -54,7 +54,9 @@ def step(x, y, means, variances, noise, z, z_var, d_z, d_z_var, slopes):
             mean = variance = 0.0
             for j in range(n):
                 mean += m[i, j] * z[l][j]
-                variance += m[i, j] * m[i, j] * z_var[l][j] + v[i, j] * (z[l][j] * z[l][j] + z_var[l][j])
+                variance += v[i, j] * z[l][j] * z[l][j]
+                if l > 0:
+                    variance += (m[i, j] * m[i, j] + v[i, j]) * z_var[l][j]
             mean, variance = mean / math.sqrt(n), variance / n
             if l < layers - 1:
                 one = relu(mean, variance)
@@ -67,23 +69,24 @@ def step(x, y, means, variances, noise, z, z_var, d_z, d_z_var, slopes):
     for l in range(layers - 1, -1, -1):
         m, v = means[l], variances[l]
         n_out, n = m.shape
-        root = math.sqrt(n)
-        for j in range(n):
-            d_z[l][j] = d_z_var[l][j] = 0.0
+        d_z[l][:] = 0.0
+        d_z_var[l][:] = 0.0
         for i in range(n_out):
             if l < layers - 1:
                 one = slopes[l + 1]
                 d_mean = d_z[l + 1][i] * one[i, 0] + d_z_var[l + 1][i] * one[i, 2]
                 d_variance = d_z[l + 1][i] * one[i, 1] + d_z_var[l + 1][i] * one[i, 3]
+            g, k = d_mean / math.sqrt(n), d_variance / n
             for j in range(n):
                 mj, vj, zj, wj = m[i, j], v[i, j], z[l][j], z_var[l][j]
-                d_z[l][j] += d_mean * mj / root + 2 * d_variance * vj * zj / n
-                d_z_var[l][j] += d_variance * (mj * mj + vj) / n
-                g = d_mean * zj / root + 2 * d_variance * mj * wj / n
-                h = d_variance * (zj * zj + wj) / n
-                new = vj - vj * vj * (g * g - 2 * h)
+                if l > 0:
+                    d_z[l][j] += g * mj + 2 * k * vj * zj
+                    d_z_var[l][j] += k * (mj * mj + vj)
+                d_m = g * zj + 2 * k * mj * wj
+                d_v = k * (zj * zj + wj)
+                new = vj - vj * vj * (d_m * d_m - 2 * d_v)
                 if new > 1e-100:
-                    m[i, j], v[i, j] = mj + vj * g, new
+                    m[i, j], v[i, j] = mj + vj * d_m, new
     noise[0], noise[1] = gamma_update(noise[0], noise[1], variance, residual * residual)
 
 

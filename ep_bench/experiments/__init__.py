@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from ep_bench import store
+from ep_bench.environment import environment
 
 # One line an experiment: its name and its module.
 REGISTRY = {"cubic_toy": "ep_bench.experiments.cubic_toy"}
@@ -62,7 +63,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     arrays, summary = module.compute(config, seed)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _table(summary))
-    store.write_lock(folder, {"study": study, "cell": key, **factors})
+    store.write_lock(folder, {"study": study, "cell": key, **factors, "environment": environment()})
     return folder
 
 

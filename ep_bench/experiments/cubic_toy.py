@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import data, methods
-from ep_bench.estimator import Estimator, parse_options
+from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.types import Array
 
 VERSION = 1
@@ -66,6 +66,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     labels, summary = [], []
     for i, entry in enumerate(config.methods):
         label, use, options = entry.label or entry.use, entry.use, entry.model_extra or {}
+        warm_up(use, options)
         started = time.perf_counter()
         model = Estimator(use, **options, random_state=seed).fit(toy.X, toy.y)
         seconds = time.perf_counter() - started

@@ -16,7 +16,6 @@ import math
 
 from ep_bench.numerics.jit import FUSE, jit
 
-
 NEAR_0 = 0.3
 # 1 / n! from n = 2 on
 SERIES = tuple(1.0 / math.factorial(n) for n in range(2, 13))

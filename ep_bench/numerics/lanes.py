@@ -61,6 +61,11 @@ def store(array: Any, index: int, lanes: Any) -> None:
     array[index : index + WIDTH] = lanes
 
 
+def repeat(array: Any, index: int) -> Any:
+    """Return lanes that all hold one element of a vector of doubles, bounds unchecked."""
+    return np.full(WIDTH, array[index])
+
+
 def spread(x: float) -> Any:
     """Return lanes that all hold x."""
     return np.full(WIDTH, x)
@@ -186,6 +191,15 @@ def _store(typing_context: Any, array: Any, index: Any, lanes: Any) -> Any:
 
 
 @intrinsic
+def _repeat(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = context.make_array(sig.args[0])(context, builder, args[0]).data
+        return _vector(builder, builder.load(builder.gep(data, [args[1]])))
+
+    return LANES(array, types.intp), generate
+
+
+@intrinsic
 def _spread(typing_context: Any, x: Any) -> Any:
     return LANES(types.float64), lambda context, builder, sig, args: _vector(builder, args[0])
 
@@ -265,6 +279,11 @@ def _overload_load(array: Any, index: Any) -> Any:
 @overload(store, strict=False)
 def _overload_store(array: Any, index: Any, lanes: Any) -> Any:
     return lambda array, index, lanes: _store(array, index, lanes)
+
+
+@overload(repeat, strict=False)
+def _overload_repeat(array: Any, index: Any) -> Any:
+    return lambda array, index: _repeat(array, index)
 
 
 @overload(spread, strict=False)

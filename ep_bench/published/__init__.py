@@ -1,6 +1,7 @@
 """Published tables as data, with source, protocol and trust; how our numbers stand beside them."""
 
 from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
+from ep_bench.published.show import measured, printed
 from ep_bench.published.tables import METRICS, columns, load_published, source_names
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "columns",
     "counts",
     "load_published",
+    "measured",
+    "printed",
     "regressions",
     "source_names",
 ]

@@ -55,7 +55,7 @@ class Report:
         return [*(picture for drawn in self.experiments for picture in drawn.pictures), *own, *self.plots]
 
 
-def write(folders: Sequence[Path], out: Path | None = None) -> list[Path]:
+def write(folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False) -> list[Path]:
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
     if not folders:
         raise UserError("name at least one results folder", where="report")
@@ -72,7 +72,7 @@ def write(folders: Sequence[Path], out: Path | None = None) -> list[Path]:
         texts[out / "tables" / f"{table.score.name}.md"] = tables.markdown(table)
     for path, text in texts.items():
         store.write_atomically(path, text)
-    drawn = [path for picture in report.pictures() for path in picture.write(out / "figures")]
+    drawn = [path for picture in report.pictures() for path in picture.write(out / "figures", pdf=pdf)]
     return [*texts, *drawn]
 
 

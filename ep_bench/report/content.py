@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ep_bench import store
+from ep_bench import published, store
 from ep_bench.report import frames, ranks, tables
 from ep_bench.report.frames import Merged
 from ep_bench.report.summary import Ranking, ScoreTable
@@ -191,10 +191,12 @@ def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
     checks = checks.assign(_place=place).sort_values(["_place", "source", "table", "metric"], kind="stable")
     rows = []
     for record in checks.to_dict("records"):
-        places = tables.decimals([_number(record["published_stderr"])], [_number(record["published_mean"])])
         ours, theirs = (
-            _pair(_number(record[mean]), _number(record[error]), places)
-            for mean, error in (("mean", "stderr"), ("published_mean", "published_stderr"))
+            item(show(_number(record[mean]), _number(record[error])) or "–", _number(record[mean]))
+            for show, mean, error in (
+                (published.measured, "mean", "stderr"),
+                (published.printed, "published_mean", "published_stderr"),
+            )
         )
         z = _number(record["z"])
         count = _number(record["n_splits"])
@@ -219,13 +221,6 @@ def _plain(value: Any) -> str:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
-def _pair(mean: float, error: float, places: int) -> Item:
-    if math.isnan(mean):
-        return item("–")
-    text = tables.number(mean, places)
-    return item(text if math.isnan(error) else f"{text} ± {tables.number(error, places)}", mean)
-
-
 def gap_rows(merged: Merged) -> list[list[str]]:
     """Return the cells that are not ok, one line a method and data set."""
     return [[gap[key] for key in ("method", "dataset", "done", "detail")] for gap in frames.gaps(merged)]
@@ -244,4 +239,6 @@ def summary_line(merged: Merged) -> str:
     planned, done = sum(merged.planned.values()), len(merged.ok())
     if not planned:
         return "No grid of cells."
-    return f"{len(merged.methods)} methods on {len(merged.datasets)} data sets: {done} of {planned} cells finished ok."
+    methods, datasets = len(merged.methods), len(merged.datasets)
+    what = f"{methods} method{'s' * (methods != 1)} on {datasets} data set{'s' * (datasets != 1)}"
+    return f"{what}: {done} of {planned} cells finished ok."

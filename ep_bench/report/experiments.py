@@ -86,7 +86,8 @@ def cubic_toy(arrays: Arrays, study: str) -> Picture:
     grid, truth, x, y = (np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y"))
     low, high = _range(arrays, len(labels))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(0.6 + 2.9 * columns, 0.5 + 2.3 * rows), layout="constrained")
+        width = 2.9 if columns > 1 else 4.6  # the legend needs as much
+        figure = Figure(figsize=(0.6 + width * columns, 0.5 + 0.8 * width * rows), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         for i, (label, ax) in enumerate(zip(labels, axes, strict=False)):
             mean, std = np.asarray(arrays[f"mean_{i}"]), np.asarray(arrays[f"std_{i}"])

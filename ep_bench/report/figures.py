@@ -43,29 +43,31 @@ LETTER = 0.062  # inches a letter of a label
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: its file name without ending, caption, SVG text and PDF bytes."""
+    """A finished figure: its file name without ending, caption, SVG text, and the figure itself."""
 
     name: str
     caption: str
     svg: str
-    pdf: bytes
+    figure: Figure
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write ``<name>.svg`` and ``<name>.pdf``; return their paths."""
+    def write(self, folder: Path, *, pdf: bool = False) -> list[Path]:
+        """Write ``<name>.svg`` and, if asked, ``<name>.pdf``; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
-        paths = [folder / f"{self.name}.svg", folder / f"{self.name}.pdf"]
+        paths = [folder / f"{self.name}.svg"]
         paths[0].write_text(self.svg, encoding="utf-8")
-        paths[1].write_bytes(self.pdf)
+        if pdf:
+            paths.append(folder / f"{self.name}.pdf")
+            with mpl.rc_context(STYLE):
+                self.figure.savefig(paths[1], format="pdf", metadata={"CreationDate": None})
         return paths
 
 
 def finish(figure: Figure, name: str, caption: str) -> Picture:
-    """Return a figure as SVG and PDF, the same bytes for the same picture."""
-    svg, pdf = io.StringIO(), io.BytesIO()
+    """Return a figure as SVG, the same text for the same picture."""
+    svg = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(svg, format="svg", metadata={"Date": None})
-        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
-    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), pdf.getvalue())
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), figure)
 
 
 def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float) -> None:

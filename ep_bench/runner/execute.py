@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters, data, estimator, methods, scoring
+from ep_bench import adapters, data, estimator, scoring
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.records import blank_record, fail
 from ep_bench.types import Dataset, DatasetRef, Record, Split, UserError
-
-_TINY = 3  # rows and inputs of the fit that compiles the kernels
-_warm: set[str] = set()
 
 
 class CellError(Exception):
@@ -51,7 +48,8 @@ def _fill(record: Record, job: Job) -> None:
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test), "target_std": float(np.std(y))}
-    record.row["compile_seconds"] = _compile(job)
+    outside = adapters.is_target(job.use)
+    record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options)
     model = _model(job, dataset)
     started = time.perf_counter()
     model.fit(X, y)
@@ -93,20 +91,6 @@ def _model(job: Job, dataset: Dataset) -> Any:
         return adapters.build(job.use, job.options, Path(job.base), seed=job.cell.seed)
     options = {**job.options, "constant_inputs": dict(dataset.constants) or None}
     return estimator.Estimator(job.use, **options, random_state=job.cell.seed)
-
-
-def _compile(job: Job) -> float:
-    """Compile the method's kernels by the smallest fit there is; seconds, 0 where this process has done it."""
-    if adapters.is_target(job.use) or job.use in _warm:
-        return 0.0
-    method = methods.get(job.use)
-    started = time.perf_counter()
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((_TINY, _TINY)), rng.standard_normal(_TINY)
-    tiny = estimator.Estimator(job.use, **{**job.options, **method.warmup}, random_state=0)
-    tiny.fit(X, y).predict_dist(X)
-    _warm.add(job.use)
-    return time.perf_counter() - started
 
 
 def _reason(error: Exception) -> str:

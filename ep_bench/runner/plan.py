@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import adapters, data, estimator, methods, store
-from ep_bench.runner.environment import environment
+from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import Cell, DatasetInfo, DatasetRef, SplitScheme, UserError

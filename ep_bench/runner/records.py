@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ep_bench.runner.environment import environment
+from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 

@@ -67,8 +67,8 @@ def test_the_stored_coefficients_are_those_of_the_table():
         np.testing.assert_array_equal(normal.MILLS, mills_table.mills_coefficients())
         np.testing.assert_array_equal(normal.DENSITY, mills_table.density_coefficients())
         low, high = 1 / mills_table.K, 1 / (mills_table.T + mills_table.K)
-        assert normal.SHIFT == float(mills_table.K)
+        assert float(mills_table.K) == normal.SHIFT
         assert pytest.approx(float(-2 / (low - high)), rel=1e-15) == normal.SLOPE
         assert pytest.approx(float(1 + 2 * high / (low - high)), rel=1e-15) == normal.FIRST
         assert abs(Decimal(normal.LN2_HIGH) + Decimal(normal.LN2_LOW) - Decimal(2).ln()) < Decimal("1e-25")
-        assert normal.LN2_HIGH * 2.0**32 == int(normal.LN2_HIGH * 2.0**32)
+        assert int(normal.LN2_HIGH * 2.0**32) == normal.LN2_HIGH * 2.0**32

@@ -12,7 +12,6 @@ from ep_bench.methods.pbp.layout import (
     FIELDS,
     INPUT,
     LOWEST,
-    ROWS,
     Network,
 )
 from ep_bench.methods.pbp.passes import (
@@ -64,7 +63,8 @@ def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inpu
         if first_gradients(layers, u):
             first_pass(mean, variance, layers, u, inputs)
         else:
-            undone += first_pass_checked(mean, variance, layers, u, inputs)
+            lost = first_pass_checked(mean, variance, layers, u, inputs)
+            undone += lost if step > 0 else 0.0
         if step == len(order):
             break
         for l in range(1, last):

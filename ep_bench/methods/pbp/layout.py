@@ -45,6 +45,7 @@ class Network(NamedTuple):
     SHIFTED,  # 1 / (|alpha| + SHIFT), see numerics.normal
     Z,  # m^b
     Z_VAR,  # v^b
+    SQUARE,  # m^b m^b + v^b
     SLOPE_MM,  # d m^b / d m^a
     SLOPE_MV,  # d m^b / d v^a
     SLOPE_VM,  # d v^b / d m^a
@@ -54,8 +55,8 @@ class Network(NamedTuple):
     D_A,  # d log Z / d m^a
     D_A_VAR,  # d log Z / d v^a
     LOWEST,  # lower bound of the variances of a unit's weights
-) = range(16)
-FIELDS = 16
+) = range(17)
+FIELDS = 17
 # Fields of the inputs' scratch, each d + 1 long.
 INPUT, COMING, COMING_SQUARE = range(3)
 

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from ep_bench.methods.pbp.layout import (
-    A,
+    A_VAR,
     COMING,
     COMING_SQUARE,
     D_A,
@@ -24,7 +24,6 @@ from ep_bench.methods.pbp.layout import (
     INVERSE,
     LOWEST,
     OFFSET,
-    A_VAR,
     ROOT,
     ROWS,
     SHIFTED,
@@ -32,13 +31,15 @@ from ep_bench.methods.pbp.layout import (
     SLOPE_MV,
     SLOPE_VM,
     SLOPE_VV,
+    SQUARE,
     STRIDE,
     UNITS,
-    Z,
     Z_VAR,
+    A,
+    Z,
 )
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import WIDTH, any_not_above, load, select_above, spread, store, total
+from ep_bench.numerics.lanes import WIDTH, any_not_above, load, repeat, select_above, spread, store, total
 from ep_bench.numerics.relu import relu_moments, relu_scales
 from ep_bench.types import Array, Indices
 
@@ -83,8 +84,8 @@ def first_forward(mean: Array, variance: Array, layers: Indices, u: Array, input
         a, a_var = spread(0.0), spread(0.0)
         for j in range(rows):
             at = j * stride + i
-            a = a + load(mean, at) * inputs[COMING * rows + j]
-            a_var = a_var + load(variance, at) * inputs[COMING_SQUARE * rows + j]
+            a = a + load(mean, at) * repeat(inputs, COMING * rows + j)
+            a_var = a_var + load(variance, at) * repeat(inputs, COMING_SQUARE * rows + j)
         receive(i, a * by_root, a_var * by_n, u, size)
     rectify(0, stride, u, size)
 
@@ -124,13 +125,13 @@ def first_pass(mean: Array, variance: Array, layers: Indices, u: Array, inputs: 
         for j in range(rows):
             at = j * stride + i
             v = load(variance, at)
-            p = v * inputs[INPUT * rows + j]
+            p = v * repeat(inputs, INPUT * rows + j)
             m = load(mean, at) + p * g
             v = v - p * (p * h)
             store(mean, at, m)
             store(variance, at, v)
-            a = a + m * inputs[COMING * rows + j]
-            a_var = a_var + v * inputs[COMING_SQUARE * rows + j]
+            a = a + m * repeat(inputs, COMING * rows + j)
+            a_var = a_var + v * repeat(inputs, COMING_SQUARE * rows + j)
         receive(i, a * by_root, a_var * by_n, u, size)
     rectify(0, stride, u, size)
 
@@ -150,16 +151,17 @@ def first_pass_checked(mean: Array, variance: Array, layers: Indices, u: Array, 
         for j in range(rows):
             at = j * stride + i
             m, v = load(mean, at), load(variance, at)
-            p = v * inputs[INPUT * rows + j]
-            v_new = v - p * (p * h)
+            p = v * repeat(inputs, INPUT * rows + j)
+            taken = p * (p * h)
+            v_new = v - taken
             undone = undone + select_above(v_new, FLOOR, 0.0, 1.0)
-            m = select_above(v_new, FLOOR, m + p * g, m)
-            v = select_above(v_new, FLOOR, v_new, v)
+            m = m + select_above(v_new, FLOOR, p * g, 0.0)
+            v = v - select_above(v_new, FLOOR, taken, 0.0)
             lowest = select_above(lowest, v, v, lowest)
             store(mean, at, m)
             store(variance, at, v)
-            a = a + m * inputs[COMING * rows + j]
-            a_var = a_var + v * inputs[COMING_SQUARE * rows + j]
+            a = a + m * repeat(inputs, COMING * rows + j)
+            a_var = a_var + v * repeat(inputs, COMING_SQUARE * rows + j)
         store(u, LOWEST * size + i, lowest)
         receive(i, a * by_root, a_var * by_n, u, size)
     rectify(0, stride, u, size)
@@ -172,15 +174,19 @@ def forward(mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> 
     rows, stride, offset, units = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET], layers[l, UNITS]
     first, size = layers[l - 1, UNITS], len(u) // FIELDS
     by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
+    for i in range(first, first + layers[l - 1, STRIDE], WIDTH):
+        z = load(u, Z * size + i)
+        store(u, SQUARE * size + i, z * z + load(u, Z_VAR * size + i))
     for i in range(0, stride, WIDTH):
         at = offset + (rows - 1) * stride + i
-        a, a_var = load(mean, at), load(variance, at)
+        a, a_var, more = load(mean, at), load(variance, at), spread(0.0)  # the bias; two sums, for less latency
         for j in range(rows - 1):
             at = offset + j * stride + i
-            m, v = load(mean, at), load(variance, at)
-            z, z_var = u[Z * size + first + j], u[Z_VAR * size + first + j]
-            a = a + m * z
-            a_var = a_var + (m * m) * z_var + v * (z * z + z_var)
+            m = load(mean, at)
+            a = a + m * repeat(u, Z * size + first + j)
+            more = more + (m * m) * repeat(u, Z_VAR * size + first + j)
+            a_var = a_var + load(variance, at) * repeat(u, SQUARE * size + first + j)
+        a_var = a_var + more
         receive(units + i, a * by_root, a_var * by_n, u, size)
     rectify(units, stride, u, size)
 
@@ -201,9 +207,7 @@ def output_forward(mean: Array, variance: Array, layers: Indices, l: int, u: Arr
 
 
 @jit(relaxed=FUSE, inline=True)
-def output_backward(
-    g: float, k: float, mean: Array, variance: Array, layers: Indices, l: int, u: Array
-) -> float:
+def output_backward(g: float, k: float, mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> float:
     """Update the output layer and store the derivatives with respect to its inputs' moments; return the undone updates."""
     rows, stride, offset = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET]
     first, size = layers[l - 1, UNITS], len(u) // FIELDS
@@ -216,10 +220,10 @@ def output_backward(
         store(u, D_Z * size + first + i, m * g + (v * z) * (2.0 * k))
         store(u, D_Z_VAR * size + first + i, (m * m + v) * k)
         d_m = z * g + (m * z_var) * (2.0 * k)
-        d_v = (z * z + z_var) * k
-        v_new = v - (v * v) * (d_m * d_m - 2.0 * d_v)
-        store(mean, offset + i, select_above(v_new, FLOOR, m + v * d_m, m))
-        store(variance, offset + i, select_above(v_new, FLOOR, v_new, v))
+        taken = (v * v) * (d_m * d_m - (z * z + z_var) * (2.0 * k))
+        v_new = v - taken
+        store(mean, offset + i, m + select_above(v_new, FLOOR, v * d_m, 0.0))
+        store(variance, offset + i, v - select_above(v_new, FLOOR, taken, 0.0))
         lost = lost + select_above(v_new, FLOOR, 0.0, select_above(v, 0.0, 1.0, 0.0))
     undone = total(lost)
     bias = offset + stride
@@ -241,28 +245,32 @@ def backward(mean: Array, variance: Array, layers: Indices, l: int, u: Array) ->
     by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
     for i in range(units, units + stride, WIDTH):
         d_z, d_z_var = load(u, D_Z * size + i), load(u, D_Z_VAR * size + i)
-        store(u, D_A * size + i, (d_z * load(u, SLOPE_MM * size + i) + d_z_var * load(u, SLOPE_VM * size + i)) * by_root)
-        store(u, D_A_VAR * size + i, (d_z * load(u, SLOPE_MV * size + i) + d_z_var * load(u, SLOPE_VV * size + i)) * by_n)
+        store(
+            u, D_A * size + i, (d_z * load(u, SLOPE_MM * size + i) + d_z_var * load(u, SLOPE_VM * size + i)) * by_root
+        )
+        store(
+            u, D_A_VAR * size + i, (d_z * load(u, SLOPE_MV * size + i) + d_z_var * load(u, SLOPE_VV * size + i)) * by_n
+        )
     lost = spread(0.0)
     for j in range(rows):
-        bias = j == rows - 1
-        z, z_var = (1.0, 0.0) if bias else (u[Z * size + first + j], u[Z_VAR * size + first + j])
-        square = z * z + z_var
-        d_z, d_z_var = spread(0.0), spread(0.0)
-        for i in range(0, stride, WIDTH):
-            at = offset + j * stride + i
-            m, v = load(mean, at), load(variance, at)
-            g, k = load(u, D_A * size + units + i), load(u, D_A_VAR * size + units + i)
-            vk = (v * k) * 2.0
-            d_z = d_z + g * m + vk * z
-            d_z_var = d_z_var + k * (m * m + v)
-            d_m = g * z + (k * m) * (2.0 * z_var)
-            p = v * d_m
-            v_new = v - p * p + (v * vk) * square
-            store(mean, at, select_above(v_new, FLOOR, m + p, m))
-            store(variance, at, select_above(v_new, FLOOR, v_new, v))
-            lost = lost + select_above(v_new, FLOOR, 0.0, 1.0)
-        if not bias:
+        at = offset + j * stride - units
+        z, z_var = (u[Z * size + first + j], u[Z_VAR * size + first + j]) if j < rows - 1 else (1.0, 0.0)
+        if j < rows - 1:
+            d_z, d_z_var = spread(0.0), spread(0.0)
+            for i in range(units, units + stride, WIDTH):
+                m, v = load(mean, at + i), load(variance, at + i)
+                g, k = load(u, D_A * size + i), load(u, D_A_VAR * size + i)
+                d_z = d_z + g * m + (v * k) * (2.0 * z)
+                d_z_var = d_z_var + k * (m * m + v)
             u[D_Z * size + first + j] = total(d_z)
             u[D_Z_VAR * size + first + j] = total(d_z_var)
+        for i in range(units, units + stride, WIDTH):
+            m, v = load(mean, at + i), load(variance, at + i)
+            g, k = load(u, D_A * size + i), load(u, D_A_VAR * size + i)
+            d_m = g * z + (k * (2.0 * z_var)) * m
+            taken = (v * v) * (d_m * d_m - k * (2.0 * (z * z + z_var)))
+            v_new = v - taken
+            store(mean, at + i, m + select_above(v_new, FLOOR, v * d_m, 0.0))
+            store(variance, at + i, v - select_above(v_new, FLOOR, taken, 0.0))
+            lost = lost + select_above(v_new, FLOOR, 0.0, 1.0)
     return total(lost)

@@ -37,7 +37,7 @@ def _version(name: str) -> str:
 
 def revision() -> str:
     """Return the git revision of the running code, ``+changes`` behind it where files differ; empty for a wheel."""
-    top = Path(__file__).resolve().parents[2]
+    top = Path(__file__).resolve().parents[1]
     if not (top / ".git").exists():
         return ""
     try:

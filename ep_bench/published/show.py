@@ -1,0 +1,30 @@
+"""Numbers of a comparison as text: the published one as it was printed, ours to two digits of its error."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+
+def printed(mean: float, stderr: float) -> str:
+    """Return a published mean and standard error with the decimals of whichever was printed with more of them."""
+    if math.isnan(mean):
+        return ""
+    errors = [] if math.isnan(stderr) else [stderr]
+    places = max(_decimals(value) for value in (mean, *errors))
+    return " ± ".join(f"{value:.{places}f}" for value in (mean, *errors))
+
+
+def measured(mean: float, stderr: float) -> str:
+    """Return our mean and standard error to two digits of the error, or four of the mean where there is none."""
+    if math.isnan(mean):
+        return ""
+    if math.isnan(stderr) or stderr <= 0.0:
+        return f"{mean:.4g}"
+    places = min(max(1 - math.floor(math.log10(stderr)), 0), 8)
+    return f"{mean:.{places}f} ± {stderr:.{places}f}"
+
+
+def _decimals(value: float) -> int:
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    return max(-exponent, 0) if isinstance(exponent, int) else 0

@@ -1,0 +1,338 @@
+"""Probabilistic backpropagation against its slow twin, the authors' program and itself."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench.methods import pbp
+from ep_bench.methods.pbp.filtering import filter_rows, refine_prior
+from ep_bench.methods.pbp.layout import flat, matrices, network, scratch
+from ep_bench.types import Rows
+from tests.reference import SlowPBP
+
+REFERENCE = json.loads((Path(__file__).parents[1] / "reference_values" / "pbp.json").read_text(encoding="utf-8"))
+
+
+def rows(n, d, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
+    return Rows(X, (y - y.mean()) / (y.std() or 1.0))
+
+
+def beginning(sizes, epochs, n, seed):
+    """Initial means and visiting orders."""
+    rng = np.random.default_rng(seed)
+    start = [rng.normal(size=(o, i + 1)) / np.sqrt(i + 1) for i, o in zip(sizes[:-1], sizes[1:], strict=True)]
+    return start, np.array([rng.permutation(n) for _ in range(epochs)])
+
+
+def assert_same_state(state, twin, rtol):
+    for name in ("noise_a", "noise_b", "prior_a", "prior_b"):
+        assert getattr(state, name) == pytest.approx(getattr(twin, name), rel=rtol), name
+    for name in ("means", "variances", "factor_precisions", "factor_a", "factor_b"):
+        for ours, theirs in zip(getattr(state, name), getattr(twin, name), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max(), err_msg=name)
+
+
+class TestAgainstTheTwin:
+    @pytest.mark.parametrize("hidden", [(1,), (7,), (50,), (6, 9), (50, 17), (4, 8, 5)])
+    def test_several_epochs(self, hidden):
+        train = rows(150, 4, 1)
+        start, orders = beginning((4, *hidden, 1), 4, 150, 2)
+        state, trace = pbp.fit(train, pbp.Config(hidden=hidden, epochs=4), None, start, orders)
+        twin = SlowPBP.begin(start).fit(train.X, train.y, orders[:3])
+        before = twin.log_z
+        twin.fit(train.X, train.y, orders[3:])
+        assert_same_state(state, twin, 1e-9)
+        assert trace["log_z"][-1] == pytest.approx((twin.log_z - before) / 150, rel=1e-9)
+        assert trace["undone"] == [0.0] * 4
+        X = rows(37, 4, 3).X
+        ours = pbp.predict(state, X, None)
+        np.testing.assert_allclose([ours.mean(), ours.variance()], twin.predict(X), rtol=1e-9)
+
+    @pytest.mark.parametrize(("n", "d"), [(1, 3), (2, 1), (5, 40), (30, 200)])
+    def test_few_rows_and_many_inputs(self, n, d):
+        train = rows(n, d, 4)
+        start, orders = beginning((d, 10, 1), 5, n, 5)
+        state, _ = pbp.fit(train, pbp.Config(hidden=(10,), epochs=5), None, start, orders)
+        assert_same_state(state, SlowPBP.begin(start).fit(train.X, train.y, orders), 1e-7)
+
+    def test_most_units_far_off(self):
+        train = rows(60, 2, 6)
+        start, orders = beginning((2, 40, 1), 3, 60, 7)
+        start[0][5:, -1] -= 200.0
+        state, _ = pbp.fit(train, pbp.Config(hidden=(40,), epochs=3), None, start, orders)
+        twin = SlowPBP.begin(start)
+        _, _, a, a_var = twin.forward(train.X[0])[0]
+        assert np.mean(a / np.sqrt(a_var) < -30) > 0.8
+        assert_same_state(state, twin.fit(train.X, train.y, orders), 1e-9)
+
+    @pytest.mark.parametrize("hidden", [(20,), (12, 20)])
+    def test_undone_updates(self, hidden):
+        train = rows(50, 3, 8)
+        sizes = (3, *hidden, 1)
+        start, orders = beginning(sizes, 1, 50, 9)
+        twin, net = SlowPBP.begin(start), network(start, 6.0, 6.0)
+        rng = np.random.default_rng(10)
+        for v in twin.variances:
+            v[...] = rng.uniform(0.1, 3.0, size=v.shape)
+            v[rng.uniform(size=v.shape) < 0.2] = 1e-100
+        net.variance[net.places] = flat(twin.variances)
+        _, undone = filter_rows(train.X, train.y, orders[0], net, *scratch(net))
+        for row in orders[0]:
+            twin.step(train.X[row], train.y[row])
+        assert undone == twin.undone > 1000
+        for ours, theirs in ((net.mean, twin.means), (net.variance, twin.variances)):
+            for one, other in zip(matrices(net, ours), theirs, strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("hidden", [(13,), (8, 13)])
+    def test_steps_that_would_end_below_zero(self, hidden):
+        """A sharp noise and a residual far out: the approximations take more variance than there is."""
+        undone = 0
+        for seed in range(20):
+            train = rows(3, 2, seed)
+            start, _ = beginning((2, *hidden, 1), 1, 3, seed)
+            start = [3.0 * one for one in start]
+            twin, net = SlowPBP.begin(start), network(start, 6.0, 6.0)
+            twin.noise_b = net.noise[1] = 0.01
+            for v in twin.variances:
+                v *= 0.05
+            net.variance[net.places] = flat(twin.variances)
+            found = filter_rows(train.X, 3 * train.y, np.arange(1), net, *scratch(net))[1]
+            twin.step(train.X[0], 3 * train.y[0])
+            assert found == twin.undone
+            undone += twin.undone
+            for ours, theirs in ((net.mean, twin.means), (net.variance, twin.variances)):
+                np.testing.assert_allclose(ours[net.places], flat(theirs), rtol=1e-9)
+        assert 20 < undone < 20 * len(net.places)
+
+
+class TestTheSteps:
+    @pytest.mark.parametrize("hidden", [(6,), (5, 9)])
+    def test_gradients_of_log_z(self, hidden):
+        """One step's changes give the kernel's gradients back; along random directions they are those of log Z."""
+        train = rows(1, 3, 11)
+        start, _ = beginning((3, *hidden, 1), 1, 1, 12)
+        net, twin = network(start, 6.0, 6.0), SlowPBP.begin(start)
+        filter_rows(train.X, train.y, np.zeros(1, dtype=np.int64), net, *scratch(net))
+        rng = np.random.default_rng(13)
+        d_m = [(after - m) / v for after, m, v in zip(matrices(net, net.mean), start, twin.variances, strict=True)]
+        d_v = [
+            0.5 * (g**2 - (v - after) / v**2)
+            for after, g, v in zip(matrices(net, net.variance), d_m, twin.variances, strict=True)
+        ]
+
+        def log_z(step, directions, of):
+            moved = SlowPBP.begin(start)
+            for one, direction in zip(getattr(moved, of), directions, strict=True):
+                one += step * direction
+            mean, variance = (end[0] for end in moved.forward(train.X[0])[-1][2:])
+            scale = variance + 6.0 / 5.0
+            return -0.5 * (np.log(scale) + (train.y[0] - mean) ** 2 / scale)
+
+        for of, gradients in (("means", d_m), ("variances", d_v)):
+            for _ in range(5):
+                directions = [rng.normal(size=one.shape) for one in start]
+                ours = sum((g * one).sum() for g, one in zip(gradients, directions, strict=True))
+                h = 1e-5
+                theirs = (log_z(h, directions, of) - log_z(-h, directions, of)) / (2 * h)
+                assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+
+    def test_order_of_hidden_units_does_not_matter_to_the_steps(self):
+        train = rows(80, 5, 14)
+        start, orders = beginning((5, 21, 1), 2, 80, 15)
+        shuffle = np.random.default_rng(16).permutation(21)
+        turned = [start[0][shuffle], start[1][:, [*shuffle, 21]]]
+        nets = [network(start, 6.0, 6.0), network(turned, 6.0, 6.0)]
+        for net in nets:
+            for order in orders:
+                filter_rows(train.X, train.y, order, net, *scratch(net))
+        (first, last), (first_turned, last_turned) = (matrices(net, net.variance) for net in nets)
+        np.testing.assert_allclose(first[shuffle], first_turned, rtol=1e-9)
+        np.testing.assert_allclose(last[:, [*shuffle, 21]], last_turned, rtol=1e-9)
+        np.testing.assert_allclose(nets[0].noise, nets[1].noise, rtol=1e-9)
+
+    def test_an_input_that_is_always_zero_keeps_its_prior(self):
+        train = rows(60, 3, 17)
+        train.X[:, 1] = 0.0
+        start, orders = beginning((3, 10, 1), 1, 60, 18)
+        net = network(start, 6.0, 6.0)
+        filter_rows(train.X, train.y, orders[0], net, *scratch(net))
+        np.testing.assert_array_equal(matrices(net, net.mean)[0][:, 1], start[0][:, 1])
+        np.testing.assert_array_equal(matrices(net, net.variance)[0][:, 1], 1.2)
+
+
+class TestPriorRefinement:
+    def refined(self, **changes):
+        start, _ = beginning((3, 8, 1), 1, 1, 19)
+        net = network(start, 6.0, 6.0)
+        rng = np.random.default_rng(20)
+        net.variance[net.places] = rng.uniform(0.1, 1.0, size=len(net.places))
+        net.factor_precision[net.places] = rng.uniform(0.5, 0.8, size=len(net.places))
+        for name, value in changes.items():
+            getattr(net, name)[net.places[5]] = value
+        twin = SlowPBP(
+            *(
+                [one.copy() for one in matrices(net, part)]
+                for part in (net.mean, net.variance, net.factor_precision, np.zeros_like(net.mean))
+            ),
+            *([one.copy() for one in matrices(net, part)] for part in (net.factor_a, net.factor_b)),
+        )
+        before = net.mean[net.places].copy()
+        refine_prior(net)
+        twin.refine()
+        for ours, theirs in ((net.mean, twin.means), (net.variance, twin.variances), (net.factor_a, twin.factor_a)):
+            np.testing.assert_allclose(ours[net.places], flat(theirs), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(net.prior, [twin.prior_a, twin.prior_b], rtol=1e-10)
+        np.testing.assert_allclose(flat(twin.factor_shifts), 0.0, atol=1e-12)
+        return np.flatnonzero(net.mean[net.places] == before)
+
+    def test_every_weight_changes(self):
+        assert self.refined().size == 0
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"variance": 3.0},  # larger than its factor's: a cavity of negative variance
+            {"variance": 0.5, "factor_precision": 2.0 - 1e-7},  # a cavity wider than 1e6
+            {"factor_a": 50.0},  # the cavity's a below 1
+            {"factor_b": 50.0},  # the cavity's b below 0
+        ],
+    )
+    def test_a_factor_without_a_proper_cavity_is_left_alone(self, change):
+        assert self.refined(**change).tolist() == [5]
+
+
+class TestFit:
+    def test_the_generator_decides_everything(self):
+        train = rows(50, 3, 21)
+        config = pbp.Config(hidden=(12,), epochs=3)
+        first, again, other = (pbp.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
+        for name in ("means", "variances"):
+            for a, b, c in zip(getattr(first, name), getattr(again, name), getattr(other, name), strict=True):
+                np.testing.assert_array_equal(a, b)
+                assert not np.array_equal(a, c)
+
+    def test_it_learns(self):
+        train, test = rows(400, 2, 22), rows(400, 2, 23)
+        state, trace = pbp.fit(train, pbp.Config(), np.random.default_rng(0))
+        mean = pbp.predict(state, test.X, None).mean()
+        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.55  # noise 0.39, no model 1
+        assert trace["log_z"][-1] > trace["log_z"][0] + 0.3
+        assert {len(curve) for curve in trace.values()} == {40}
+
+    def test_memory_does_not_grow_with_the_epochs(self):
+        train = rows(3000, 2, 24)
+        peaks = []
+        for epochs in (2, 12):
+            tracemalloc.start()
+            pbp.fit(train, pbp.Config(hidden=(5,), epochs=epochs), np.random.default_rng(0))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        assert peaks[1] < peaks[0] + 8 * 3000
+
+    def test_rows_of_one_and_of_none(self):
+        state, _ = pbp.fit(rows(1, 3, 25), pbp.Config(epochs=2), np.random.default_rng(0))
+        assert pbp.predict(state, np.zeros((0, 3)), None).mean().shape == (0,)
+
+    def test_divergence_is_an_error_that_names_the_epoch(self):
+        train = rows(20, 2, 26)
+        train.X[3, 1] = np.nan
+        with pytest.raises(FloatingPointError, match="epoch 1"):
+            pbp.fit(train, pbp.Config(hidden=(4,)), np.random.default_rng(0))
+        train.X[3, 1] = 1e200
+        with pytest.raises(FloatingPointError, match="epoch 1"):
+            pbp.fit(train, pbp.Config(hidden=(4,)), np.random.default_rng(0))
+
+    def test_start_and_orders_are_checked(self):
+        train, config = rows(10, 2, 27), pbp.Config(hidden=(4,), epochs=2)
+        start, orders = beginning((2, 4, 1), 2, 10, 28)
+        rng = np.random.default_rng(0)
+        for bad, words in (
+            (start[:1], "one array"),
+            ([start[0].T, start[1]], "shapes"),
+            ([start[0] * np.inf, start[1]], "finite"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                pbp.fit(train, config, rng, start=bad)
+        for bad, words in (
+            (orders[:1], "shape"),
+            (orders.astype(float), "integer"),
+            (orders + 1, "visit each"),
+            (np.zeros_like(orders), "visit each"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                pbp.fit(train, config, rng, orders=bad)
+        state, _ = pbp.fit(train, config, rng, start=start, orders=orders)
+        with pytest.raises(ValueError, match="shape"):
+            pbp.predict(state, np.zeros((2, 3)), rng)
+
+    def test_columns_of_the_papers_tables(self):
+        assert pbp.METHOD.published(pbp.Config()) == ("PBP", "PBP-1")
+        assert pbp.METHOD.published(pbp.Config(hidden=(50, 50))) == ()
+
+
+def split(folder, dataset, index):
+    """Standardised training rows, test rows and the target's shift and scale, of a standard split."""
+    table = np.loadtxt(folder / "uci" / dataset / "data.txt")
+    inputs = np.loadtxt(folder / "uci" / dataset / "index_features.txt").astype(int)
+    target = int(np.loadtxt(folder / "uci" / dataset / "index_target.txt"))
+    X, y = table[:, inputs], table[:, target]
+    draws = np.random.RandomState(1)
+    for _ in range(index + 1):
+        order = draws.choice(len(y), len(y), replace=False)
+    train, test = np.split(order, [round(0.9 * len(y))])
+    scale = X[train].std(axis=0)
+    X = (X - X[train].mean(axis=0)) / np.where(scale == 0, 1.0, scale)
+    shift, scale = y[train].mean(), y[train].std()
+    return Rows(X[train], (y[train] - shift) / scale), Rows(X[test], y[test]), shift, scale
+
+
+def scores(state, test, shift, scale):
+    distribution = pbp.predict(state, test.X, None).rescale(shift, scale)
+    return np.sqrt(np.mean((distribution.mean() - test.y) ** 2)), distribution.logpdf(test.y).mean(), distribution
+
+
+class TestAgainstTheAuthorsProgram:
+    def test_golden_values(self, real_data):
+        train, test, shift, scale = split(real_data, "boston", 0)
+        draws, n = np.random.RandomState(1), len(train.y)
+        start = [draws.randn(o, i + 1) / np.sqrt(i + 1) for i, o in ((13, 50), (50, 1))]
+        orders = np.array([draws.choice(range(n), n, replace=False) for _ in range(40)])
+        for epochs, golden in REFERENCE["golden_boston_split0"].items():
+            config = pbp.Config(epochs=int(epochs))
+            state, _ = pbp.fit(train, config, None, start, orders[: int(epochs)])
+            rmse, ll, distribution = scores(state, test, shift, scale)
+            ours = {
+                "noise_a": state.noise_a,
+                "noise_b": state.noise_b,
+                "prior_a": state.prior_a,
+                "prior_b": state.prior_b,
+                "rmse": rmse,
+                "ll": ll,
+                "first_weight_means": state.means[0][0, :5],
+                "first_weight_variances": state.variances[0][0, :5],
+                "predictive_mean_first5": distribution.mean()[:5],
+                "predictive_variance_first5": distribution.variance()[:5],
+            }
+            assert ours.keys() == golden.keys()
+            for name, value in ours.items():
+                np.testing.assert_allclose(value, golden[name], rtol=1e-8, err_msg=f"{name} after {epochs} epochs")
+
+    @pytest.mark.parametrize(("dataset", "index"), [("boston", 1), ("concrete", 0), ("energy", 3)])
+    @pytest.mark.slow
+    def test_scores_over_seeds(self, real_data, dataset, index):
+        train, test, shift, scale = split(real_data, dataset, index)
+        reference = REFERENCE["over_seeds"][dataset][str(index)]
+        runs = [pbp.fit(train, pbp.Config(), np.random.default_rng(seed))[0] for seed in range(10)]
+        ours = np.array([scores(state, test, shift, scale)[:2] for state in runs])
+        for name, values in zip(("rmse", "ll"), ours.T, strict=True):
+            error = np.hypot(values.std(ddof=1) / np.sqrt(10), reference[f"{name}_sd"] / np.sqrt(reference["n_seeds"]))
+            assert abs(values.mean() - reference[f"{name}_mean"]) < 4 * error, name
