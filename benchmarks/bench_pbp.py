@@ -1,9 +1,9 @@
-"""Probabilistic backpropagation: microseconds per point and epoch, and how far that is from slower and from faster things.
+"""Probabilistic backpropagation: microseconds per point and epoch, beside slower and faster things.
 
-Each network's row says what one core takes for an epoch, prior refinement included, divided by the rows. ``twin`` is the
-slow twin of the tests, ``plain`` a plain compiled kernel of the same algorithm, ``bare`` a kernel that does no more than
-read and write every weight's mean and variance once a point. Machines are noisy and shared: each ratio is the median of
-ratios taken in turns.
+Each network's row says what one core takes for an epoch, prior refinement included, divided by the rows. ``twin`` is
+the slow twin of the tests, ``plain`` a plain compiled kernel of the same algorithm, ``bare`` a kernel that does no more
+than read and write every weight's mean and variance once a point. Machines are noisy and shared: each ratio is the
+median of ratios taken in turns.
 """
 
 from __future__ import annotations

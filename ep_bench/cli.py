@@ -12,7 +12,6 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ep_bench.runner.plan import Plan
 
 FOLDER = click.Path(path_type=Path)
 EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -106,8 +105,10 @@ def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate."
 )
 @click.option("--select", multiple=True, metavar="KEY=GLOB", help="Only matching cells; KEY: method, dataset, split.")
-def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...]) -> int:
+@click.option("--cells", is_flag=True, help="One line a cell instead of one a method and data set.")
+def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
     """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes."""
+    from ep_bench.listing import plan_lines
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
 
@@ -116,15 +117,9 @@ def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...]) -> int:
         click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells")
         return 0
     made = make_plan(read, results)
-    _print_plan(made.select(select) if select else made, jobs)
-    return 0
-
-
-def _print_plan(made: Plan, jobs: int) -> None:
-    from ep_bench.listing import plan_lines
-
-    for line in plan_lines(made, jobs):
+    for line in plan_lines(made.select(select) if select else made, jobs, cells=cells):
         click.echo(line)
+    return 0
 
 
 @cli.command()

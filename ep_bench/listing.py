@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ep_bench import published, store
+from ep_bench.runner.progress import clock
 
 if TYPE_CHECKING:
     from ep_bench.runner.plan import Plan
 
 _WIDTH = 100  # columns
 _SHORT = 30  # items of a list that are longer stand on lines of their own
+_STATES = ("done", "failed", "stale", "missing")
 _SHOWN = 20  # not-ok cells that `status` lists in full
 
 
@@ -28,23 +30,9 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
     ]
 
 
-def plan_lines(plan: Plan, jobs: int) -> Iterator[str]:
-    """Yield one line a method and data set, the reasons of stale cells, and the time that the rest takes."""
-    from ep_bench.runner.progress import clock
-
-    groups: dict[tuple[str, str], list[Any]] = {}
-    for planned in plan.cells:
-        groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
-    table: list[tuple[str, ...]] = [
-        ("data set", "method", "cells", "done", "failed", "stale", "missing", "a cell takes")
-    ]
-    for (dataset, method), members in groups.items():
-        states = Counter(planned.state for planned in members)
-        guess = members[0].job.estimate
-        time = "unknown" if guess is None else f"{guess:.2g} s" if guess < 60 else clock(guess)
-        counts = (str(states[state]) for state in ("done", "failed", "stale", "missing"))
-        table.append((dataset, method, str(len(members)), *counts, time))
-    yield from columns(table)
+def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
+    """Yield a table of the cells, grouped or one by one, the reasons of stale ones, and the time left."""
+    yield from columns(_each_cell(plan) if cells else _cell_groups(plan))
     reasons = Counter((p.job.cell.method, p.job.cell.dataset, p.why) for p in plan.cells if p.state == "stale")
     for (method, dataset, why), count in reasons.items():
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
@@ -54,6 +42,32 @@ def plan_lines(plan: Plan, jobs: int) -> Iterator[str]:
     time = clock(max(sum(work) / jobs, max(work, default=0.0)))
     more = f", {unknown} cells of unknown length beside" if unknown else ""
     yield f"{len(plan.cells)} cells, {len(rest)} to run; about {time} with --jobs {jobs}{more}"
+
+
+def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for planned in plan.cells:
+        groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
+    table: list[tuple[str, ...]] = [("data set", "method", "cells", *_STATES, "a cell takes")]
+    for (dataset, method), members in groups.items():
+        states = Counter(planned.state for planned in members)
+        counts = (str(states[state]) for state in _STATES)
+        table.append((dataset, method, str(len(members)), *counts, _guess(members[0].job.estimate)))
+    return table
+
+
+def _each_cell(plan: Plan) -> list[tuple[str, ...]]:
+    rows = [
+        (p.job.cell.dataset, p.job.cell.method, str(p.job.cell.split), p.state, _guess(p.job.estimate), p.job.cell.key)
+        for p in plan.cells
+    ]
+    return [("data set", "method", "split", "state", "takes", "cell"), *rows]
+
+
+def _guess(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return f"{seconds:.2g} s" if seconds < 60 else clock(seconds)
 
 
 def status_lines(folder: Path) -> tuple[list[str], bool]:

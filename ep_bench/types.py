@@ -235,7 +235,7 @@ class Predictive:
 
         parts = self._component_logpdf(np.asarray(y, dtype=np.float64))
         if len(self.weights) == 1:
-            return parts[0]
+            return np.asarray(parts[0])
         return np.asarray(logsumexp(parts, axis=0, b=self.weights[:, None]))
 
     def logpdf_gaussian(self, y: ArrayLike) -> Array:

@@ -1,11 +1,11 @@
-"""Slow, obvious twins of the fast routines: plain NumPy and Python loops that follow the papers' formulas as printed."""
+"""Slow, obvious twins of the fast routines: NumPy and Python loops that follow the papers' formulas as printed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 
 def relu_moments(m, v):
@@ -153,6 +153,3 @@ class SlowPBP:
         ends = [self.forward(x)[-1] for x in X]
         noise = self.noise_b / (self.noise_a - 1)
         return np.array([end[2][0] for end in ends]), np.array([end[3][0] + noise for end in ends])
-
-
-__all__ = ["SlowPBP", "gamma_update", "log_ndtr", "relu_moment_gradients", "relu_moments"]

@@ -76,6 +76,26 @@ def test_a_torn_cell_file_is_run_again(finished: Path, tmp_path: Path) -> None:
     assert "1 cells run; 8 ok" in run.stdout
 
 
+@pytest.mark.slow
+def test_two_runs_on_one_folder_do_not_harm_each_other(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    command = [sys.executable, "-m", "ep_bench", "run", "tiny.yaml", "--jobs", "2", "--quiet"]
+    runs = [subprocess.Popen(command, cwd=tmp_path) for _ in range(2)]
+    assert [run.wait() for run in runs] == [0, 0]
+    theirs, ours = (
+        [{k: v for k, v in row.items() if not k.endswith(("seconds", "mb"))} for row in store.read_rows(path)]
+        for path in (finished / "results/tiny/results.csv", tmp_path / "results/tiny/results.csv")
+    )
+    assert theirs == ours
+
+
+def test_a_plan_one_by_one(finished: Path) -> None:
+    lines = ep_bench("plan", "tiny.yaml", "--cells", cwd=finished).stdout.splitlines()
+    assert len(lines) == 1 + 8 + 1
+    keys = {row["cell"] for row in store.read_rows(finished / "results/tiny/results.csv")}
+    assert {line.split()[-1] for line in lines[1:-1]} == keys
+
+
 def test_status_counts_and_lists(finished: Path) -> None:
     done = ep_bench("status", "results/tiny", cwd=finished)
     assert done.returncode == 0

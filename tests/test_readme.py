@@ -33,8 +33,23 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
     (tmp_path / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
     (study,) = blocks("yaml")
     (tmp_path / "study.yaml").write_text(study)
-    assert [m.label for m in read_study(tmp_path / "study.yaml", Installed()).methods] == ["pbp", "PBP-2", "ridge", "mine"]
-    command = [sys.executable, "-m", "ep_bench", "run", "study.yaml", "--select", "dataset=own", "--select", "method=mine"]
+    assert [m.label for m in read_study(tmp_path / "study.yaml", Installed()).methods] == [
+        "pbp",
+        "PBP-2",
+        "ridge",
+        "mine",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "ep_bench",
+        "run",
+        "study.yaml",
+        "--select",
+        "dataset=own",
+        "--select",
+        "method=mine",
+    ]
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "20 cells run; 20 ok" in run.stdout

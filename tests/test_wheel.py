@@ -34,6 +34,8 @@ def test_the_wheel_runs_the_quickstart_from_any_folder(tmp_path: Path) -> None:
     assert "report.html" in quietly(program, "report", "results/quickstart", cwd=tmp_path)
     assert "no published number applies" in quietly(program, "check", "results/quickstart", cwd=tmp_path)
     assert "boston" in quietly(program, "data", "list", cwd=tmp_path)
-    typed = quietly(python, "-c", "import ep_bench, pathlib; print(pathlib.Path(ep_bench.__file__).parent)", cwd=tmp_path)
+    typed = quietly(
+        python, "-c", "import ep_bench, pathlib; print(pathlib.Path(ep_bench.__file__).parent)", cwd=tmp_path
+    )
     assert (Path(typed.strip()) / "py.typed").exists()
     assert str(ROOT) not in typed

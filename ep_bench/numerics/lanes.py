@@ -1,17 +1,20 @@
 """A register of ``WIDTH`` doubles for kernels whose loops the compiler would not put into vector instructions itself.
 
-Arrays that a kernel reads and writes may overlap for all the compiler knows, and it vectorises no loop that carries sums over
-an outer index. A kernel that walks over blocks of units says it outright instead::
+Arrays that a kernel reads and writes may overlap for all the compiler knows, and it vectorises no loop that carries
+sums over an outer index. A kernel that walks over blocks of units says it outright instead::
 
     total = load(weights, start) * x          # WIDTH products
     total = total + load(weights, start + stride)
     store(out, start, total)
 
 Lanes take part in ``+ - * /``, unary minus and the functions below, with other lanes or with a float, which then
-stands in every lane. Products and sums may fuse into one rounding; no other rule of IEEE 754 is relaxed. The functions that
-also take a float serve kernels written once for both. Without the compiler (NUMBA_DISABLE_JIT=1) lanes are NumPy arrays
-and all of this is plain NumPy.
+stands in every lane. Products and sums may fuse into one rounding; no other rule of IEEE 754 is relaxed. The functions
+that also take a float serve kernels written once for both. Without the compiler (NUMBA_DISABLE_JIT=1) lanes are NumPy
+arrays and all of this is plain NumPy.
 """
+
+# The signatures below are those that numba calls and compares by the names of their arguments.
+# ruff: noqa: ARG001, ARG005, PLW0108
 
 from __future__ import annotations
 

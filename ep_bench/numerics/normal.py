@@ -1,8 +1,8 @@
 """The standard normal's density phi and upper tail without a branch, for floats and for lanes.
 
-Everything rests on Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0, which falls slowly from sqrt(pi / 2) to 1 / t, so that one
-polynomial serves the whole line: (t + 5) R(t) in the variable that runs linearly in 1 / (t + 5). Beyond t = 38,
-where the polynomial ends, phi(t) is below the smallest double. The coefficients are made in decimal arithmetic by
+Everything rests on Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0, which falls slowly from sqrt(pi / 2) to 1 / t, so that
+one polynomial serves the whole line: (t + 5) R(t) in the variable that runs linearly in 1 / (t + 5). Where it ends, at
+t = 38, phi(t) is below the smallest double. The coefficients are made in decimal arithmetic by
 ``tests/numerics/mills_table.py``.
 """
 

@@ -6,8 +6,8 @@ max(a, 0) are, whatever the sign of alpha,
     mean      max(m, 0) + sqrt(v) e
     variance  v (Phi(alpha) - e (t + e))
 
-which is Hernandez-Lobato and Adams (2015), equations (15) and (16), without their ratio gamma = phi / Phi, whose far tail
-needs a formula of its own. From d/dv E[f(a)] = E[f''(a)] / 2 the derivatives are
+which is Hernandez-Lobato and Adams (2015), equations (15) and (16), without their ratio gamma = phi / Phi, whose far
+tail needs a formula of its own. From d/dv E[f(a)] = E[f''(a)] / 2 the derivatives are
 
     d mean / dm      Phi(alpha)             d mean / dv      phi(alpha) / (2 sqrt(v))
     d variance / dm  2 mean Phi(-alpha)     d variance / dv  Phi(alpha) - mean phi(alpha) / sqrt(v)

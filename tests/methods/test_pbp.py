@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def rows(n, d, seed):
 def beginning(sizes, epochs, n, seed):
     """Initial means and visiting orders."""
     rng = np.random.default_rng(seed)
-    start = [rng.normal(size=(o, i + 1)) / np.sqrt(i + 1) for i, o in zip(sizes[:-1], sizes[1:], strict=True)]
+    start = [rng.normal(size=(o, i + 1)) / np.sqrt(i + 1) for i, o in pairwise(sizes)]
     return start, np.array([rng.permutation(n) for _ in range(epochs)])
 
 
@@ -102,8 +103,7 @@ class TestAgainstTheTwin:
             start = [3.0 * one for one in start]
             twin, net = SlowPBP.begin(start), network(start, 6.0, 6.0)
             twin.noise_b = net.noise[1] = 0.01
-            for v in twin.variances:
-                v *= 0.05
+            twin.variances = [0.05 * v for v in twin.variances]
             net.variance[net.places] = flat(twin.variances)
             found = filter_rows(train.X, 3 * train.y, np.arange(1), net, *scratch(net))[1]
             twin.step(train.X[0], 3 * train.y[0])
@@ -131,8 +131,8 @@ class TestTheSteps:
 
         def log_z(step, directions, of):
             moved = SlowPBP.begin(start)
-            for one, direction in zip(getattr(moved, of), directions, strict=True):
-                one += step * direction
+            pairs = zip(getattr(moved, of), directions, strict=True)
+            setattr(moved, of, [one + step * direction for one, direction in pairs])
             mean, variance = (end[0] for end in moved.forward(train.X[0])[-1][2:])
             scale = variance + 6.0 / 5.0
             return -0.5 * (np.log(scale) + (train.y[0] - mean) ** 2 / scale)

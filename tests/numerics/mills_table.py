@@ -6,25 +6,24 @@ linearly in 1 / (t + k) from -1 at t = 0 to 1 at t = T; exp(r) on |r| <= log(2) 
 
 from __future__ import annotations
 
-from decimal import Decimal as D
-from decimal import getcontext, localcontext
+from decimal import Decimal, getcontext, localcontext
 
 PRECISION = 60
-K, T, DEGREE = D(5), D(38), 20
+K, T, DEGREE = Decimal(5), Decimal(38), 20
 EXP_DEGREE = 11
 
 
 def pi():
     """Gauss and Legendre's mean."""
-    a, b, t, p = D(1), 1 / D(2).sqrt(), D("0.25"), D(1)
+    a, b, t, p = Decimal(1), 1 / Decimal(2).sqrt(), Decimal("0.25"), Decimal(1)
     for _ in range(8):
         a, b, t, p = (a + b) / 2, (a * b).sqrt(), t - p * ((a - b) / 2) ** 2, 2 * p
     return (a + b) ** 2 / (4 * t)
 
 
 def cosine(x):
-    term, total, n = D(1), D(1), 0
-    while abs(term) > D(10) ** -(getcontext().prec + 2):
+    term, total, n = Decimal(1), Decimal(1), 0
+    while abs(term) > Decimal(10) ** -(getcontext().prec + 2):
         n += 2
         term *= -x * x / (n * (n - 1))
         total += term
@@ -36,7 +35,7 @@ def mills(t):
     with localcontext() as context:
         context.prec = PRECISION + int(t * t / 4) + 20
         term, series, n = t, t, 0
-        while term > D(10) ** -(PRECISION + 10):
+        while term > Decimal(10) ** -(PRECISION + 10):
             n += 1
             term *= t * t / (2 * n + 1)
             series += term
@@ -50,14 +49,14 @@ def chebyshev_coefficients(function, degree):
     values = [function(cosine(angle)) for angle in angles]
     series = [2 * sum(v * cosine(j * a) for v, a in zip(values, angles, strict=True)) / n for j in range(n)]
     series[0] /= 2
-    before, now = [D(1)], [D(0), D(1)]
-    out = [D(0)] * n
+    before, now = [Decimal(1)], [Decimal(0), Decimal(1)]
+    out = [Decimal(0)] * n
     for j, c in enumerate(series):
         polynomial = before if j == 0 else now
         for power, one in enumerate(polynomial):
             out[power] += c * one
         if j:
-            after = [D(0), *(2 * one for one in now)]
+            after = [Decimal(0), *(2 * one for one in now)]
             for power, one in enumerate(before):
                 after[power] -= one
             before, now = now, after
@@ -69,14 +68,14 @@ def mills_coefficients():
 
     def function(x):
         t = 1 / (low + (high - low) * (x + 1) / 2) - K
-        return (t + K) * mills(max(t, D(0)))
+        return (t + K) * mills(max(t, Decimal(0)))
 
     return [float(c) for c in chebyshev_coefficients(function, DEGREE)]
 
 
 def density_coefficients():
     """exp(r) / sqrt(2 pi) on |r| <= log(2) / 2, in powers of r."""
-    half = D(2).ln() / 2
+    half = Decimal(2).ln() / 2
     scaled = chebyshev_coefficients(lambda x: (x * half).exp() / (2 * pi()).sqrt(), EXP_DEGREE)
     return [float(c / half**power) for power, c in enumerate(scaled)]
 

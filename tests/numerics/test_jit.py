@@ -15,13 +15,14 @@ from ep_bench.numerics.normal import normal_tail
 
 @jit(relaxed=REORDER)
 def checks(x, y):
-    return math.isnan(x), math.isinf(y), y / (x - x)
+    return math.isnan(x), math.isinf(y), y / (x - x) if x == x else 0.0  # noqa: PLR0124
 
 
 def test_no_relaxation_hides_a_value_that_is_not_a_number():
     assert checks(math.nan, math.inf)[:2] == (True, True)
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_division_by_zero_is_infinite():
     assert checks(1.0, 2.0)[2] == math.inf
 

@@ -1,10 +1,11 @@
 """Probabilistic backpropagation: J. M. Hernandez-Lobato and R. P. Adams, ICML 2015.
 
-A network of rectified linear units with Gaussian noise of precision gamma, weights w ~ N(0, 1 / lambda), and gamma priors on
-gamma and lambda. The posterior is approximated by a product of Gaussians over the weights and two gammas, equation (8).
-An epoch takes the rows in a fresh random order, one assumed-density step each: moments forward, (13) to (17), log Z of
-the target, (12), its gradients backward and the updates (6), (7), (9), (10). Then every prior factor is refined by
-one pass of expectation propagation (section 3.4). Predictions are Gaussian with mean m^z and variance v^z + b / (a - 1).
+A network of rectified linear units with Gaussian noise of precision gamma, weights w ~ N(0, 1 / lambda), and gamma
+priors on gamma and lambda. The posterior is approximated by a product of Gaussians over the weights and two gammas,
+equation (8). An epoch takes the rows in a fresh random order, one assumed-density step each: moments forward, (13) to
+(17), log Z of the target, (12), its gradients backward and the updates (6), (7), (9), (10). Then every prior factor is
+refined by one pass of expectation propagation (section 3.4). Predictions are Gaussian with mean m^z and variance
+v^z + b / (a - 1).
 
 Symbols of the kernels:
 
@@ -17,17 +18,20 @@ Symbols of the kernels:
 
 Modules: ``layout`` where the numbers lie, ``passes`` over one layer, ``filtering`` over rows and prior factors.
 
-Deviation: initial means are N(0, 1 / (V_{l-1} + 1)), fan-in with the bias; the paper prints V_l + 1, and its program and
-tables rest on fan-in where these differ. Initial variances and prior factors are b / (a - 1) = 1.2.
-Deviation: a weight keeps its mean and variance where a step's new variance is not above 1e-100, as in the authors' program.
+Deviation: initial means are N(0, 1 / (V_{l-1} + 1)), fan-in with the bias, where the paper prints fan-out; fan-in
+matches its tables. Initial variances, and those of the prior factors, are b / (a - 1) = 1.2.
+Deviation: a weight keeps its mean and variance where a step's new variance is not above 1e-100, as in the authors'
+program.
 Deviation: a prior factor is left alone unless its cavity has a variance in (0, 1e6), a > 1 and b > 0, likewise.
-Deviation: none in exact arithmetic, but the rectifier's moments come without the ratio gamma and so without the expansion
-that the paper uses below alpha = -30 (``numerics.relu``), and (9) and (10) without cancellation (``numerics.gamma``).
+Deviation: none in exact arithmetic, but the rectifier's moments come without the ratio gamma, and so without the
+expansion that the paper uses below alpha = -30 (``numerics.relu``), and (9) and (10) without cancellation
+(``numerics.gamma``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -92,9 +96,9 @@ def fit(
     Returns
     -------
     The state, and one value an epoch of ``noise_deviation`` (standardised), ``prior_variance`` (1 / E[lambda] = b / a),
-    ``log_z`` (mean over the rows of the log predictive density when each came) and ``undone`` (fraction of the updates).
-    On a few dozen rows the prior's a and b, which no prediction rests on, can end below 1 and even below 0: equations
-    (9) and (10) match moments of an approximation. Later refinements take that up as the authors' program does.
+    ``log_z`` (mean over the rows of the log predictive density when each came) and ``undone`` (fraction of the weights'
+    updates). On a few dozen rows the prior's a and b, which no prediction rests on, can end below 1 and even below 0:
+    equations (9) and (10) match moments of an approximation. Later refinements go on from there, as (9) and (10) say.
 
     Raises
     ------
@@ -119,7 +123,7 @@ def fit(
     return _state(net), trace
 
 
-def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
+def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
     """Return one Gaussian a row of X (n, d), standardised units, noise included; ``rng`` is not used."""
     net = network(state.means, SHAPE, RATE)
     if X.ndim != 2 or X.shape[1] != net.layers[0, 0] - 1:
@@ -132,7 +136,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 def _means(start: Sequence[Array] | None, sizes: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
     """Return the initial weight means, checked or drawn."""
-    shapes = [(n_out, n_in + 1) for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True)]
+    shapes = [(n_out, n_in + 1) for n_in, n_out in pairwise(sizes)]
     if start is None:
         return [rng.standard_normal(shape) / np.sqrt(shape[1]) for shape in shapes]
     means = [np.asarray(one, dtype=np.float64) for one in start]
@@ -185,9 +189,9 @@ def _state(net: Network) -> State:
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: steps by weights and units, refinement by weights."""
     sizes = (d, *config.hidden, 1)
-    weights = [(n_in + 1) * n_out for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True)]
-    step = 0.3e-9 * weights[0] + 0.8e-9 * sum(weights[1:]) + 7e-9 * sum(config.hidden) + 0.1e-6
-    return config.epochs * (n * step + 0.1e-6 * sum(weights))
+    weights = [(n_in + 1) * n_out for n_in, n_out in pairwise(sizes)]
+    step = 0.3e-9 * weights[0] + 1.1e-9 * sum(weights[1:]) + 7e-9 * sum(config.hidden) + 0.1e-6
+    return config.epochs * (n * step + 0.05e-6 * sum(weights))
 
 
 def _published(config: Config) -> tuple[str, ...]:

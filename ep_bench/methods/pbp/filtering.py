@@ -92,8 +92,8 @@ def refine_prior(net: Network) -> None:
     """Refine every weight's prior factor by expectation propagation, one after the other (section 3.4).
 
     The Gaussian of a factor is N(w | 0, b / (a - 1)) with the cavity's a and b of the time when it was last refined:
-    equation (11) inserted in (6) and (7) gives just the product of cavity and that Gaussian. So its precision says it all,
-    and the weight's m / v does not change here.
+    equation (11) inserted in (6) and (7) gives just the product of cavity and that Gaussian. So its precision says it
+    all, and the weight's m / v does not change here.
     """
     a_all, b_all = net.prior[0], net.prior[1]
     for at in net.places:
@@ -116,7 +116,7 @@ def refine_prior(net: Network) -> None:
 
 @jit()
 def predict_rows(X: Array, net: Network, u: Array, inputs: Array, m_z: Array, v_z: Array) -> None:
-    """Write the network's output moments for the rows of X (n, d), standardised, to m_z (n,) and v_z (n,), noise left out."""
+    """Write the network's output moments, noise left out, of rows X (n, d), standardised, to m_z (n,) and v_z (n,)."""
     last = len(net.layers) - 1
     for row in range(len(X)):
         take_row(X, row, inputs)

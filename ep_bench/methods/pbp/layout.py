@@ -9,6 +9,7 @@ layer, 0 in the output layer: it sends nothing forward, and no gradient ever rea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,10 +63,10 @@ INPUT, COMING, COMING_SQUARE = range(3)
 
 
 def _table(sizes: Sequence[int]) -> tuple[Indices, Indices]:
-    """Return ``Network.layers`` and ``Network.places`` of a network with those layer sizes, inputs first, output last."""
+    """Return ``Network.layers`` and ``Network.places`` for layer sizes, inputs first, output last."""
     layers, places = [], []
     offset = units = 0
-    for n_in, n_out in zip(sizes[:-2], sizes[1:-1], strict=True):
+    for n_in, n_out in pairwise(sizes[:-1]):
         stride = padded(n_out)
         layers.append((n_in + 1, stride, offset, units))
         places.append(offset + np.arange(n_in + 1)[None, :] * stride + np.arange(n_out)[:, None])

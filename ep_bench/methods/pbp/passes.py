@@ -1,7 +1,7 @@
-"""Passes over one layer's weights: moments forward, equations (13) to (17), gradients and updates backward, (6) and (7).
+"""Passes over one layer's weights: moments forward, (13) to (17), gradients and updates backward, (6) and (7).
 
-Symbols: z, z_var the moments m^z, v^z of a layer's inputs; g, k the derivatives of log Z with respect to a unit's m^a and
-v^a; h = g^2 - 2 k. With n = V_{l-1} + 1 inputs, bias included, a weight's own derivatives are
+Symbols: z, z_var the moments m^z, v^z of a layer's inputs; g, k the derivatives of log Z with respect to a unit's m^a
+and v^a; h = g^2 - 2 k. With n = V_{l-1} + 1 inputs, bias included, a weight's own derivatives are
 
     d log Z / d m = g z / sqrt(n) + 2 k m z_var / n        d log Z / d v = k (z^2 + z_var) / n
 """
@@ -94,8 +94,8 @@ def first_forward(mean: Array, variance: Array, layers: Indices, u: Array, input
 def first_gradients(layers: Indices, u: Array) -> bool:
     """Store g / sqrt(n) and h / n of the first layer's units; return whether no variance can come near the floor.
 
-    Its inputs have no variance, so that a weight's step is v_new = v - (v x)^2 h / n; and v x^2 / n is at most the unit's v^a,
-    so that v_new >= v (1 - v^a h). LOWEST follows a lower bound of each unit's variances by that.
+    Its inputs have no variance, so that a weight's step is v_new = v - (v x)^2 h / n; and v x^2 / n is at most the
+    unit's v^a, so that v_new >= v (1 - v^a h). LOWEST follows a lower bound of each unit's variances by that.
     """
     rows, stride, size = layers[0, ROWS], layers[0, STRIDE], len(u) // FIELDS
     by_root, by_n = 1.0 / math.sqrt(rows), 1.0 / rows
@@ -208,7 +208,10 @@ def output_forward(mean: Array, variance: Array, layers: Indices, l: int, u: Arr
 
 @jit(relaxed=FUSE, inline=True)
 def output_backward(g: float, k: float, mean: Array, variance: Array, layers: Indices, l: int, u: Array) -> float:
-    """Update the output layer and store the derivatives with respect to its inputs' moments; return the undone updates."""
+    """Update the output layer, store the derivatives for its inputs' moments and return the number of undone updates.
+
+    Where an update is undone, 0 is added: a choice between old and new would become a masked store, which is slow.
+    """
     rows, stride, offset = layers[l, ROWS], layers[l, STRIDE], layers[l, OFFSET]
     first, size = layers[l - 1, UNITS], len(u) // FIELDS
     g, k = g / math.sqrt(rows), k / rows
