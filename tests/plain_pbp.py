@@ -32,7 +32,8 @@ def relu(m, v):
     """Mean and variance of the unit's output, their derivatives with respect to m and v."""
     s = math.sqrt(v)
     alpha = m / s
-    cdf, tail = 0.5 * math.erfc(-alpha * SQRT_HALF), 0.5 * math.erfc(alpha * SQRT_HALF)
+    small = 0.5 * math.erfc(abs(alpha) * SQRT_HALF)
+    cdf, tail = (small, 1 - small) if alpha < 0 else (1 - small, small)
     density = DENSITY_0 * math.exp(-0.5 * alpha * alpha)
     gamma = -alpha - 1 / alpha + 2 / alpha**3 if alpha < -30 else density / cdf
     v_dash = m + s * gamma

@@ -14,6 +14,7 @@ from ep_bench.methods import pbp
 from ep_bench.methods.pbp.filtering import filter_rows, refine_prior
 from ep_bench.methods.pbp.layout import flat, matrices, network, scratch
 from ep_bench.types import Rows
+from tests.plain_pbp import PlainPBP
 from tests.reference import SlowPBP
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference_values" / "pbp.json").read_text(encoding="utf-8"))
@@ -336,3 +337,16 @@ class TestAgainstTheAuthorsProgram:
         for name, values in zip(("rmse", "ll"), ours.T, strict=True):
             error = np.hypot(values.std(ddof=1) / np.sqrt(10), reference[f"{name}_sd"] / np.sqrt(reference["n_seeds"]))
             assert abs(values.mean() - reference[f"{name}_mean"]) < 4 * error, name
+
+
+def test_the_plain_kernel_of_the_benchmark_is_the_same_algorithm():
+    train = rows(80, 3, 29)
+    for hidden in ((9,), (6, 9)):
+        start, orders = beginning((3, *hidden, 1), 2, 80, 30)
+        plain = PlainPBP(start).fit(train.X, train.y, orders)
+        twin = SlowPBP.begin(start).fit(train.X, train.y, orders)
+        np.testing.assert_allclose(
+            [*plain.noise, *plain.prior], [twin.noise_a, twin.noise_b, twin.prior_a, twin.prior_b]
+        )
+        for ours, theirs in zip(plain.means, twin.means, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
