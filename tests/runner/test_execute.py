@@ -1,0 +1,78 @@
+"""A cell's numbers, recomputed by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import Estimator, data
+from ep_bench.runner.catalogue import Installed
+from ep_bench.runner.execute import run_cell
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
+from ep_bench.types import COLUMNS
+from tests.runner.support import REF, job
+
+
+def jobs_of(tmp_path: Path, text: str) -> list[Job]:
+    (tmp_path / "s.yaml").write_text(text)
+    return [planned.job for planned in make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells]
+
+
+def test_a_cells_row_is_what_the_estimator_gives(tmp_path: Path) -> None:
+    text = "study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 3, hidden: [20]}]\n"
+    jobs = jobs_of(tmp_path, text)
+    assert len(jobs) == 20
+    row = run_cell(jobs[4]).row
+    assert row.keys() <= set(COLUMNS)
+    diabetes = data.load_dataset("diabetes")
+    train, test = data.standard_split(442, 4)
+    model = Estimator("pbp", hidden=[20], epochs=3, random_state=row["seed"]).fit(diabetes.X[train], diabetes.y[train])
+    dist = model.predict_dist(diabetes.X[test])
+    assert row["rmse"] == pytest.approx(np.sqrt(np.mean((dist.mean() - diabetes.y[test]) ** 2)), rel=1e-14)
+    assert row["ll"] == pytest.approx(dist.logpdf(diabetes.y[test]).mean(), rel=1e-14)
+    assert row["train_ll"] == pytest.approx(model.predict_dist(diabetes.X[train]).logpdf(diabetes.y[train]).mean())
+    assert row["target_std"] == pytest.approx(diabetes.y[train].std())
+    assert (row["n_train"], row["n_test"]) == (398, 44)
+    assert row["fit_seconds"] > 0
+    assert row["peak_mb"] > 10
+
+
+def test_a_record_says_where_its_numbers_are_from(tmp_path: Path) -> None:
+    record = run_cell(job())
+    assert record.provenance["packages"]["numpy"] == np.__version__
+    assert record.provenance["machine"]["cores"] >= 1
+    assert record.factors["dataset"]["checksum"] == data.describe(REF).checksum
+    assert record.provenance["finished"].endswith("Z")
+    (pbp,) = jobs_of(tmp_path, "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [pbp]\n")
+    assert len(run_cell(pbp).trace["noise_deviation"]) == 40
+
+
+def test_navals_constant_input_enters_as_the_paper_had_it(real_data: Path, tmp_path: Path) -> None:
+    text = (
+        "study: s\ndatasets: [{name: naval, constant_inputs: paper}, {name: naval, label: plain}]\n"
+        "splits: {scheme: standard, count: 1}\nmethods: [{use: pbp, epochs: 1}]\n"
+    )
+    paper, plain = (run_cell(one).row for one in jobs_of(tmp_path, text))
+    naval = data.load_dataset("naval", constant_inputs="paper")
+    assert dict(naval.constants) == {11: 1.0}
+    assert paper["rmse"] != plain["rmse"]
+    train, _ = data.standard_split(len(naval.y), 0)
+    model = Estimator("pbp", epochs=1, random_state=0, constant_inputs=dict(naval.constants))
+    scaled = model.fit(naval.X[train], naval.y[train]).x_scaling_.apply(naval.X[train])
+    np.testing.assert_array_equal(scaled[:, 11], 1.0)
+    np.testing.assert_array_equal(scaled[:, 8], 0.0)
+
+
+def test_a_data_file_that_changed_since_the_plan_is_not_used(tmp_path: Path) -> None:
+    lines = "\n".join(f"{i},{i * i % 7}" for i in range(30))
+    (tmp_path / "own.csv").write_text("a,y\n" + lines)
+    text = "study: s\ndatasets: [{name: own, csv: own.csv, target: y}]\nmethods: [{use: pbp, epochs: 1}]\n"
+    first = jobs_of(tmp_path, text)[0]
+    (tmp_path / "own.csv").write_text("a,y\n" + lines + "\n31,4")
+    row = run_cell(first).row
+    assert row["status"] == "failed"
+    assert "changed since the plan" in row["reason"]

@@ -1,0 +1,44 @@
+"""What a run says while it runs."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from ep_bench.runner import progress
+from ep_bench.runner.progress import Progress, clock
+from ep_bench.types import Record
+
+
+def record(key: str, status: str = "ok") -> Record:
+    row = {"method": "m", "dataset": "d", "split": 1, "status": status, "reason": "why" * (status != "ok"), "cell": key}
+    return Record(row, {})
+
+
+def told(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
+    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
+    out = io.StringIO()
+    with Progress({"a": 1.0, "b": 1.0, "c": 2.0}, 2, quiet=quiet, stream=out) as shown:
+        for key, status in (("a", "ok"), ("b", "failed"), ("c", "ok")):
+            shown.finished(record(key, status))
+    return out.getvalue().splitlines()
+
+
+def test_plain_lines_count_and_name_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = told(monkeypatch)
+    assert lines[0].startswith("1/3 cells, 0 not ok, 2 running, ")
+    assert lines[1] == "failed: m on d, split 1: why"
+    assert lines[2].startswith("2/3 cells, 1 not ok, 1 running")
+    assert lines[3].startswith("3/3 cells, 1 not ok, 0 running, 0 s left")
+
+
+def test_quiet_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(monkeypatch, quiet=True) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (200, "3 min 20 s"), (7500, "2 h 05 min"), (3600, "1 h 00 min")]
+)
+def test_durations_as_people_read_them(seconds: float, text: str) -> None:
+    assert clock(seconds) == text
