@@ -13,8 +13,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import Pipe
 
 from ep_bench.runner.jobs import Job
@@ -28,7 +30,7 @@ _ONE_THREAD = dict.fromkeys(
     "1",
 )  # fmt: skip
 _POLL = 0.05  # seconds between looks at a cell with a memory limit
-_IDLE_POLL = 0.5  # and at one without, to notice that the run itself has been killed
+_WATCH = 0.5  # seconds between looks at whether the run is still there
 _TAIL = 2000  # characters kept of what a dead engine printed
 
 _engine: Engine | None = None
@@ -44,8 +46,13 @@ class Ended:
     infrastructure: bool = False
 
 
-def run(job: Job) -> Record:
-    """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not."""
+def run(job: Job, run_pid: int | None = None) -> Record:
+    """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not.
+
+    ``run_pid`` is the process of the run: a lane that it has started ends with it, busy or idle.
+    """
+    if run_pid is not None:
+        _end_with(run_pid)
     outcome = _attempt(job)
     if isinstance(outcome, Ended) and outcome.infrastructure:
         outcome = _attempt(job)
@@ -57,6 +64,22 @@ def _attempt(job: Job) -> Record | Ended:
     if isinstance(outcome, Ended):
         close()
     return outcome
+
+
+@cache
+def _end_with(run_pid: int) -> None:
+    """Watch the parent process from now on, if the run is this process's parent; once a process."""
+    if os.getppid() != run_pid:  # the lane is the run itself, or a worker that something else looks after
+        return
+
+    def watch() -> None:
+        while os.getppid() == run_pid:
+            time.sleep(_WATCH)
+        if _engine is not None:
+            _engine.kill()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
 def close() -> None:
@@ -103,22 +126,21 @@ class Engine:
             self.stop()
             raise
 
-    def stop(self) -> None:
+    def kill(self) -> None:
         """Kill the process; it keeps nothing that could be lost."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
+
+    def stop(self) -> None:
+        """Kill the process and let go of what belongs to it."""
+        self.kill()
         self._process.wait()
         self._connection.close()
         self._printed.close()
 
     def _wait(self, job: Job, started: float) -> Ended | None:
         """Wait for an answer; return how the cell ended where it went over a limit."""
-        parent = os.getppid()
-        poll = _POLL if job.memory_gb is not None else _IDLE_POLL
-        while not self._connection.poll(self._patience(job, started, poll)):
-            if os.getppid() != parent:  # the run was killed: nobody waits for this cell any more
-                self.stop()
-                os._exit(1)
+        while not self._connection.poll(self._patience(job, started)):
             if job.seconds is not None and time.monotonic() - started >= job.seconds:
                 return Ended("timeout", f"over the limit of {job.seconds:g} seconds", self._tail())
             if job.memory_gb is not None and (used := resident_gb(self._process.pid)) > job.memory_gb:
@@ -126,10 +148,11 @@ class Engine:
         return None
 
     @staticmethod
-    def _patience(job: Job, started: float, poll: float) -> float:
-        if job.seconds is None:
-            return poll
-        return max(0.0, min(poll, started + job.seconds - time.monotonic()))
+    def _patience(job: Job, started: float) -> float | None:
+        """Return how long to wait before a look at the limits; None, for ever, where there are none."""
+        waits = [] if job.memory_gb is None else [_POLL]
+        waits += [] if job.seconds is None else [max(0.0, started + job.seconds - time.monotonic())]
+        return min(waits, default=None)
 
     def _died(self, seconds: float) -> Ended:
         code = self._process.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from ep_bench.runner.records import blank_record, fail
 from ep_bench.types import Record, UserError
 
 BACKENDS = ("loky", "dask")
-_LOSSES_ALLOWED = 5  # pools that a cell may see die before it is blamed; each death is the machine's doing
+_LOSSES_ALLOWED = 10  # pools that a cell may see die before it is blamed; each death is the machine's doing
 
 
 def run_jobs(
@@ -78,7 +79,7 @@ def _pool(
         parallel = Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=_ahead(n_jobs), max_nbytes=None
         )
-        yield lambda jobs: parallel(delayed(lane.run)(job) for job in jobs)
+        yield lambda jobs: parallel(delayed(lane.run)(job, os.getpid()) for job in jobs)
 
 
 def _ahead(n_jobs: int) -> int:

@@ -92,7 +92,7 @@ def disturb(study: Path, results: Path, chance: random.Random, most: int) -> int
         if code > 0:  # cells that a kill ended twice are failed, and say so; they are run again on request
             assert code == 3
             assert all(
-                "killed from outside" in row["reason"]
+                "killed from outside" in row["reason"] or "its worker was lost" in row["reason"]
                 for row in store.read_rows(folder / "results.csv")
                 if row["status"] != "ok"
             )

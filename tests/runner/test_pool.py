@@ -119,21 +119,31 @@ def _command(pid: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends orphans on Linux alone")
-def test_a_killed_run_leaves_no_engine_behind(bad: Path) -> None:
-    script = (
-        "from tests.runner.support import job\nfrom ep_bench.runner.pool import run_jobs\n"
-        f"print('go', flush=True)\nlist(run_jobs([job('Stuck', s, base={str(bad)!r}) for s in range(2)], n_jobs=2))"
-    )
-    run = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    time.sleep(6)
-    below = children(run.pid)
-    assert any(b"engine" in _command(pid) for pid in below)
+@pytest.mark.parametrize("state", ["busy", "idle"])
+def test_a_killed_run_leaves_nothing_behind(bad: Path, state: str) -> None:
+    name, records = ("Stuck", 1) if state == "busy" else ("Slow", 2)
+    script = f"""
+import time
+from tests.runner.support import job
+from ep_bench.runner.pool import run_jobs
+records = run_jobs([job({name!r}, split, base={str(bad)!r}) for split in range(2)], n_jobs=2)
+for _ in range({records}):
+    next(records)
+time.sleep(99)
+"""
+    run = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and sum(b"engine" in _command(pid) for pid in children(run.pid)) < 2:
+        time.sleep(0.1)
+    time.sleep(6)  # the cells are under way, or done
+    below = [pid for pid in children(run.pid) if b"resource_tracker" not in _command(pid)]
+    assert sum(b"engine" in _command(pid) for pid in below) == 2
     run.kill()
     run.wait()
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(b"engine" in _command(pid) for pid in below):
+    while time.monotonic() < deadline and any(_command(pid) for pid in below):
         time.sleep(0.1)
-    assert not [pid for pid in below if b"engine" in _command(pid)]
+    assert not [pid for pid in below if _command(pid)]
 
 
 def test_an_unknown_backend_is_refused() -> None:
