@@ -15,7 +15,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -66,8 +66,57 @@ def parameters(target: Any) -> dict[str, Any] | None:
     return {name: p.default for name, p in signature.parameters.items() if p.kind in kinds}
 
 
-def version(use: str, base: Path) -> str:
-    """Return what a target's numbers hang on: its own ``version``, its package's, or its file's checksum."""
+def problems(use: str, options: Mapping[str, Any], base: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield what is wrong with a target and its options, each as place, problem, value, allowed, name."""
+    if not callable(getattr(resolve(use, base), "fit", None)):
+        yield ("use",), "names nothing with a fit", use, "a class with fit and predict", None
+        return
+    standardize = options.get(STANDARDIZE, False)
+    if not isinstance(standardize, bool):
+        yield (STANDARDIZE,), "wrong type", standardize, "true or false", None
+    own = {key: value for key, value in options.items() if key != STANDARDIZE}
+    yield from _option_problems(use, own, base, (), extra=(STANDARDIZE,))
+
+
+def _option_problems(
+    use: str, options: Mapping[str, Any], base: Path, place: tuple[Any, ...], extra: tuple[str, ...] = ()
+) -> Iterator[tuple[Any, ...]]:
+    try:
+        known = parameters(resolve(use, base))
+    except UserError as error:
+        yield (*place, "use"), str(error), None, None, None
+        return
+    for key, value in options.items():
+        if known is not None and key not in known:
+            yield (*place, key), f"{use} has no such option", None, sorted({*known, *extra}), key
+        for inner, target, inner_options in _targets(value, (*place, key)):
+            yield from _option_problems(target, inner_options, base, inner)
+
+
+def _targets(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, Mapping[str, Any]]]:
+    """Yield the objects that an option spells out, the outermost of each: place, target, options."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("use"), str):
+            yield place, value["use"], {key: item for key, item in value.items() if key != "use"}
+            return
+        for key, item in value.items():
+            yield from _targets(item, (*place, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from _targets(item, (*place, i))
+
+
+def version(use: str, base: Path, options: Mapping[str, Any] | None = None) -> str:
+    """Return what a target's numbers hang on: its own ``version``, its package's, or its file's checksum.
+
+    Objects among its options count too, where theirs is another.
+    """
+    own = _own_version(use, base)
+    nested = [version(inner, base, of) for _, inner, of in _targets(options or {}, ())]
+    return "; ".join(dict.fromkeys([own, *nested]))
+
+
+def _own_version(use: str, base: Path) -> str:
     target = resolve(use, base)
     declared = getattr(target, "version", None)
     if isinstance(declared, int | float | str):
@@ -118,10 +167,17 @@ class OutsideRegressor:
         if hasattr(self.model, "predict_dist"):
             return _as_predictive(self.model.predict_dist(inputs), len(X)).rescale(shift, scale)
         known = parameters(self.model.predict)
-        if known is None or "return_std" not in known:
+        if known is not None and "return_std" not in known:
             return PointPrediction(shift + scale * _vector(self.model.predict(inputs), len(X), "mean"))
-        mean, std = self.model.predict(inputs, return_std=True)
+        try:
+            mean, std = self.model.predict(inputs, return_std=True)
+        except TypeError:
+            if known is not None:
+                raise
+            return PointPrediction(shift + scale * _vector(self.model.predict(inputs), len(X), "mean"))
         deviation = _vector(std, len(X), "deviation")
+        if np.any(deviation < 0.0):
+            raise ValueError(f"predict gave a negative deviation, {deviation.min():g}")
         return Predictive.gaussian(_vector(mean, len(X), "mean"), deviation**2).rescale(shift, scale)
 
 

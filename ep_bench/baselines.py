@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench.types import Array
@@ -13,6 +14,12 @@ class ConstantRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Predicts the mean and the standard deviation (ddof 0) of the training targets, whatever the inputs."""
 
     version = 1
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn's checks that a constant is a poor score on purpose."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
 
     def fit(self, X: Array, y: Array) -> ConstantRegressor:
         """Keep mean and deviation of y (n,); original units."""

@@ -33,6 +33,8 @@ def main() -> NoReturn:
     except Exception as error:
         from ep_bench.types import UserError  # not above: it would load numpy before the first word of help
 
+        if isinstance(error, OSError):
+            error = UserError(f"{error.strerror or error}", where=str(error.filename or "input or output"))
         if not isinstance(error, UserError):
             raise
         click.echo(f"ep-bench: {error}", err=True)

@@ -2,7 +2,7 @@
 
 ``Estimator("pbp", hidden=[50])`` makes an instance of the method's own scikit-learn class (``PbpRegressor``), whose
 constructor has one parameter an option. Inputs and target are standardised by the mean and the standard deviation
-(ddof 0) of the training rows; an input that is constant there becomes 0. ``adapter`` gives methods from outside the
+(ddof 0) of the training rows; an input that is constant there becomes 0. ``adapters`` gives methods from outside the
 same face.
 """
 
@@ -49,6 +49,8 @@ class Scaling(NamedTuple):
         constant = X.max(axis=0) == X.min(axis=0)
         offset = np.zeros(X.shape[1])
         for column, value in (constants or {}).items():
+            if not 0 <= column < X.shape[1]:
+                raise ValueError(f"constant_inputs names input {column}; the inputs are 0 to {X.shape[1] - 1}")
             if constant[column]:
                 offset[column] = value
         shift = np.where(constant, X[0], X.mean(axis=0))
@@ -80,8 +82,7 @@ def standardisation(
 class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Common part of the registry methods' scikit-learn classes.
 
-    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), and every name that
-    the state exposes in ``ATTRIBUTES`` with a trailing underscore.
+    After ``fit``: ``state_`` (the method's State, standardised units) and ``trace_`` (its curves).
     """
 
     method: ClassVar[Method]

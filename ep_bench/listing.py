@@ -74,8 +74,9 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder and whether all planned cells are ok."""
     study = store.read_study(folder)
     planned = store.lock_cells(study.lock)
+    finished = {row["cell"] for row in study.rows}
     counts = Counter(row["status"] for row in study.rows)
-    missing = [cell for key, cell in planned.items() if key not in {row["cell"] for row in study.rows}]
+    missing = [cell for cell in planned if cell["cell"] not in finished]
     total = max(len(planned), len(study.rows))
     parts = [
         f"{counts[status]} {status}" for status in ("ok", "failed", "timeout", "memory", "skipped") if counts[status]

@@ -6,12 +6,20 @@ The continuous ranked probability score comes from scoringrules.
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 
 from ep_bench.types import Array, PointPrediction, Predictive
 
 LEVELS = (50, 90, 95)
+_OF_DEVIATION = frozenset({"ll_gaussian", "crps", *(f"width{level}" for level in LEVELS)})
 _CHUNK = 2**22  # numbers in the largest temporary of a mixture's CRPS
+
+
+def load() -> None:
+    """Import what scoring rests on, which takes seconds, so that no cell is charged with it."""
+    importlib.import_module("scoringrules")
 
 
 def score(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float]:
@@ -31,7 +39,11 @@ def score(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float
     }
     if isinstance(prediction, PointPrediction):
         return scores
-    return scores | _density_scores(prediction, y) | _interval_scores(prediction, y) | {"crps": crps(prediction, y)}
+    scores |= _density_scores(prediction, y) | _interval_scores(prediction, y) | {"crps": crps(prediction, y)}
+    if np.all(np.isfinite(prediction.variance())):
+        return scores
+    # A deviation may be infinite, as a Student-t's; the scores that rest on it are then left out.
+    return {key: value for key, value in scores.items() if np.isfinite(value) or key not in _OF_DEVIATION}
 
 
 def score_training(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float]:

@@ -8,14 +8,16 @@ recognised; rows that a changed study has replaced are kept in ``superseded.csv`
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
 import json
 import math
 import os
+import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -72,9 +74,9 @@ def read_record(path: Path) -> Record | None:
         fields = envelope["record"]
     except (ValueError, KeyError, TypeError):
         return None
-    _refuse_newer(envelope.get("format"), path)
     if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
         return None
+    _refuse_newer(envelope.get("format"), path)
     record = Record(**fields)
     return record if record.key == path.stem else None
 
@@ -167,18 +169,26 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     return lock
 
 
-def lock_cells(lock: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the plan of a lock file: hash -> {method, dataset, split, factors}, labels and all factors spelt out."""
-    return {
-        key: {
-            "method": group["method"],
-            "dataset": group["dataset"],
-            "split": int(split),
-            "factors": {**group["factors"], "split": int(split)},
-        }
-        for group in lock.get("groups", ())
-        for split, key in group["cells"].items()
-    }
+def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, Any]]:
+    """Return the planned cells of a lock file, each as {cell, method, dataset, split, factors}.
+
+    Two cells may have one hash: the same configuration under two labels. ``part`` is ``groups``, the plan, or
+    ``superseded``, earlier cells whose place in the plan is not finished yet.
+    """
+    try:
+        return [
+            {
+                "cell": key,
+                "method": group["method"],
+                "dataset": group["dataset"],
+                "split": int(split),
+                "factors": {**group["factors"], "split": int(split)},
+            }
+            for group in lock.get(part, ())
+            for split, key in group["cells"].items()
+        ]
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise UserError(f"the plan cannot be read: {type(error).__name__}: {error}", where=LOCK) from error
 
 
 # A study's folder as a whole
@@ -198,34 +208,61 @@ class StudyResults:
         return read_records(self.folder)
 
 
-def known_rows(folder: Path, records: Mapping[str, Record] | None = None) -> dict[str, Row]:
-    """Return every finished row that the folder knows by its hash: of cell files, results.csv and superseded.csv."""
-    rows = {row["cell"]: row for name in (SUPERSEDED, RESULTS) for row in read_rows(folder / name)}
-    rows |= {key: record.row for key, record in (read_records(folder) if records is None else records).items()}
+def known_rows(folder: Path) -> dict[str, Row]:
+    """Return every finished row that the folder knows by its hash: of superseded.csv, results.csv and cell files.
+
+    The later of these wins, but a cell that is ``ok`` somewhere stays so: what failed here may have been run elsewhere.
+    """
+    rows: dict[str, Row] = {}
+    tables = [row for name in (SUPERSEDED, RESULTS) for row in read_rows(folder / name)]
+    for row in (*tables, *(record.row for record in read_records(folder).values())):
+        before = rows.get(row["cell"])
+        if before is None or row["status"] == "ok" or before["status"] != "ok":
+            rows[row["cell"]] = row
     return rows
+
+
+def current_rows(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Row]) -> list[Row]:
+    """Return the finished rows of a plan under its labels, sorted; without a plan those of results.csv."""
+    if not lock:
+        return read_rows(folder / RESULTS)
+    rows = [
+        known[cell["cell"]] | {"study": lock["study"], **{key: cell[key] for key in ("method", "dataset", "split")}}
+        for cell in lock_cells(lock)
+        if cell["cell"] in known
+    ]
+    return sorted(rows, key=_order)
 
 
 def export(folder: Path) -> list[Row]:
     """Bring results.csv up to the cell files and the plan; rows no longer in the plan go to superseded.csv."""
-    lock = read_lock(folder)
-    if lock is None:
-        return read_rows(folder / RESULTS)
-    plan = lock_cells(lock)
+    lock = read_lock(folder) or {}
     known = known_rows(folder)
-    labels = {
-        key: {"study": lock["study"], "method": cell["method"], "dataset": cell["dataset"]}
-        for key, cell in plan.items()
-    }
-    current = [known[key] | labels[key] for key in plan if key in known]
-    gone = [row for key, row in known.items() if key not in plan]
-    if gone:
+    rows = current_rows(folder, lock, known)
+    _write_results(folder, lock, known, rows)
+    return rows
+
+
+def _write_results(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Row], rows: Sequence[Row]) -> None:
+    if not lock.get("groups"):
+        return
+    planned = {cell["cell"] for cell in lock_cells(lock)}
+    gone = [row for key, row in known.items() if key not in planned]
+    if gone or (folder / SUPERSEDED).exists():
         write_rows(folder / SUPERSEDED, gone)
-    write_rows(folder / RESULTS, current)
-    return sorted(current, key=_order)
+    write_rows(folder / RESULTS, rows)
 
 
-def read_study(folder: Path) -> StudyResults:
-    """Return a study's folder for the report and the check, with results.csv brought up to date where it can be.
+def sweep(folder: Path, age: float = 600.0) -> None:
+    """Remove the drafts of writers that were killed, those older than ``age`` seconds."""
+    for draft in (folder / CELLS).glob(".*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > age:
+                draft.unlink()
+
+
+def read_study(folder: Path, *, update: bool = False) -> StudyResults:
+    """Return a study's folder as it stands; with ``update`` results.csv is brought up to it, if it can be written.
 
     Raises UserError where the folder holds no results.
     """
@@ -234,11 +271,12 @@ def read_study(folder: Path) -> StudyResults:
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
         raise UserError(f"no results here: neither {LOCK} nor {RESULTS}", where=str(folder))
-    try:
-        rows = export(folder)
-    except OSError:  # a read-only copy is still worth reading
-        rows = read_rows(folder / RESULTS)
-    return StudyResults(folder, (lock or {}).get("study", folder.name), lock or {}, rows)
+    lock, known = lock or {}, known_rows(folder)
+    rows = current_rows(folder, lock, known)
+    if update:
+        with contextlib.suppress(OSError):  # a read-only copy is still worth reading
+            _write_results(folder, lock, known, rows)
+    return StudyResults(folder, lock.get("study", folder.name), lock, rows)
 
 
 def _canonical(value: Any) -> str:

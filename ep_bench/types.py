@@ -206,6 +206,10 @@ class Predictive:
                 f"weights (S,), means (S, N) and variances (S, N) do not fit: "
                 f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             )
+        if np.any(self.weights < 0.0) or abs(self.weights.sum() - 1.0) > 1e-8:
+            raise ValueError(f"weights must be 0 or above and sum to 1, found a sum of {self.weights.sum():g}")
+        if np.any(self.variances < 0.0):
+            raise ValueError(f"variances must be 0 or above, found {self.variances.min():g}")
 
     @classmethod
     def gaussian(cls, mean: ArrayLike, variance: ArrayLike) -> Predictive:

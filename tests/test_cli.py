@@ -156,6 +156,8 @@ def test_a_report_and_a_check(finished: Path) -> None:
         (("report", "nowhere"), "no such folder"),
         (("check", "nowhere"), "no such folder"),
         (("check", "results/tiny", "--against", "bui2016"), "did you mean"),
+        (("check", "results/tiny", "--out", "/proc/x"), "/proc"),
+        (("report", "results/tiny", "--out", "/proc/x"), "/proc"),
         (("data", "show", "bosten"), "did you mean 'boston'"),
         (("data", "fetch"), "--all"),
         (("methods", "show", "pbpp"), "did you mean 'pbp'"),
@@ -235,6 +237,19 @@ def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path) -> None:
     stored = {path.stem for path in cells.glob("*.json")}
     assert len(stored) >= 3
     assert {row["cell"] for row in store.read_rows(tmp_path / "results/s/results.csv")} == stored
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="setsid")
+def test_a_run_outlives_the_shell_that_started_it(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    shell = f"cd {tmp_path} && setsid {sys.executable} -m ep_bench run tiny.yaml > log 2>&1 &"
+    subprocess.run(["sh", "-c", shell], check=True)
+    results = tmp_path / "results/tiny/results.csv"
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and not results.exists():
+        time.sleep(0.2)
+    assert len(store.read_rows(results)) == 8, (tmp_path / "log").read_text()
 
 
 def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:

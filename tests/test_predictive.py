@@ -70,6 +70,12 @@ def test_shapes_must_fit() -> None:
         Predictive([1.0], [[0.0]], [[1.0, 2.0]])
 
 
+@pytest.mark.parametrize(("weights", "variance"), [([3.0, 3.0], 1.0), ([1.5, -0.5], 1.0), ([0.5, 0.5], -1.0)])
+def test_weights_and_variances_must_be_those_of_a_distribution(weights: list[float], variance: float) -> None:
+    with pytest.raises(ValueError, match="must be 0 or above"):
+        Predictive(weights, [[0.0], [1.0]], [[variance], [1.0]])
+
+
 def test_a_user_error_says_all_in_one_line() -> None:
     error = UserError(
         "unknown name", where="a.yaml:3", field="datasets[0]", found="bostn", allowed=["boston", "wine"], name="bostn"

@@ -65,6 +65,14 @@ def test_pit_error_against_a_fine_grid() -> None:
     assert scoring.pit_error(np.array([0.5])) == pytest.approx(0.25)
 
 
+def test_an_infinite_deviation_leaves_out_what_rests_on_it() -> None:
+    wide = Predictive([0.5, 0.5], [[0.0], [0.0]], [[1.0], [np.inf]])
+    scores = scoring.score(wide, np.array([0.3]))
+    assert "ll_gaussian" not in scores
+    assert "width95" not in scores
+    assert np.isfinite([scores["ll"], scores["rmse"], scores["coverage95"]]).all()
+
+
 def test_a_point_prediction_has_no_likelihood() -> None:
     scores = scoring.score(PointPrediction(np.zeros(3)), np.ones(3))
     assert scores["rmse"] == 1.0

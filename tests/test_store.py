@@ -123,6 +123,46 @@ def test_a_cell_file_wins_over_an_older_row(tmp_path: Path) -> None:
     assert store.export(tmp_path)[0]["status"] == "ok"
 
 
+def test_one_configuration_under_two_labels_is_two_rows(tmp_path: Path) -> None:
+    cells = {"0": "a" * 16}
+    groups = [{"method": m, "dataset": "d", "factors": {"seed": 0}, "cells": cells} for m in ("first", "second")]
+    store.write_lock(tmp_path, {"study": "s", "groups": groups})
+    store.write_record(tmp_path, record(method="first"))
+    assert [row["method"] for row in store.export(tmp_path)] == ["first", "second"]
+    assert [row["method"] for row in store.read_rows(tmp_path / "results.csv")] == ["first", "second"]
+
+
+def test_what_failed_here_does_not_undo_what_was_run_elsewhere(tmp_path: Path) -> None:
+    store.write_lock(tmp_path, lock("a" * 16))
+    store.write_record(tmp_path, record(status="failed", reason="no luck"))
+    store.write_rows(tmp_path / "results.csv", [record().row])
+    assert store.export(tmp_path)[0]["status"] == "ok"
+
+
+def test_reading_writes_nothing_unless_asked(tmp_path: Path) -> None:
+    store.write_lock(tmp_path, lock("a" * 16))
+    store.write_record(tmp_path, record())
+    assert len(store.read_study(tmp_path).rows) == 1
+    assert not (tmp_path / "results.csv").exists()
+    store.read_study(tmp_path, update=True)
+    assert (tmp_path / "results.csv").exists()
+
+
+def test_a_lock_that_is_no_plan_is_refused(tmp_path: Path) -> None:
+    store.write_lock(tmp_path, {"study": "s", "groups": [1]})
+    with pytest.raises(UserError, match="plan cannot be read"):
+        store.read_study(tmp_path)
+
+
+def test_drafts_of_killed_writers_are_swept(tmp_path: Path) -> None:
+    store.write_record(tmp_path, record())
+    (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")
+    store.sweep(tmp_path)
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+    store.sweep(tmp_path, age=-1.0)
+    assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
+
+
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "study.lock.json").write_text(json.dumps({"format": store.FORMAT + 1, "study": "s"}))
     with pytest.raises(UserError, match="newer version"):

@@ -35,6 +35,7 @@ STYLE: dict[str, Any] = {
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Helvetica", "Arial", "sans-serif"],  # none wider than the first
     "pdf.fonttype": 3,
     "lines.linewidth": 1.0,
+    "text.parse_math": False,  # labels are the user's, and may have dollars in them
 }
 COLUMNS = 5  # panels side by side
 ROW = 0.17  # inches a method

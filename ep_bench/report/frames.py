@@ -54,7 +54,8 @@ class Merged:
 
 def merge(folders: Sequence[Path]) -> Merged:
     """Return the cells of all folders as one table. Raises UserError for a folder without results."""
-    studies = [store.read_study(folder) for folder in dict.fromkeys(Path(folder).resolve() for folder in folders)]
+    different = dict.fromkeys(Path(folder).resolve() for folder in folders)
+    studies = [store.read_study(folder, update=True) for folder in different]
     return merge_studies(studies)
 
 
@@ -132,19 +133,19 @@ def _meaning(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> str:
 def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str], str]) -> list[Column]:
     """Return a study's methods in the order of its plan; without a plan, in the order of its rows."""
     rows = {row["cell"]: row for row in study.rows}
-    cells: dict[str, Mapping[str, Any]] = {**store.lock_cells(study.lock)}
-    cells |= {key: row for key, row in rows.items() if key not in cells}
     columns: dict[str, Column] = {}
-    for key, cell in cells.items():
+    for cell in store.lock_cells(study.lock) or study.rows:
         column = columns.setdefault(cell["method"], Column(cell["method"], [tag]))
         dataset = names.get((tag, cell["dataset"]), cell["dataset"])
-        column.cells[dataset, int(cell["split"])] = (key, rows.get(key))
+        column.cells[dataset, int(cell["split"])] = (cell["cell"], rows.get(cell["cell"]))
     return list(columns.values())
 
 
 def _take_in(columns: list[Column], new: Column, notes: list[str]) -> None:
     """Fold a later study's method into the column that it continues, else add it as one of its own."""
     for column in columns:
+        if set(new.studies) & set(column.studies):
+            continue  # two labels of one study are two columns, whatever they share
         shared = [place for place in new.cells if place in column.cells]
         if any(new.cells[place][0] != column.cells[place][0] for place in shared):
             continue

@@ -120,6 +120,8 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
 # LaTeX
 
 _SPECIAL = {
+    "[": "{[}",  # a line that begins with one would be an argument of the line break before it
+    "]": "{]}",
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "''",
     "±": r"$\pm$", "×": r"$\times$", "√": r"$\surd$", "–": "--", "−": "$-$", "²": "$^2$",

@@ -73,12 +73,6 @@ def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProbl
 
 def _outside_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
     try:
-        known = adapters.parameters(adapters.resolve(use, base))
+        return [OptionProblem(*problem) for problem in adapters.problems(use, options, base)]
     except UserError as error:
         return [OptionProblem(("use",), str(error), None, None, None)]
-    if known is None:
-        return []
-    allowed = sorted({*known, adapters.STANDARDIZE})
-    return [
-        OptionProblem((key,), f"{use} has no such option", None, allowed, key) for key in options if key not in allowed
-    ]

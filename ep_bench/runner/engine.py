@@ -13,6 +13,7 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
+STARTED = "started"  # sent when a cell's own work begins: libraries loaded, data read, kernels compiled
 _PR_SET_PDEATHSIG = 1
 
 
@@ -27,8 +28,9 @@ def main(descriptor: int) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             job = connection.recv()
+            record = run_cell(job, started=lambda: connection.send(STARTED))
             sys.stdout.flush()
-            connection.send(run_cell(job))
+            connection.send(record)
 
 
 def _die_with_parent() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,14 +29,18 @@ class CellError(Exception):
         self.status = status
 
 
-def run_cell(job: Job) -> Record:
-    """Run a cell in this process and return its record, whatever happens."""
+def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
+    """Run a cell in this process and return its record, whatever happens.
+
+    ``started`` is called when the cell's own work begins, from where its limits count.
+    """
     record = blank_record(job)
     peak = PeakMemory()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _fill(record, job)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("default")
+            _fill(record, job, started)
+        record.row["reason"] = _unconverged(warned)
     except Exception as error:  # noqa: BLE001 a method may raise anything; the record says what
         status = getattr(error, "status", "memory" if isinstance(error, MemoryError) else "failed")
         fail(record, status, str(error) if isinstance(error, CellError) else _reason(error))
@@ -43,7 +49,7 @@ def run_cell(job: Job) -> Record:
     return record
 
 
-def _fill(record: Record, job: Job) -> None:
+def _fill(record: Record, job: Job, started: Callable[[], None]) -> None:
     dataset = _dataset(job)
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
@@ -51,11 +57,14 @@ def _fill(record: Record, job: Job) -> None:
     outside = adapters.is_target(job.use)
     record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options)
     model = _model(job, dataset)
-    started = time.perf_counter()
+    scoring.load()
+    _seed_globals(job.cell.seed)
+    started()
+    begun = time.perf_counter()
     model.fit(X, y)
     fitted = time.perf_counter()
     prediction = model.predict_dist(dataset.X[split.test])
-    record.row |= {"fit_seconds": fitted - started, "predict_seconds": time.perf_counter() - fitted}
+    record.row |= {"fit_seconds": fitted - begun, "predict_seconds": time.perf_counter() - fitted}
     record.trace = {name: [float(value) for value in values] for name, values in model.trace_.items()}
     scores = _scores(model, prediction, dataset, split)
     record.row |= scores
@@ -70,6 +79,19 @@ def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict
     scores = scoring.score(prediction, dataset.y[split.test])
     training = model.predict_dist(dataset.X[split.train])
     return scores | scoring.score_training(training, dataset.y[split.train])
+
+
+def _seed_globals(seed: int) -> None:
+    """Seed the generators that a method from outside may draw from without asking."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
+def _unconverged(warned: list[warnings.WarningMessage]) -> str:
+    """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none."""
+    found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
+    first = next(found, "")
+    return f"not converged: {' '.join(first.split())[:200]}" if first else ""
 
 
 def _dataset(job: Job) -> Dataset:

@@ -18,10 +18,12 @@ import time
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import Pipe
+from typing import Any
 
+from ep_bench.runner.engine import STARTED
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import resident_gb
-from ep_bench.runner.records import blank_record, fail
+from ep_bench.runner.records import KILLED, blank_record, fail
 from ep_bench.types import Record
 
 _ONE_THREAD = dict.fromkeys(
@@ -30,10 +32,12 @@ _ONE_THREAD = dict.fromkeys(
     "1",
 )  # fmt: skip
 _POLL = 0.05  # seconds between looks at a cell with a memory limit
+_STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, data and compilation
 _WATCH = 0.5  # seconds between looks at whether the run is still there
 _TAIL = 2000  # characters kept of what a dead engine printed
 
-_engine: Engine | None = None
+_local = threading.local()  # one engine a thread: a worker of dask may have several
+_engines: list[Engine] = []
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,12 @@ def run(job: Job, run_pid: int | None = None) -> Record:
 
 
 def _attempt(job: Job) -> Record | Ended:
-    outcome = _lane_engine().run(job)
+    """Run a job once. Whatever goes wrong ends as a cell that is not ok: an exception would end joblib's whole call."""
+    outcome: Record | Ended
+    try:
+        outcome = _lane_engine().run(job)
+    except Exception as error:  # noqa: BLE001
+        outcome = Ended("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
     if isinstance(outcome, Ended):
         close()
     return outcome
@@ -75,8 +84,8 @@ def _end_with(run_pid: int) -> None:
     def watch() -> None:
         while os.getppid() == run_pid:
             time.sleep(_WATCH)
-        if _engine is not None:
-            _engine.kill()
+        for engine in _engines:
+            engine.kill()
         os._exit(1)
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
@@ -84,13 +93,19 @@ def _end_with(run_pid: int) -> None:
 
 def close() -> None:
     """End this lane's engine, if it has one."""
-    global _engine  # noqa: PLW0603 a lane is a process, and this its one piece of state
-    if _engine is not None:
-        _engine.stop()
-        _engine = None
+    engine = getattr(_local, "engine", None)
+    if engine is not None:
+        _local.engine = None
+        _engines.remove(engine)
+        engine.stop()
 
 
-atexit.register(close)
+def _close_all() -> None:
+    for engine in _engines:
+        engine.kill()
+
+
+atexit.register(_close_all)
 
 
 class Engine:
@@ -115,21 +130,27 @@ class Engine:
         """Return the record of a job, or how the engine ended without one."""
         self._printed.seek(0)
         self._printed.truncate()
-        started = time.monotonic()
+        begun = time.monotonic()
         try:
             self._connection.send(job)
-            over = self._wait(job, started)
-            return self._connection.recv() if over is None else over
+            # Reading data and compiling are not the cell's own work, but they end some time too.
+            patience = None if job.seconds is None else _STARTING + job.seconds
+            answer = self._answer(job, begun, patience)
+            if answer == STARTED:
+                answer = self._answer(job, time.monotonic(), job.seconds)
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            return self._died(time.monotonic() - started)
+            return self._died(time.monotonic() - begun)
         except BaseException:
             self.stop()
             raise
+        if not isinstance(answer, Record | Ended):
+            raise TypeError(f"an answer of type {type(answer).__name__}")
+        return answer
 
     def kill(self) -> None:
-        """Kill the process; it keeps nothing that could be lost."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        """Kill the process and those that it started; it keeps nothing that could be lost."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def stop(self) -> None:
         """Kill the process and let go of what belongs to it."""
@@ -138,21 +159,17 @@ class Engine:
         self._connection.close()
         self._printed.close()
 
-    def _wait(self, job: Job, started: float) -> Ended | None:
-        """Wait for an answer; return how the cell ended where it went over a limit."""
-        while not self._connection.poll(self._patience(job, started)):
-            if job.seconds is not None and time.monotonic() - started >= job.seconds:
-                return Ended("timeout", f"over the limit of {job.seconds:g} seconds", self._tail())
+    def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
+        """Return what the engine sends next, or how the cell ended where it went over a limit."""
+        while not self._connection.poll(_patience(since, seconds, job.memory_gb)):
+            if seconds is not None and time.monotonic() - since >= seconds:
+                limit = f"over the limit of {job.seconds:g} seconds"
+                return Ended(
+                    "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._tail()
+                )
             if job.memory_gb is not None and (used := resident_gb(self._process.pid)) > job.memory_gb:
                 return Ended("memory", f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB", self._tail())
-        return None
-
-    @staticmethod
-    def _patience(job: Job, started: float) -> float | None:
-        """Return how long to wait before a look at the limits; None, for ever, where there are none."""
-        waits = [] if job.memory_gb is None else [_POLL]
-        waits += [] if job.seconds is None else [max(0.0, started + job.seconds - time.monotonic())]
-        return min(waits, default=None)
+        return self._connection.recv()
 
     def _died(self, seconds: float) -> Ended:
         code = self._process.wait()
@@ -160,9 +177,9 @@ class Engine:
             return Ended(
                 "failed", f"the method ended its process with exit code {code} after {seconds:.1f} s", self._tail()
             )
-        name = signal.Signals(-code).name
         killed = code == -signal.SIGKILL
-        what = "killed from outside" if killed else "the method crashed"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        what = KILLED if killed else "the method crashed"
         return Ended("failed", f"{what}: {name} after {seconds:.1f} s", self._tail(), infrastructure=killed)
 
     def _tail(self) -> str:
@@ -170,11 +187,19 @@ class Engine:
         return self._printed.read().decode("utf-8", errors="replace")[-_TAIL:]
 
 
+def _patience(since: float, seconds: float | None, memory_gb: float | None) -> float | None:
+    """Return how long to wait before a look at the limits; None, for ever, where there are none."""
+    waits = [] if memory_gb is None else [_POLL]
+    waits += [] if seconds is None else [max(0.0, since + seconds - time.monotonic())]
+    return min(waits, default=None)
+
+
 def _lane_engine() -> Engine:
-    global _engine  # noqa: PLW0603
-    if _engine is None:
-        _engine = Engine()
-    return _engine
+    if getattr(_local, "engine", None) is None:
+        _local.engine = Engine()
+        _engines.append(_local.engine)
+    engine: Engine = _local.engine
+    return engine
 
 
 def _unfinished(job: Job, outcome: Ended) -> Record:

@@ -32,8 +32,10 @@ class PeakMemory:
 
 
 def resident_gb(pid: int) -> float:
-    """Return the resident memory of a process in GiB, 0 where it cannot be told."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE / 1024**3
-    except (OSError, IndexError, ValueError):
-        return 0.0
+    """Return the resident memory of a process and those below it in GiB, 0 where it cannot be told."""
+    own, below = 0.0, []
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        own = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE / 1024**3
+        tasks = Path(f"/proc/{pid}/task").glob("*/children")
+        below = [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
+    return own + sum(resident_gb(child) for child in below)

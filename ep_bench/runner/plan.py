@@ -14,6 +14,7 @@ from typing import Any
 from ep_bench import adapters, data, estimator, methods, store
 from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import Cell, DatasetInfo, DatasetRef, SplitScheme, UserError
 
@@ -27,6 +28,7 @@ class Planned:
     job: Job
     state: str
     why: str = ""
+    old: Mapping[str, Any] | None = None  # of a stale cell, the finished one that had its place
 
 
 @dataclass
@@ -42,8 +44,9 @@ class Plan:
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the jobs that are not finished, longest first."""
         wanted = {"missing", "stale", "failed"} if retry_failed else {"missing", "stale"}
-        jobs = [planned.job for planned in self.cells if planned.state in wanted]
-        return sorted(jobs, key=lambda job: -(job.estimate or 0.0))
+        # By hash: one run serves a configuration that stands under two labels.
+        jobs = {planned.job.cell.key: planned.job for planned in self.cells if planned.state in wanted}
+        return sorted(jobs.values(), key=lambda job: -(job.estimate or 0.0))
 
     def select(self, patterns: Sequence[str]) -> Plan:
         """Return the plan of the cells that match every ``key=glob``; of one key any of its globs.
@@ -76,15 +79,27 @@ class Plan:
             "methods": entries,
             "accept": [dict(item) for item in study.accept_items()],
             "groups": self.groups,
+            "superseded": self.superseded(),
             "environment": environment(),
         }
+
+    def superseded(self) -> list[dict[str, Any]]:
+        """Return the earlier cells whose places are not finished anew: what `plan` says why of, and estimates from."""
+        groups: dict[str, dict[str, Any]] = {}
+        for planned in self.cells:
+            if planned.state == "stale" and planned.old is not None:
+                factors = {key: value for key, value in planned.old["factors"].items() if key != "split"}
+                labels = {"method": planned.job.cell.method, "dataset": planned.job.cell.dataset, "factors": factors}
+                group = groups.setdefault(store.factor_hash(labels), {**labels, "cells": {}})
+                group["cells"][str(planned.job.cell.split)] = planned.old["cell"]
+        return list(groups.values())
 
 
 def make_plan(study: Study, results: Path) -> Plan:
     """Return the plan of a study, held against what its results folder already has. Runs nothing."""
     folder = results / study.name
-    infos = {ref.label: data.describe(ref) for ref in study.datasets}
     past = _Past(folder)
+    infos = {ref.label: past.describe(ref) for ref in study.datasets}
     cells, groups = [], []
     for ref in study.datasets:
         scheme = _scheme(study, ref, infos[ref.label])
@@ -133,7 +148,7 @@ def _factors(
     """Return all that decides the numbers of one method on one data set, and its resolved options."""
     given = study.options_for(entry, ref)
     if adapters.is_target(entry.use):
-        options, version = given, adapters.version(entry.use, study.path.parent)
+        options, version = given, adapters.version(entry.use, study.path.parent, given)
     else:
         method = methods.get(entry.use)
         own, common = estimator.split_common(given)
@@ -183,14 +198,26 @@ class _Past:
         self.rows = store.known_rows(folder)
         self.lock = store.read_lock(folder) or {}
 
+    def describe(self, ref: DatasetRef) -> DatasetInfo:
+        """Return what is known of a data set, its earlier checksum where neither file nor card has one."""
+        info = data.describe(ref)
+        earlier = self.lock.get("datasets", {}).get(ref.label, {})
+        if info.checksum or earlier.get("name") != ref.name:
+            return info
+        return replace(info, checksum=earlier["checksum"])
+
     def place(self, job: Job) -> Planned:
+        """Return where a job stands. What the machine ended, not the method, counts as missing."""
         row = self.rows.get(job.cell.key)
         if row is not None:
-            return Planned(job, "done") if row["status"] == "ok" else Planned(job, "failed", row.get("reason", ""))
-        old = self._factors_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
+            reason = row.get("reason", "")
+            if row["status"] == "ok":
+                return Planned(job, "done")
+            return Planned(job, "missing" if reason.startswith(INFRASTRUCTURE) else "failed", reason)
+        old = self._finished_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
         if old is None:
             return Planned(job, "missing")
-        return Planned(job, "stale", "; ".join(differences(old, job.cell.factors)))
+        return Planned(job, "stale", "; ".join(differences(old["factors"], job.cell.factors)), old)
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the seconds of a cell: of its configuration, else of its method on the data set, else a guess."""
@@ -206,20 +233,21 @@ class _Past:
         return method.seconds(estimator.parse_options(method, own), info.n, info.d) if method.seconds else None
 
     @cached_property
-    def _cells(self) -> dict[str, dict[str, Any]]:
-        return store.lock_cells(self.lock)
+    def _finished(self) -> list[dict[str, Any]]:
+        """The finished cells of earlier plans, the latest plan's last."""
+        cells = store.lock_cells(self.lock, "superseded") + store.lock_cells(self.lock)
+        return [cell for cell in cells if cell["cell"] in self.rows]
 
     @cached_property
-    def _factors_by_slot(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
-        finished = ((key, cell) for key, cell in self._cells.items() if key in self.rows)
-        return {(c["method"], c["dataset"], c["split"]): c["factors"] for _, c in finished}
+    def _finished_by_slot(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+        return {(cell["method"], cell["dataset"], cell["split"]): cell for cell in self._finished}
 
     @cached_property
     def _seconds(self) -> dict[tuple[str, str, str], list[float]]:
         times: dict[tuple[str, str, str], list[float]] = {}
-        for key, cell in self._cells.items():
-            row = self.rows.get(key)
-            if row is None or row["status"] != "ok":
+        for cell in self._finished:
+            row = self.rows[cell["cell"]]
+            if row["status"] != "ok":
                 continue
             spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
             factors = cell["factors"]

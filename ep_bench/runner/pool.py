@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from ep_bench.runner import lane
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.records import blank_record, fail
+from ep_bench.runner.records import LOST, blank_record, fail
 from ep_bench.types import Record, UserError
 
 BACKENDS = ("loky", "dask")
@@ -61,7 +62,7 @@ def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, in
         losses[key] = losses.get(key, 0) + 1
         if losses[key] >= _LOSSES_ALLOWED:
             record = blank_record(waiting.pop(key))
-            fail(record, "failed", f"its worker was lost {losses[key]} times: {death.splitlines()[0] if death else ''}")
+            fail(record, "failed", f"{LOST} {losses[key]} times: {death.splitlines()[0] if death else ''}")
             yield record
 
 
@@ -79,7 +80,17 @@ def _pool(
         parallel = Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=_ahead(n_jobs), max_nbytes=None
         )
-        yield lambda jobs: parallel(delayed(lane.run)(job, os.getpid()) for job in jobs)
+        yield lambda jobs: _start(parallel, (delayed(lane.run)(job, os.getpid()) for job in jobs))
+
+
+def _start(parallel: Any, calls: Iterator[Any]) -> Generator[Record, None, None]:
+    """Start the workers deaf to Ctrl-C, which reaches all processes of a terminal: the run alone decides."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        records: Generator[Record, None, None] = parallel(calls)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return records
 
 
 def _ahead(n_jobs: int) -> int:
@@ -94,7 +105,11 @@ def _dask_client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
     except ImportError as error:
         raise UserError("the dask backend is not installed", allowed="pip install 'ep-bench[dask]'") from error
     if scheduler is not None:
-        with Client(scheduler, timeout="20s") as client:
+        try:
+            client = Client(scheduler, timeout="20s")
+        except (OSError, TimeoutError, ValueError) as error:
+            raise UserError(f"no scheduler answers: {error}", where="--scheduler", found=scheduler) from error
+        with client:
             yield client
         return
     with (

@@ -9,6 +9,10 @@ from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 
+# How the reasons begin of cells that the machine ended, not the method; such a cell is run again.
+KILLED, LOST = "killed from outside", "its worker was lost"
+INFRASTRUCTURE = (KILLED, LOST)
+
 
 def blank_record(job: Job) -> Record:
     """Return the record of a cell before anything was computed."""

@@ -49,6 +49,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
     _refuse_missing_data(jobs, plan)
+    store.sweep(plan.folder)
     _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
     try:

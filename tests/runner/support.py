@@ -76,6 +76,40 @@ class Once(ConstantRegressor):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(X, y)
 
+class Signalled(ConstantRegressor):
+    def fit(self, X, y):
+        signal.signal(40, signal.SIG_DFL)
+        os.kill(os.getpid(), 40)
+
+class Leaves(ConstantRegressor):
+    """Ends the program politely."""
+    def fit(self, X, y):
+        super().fit(X, y)
+        return self
+    def predict(self, X, return_std=False):
+        raise SystemExit(5)
+
+class Parent(ConstantRegressor):
+    """Starts a process of its own and waits for it."""
+    def fit(self, X, y):
+        import subprocess
+        subprocess.run(["sleep", "97.31"])
+
+class Global(ConstantRegressor):
+    """Draws from the global generators."""
+    def fit(self, X, y):
+        import random
+        super().fit(X, y)
+        self.mean_ += np.random.normal() + random.random()
+        return self
+
+class Warns(ConstantRegressor):
+    def fit(self, X, y):
+        import warnings
+        from sklearn.exceptions import ConvergenceWarning
+        warnings.warn("stopped after 3 sweeps", ConvergenceWarning)
+        return super().fit(X, y)
+
 MARK = os.path.join(os.path.dirname(__file__), "mark")
 '''
 

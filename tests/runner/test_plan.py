@@ -159,11 +159,75 @@ def test_the_lock_spells_out_the_factors_behind_each_hash(tmp_path: Path) -> Non
     plan = planned(tmp_path)
     finish(plan)
     cells = store.lock_cells(store.read_lock(plan.folder))
-    assert cells.keys() == {p.job.cell.key for p in plan.cells}
-    for key, cell in cells.items():
-        assert store.factor_hash(cell["factors"]) == key
-    first = next(iter(cells.values()))["factors"]
-    assert set(first) == {"method", "version", "options", "dataset", "splits", "split", "seed"}
+    assert [cell["cell"] for cell in cells] == [p.job.cell.key for p in plan.cells]
+    for cell in cells:
+        assert store.factor_hash(cell["factors"]) == cell["cell"]
+    assert set(cells[0]["factors"]) == {"method", "version", "options", "dataset", "splits", "split", "seed"}
+
+
+def test_two_labels_of_one_configuration_run_once_and_are_two_rows(tmp_path: Path) -> None:
+    plan = planned(tmp_path, STUDY + "  - {use: pbp, label: again, epochs: 2}\n")
+    assert len(plan.cells) == 12
+    assert len(plan.to_run()) == 8
+
+
+def test_why_stale_outlives_a_partial_run(tmp_path: Path) -> None:
+    finish(planned(tmp_path))
+    changed = STUDY.replace("epochs: 2", "epochs: 3")
+    plan = planned(tmp_path, changed)
+    store.write_lock(plan.folder, plan.lock())  # as a run does that is then interrupted
+    store.export(plan.folder)
+    again = planned(tmp_path, changed)
+    stale = [cell for cell in again.cells if cell.job.cell.method == "PBP"]
+    assert {(cell.state, cell.why) for cell in stale} == {("stale", "options.epochs: 2 -> 3")}
+    assert {cell.job.estimate for cell in stale} == {2.5}
+    assert planned(tmp_path, changed).lock()["superseded"] == plan.lock()["superseded"] != []
+
+
+def test_what_the_machine_ended_is_run_again_by_itself(tmp_path: Path) -> None:
+    finish(planned(tmp_path), status="failed", reason="killed from outside: SIGKILL after 3.0 s")
+    plan = planned(tmp_path)
+    assert states(plan) == {"missing"}
+    assert len(plan.to_run()) == 8
+
+
+def test_a_data_set_without_file_or_checksum_is_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = planning.data.describe(planning.DatasetRef("diabetes", "diabetes"))
+    monkeypatch.setattr(planning.data, "describe", lambda _ref: dataclasses.replace(info, checksum="abc"))
+    finish(planned(tmp_path))
+    monkeypatch.setattr(planning.data, "describe", lambda _ref: dataclasses.replace(info, checksum="", present=False))
+    assert states(planned(tmp_path)) == {"done"}
+
+
+def test_a_file_among_the_options_is_part_of_the_version(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text("class K:\n    pass\n")
+    (tmp_path / "mine.py").write_text(
+        "from ep_bench.baselines import ConstantRegressor\nclass Mine(ConstantRegressor):\n"
+        "    def __init__(self, kernel=None):\n        self.kernel = kernel\n"
+    )
+    entry = '{use: "./mine.py:Mine", label: constant, kernel: {use: "./kernel.py:K"}}'
+    text = STUDY.replace('{use: "ep_bench.baselines:ConstantRegressor", label: constant}', entry)
+    finish(planned(tmp_path, text))
+    (tmp_path / "kernel.py").write_text("class K:\n    other = 1\n")
+    stale = [cell for cell in planned(tmp_path, text).cells if cell.job.cell.method == "constant"]
+    assert {cell.state for cell in stale} == {"stale"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ('{use: "json:loads", label: constant}', "names nothing with a fit"),
+        ('{use: "ep_bench.baselines:ConstantRegressor", label: constant, standardize: "yes please"}', "true or false"),
+        (('{use: "sklearn.gaussian_process:GaussianProcessRegressor", label: constant, '
+         'kernel: {use: "sklearn.gaussian_process.kernels:RBFF"}}'), "did you mean 'RBF'"),
+        (('{use: "sklearn.gaussian_process:GaussianProcessRegressor", label: constant, '
+         'kernel: {use: "sklearn.gaussian_process.kernels:RBF", lenght_scale: 1.0}}'), "did you mean 'length_scale'"),
+    ],
+)  # fmt: skip
+def test_wrong_targets_and_objects_are_refused_by_the_reader(tmp_path: Path, entry: str, says: str) -> None:
+    text = STUDY.replace('{use: "ep_bench.baselines:ConstantRegressor", label: constant}', entry)
+    with pytest.raises(UserError, match=says):
+        planned(tmp_path, text)
 
 
 def test_published_columns_are_known_or_named(tmp_path: Path) -> None:

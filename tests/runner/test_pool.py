@@ -38,7 +38,7 @@ def children(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: int) -> None:
-    names = ["Raises", "NotFinite", "Exits", "Crashes"]
+    names = ["Raises", "NotFinite", "Exits", "Crashes", "Signalled", "Leaves", "Warns"]
     jobs = [job(name, base=bad) for name in names]
     jobs += [job("Stuck", base=bad, seconds=2.0), job("Hungry", base=bad, memory_gb=1.5)]
     jobs += [job(split=split) for split in range(8)]
@@ -51,6 +51,9 @@ def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: in
     assert found["Exits"] == ("failed", found["Exits"][1])
     assert "exit code 7" in found["Exits"][1]
     assert "SIGSEGV" in found["Crashes"][1]
+    assert "signal 40" in found["Signalled"][1]
+    assert "exit code 5" in found["Leaves"][1]
+    assert found["Warns"] == ("ok", "not converged: stopped after 3 sweeps")
     assert found["Stuck"] == ("timeout", "over the limit of 2 seconds")
     assert found["Hungry"][0] == "memory"
     assert "over the limit of 1.5 GiB" in found["Hungry"][1]
@@ -58,6 +61,27 @@ def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: in
     traceback = next(r for r in records if r.row["method"] == "Raises").traceback
     assert "no luck today" in traceback
     assert "bad.py" in traceback
+
+
+@pytest.mark.slow
+def test_what_a_method_started_ends_with_it(bad: Path) -> None:
+    (record,) = run_jobs([job("Parent", base=bad, seconds=1.0)], n_jobs=1)
+    assert record.row["status"] == "timeout"
+    time.sleep(0.5)
+    left = subprocess.run(["pgrep", "-f", "sleep 97.31"], capture_output=True, text=True).stdout.split()
+    assert not left
+
+
+@pytest.mark.slow
+def test_global_generators_are_seeded(bad: Path) -> None:
+    first, again = (next(iter(run_jobs([job("Global", base=bad)], n_jobs=1))).row["rmse"] for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.slow
+def test_start_up_is_not_charged_to_a_cell(bad: Path) -> None:
+    (record,) = run_jobs([job("Slow", base=bad, seconds=0.9)], n_jobs=1)
+    assert record.row["status"] == "ok"
 
 
 @pytest.mark.slow
