@@ -46,11 +46,9 @@ def resolve(use: str, base: Path) -> Any:
         found = getattr(found, part, None)
         if found is None:
             public = [name for name in vars(module) if not name.startswith("_")]
-            raise UserError(
-                f"{place!r} has no {attribute!r}", field="use", found=use, allowed=public[:40], name=attribute
-            )
+            raise UserError(f"{place!r} has no {attribute!r}", found=use, allowed=public[:40], name=attribute)
     if not callable(found):
-        raise UserError("names no class", field="use", found=use, allowed="a class with fit and predict")
+        raise UserError("names no class", found=use, allowed="a class with fit and predict")
     return found
 
 
@@ -86,6 +84,9 @@ def _option_problems(
     except UserError as error:
         yield (*place, "use"), str(error), None, None, None
         return
+    for name in known or {}:
+        if known[name] is inspect.Parameter.empty and name not in options:  # type: ignore[index]
+            yield (*place, name), f"{use} needs this option", None, None, None
     for key, value in options.items():
         if known is not None and key not in known:
             yield (*place, key), f"{use} has no such option", None, sorted({*known, *extra}), key
@@ -141,7 +142,7 @@ def build(use: str, options: Mapping[str, Any], base: Path, seed: int | None = N
     try:
         model = target(**own)
     except TypeError as error:
-        raise UserError(f"cannot be built: {error}", field="use", found=use) from error
+        raise UserError(f"cannot be built: {error}", found=use) from error
     return OutsideRegressor(model, standardize=bool(options.get(STANDARDIZE, False)))
 
 
@@ -211,7 +212,7 @@ def _is_file(place: str) -> bool:
 def _file(place: str, base: Path) -> Path:
     path = (base / Path(place).expanduser()).resolve()
     if not path.is_file():
-        raise UserError("no such file", field="use", found=place, allowed=f"a path relative to {base}")
+        raise UserError("no such file", found=place, allowed=f"a path relative to {base}")
     return path
 
 
@@ -219,7 +220,7 @@ def _module(name: str, use: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", field="use", found=use) from error
+        raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", found=use) from error
 
 
 @cache
@@ -227,7 +228,7 @@ def _module_of_file(path: Path) -> ModuleType:
     name = "ep_bench_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:12]
     loader = importlib.util.spec_from_file_location(name, path)
     if loader is None or loader.loader is None:
-        raise UserError("not a Python file", field="use", found=str(path))
+        raise UserError("not a Python file", found=str(path))
     module = importlib.util.module_from_spec(loader)
     sys.modules[name] = module  # classes of the file pickle by this name
     sys.path.insert(0, str(path.parent))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -10,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
+SELECT = "Only matching cells; KEY: method, dataset or split; repeatable."
 FOLDER = click.Path(path_type=Path)
 EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
 
@@ -21,15 +24,16 @@ def main() -> NoReturn:
     """Run the command line and exit with one of the interface's codes."""
     try:
         code = cli.main(prog_name="ep-bench", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
         click.echo("ep-bench: interrupted; every finished cell is kept", err=True)
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone
+    except BrokenPipeError:  # the reader of our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = EXIT_USAGE
+        code = 0
     except Exception as error:
         from ep_bench.types import UserError  # not above: it would load numpy before the first word of help
 
@@ -40,6 +44,20 @@ def main() -> NoReturn:
         click.echo(f"ep-bench: {error}", err=True)
         code = EXIT_USAGE
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextlib.contextmanager
+def interrupted_by(number: int) -> Iterator[None]:
+    """Take a signal (a scheduler's SIGTERM) as Ctrl-C is taken: stop, and keep what is finished."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,7 +78,12 @@ def cli() -> None:
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time.")
 @click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", show_default=True)
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler; without it a local cluster is started.")
-@click.option("--select", multiple=True, metavar="KEY=GLOB", help="Only matching cells; KEY: method, dataset, split.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="KEY=GLOB",
+    help="Only matching cells; KEY: method, dataset or split; repeatable.",
+)
 @click.option("--retry-failed", is_flag=True, help="Run cells again that ended failed, timeout or memory.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
@@ -82,12 +105,20 @@ def _run_cells(study: Any, results: Path, select: Sequence[str], **options: Any)
 
     whole = make_plan(study, results)
     plan = whole.select(select) if select else whole
-    outcome = run_plan(plan, whole, RunOptions(**options))
+    for label in whole.altered():
+        click.echo(
+            f"warning: the file of {label} is not the one of its card (`ep-bench data verify {label}`); "
+            "results are kept under its own checksum and are not those of the papers' data",
+            err=True,
+        )
+    with interrupted_by(signal.SIGTERM):
+        outcome = run_plan(plan, whole, RunOptions(**options))
     if not options["quiet"]:
         counts = ", ".join(f"{n} {status}" for status, n in sorted(outcome.statuses.items(), key=lambda item: -item[1]))
         click.echo(f"{study.name}: {outcome.ran} cells run; {counts} -> {plan.folder / 'results.csv'}")
         if not outcome.complete:
-            click.echo(f"`ep-bench status {plan.folder}` lists those that are not ok", err=True)
+            hint = f"`ep-bench status {plan.folder}` lists those that are not ok; --retry-failed runs them again"
+            click.echo(hint, err=True)
     return 0 if outcome.complete else EXIT_CELLS
 
 
@@ -106,7 +137,12 @@ def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate."
 )
-@click.option("--select", multiple=True, metavar="KEY=GLOB", help="Only matching cells; KEY: method, dataset, split.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="KEY=GLOB",
+    help="Only matching cells; KEY: method, dataset or split; repeatable.",
+)
 @click.option("--cells", is_flag=True, help="One line a cell instead of one a method and data set.")
 def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
     """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes."""
@@ -119,7 +155,8 @@ def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: 
         click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells")
         return 0
     made = make_plan(read, results)
-    for line in plan_lines(made.select(select) if select else made, jobs, cells=cells):
+    chosen = made.select(select) if select else made
+    for line in plan_lines(chosen, jobs, cells=cells):
         click.echo(line)
     return 0
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ep_bench import published, store
 from ep_bench.runner.progress import clock
+from ep_bench.types import UserError
 
 if TYPE_CHECKING:
     from ep_bench.runner.plan import Plan
@@ -39,9 +40,11 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
     rest = plan.to_run()
     work = [job.estimate for job in rest if job.estimate is not None]
     unknown = len(rest) - len(work)
-    time = clock(max(sum(work) / jobs, max(work, default=0.0)))
-    more = f", {unknown} cells of unknown length beside" if unknown else ""
-    yield f"{len(plan.cells)} cells, {len(rest)} to run; about {time} with --jobs {jobs}{more}"
+    about = f"about {clock(max(sum(work) / jobs, *work))} with --jobs {jobs}" if work else "time unknown"
+    more = f", {unknown} cells of unknown length beside" if unknown and work else ""
+    yield f"{len(plan.cells)} cells, {len(rest)} to run" + (f"; {about}{more}" if rest else "")
+    if absent := plan.absent():
+        yield f"not on this machine: {', '.join(absent)}; `ep-bench data fetch {' '.join(absent)}` gets them"
 
 
 def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
@@ -183,7 +186,10 @@ def doctor_lines() -> list[str]:
     from ep_bench.environment import environment
 
     found = environment()
-    here = [name for name in data.names() if data.card(name).embedded or data.find_file(data.card(name))]
+    try:
+        here = [name for name in data.names() if data.card(name).embedded or data.find_file(data.card(name))]
+    except UserError as error:  # EP_BENCH_DATA names no folder: the rest is still worth knowing
+        here = [str(error)]
     absent = [name for name in data.names() if name not in here]
     blas = [f"{p['internal_api']} {p.get('version') or ''}, {p['num_threads']} threads" for p in threadpool_info()]
     rows = [

@@ -46,6 +46,7 @@ def test_finished_cells_are_not_run_again(finished: Path) -> None:
     assert (finished / "results/tiny/results.csv").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_fresh_clone_goes_on_from_the_committed_files(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY)
     folder = tmp_path / "results/tiny"
@@ -64,6 +65,7 @@ def test_a_fresh_clone_goes_on_from_the_committed_files(finished: Path, tmp_path
     ]
 
 
+@pytest.mark.slow
 def test_a_torn_cell_file_is_run_again(finished: Path, tmp_path: Path) -> None:
     import shutil
 
@@ -102,6 +104,7 @@ def test_status_counts_and_lists(finished: Path) -> None:
     assert done.stdout.strip() == "tiny: 8 cells: 8 ok"
 
 
+@pytest.mark.slow
 def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         "from ep_bench.baselines import ConstantRegressor\n"
@@ -122,6 +125,7 @@ def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
     assert (again.returncode, again.stdout) == (3, "")
 
 
+@pytest.mark.slow
 def test_selecting_cells(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY)
     run = ep_bench("run", "tiny.yaml", "--select", "method=const*", "--select", "split=1", cwd=tmp_path)
@@ -172,6 +176,7 @@ def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[s
     assert "Traceback" not in done.stderr + done.stdout
 
 
+@pytest.mark.slow
 def test_missing_data_are_named_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EP_BENCH_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -252,6 +257,7 @@ def test_a_run_outlives_the_shell_that_started_it(tmp_path: Path) -> None:
     assert len(store.read_rows(results)) == 8, (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
     study = (ROOT / "configs/cubic_toy.yaml").read_text()
     (tmp_path / "toy.yaml").write_text(study)

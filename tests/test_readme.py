@@ -26,6 +26,7 @@ def test_python_blocks_run(code: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None:
     method = next(block for block in blocks("python") if "class MyRegressor" in block)
     assert len([line for line in method.splitlines() if line.strip()]) <= 20

@@ -13,7 +13,7 @@ from ep_bench.published.sources import Sources, Table, load_sources
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = ("seed_tables.csv", "later_tables.csv")
+FILES = ("seed_tables.csv", "later_tables.csv", "measured_tables.csv")
 METRICS = {"rmse": -1, "ll": 1, "lpd-mean": 1, "se-mean": -1}  # those that get a verdict: 1 where more is better
 
 Printed = dict[str, str]

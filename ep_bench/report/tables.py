@@ -142,11 +142,20 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(letter) or _plain(letter) for letter in text)
 
 
+_ACCENTS = {
+    "\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0308": r'\"', "\u030a": r"\r",
+    "\u030c": r"\v", "\u0327": r"\c",
+}  # fmt: skip
+
+
 def _plain(letter: str) -> str:
     if ord(letter) < 128:
         return letter if letter.isprintable() else " "
-    base = unicodedata.normalize("NFKD", letter)[0]
-    return base if ord(base) < 128 else "?"
+    base, *marks = unicodedata.normalize("NFKD", letter)
+    if ord(base) >= 128:
+        return "?"
+    accent = _ACCENTS.get(marks[0]) if len(marks) == 1 else None
+    return f"{accent}{{{base}}}" if accent else base
 
 
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +49,15 @@ class Plan:
         jobs = {planned.job.cell.key: planned.job for planned in self.cells if planned.state in wanted}
         return sorted(jobs.values(), key=lambda job: -(job.estimate or 0.0))
 
+    def absent(self) -> list[str]:
+        """Return the data sets of cells to run that are not on this machine."""
+        return sorted({job.dataset.name for job in self.to_run() if not self.infos[job.dataset.label].present})
+
+    def altered(self) -> list[str]:
+        """Return the data sets whose files are not those of their cards."""
+        cards = {ref.label: data.card(ref.name) for ref in self.study.datasets if not ref.csv}
+        return [label for label, card in cards.items() if card.sha256 and self.infos[label].checksum != card.sha256]
+
     def select(self, patterns: Sequence[str]) -> Plan:
         """Return the plan of the cells that match every ``key=glob``; of one key any of its globs.
 
@@ -62,8 +72,10 @@ class Plan:
     def lock(self) -> dict[str, Any]:
         """Return what study.lock.json keeps: the plan and the factors behind each hash."""
         study = self.study
+        altered = self.altered()
         datasets = {
-            ref.label: {"name": ref.name, **ref.options(), "n": info.n, "d": info.d, "checksum": info.checksum}
+            ref.label: ({"altered_file": True} if ref.label in altered else {})
+            | {"name": ref.name, **ref.options(), "n": info.n, "d": info.d, "checksum": info.checksum}
             for ref in study.datasets
             for info in [self.infos[ref.label]]
         }
@@ -99,10 +111,14 @@ def make_plan(study: Study, results: Path) -> Plan:
     """Return the plan of a study, held against what its results folder already has. Runs nothing."""
     folder = results / study.name
     past = _Past(folder)
-    infos = {ref.label: past.describe(ref) for ref in study.datasets}
+    infos, schemes = {}, {}
+    for ref in study.datasets:
+        with _said_of(study, ref):
+            infos[ref.label] = past.describe(ref)
+            schemes[ref.label] = _scheme(study, ref, infos[ref.label])
     cells, groups = [], []
     for ref in study.datasets:
-        scheme = _scheme(study, ref, infos[ref.label])
+        scheme = schemes[ref.label]
         for entry in study.methods:
             factors, options = _factors(study, ref, entry, infos[ref.label], scheme)
             jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], scheme)
@@ -133,6 +149,15 @@ def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], 
         "split": split,
     }
     return int(hashlib.sha256(store.factor_hash(named).encode()).hexdigest()[:8], 16)
+
+
+@contextlib.contextmanager
+def _said_of(study: Study, ref: DatasetRef) -> Iterator[None]:
+    """Say of what goes wrong with a data set in which study it stands."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error), where=str(study.path), field=f"datasets: {ref.label}") from None
 
 
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:

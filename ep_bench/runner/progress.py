@@ -11,7 +11,7 @@ from typing import Any, Self, TextIO
 from ep_bench.types import Record
 
 _PLAIN_EVERY = 5.0  # seconds between two plain lines
-_TELLING = 0.05  # share of the work that must be done before a time left is told
+_TELLING = 0.15  # share of the work that must be done before a time left is told
 
 
 class Progress(AbstractContextManager["Progress"]):

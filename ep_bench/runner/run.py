@@ -48,7 +48,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     Raises UserError where a data set is missing or the folder cannot be written.
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
-    _refuse_missing_data(jobs, plan)
+    _refuse_missing_data(plan)
     store.sweep(plan.folder)
     _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
@@ -93,8 +93,8 @@ def _write_lock(whole: Plan, *, ran: bool) -> None:
         raise UserError(f"the results folder cannot be written: {error.strerror}", where=str(whole.folder)) from error
 
 
-def _refuse_missing_data(jobs: list[Job], plan: Plan) -> None:
-    absent = sorted({job.dataset.name for job in jobs if not plan.infos[job.dataset.label].present})
+def _refuse_missing_data(plan: Plan) -> None:
+    absent = plan.absent()
     if absent:
         raise UserError(
             f"not on this machine: {', '.join(absent)}; `ep-bench data fetch {' '.join(absent)}` gets them, or "

@@ -214,6 +214,13 @@ class _Reader:
     def _usable(self, use: str, place: Place) -> bool:
         if ":" not in use:
             allowed = self.catalogue.methods
+            if "." in use:
+                place_, _, name = use.rpartition(".")
+                meant = f"'{place_}:{name}'" if place_ and name else "package.module:Class"
+                self.problems.add(
+                    place, "a class from outside is written package.module:Class", found=use, allowed=meant
+                )
+                return False
             return self._known(place, use, "unknown method (a class from outside is module:Class)", allowed)
         if not _TARGET.fullmatch(use):
             self.problems.add(place, "names no class", found=use, allowed="package.module:Class or ./file.py:Class")

@@ -277,7 +277,9 @@ class TestFit:
 
     def test_columns_of_the_papers_tables(self):
         assert pbp.METHOD.published(pbp.Config()) == ("PBP", "PBP-1")
-        assert pbp.METHOD.published(pbp.Config(hidden=(50, 50))) == ()
+        assert pbp.METHOD.published(pbp.Config(hidden=(50, 50))) == ("PBP-2",)
+        assert pbp.METHOD.published(pbp.Config(hidden=(50, 50, 50))) == ()
+        assert pbp.METHOD.published(pbp.Config(epochs=3)) == ()
 
 
 def split(folder, dataset, index):

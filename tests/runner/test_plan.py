@@ -231,9 +231,10 @@ def test_wrong_targets_and_objects_are_refused_by_the_reader(tmp_path: Path, ent
 
 
 def test_published_columns_are_known_or_named(tmp_path: Path) -> None:
-    lock = planned(tmp_path).lock()
-    assert lock["methods"]["PBP"]["published"] == ["PBP", "PBP-1"]
-    assert lock["methods"]["constant"]["published"] == []
+    text = STUDY + "  - {use: pbp, label: paper}\n  - {use: pbp, label: two, hidden: [50, 50]}\n"
+    named = text + "  - {use: pbp, label: named, epochs: 7, published: PBP}\n"
+    found = {label: entry["published"] for label, entry in planned(tmp_path, named).lock()["methods"].items()}
+    assert found == {"PBP": [], "constant": [], "paper": ["PBP", "PBP-1"], "two": ["PBP-2"], "named": ["PBP"]}
 
 
 def test_differences_name_the_place() -> None:

@@ -195,7 +195,12 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    return ("PBP", "PBP-1") if len(config.hidden) == 1 else ()
+    """Return the columns that a configuration answers to: the paper's epochs, its units, or two layers of them."""
+    if config.epochs != Config().epochs:
+        return ()
+    if config.hidden in {(50,), (100,)}:
+        return ("PBP", "PBP-1")
+    return ("PBP-2",) if config.hidden == (50, 50) else ()
 
 
 METHOD = Method(
