@@ -27,8 +27,8 @@ study: killed
 seed: {seed}
 datasets: [diabetes, friedman1, friedman2, friedman3]
 methods:
-  - {{use: pbp, label: PBP, epochs: 3}}
-  - {{use: pbp, label: PBP-2, epochs: 5, hidden: [20, 10]}}
+  - {{use: pbp, label: PBP, epochs: 150}}
+  - {{use: pbp, label: PBP-2, epochs: 60, hidden: [20, 10]}}
   - {{use: "sklearn.linear_model:BayesianRidge", label: ridge}}
 """
 
@@ -85,7 +85,7 @@ def disturb(study: Path, results: Path, chance: random.Random, most: int) -> int
         before = stored(folder)
         run = subprocess.Popen(command(study, results))
         while kills < most and run.poll() is None:
-            time.sleep(chance.uniform(0.5, 6.0))
+            time.sleep(chance.uniform(0.5, 8.0))
             if run.poll() is None and kill_at_random(run, chance) != "nobody":
                 kills += 1
         code = run.wait()
