@@ -7,12 +7,11 @@ from decimal import Decimal
 
 
 def printed(mean: float, stderr: float) -> str:
-    """Return a published mean and standard error with the decimals of whichever was printed with more of them."""
+    """Return a published mean and standard error as they were printed, but for zeros at the end."""
     if math.isnan(mean):
         return ""
     errors = [] if math.isnan(stderr) else [stderr]
-    places = max(_decimals(value) for value in (mean, *errors))
-    return " ± ".join(f"{value:.{places}f}" for value in (mean, *errors))
+    return " ± ".join(f"{value:.{_decimals(value)}f}" for value in (mean, *errors))
 
 
 def measured(mean: float, stderr: float) -> str:
