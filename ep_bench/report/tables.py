@@ -151,10 +151,11 @@ _ACCENTS = {
 def _plain(letter: str) -> str:
     if ord(letter) < 128:
         return letter if letter.isprintable() else " "
-    base, *marks = unicodedata.normalize("NFKD", letter)
+    letters = unicodedata.normalize("NFKD", letter)
+    base, marks = letters[0], letters[1:]
     if ord(base) >= 128:
         return "?"
-    accent = _ACCENTS.get(marks[0]) if len(marks) == 1 else None
+    accent = _ACCENTS.get(marks)
     return f"{accent}{{{base}}}" if accent else base
 
 
