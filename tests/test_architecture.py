@@ -16,8 +16,7 @@ PACKAGE = Path(__file__).parents[1] / "ep_bench"
 ALLOWED = {
     "types": set(),
     "numerics": set(),
-    "models": {"numerics"},
-    "methods": {"types", "models", "numerics"},
+    "methods": {"types", "numerics"},
     "estimator": {"types", "numerics", "methods"},
     "adapters": {"types", "estimator"},
     "baselines": {"types"},
