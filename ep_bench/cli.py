@@ -15,8 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-SELECT = "Only matching cells; KEY: method, dataset or split; repeatable."
 FOLDER = click.Path(path_type=Path)
+results_option = click.option(
+    "--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results."
+)
+select_option = click.option(
+    "--select",
+    multiple=True,
+    metavar="KEY=GLOB",
+    help="Only matching cells; KEY: method, dataset or split; repeatable.",
+)
 EXIT_REGRESSION, EXIT_USAGE, EXIT_CELLS, EXIT_INTERRUPTED = 1, 2, 3, 130
 
 
@@ -74,16 +82,11 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("study", type=FOLDER)
-@click.option("--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results.")
+@results_option
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time.")
 @click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", show_default=True)
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler; without it a local cluster is started.")
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="KEY=GLOB",
-    help="Only matching cells; KEY: method, dataset or split; repeatable.",
-)
+@select_option
 @click.option("--retry-failed", is_flag=True, help="Run cells again that ended failed, timeout or memory.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
@@ -133,16 +136,11 @@ def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
 
 @cli.command()
 @click.argument("study", type=FOLDER)
-@click.option("--results", type=FOLDER, default=Path("results"), show_default=True, help="Folder of the results.")
+@results_option
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate."
 )
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="KEY=GLOB",
-    help="Only matching cells; KEY: method, dataset or split; repeatable.",
-)
+@select_option
 @click.option("--cells", is_flag=True, help="One line a cell instead of one a method and data set.")
 def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
     """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes."""
