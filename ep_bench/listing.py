@@ -92,9 +92,17 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
         for r in bad[:_SHOWN]
     ]
     lines += [f"  ... and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
+    lines += list(_running_lines(folder))
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
     lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
     return lines, not bad and not missing
+
+
+def _running_lines(folder: Path) -> Iterator[str]:
+    from ep_bench.runner.claims import running
+
+    for run in running(folder):
+        yield f"  running: process {run.pid} on {run.host} since {run.started}, {len(run.cells)} cells taken"
 
 
 def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | None) -> tuple[list[str], bool]:

@@ -12,12 +12,13 @@ import contextlib
 import csv
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,11 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         draft.write_text(text, encoding="utf-8")
         draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # one that names the file, which a failed write does not
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
@@ -83,8 +87,35 @@ def read_record(path: Path) -> Record | None:
 
 def read_records(folder: Path) -> dict[str, Record]:
     """Return every whole record of a study's folder by its hash; torn files are left out."""
-    found = (read_record(path) for path in sorted((folder / CELLS).glob("*.json")))
-    return {record.key: record for record in found if record is not None}
+    return {record.key: record for record in _each_record(folder)}
+
+
+def _each_record(folder: Path) -> Iterator[Record]:
+    for path in sorted((folder / CELLS).glob("*.json")):
+        record = read_record(path)
+        if record is not None:
+            yield record
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """Return when each cell file was written, by hash, in nanoseconds of its file system."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder / CELLS) as entries:
+        for entry in entries:
+            if entry.name.endswith(".json"):
+                with contextlib.suppress(FileNotFoundError):
+                    found[entry.name.removesuffix(".json")] = entry.stat().st_mtime_ns
+    return found
+
+
+def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
+    """Return a cell's record where its file is another than the one that had this stamp, else None."""
+    path = folder / CELLS / f"{key}.json"
+    try:
+        same = path.stat().st_mtime_ns == stamp
+    except FileNotFoundError:
+        return None
+    return None if same else read_record(path)
 
 
 # The table of results
@@ -215,7 +246,7 @@ def known_rows(folder: Path) -> dict[str, Row]:
     """
     rows: dict[str, Row] = {}
     tables = [row for name in (SUPERSEDED, RESULTS) for row in read_rows(folder / name)]
-    for row in (*tables, *(record.row for record in read_records(folder).values())):
+    for row in itertools.chain(tables, (record.row for record in _each_record(folder))):
         before = rows.get(row["cell"])
         if before is None or row["status"] == "ok" or before["status"] != "ok":
             rows[row["cell"]] = row

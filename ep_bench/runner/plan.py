@@ -41,6 +41,7 @@ class Plan:
     cells: list[Planned]
     infos: dict[str, DatasetInfo]
     groups: list[dict[str, Any]] = field(default_factory=list)
+    stamps: dict[str, int] = field(default_factory=dict)  # of the cell files, from before they were read
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the jobs that are not finished, longest first."""
@@ -126,7 +127,7 @@ def make_plan(study: Study, results: Path) -> Plan:
             cells += [past.place(replace(job, estimate=guess)) for job in jobs]
             hashes = {str(job.cell.split): job.cell.key for job in jobs}
             groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
-    return Plan(study, folder, cells, infos, groups)
+    return Plan(study, folder, cells, infos, groups, past.stamps)
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
@@ -220,6 +221,7 @@ class _Past:
     """What a results folder knows of earlier runs."""
 
     def __init__(self, folder: Path) -> None:
+        self.stamps = store.stamps(folder)
         self.rows = store.known_rows(folder)
         self.lock = store.read_lock(folder) or {}
 

@@ -19,9 +19,14 @@ _LOSSES_ALLOWED = 10  # pools that a cell may see die before it is blamed; each 
 
 
 def run_jobs(
-    jobs: Sequence[Job], *, n_jobs: int, backend: str = "loky", scheduler: str | None = None
+    jobs: Sequence[Job],
+    *,
+    n_jobs: int,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    wanted: Callable[[Job], bool] = lambda _: True,
 ) -> Generator[Record, None, None]:
-    """Yield the record of every job as it finishes.
+    """Yield the record of every job as it finishes; ``wanted`` is asked just before one is sent.
 
     The loss of a pool worker (not of an engine, which its lane replaces) ends joblib's whole call; the cells that had
     not come back are sent to a new pool, those in flight counted, so that one that kills its worker every time ends as
@@ -37,7 +42,7 @@ def run_jobs(
             try:
                 with (
                     _pool(backend, n_jobs, scheduler) as run,
-                    contextlib.closing(run(_noting(waiting, sent))) as records,
+                    contextlib.closing(run(_noting(waiting, sent, wanted))) as records,
                 ):
                     for record in records:
                         del waiting[record.key]
@@ -48,10 +53,13 @@ def run_jobs(
         _end_workers(backend, n_jobs)
 
 
-def _noting(waiting: dict[str, Job], sent: list[str]) -> Iterator[Job]:
-    for job in list(waiting.values()):
-        sent.append(job.cell.key)
-        yield job
+def _noting(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job], bool]) -> Iterator[Job]:
+    for key, job in list(waiting.items()):
+        if wanted(job):
+            sent.append(key)
+            yield job
+        else:
+            del waiting[key]
 
 
 def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, int], death: str) -> Iterator[Record]:

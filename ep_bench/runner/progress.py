@@ -44,6 +44,18 @@ class Progress(AbstractContextManager["Progress"]):
 
     def finished(self, record: Record) -> None:
         """Count a finished cell and show it."""
+        self._count(record, "")
+
+    def elsewhere(self, record: Record) -> None:
+        """Count a cell that another run of the folder has finished."""
+        self._count(record, " (another run)")
+
+    def say(self, line: str) -> None:
+        """Tell something beside the counts; nothing when quiet."""
+        if not self._quiet:
+            self._say(line)
+
+    def _count(self, record: Record, by: str) -> None:
         self._done += 1
         row = record.row
         failed = row["status"] != "ok"
@@ -51,7 +63,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._work.pop(record.key, None)
         if self._quiet:
             return
-        place = f"{row['method']} on {row['dataset']}, split {row['split']}"
+        place = f"{row['method']} on {row['dataset']}, split {row['split']}{by}"
         if failed:
             self._say(f"{row['status']}: {place}: {row['reason']}")
         if self._live is not None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
+import time
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
 
 from ep_bench import data, store
+from ep_bench.runner.claims import Claims
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
-from ep_bench.types import UserError
+from ep_bench.types import Record, UserError
 
 _OVERHEAD = 0.01  # seconds that a cell takes beside its fit and prediction
+_LOOK = 1.0  # seconds between looks at the cells of other runs
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Outcome:
 def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     """Run the cells of ``plan`` that are not finished; ``whole`` is the study's plan before any selection.
 
+    Cells that another live run of the folder has claimed are left to it; this run returns when they are finished too.
     Raises UserError where a data set is missing or the folder cannot be written.
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
@@ -53,32 +57,101 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
     try:
-        ran, stopped = _run(jobs, plan.folder, options)
-    finally:
-        store.export(plan.folder)
+        ran, stopped = _run(jobs, plan, options)
+    except BaseException:
+        with contextlib.suppress(OSError, UserError):  # what stopped the run is the news; the cell files hold the rest
+            store.export(plan.folder)
+        raise
+    store.export(plan.folder)
     rows = store.known_rows(plan.folder)
     found = (rows.get(planned.job.cell.key) for planned in plan.cells)
     return Outcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
 
 
-def _run(jobs: list[Job], folder: Path, options: RunOptions) -> tuple[int, bool]:
+def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
+    """Return how many cells this run has run and whether it stopped at a failure."""
+    ran = 0
     if not jobs:
-        return 0, False
+        return ran, False
+    n_jobs = min(options.jobs, len(jobs))
+    with Progress(_work(jobs), n_jobs, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
+        share = Share(plan, claims, progress)
+        waiting = jobs
+        while waiting:
+            records = run_jobs(
+                waiting, n_jobs=n_jobs, backend=options.backend, scheduler=options.scheduler, wanted=share.wanted
+            )
+            with contextlib.closing(records):
+                for record in records:
+                    share.store(record)
+                    ran += 1
+                    if options.fail_fast and record.row["status"] != "ok":
+                        return ran, True
+            waiting = share.left()
+    return ran, False
+
+
+def _work(jobs: list[Job]) -> dict[str, float]:
+    """Return the estimated seconds of each cell by its hash."""
     known = [job.estimate for job in jobs if job.estimate is not None]
     usual = statistics.fmean(known) if known else 1.0
-    work = {job.cell.key: (usual if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
-    n_jobs = min(options.jobs, len(jobs))
-    records = run_jobs(jobs, n_jobs=n_jobs, backend=options.backend, scheduler=options.scheduler)
-    with Progress(work, n_jobs, quiet=options.quiet) as progress:
+    return {job.cell.key: (usual if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
+
+
+class Share:
+    """The cells that fall to this run: what no other live run has claimed, and what others leave unfinished."""
+
+    def __init__(self, plan: Plan, claims: Claims, progress: Progress) -> None:
+        self._folder, self._stamps = plan.folder, plan.stamps
+        self._claims, self._progress = claims, progress
+        self._elsewhere: dict[str, Job] = {}
+
+    def wanted(self, job: Job) -> bool:
+        """Claim a cell. False where another run has it, or has finished it since the plan was made."""
+        key = job.cell.key
+        if not self._claims.take(key):
+            self._elsewhere[key] = job
+            return False
+        if not self._is_finished(key):
+            return True
+        self._claims.release(key)
+        return False
+
+    def store(self, record: Record) -> None:
+        """Keep a record, then let go of its cell. Raises UserError where the disk takes no more."""
         try:
-            for count, record in enumerate(records, start=1):
-                store.write_record(folder, record)
-                progress.finished(record)
-                if options.fail_fast and record.row["status"] != "ok":
-                    return count, True
-        finally:
-            records.close()
-    return len(jobs), False
+            store.write_record(self._folder, record)
+        except OSError as error:
+            raise UserError(
+                f"{error.strerror}; every cell that was stored before is kept, and the next `ep-bench run` goes on "
+                "from there",
+                where=error.filename or str(self._folder),
+            ) from error
+        self._claims.release(record.key)
+        self._progress.finished(record)
+
+    def left(self) -> list[Job]:
+        """Wait for the cells of other runs; return those that a run has left unfinished as soon as there are any."""
+        told = False
+        while self._elsewhere:
+            free = [job for key, job in self._elsewhere.items() if self._claims.take(key)]
+            for job in free:
+                del self._elsewhere[job.cell.key]
+            unfinished = [job for job in free if self.wanted(job)]
+            if unfinished:
+                return unfinished
+            if self._elsewhere and not told:
+                told = True
+                self._progress.say(f"{len(self._elsewhere)} cells are under way in another run; waiting for them")
+            if self._elsewhere:
+                time.sleep(_LOOK)
+        return []
+
+    def _is_finished(self, key: str) -> bool:
+        record = store.record_since(self._folder, key, self._stamps.get(key))
+        if record is not None:
+            self._progress.elsewhere(record)
+        return record is not None
 
 
 def _write_lock(whole: Plan, *, ran: bool) -> None:

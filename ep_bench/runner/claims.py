@@ -1,0 +1,230 @@
+"""Which run computes which cell, so that several runs share one results folder and none does another's work.
+
+A claim is a file ``cells/claims/<cell>.claim``, created exclusively, that names a run. A run holds a lock on a file of
+its own, ``<run>.run``, as long as it lives: the kernel lets go of it however the run ends, so that runs on the same
+machine tell at once that it is dead. Across machines, where locks may not reach, the time at which that file was last
+touched tells. What a dead run had claimed is free.
+
+Two runs compute a cell twice only where one of them stood still (a suspended process, a network that was gone) for
+longer than ``SILENCE`` as seen from another machine; both then store the same numbers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ep_bench.store import CELLS
+
+CLAIMS = "claims"
+SILENCE = 120.0  # seconds after which a run on another machine that shows no sign of life counts as dead
+_BEAT = 10.0  # seconds between two signs of life
+_LOCK = "takeover.lock"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run that is alive: where, since when, and the cells that it has claimed."""
+
+    host: str
+    pid: int
+    started: str  # UTC
+    cells: tuple[str, ...]
+
+
+class Claims:
+    """The claims of this run on the cells of one results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / CELLS / CLAIMS
+        self._run = f"{uuid.uuid4().hex}.run"
+        self._held: set[str] = set()
+        self._stopped = threading.Event()
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        draft = self._folder / f"{self._run}.draft"
+        self._descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
+        _lock(self._descriptor)
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        about = {"machine": _machine(), "host": socket.gethostname(), "pid": os.getpid(), "started": started}
+        os.write(self._descriptor, json.dumps(about).encode())
+        draft.rename(self._folder / self._run)  # locked before others can see it
+        threading.Thread(target=self._beat, name="signs of life", daemon=True).start()
+        self._clear()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopped.set()
+        for key in tuple(self._held):
+            self.release(key)
+        with contextlib.suppress(OSError):
+            (self._folder / self._run).unlink()
+        os.close(self._descriptor)
+
+    def take(self, key: str) -> bool:
+        """Claim a cell for this run; False where a live run has it."""
+        if key in self._held or self._create(key):
+            return True
+        if self._is_held(key):
+            return False
+        with _exclusive(self._folder / _LOCK):  # one at a time: else two could free it, the second what the first took
+            if self._is_held(key):
+                return False
+            self._claim(key).unlink(missing_ok=True)
+        return self._create(key)
+
+    def release(self, key: str) -> None:
+        """Give up a claim: the cell is stored, or will not be computed."""
+        self._held.discard(key)
+        with contextlib.suppress(OSError):
+            self._claim(key).unlink(missing_ok=True)
+
+    def _claim(self, key: str) -> Path:
+        return self._folder / f"{key}.claim"
+
+    def _create(self, key: str) -> bool:
+        try:
+            descriptor = os.open(self._claim(key), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            return False
+        try:
+            os.write(descriptor, self._run.encode())
+        finally:
+            os.close(descriptor)
+        self._held.add(key)
+        return True
+
+    def _is_held(self, key: str) -> bool:
+        """Tell whether a live run has the claim; one that is just being written counts as such."""
+        path = self._claim(key)
+        try:
+            holder = path.read_text(encoding="utf-8")
+            return _is_alive(self._folder / holder) if holder else _age(path) < SILENCE
+        except FileNotFoundError:
+            return False
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(_BEAT):
+            with contextlib.suppress(OSError):
+                os.utime(self._folder / self._run)
+
+    def _clear(self) -> None:
+        """Remove what dead runs have left."""
+        with _exclusive(self._folder / _LOCK):
+            for path in self._folder.glob("*.claim"):
+                if not self._is_held(path.stem):
+                    path.unlink(missing_ok=True)
+            for path in self._folder.glob("*.run"):
+                if path.name != self._run and not _is_alive(path):
+                    path.unlink(missing_ok=True)
+            for path in (*self._folder.glob("*.draft"), *self._folder.glob("*.probe")):
+                if _age(path) > SILENCE:
+                    path.unlink(missing_ok=True)
+
+
+def running(folder: Path) -> list[Running]:
+    """Return the live runs of a results folder; reads alone."""
+    claims = folder / CELLS / CLAIMS
+    cells: dict[str, list[str]] = {}
+    for path in claims.glob("*.claim"):
+        with contextlib.suppress(OSError):
+            cells.setdefault(path.read_text(encoding="utf-8"), []).append(path.stem)
+    found = []
+    for path in sorted(claims.glob("*.run")):
+        about = _about(path)
+        if about and _is_alive(path):
+            found.append(Running(about["host"], about["pid"], about["started"], tuple(cells.get(path.name, ()))))
+    return found
+
+
+def _is_alive(run: Path) -> bool:
+    """Tell whether the run that keeps this file lives."""
+    about = _about(run)
+    if about is None:
+        return False
+    if about.get("machine") == _machine():
+        held = _is_locked(run)
+        if held is not None:
+            return held
+    return _age(run) < SILENCE
+
+
+def _about(run: Path) -> dict[str, Any] | None:
+    try:
+        about = json.loads(run.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return about if isinstance(about, dict) and {"host", "pid", "started"} <= about.keys() else None
+
+
+def _is_locked(path: Path) -> bool | None:
+    """Tell whether a process holds a lock on a file; None where the file system cannot say."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _age(path: Path) -> float:
+    """Return the seconds since a file was touched, by the clock of its file system."""
+    probe = path.with_name(f"{uuid.uuid4().hex}.probe")
+    try:
+        touched = path.stat().st_mtime
+        probe.touch()
+        now = probe.stat().st_mtime
+        probe.unlink()
+    except FileNotFoundError:
+        return float("inf")
+    except OSError:  # a read-only folder: nobody can be at work in it through here
+        now = time.time()
+    return now - touched
+
+
+def _lock(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks: signs of life must do
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextlib.contextmanager
+def _exclusive(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def _machine() -> str:
+    """Return what tells this machine from others: its name, and its kernel's boot where that is known."""
+    boot = ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{socket.gethostname()} {boot}"

@@ -1,0 +1,204 @@
+"""Several runs of one folder: each cell is computed once, and what a dead run had claimed is taken up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ep_bench import store
+from ep_bench.runner import claims
+from ep_bench.runner.claims import Claims, running
+from tests.runner.test_pool import children
+
+STUDY = """
+study: shared
+datasets: [diabetes]
+splits: {scheme: standard, count: %d}
+methods:
+  - {use: "./logging_method.py:Logged", label: logged}
+"""
+
+METHOD = """
+import os, time
+from pathlib import Path
+from ep_bench.baselines import ConstantRegressor
+
+class Logged(ConstantRegressor):
+    def fit(self, X, y):
+        with open(Path(__file__).with_name("log"), "a") as log:
+            log.write(f"{os.getppid()} {float(X.sum())!r}\\n")
+        time.sleep(0.3)
+        return super().fit(X, y)
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "logging_method.py").write_text(METHOD)
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY % 12)
+    return path
+
+
+def start(study: Path, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(study.parent / "results"), *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def computed(study: Path) -> list[str]:
+    """Return the training rows' sums of the cells that were computed, one a fit."""
+    return [line.split()[1] for line in (study.parent / "log").read_text().splitlines()]
+
+
+def wait_for(condition: object, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.05)
+
+
+def test_a_claim_is_exclusive_until_it_is_released(tmp_path: Path) -> None:
+    with Claims(tmp_path) as mine, Claims(tmp_path) as yours:
+        assert mine.take("a")
+        assert mine.take("a")  # it is mine already
+        assert not yours.take("a")
+        assert yours.take("b")
+        assert {run.cells for run in running(tmp_path)} == {("a",), ("b",)}
+        mine.release("a")
+        assert yours.take("a")
+    assert running(tmp_path) == []
+    assert not list((tmp_path / "cells" / "claims").glob("*.claim"))
+
+
+def test_what_a_killed_run_had_claimed_is_free(tmp_path: Path) -> None:
+    script = f"""
+import time
+from pathlib import Path
+from ep_bench.runner.claims import Claims
+with Claims(Path({str(tmp_path)!r})) as held:
+    assert held.take("a")
+    print("taken", flush=True)
+    time.sleep(99)
+"""
+    other = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "taken\n"
+    with Claims(tmp_path) as mine:
+        assert not mine.take("a")
+        assert [run.pid for run in running(tmp_path)] == sorted([other.pid, os.getpid()], key=_order(tmp_path))
+        other.kill()
+        other.wait()
+        assert mine.take("a")
+    with Claims(tmp_path):
+        assert len(list((tmp_path / "cells" / "claims").glob("*.run"))) == 1
+
+
+def _order(folder: Path) -> object:
+    pids = [run.pid for run in running(folder)]
+    return pids.index
+
+
+def test_a_run_on_another_machine_lives_while_it_shows_signs_of_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Claims(tmp_path) as there:
+        assert there.take("a")
+        monkeypatch.setattr(claims, "_machine", lambda: "another machine")
+        with Claims(tmp_path) as here:
+            assert not here.take("a")
+            (run,) = (tmp_path / "cells" / "claims").glob(there._run)
+            long_ago = time.time() - claims.SILENCE - 5.0
+            os.utime(run, (long_ago, long_ago))
+            assert here.take("a")
+
+
+def test_a_claim_that_was_never_written_is_not_held_for_ever(tmp_path: Path) -> None:
+    with Claims(tmp_path) as mine:
+        empty = tmp_path / "cells" / "claims" / "a.claim"
+        empty.touch()
+        assert not mine.take("a")
+        long_ago = time.time() - claims.SILENCE - 5.0
+        os.utime(empty, (long_ago, long_ago))
+        assert mine.take("a")
+
+
+def test_many_takers_one_holder(tmp_path: Path) -> None:
+    script = f"""
+from pathlib import Path
+from ep_bench.runner.claims import Claims
+with Claims(Path({str(tmp_path)!r})) as held:
+    print(sum(held.take(f"cell{{i}}") for i in range(300)), flush=True)
+    input()
+"""
+    pipe = subprocess.PIPE
+    takers = [subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    counts = [int(taker.stdout.readline()) for taker in takers]  # type: ignore[union-attr]
+    for taker in takers:
+        taker.communicate("\n")
+    assert sum(counts) == 300
+
+
+@pytest.mark.slow
+def test_two_runs_share_the_cells(study: Path) -> None:
+    runs = [start(study), start(study)]
+    outputs = [run.communicate(timeout=120)[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], outputs
+    assert len(store.read_rows(study.parent / "results" / "shared" / "results.csv")) == 12
+    assert len(computed(study)) == len(set(computed(study))) == 12
+    by_run = [int(output.split(" cells run")[0].split()[-1]) for output in outputs]
+    assert sum(by_run) == 12
+    assert min(by_run) > 0
+
+
+@pytest.mark.slow
+def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
+    first = start(study)
+    wait_for(lambda: (study.parent / "log").exists() and len(computed(study)) >= 2)
+    second = start(study)
+    wait_for(lambda: len(running(study.parent / "results" / "shared")) == 2)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    output = second.communicate(timeout=120)[0]
+    assert second.returncode == 0, output
+    assert len(store.read_rows(study.parent / "results" / "shared" / "results.csv")) == 12
+    assert len(computed(study)) <= 13  # the cell that the kill broke, once more
+
+
+@pytest.mark.slow
+def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
+    study.write_text(STUDY % 1)
+    first = start(study)
+    wait_for(lambda: (study.parent / "log").exists())
+    os.kill(first.pid, signal.SIGSTOP)
+    for pid in children(first.pid):
+        os.kill(pid, signal.SIGSTOP)
+    second = start(study)
+    assert second.stdout is not None
+    assert "under way in another run" in second.stdout.readline()
+    status = [sys.executable, "-m", "ep_bench", "status", str(study.parent / "results" / "shared")]
+    told = subprocess.run(status, capture_output=True, text=True).stdout
+    assert f"running: process {first.pid} on" in told
+    assert "1 missing" in told
+    for pid in (first.pid, *children(first.pid)):
+        os.kill(pid, signal.SIGCONT)
+    output = second.communicate(timeout=60)[0]
+    first.communicate(timeout=60)
+    assert (first.returncode, second.returncode) == (0, 0), output
+    assert len(computed(study)) == 1
+
+
+@pytest.mark.slow
+def test_a_failure_is_retried_by_one_of_two(study: Path) -> None:
+    failing = METHOD.replace("return super().fit(X, y)", 'raise RuntimeError("no")')
+    (study.parent / "logging_method.py").write_text(failing)
+    study.write_text(STUDY % 2)
+    assert start(study).wait() == 3
+    runs = [start(study, "--retry-failed"), start(study, "--retry-failed")]
+    assert [run.wait() for run in runs] == [3, 3]
+    assert 4 <= len(computed(study)) <= 6  # 2 by the first run; twice more where the second began after the first
