@@ -1,0 +1,193 @@
+"""Faults of disk and data, each made for real: a clear message, nothing finished lost, nothing believed wrongly."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ep_bench import store
+from ep_bench.types import UserError
+
+STUDY = """
+study: faults
+datasets: [diabetes, friedman1]
+methods: ["ep_bench.baselines:ConstantRegressor"]
+"""
+CELLS = 40
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+def run(study: Path, results: Path, *, file_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+
+    return subprocess.run(
+        [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results)],
+        capture_output=True, text=True, preexec_fn=limit if file_bytes else None,
+    )  # fmt: skip
+
+
+def mount(folder: Path, *options: str) -> None:
+    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no mount here")
+    if done.returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount(folder, "size=160k")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "cells").glob("*.json")}
+
+
+@pytest.mark.slow
+def test_a_full_disk(study: Path, small_disk: Path) -> None:
+    full = run(study, small_disk)
+    assert full.returncode == 2
+    assert "No space left on device" in full.stderr
+    assert "every cell that was stored before is kept" in full.stderr
+    assert "Traceback" not in full.stderr
+    before = stored(small_disk / "faults")
+    assert 0 < len(before) < CELLS
+    assert len(store.read_records(small_disk / "faults")) == len(before)
+    assert not list((small_disk / "faults" / "cells").glob("*.tmp"))
+    subprocess.run(["mount", "-o", "remount,size=10m", str(small_disk)], check=True)
+    more = run(study, small_disk)
+    assert more.returncode == 0, more.stderr
+    assert f"{CELLS - len(before)} cells run" in more.stdout
+    assert before.items() <= stored(small_disk / "faults").items()
+
+
+@pytest.mark.slow
+def test_a_limit_on_the_size_of_files(study: Path, tmp_path: Path) -> None:
+    """The cell files fit, results.csv does not: the cells are kept, and the table is written when it can be."""
+    results = tmp_path / "results"
+    limited = run(study, results, file_bytes=6_000)
+    assert limited.returncode == 2
+    assert "File too large" in limited.stderr
+    assert "Traceback" not in limited.stderr
+    kept = stored(results / "faults")
+    assert len(kept) == CELLS
+    assert not (results / "faults" / "results.csv").exists()
+    again = run(study, results)
+    assert again.returncode == 0
+    assert "0 cells run" in again.stdout
+    assert stored(results / "faults") == kept
+    assert len(store.read_rows(results / "faults" / "results.csv")) == CELLS
+
+
+@pytest.mark.slow
+def test_a_read_only_folder(study: Path, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,size=10m", str(small_disk)], check=True)
+    assert run(study, small_disk).returncode == 0
+    study.write_text(STUDY.replace("friedman1", "friedman2"))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    refused = run(study, small_disk)
+    assert refused.returncode == 2
+    assert "cannot be written: Read-only file system" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    for command in ("status", "report"):
+        told = subprocess.run(
+            [sys.executable, "-m", "ep_bench", command, str(small_disk / "faults")]
+            + (["--out", str(study.parent / "report")] if command == "report" else []),
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert told.returncode == 0, told.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission(study: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    results.mkdir(mode=0o500)
+    refused = run(study, results)
+    assert refused.returncode == 2
+    assert "Permission denied" in refused.stderr
+
+
+@pytest.mark.slow
+def test_cut_and_flipped_cell_files_are_computed_again(study: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    assert run(study, results).returncode == 0
+    folder = results / "faults"
+    good = stored(folder)
+    rows = (folder / "results.csv").read_text()
+    paths = sorted((folder / "cells").glob("*.json"))
+    for k, path in enumerate(paths[:12]):
+        content = bytearray(path.read_bytes())
+        if k < 6:
+            content = content[: len(content) * k // 6]
+        else:
+            place = len(content) * (k - 5) // 8
+            content[place] ^= 1 << (k % 7)
+        path.write_bytes(bytes(content))
+    (folder / "results.csv").unlink()  # else it is believed, as on a fresh clone, and nothing needs to be run
+    status = subprocess.run(
+        [sys.executable, "-m", "ep_bench", "status", str(folder)], capture_output=True, text=True
+    )
+    assert "28 ok, 12 missing" in status.stdout
+    again = run(study, results)
+    assert again.returncode == 0
+    assert "12 cells run" in again.stdout
+    untouched = {path.name for path in paths[12:]}
+    assert {name: stored(folder)[name] for name in untouched} == {name: good[name] for name in untouched}
+    assert _scores((folder / "results.csv").read_text()) == _scores(rows)
+
+
+def _scores(table: str) -> list[list[str]]:
+    return [line.split(",")[:10] for line in table.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["study.lock.json", "cell"])
+def test_a_folder_of_a_newer_version_is_left_alone(study: Path, tmp_path: Path, name: str) -> None:
+    results = tmp_path / "results"
+    assert run(study, results).returncode == 0
+    folder = results / "faults"
+    path = folder / name if name != "cell" else sorted((folder / "cells").glob("*.json"))[3]
+    content = json.loads(path.read_text())
+    if name == "cell":
+        text = path.read_text()
+        path.write_text(text.replace('"format": 1', '"format": 99', 1))
+    else:
+        path.write_text(json.dumps(content | {"format": 99}))
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    refused = run(study, results)
+    assert refused.returncode == 2
+    assert "written by a newer version of ep-bench (format 99" in refused.stderr
+    assert str(path) in refused.stderr
+    assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
+
+
+def test_a_lock_file_cut_short_is_named(study: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    assert run(study, results).returncode == 0
+    lock = results / "faults" / "study.lock.json"
+    lock.write_text(lock.read_text()[:200])
+    refused = run(study, results)
+    assert refused.returncode == 2
+    assert str(lock) in refused.stderr
+    with pytest.raises(UserError, match="cannot be read"):
+        store.read_lock(results / "faults")
