@@ -13,6 +13,10 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
+from ep_bench.runner.jobs import Job
+
+IDLE = 600.0  # seconds without a job after which an engine ends: its run may have been killed on another machine
+IDLE_EXIT = 75  # its exit code then
 STARTED = "started"  # sent when a cell's own work begins: libraries loaded, data read, kernels compiled
 _PR_SET_PDEATHSIG = 1
 
@@ -23,14 +27,18 @@ def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lane decides when to stop
     faulthandler.enable()
     connection = Connection(descriptor)
-    from ep_bench.runner.execute import run_cell
+    from ep_bench.runner.execute import keep_dataset, run_cell
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while True:
-            job = connection.recv()
-            record = run_cell(job, started=lambda: connection.send(STARTED))
+        while connection.poll(IDLE):
+            message = connection.recv()
+            if not isinstance(message, Job):
+                keep_dataset(*message)
+                continue
+            record = run_cell(message, started=lambda: connection.send(STARTED))
             sys.stdout.flush()
             connection.send(record)
+        sys.exit(IDLE_EXIT)
 
 
 def _die_with_parent() -> None:

@@ -20,11 +20,12 @@ from functools import cache
 from multiprocessing.connection import Pipe
 from typing import Any
 
-from ep_bench.runner.engine import STARTED
+from ep_bench.runner.engine import IDLE_EXIT, STARTED
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.luggage import Luggage
 from ep_bench.runner.memory import resident_gb
-from ep_bench.runner.records import KILLED, blank_record, fail
-from ep_bench.types import Record
+from ep_bench.runner.records import KILLED, LOST, blank_record, fail
+from ep_bench.types import DatasetRef, Record
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -38,6 +39,7 @@ _TAIL = 2000  # characters kept of what a dead engine printed
 
 _local = threading.local()  # one engine a thread: a worker of dask may have several
 _engines: list[Engine] = []
+_luggage: dict[str, Luggage] = {}  # of the runs that this worker of a cluster works for
 
 
 @dataclass(frozen=True)
@@ -50,26 +52,51 @@ class Ended:
     infrastructure: bool = False
 
 
-def run(job: Job, run_pid: int | None = None) -> Record:
+def run(job: Job, run_pid: int | None = None, luggage: str | None = None, tag: str | None = None) -> Record:
     """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not.
 
-    ``run_pid`` is the process of the run: a lane that it has started ends with it, busy or idle.
+    ``run_pid`` is the process of the run: a lane that it has started ends with it, busy or idle. On a cluster
+    ``luggage`` names the run, whose luggage has been taken in, and ``tag`` is what ``abandon`` would call the job.
     """
     if run_pid is not None:
         _end_with(run_pid)
-    outcome = _attempt(job)
+    outcome = _attempt(job, luggage, tag)
     if isinstance(outcome, Ended) and outcome.infrastructure:
-        outcome = _attempt(job)
+        outcome = _attempt(job, luggage, tag)
     return _unfinished(job, outcome) if isinstance(outcome, Ended) else outcome
 
 
-def _attempt(job: Job) -> Record | Ended:
+def take_in(luggage: Luggage) -> None:
+    """Keep what a run on a cluster has sent, until ``end_run``."""
+    _luggage[luggage.run] = luggage
+
+
+def end_run(run: str) -> None:
+    """Forget a run of a cluster and end the engines that worked for it."""
+    _luggage.pop(run, None)
+    for engine in [engine for engine in _engines if engine.works_for == run]:
+        engine.abandon()
+
+
+def abandon(tag: str) -> None:
+    """End the engine of a job that nobody waits for any more."""
+    for engine in [engine for engine in _engines if engine.tag == tag]:
+        engine.abandon()
+
+
+def _attempt(job: Job, luggage: str | None, tag: str | None) -> Record | Ended:
     """Run a job once. Whatever goes wrong ends as a cell that is not ok: an exception would end joblib's whole call."""
     outcome: Record | Ended
     try:
-        outcome = _lane_engine().run(job)
+        engine = _lane_engine()
+    except OSError as error:  # no memory or no processes left on the machine, a full disk
+        return Ended("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
+    engine.works_for, engine.tag = luggage, tag
+    try:
+        outcome = engine.run(job, _luggage.get(luggage or ""))
     except Exception as error:  # noqa: BLE001
         outcome = Ended("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
+    engine.tag = None
     if isinstance(outcome, Ended):
         close()
     return outcome
@@ -112,6 +139,10 @@ class Engine:
     """A computing process and the connection to it."""
 
     def __init__(self) -> None:
+        self.works_for: str | None = None  # a run of a cluster
+        self.tag: str | None = None  # of the job under way
+        self._abandoned = False
+        self._has: dict[DatasetRef, str] = {}  # the checksums of the data sets that it was given
         self._connection, theirs = Pipe()
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the engine
         descriptor = theirs.fileno()
@@ -126,12 +157,18 @@ class Engine:
         )
         theirs.close()
 
-    def run(self, job: Job) -> Record | Ended:
+    @property
+    def alive(self) -> bool:
+        """False where it has ended, as one does that had nothing to do for long."""
+        return self._process.poll() is None
+
+    def run(self, job: Job, luggage: Luggage | None = None) -> Record | Ended:
         """Return the record of a job, or how the engine ended without one."""
         self._printed.seek(0)
         self._printed.truncate()
         begun = time.monotonic()
         try:
+            self._give(job.dataset, luggage)
             self._connection.send(job)
             # Reading data and compiling are not the cell's own work, but they end some time too.
             patience = None if job.seconds is None else _STARTING + job.seconds
@@ -147,6 +184,11 @@ class Engine:
             raise TypeError(f"an answer of type {type(answer).__name__}")
         return answer
 
+    def abandon(self) -> None:
+        """Kill the process because nobody wants its answer."""
+        self._abandoned = True
+        self.kill()
+
     def kill(self) -> None:
         """Kill the process and those that it started; it keeps nothing that could be lost."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -158,6 +200,13 @@ class Engine:
         self._process.wait()
         self._connection.close()
         self._printed.close()
+
+    def _give(self, ref: DatasetRef, luggage: Luggage | None) -> None:
+        """Send a data set that the engine could not read here, once."""
+        dataset = luggage.datasets.get(ref) if luggage else None
+        if dataset is not None and self._has.get(ref) != dataset.checksum:
+            self._connection.send((ref, dataset))
+            self._has[ref] = dataset.checksum
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
         """Return what the engine sends next, or how the cell ended where it went over a limit."""
@@ -177,6 +226,10 @@ class Engine:
             return Ended(
                 "failed", f"the method ended its process with exit code {code} after {seconds:.1f} s", self._tail()
             )
+        if self._abandoned:
+            return Ended("failed", f"{LOST}: the run has ended or given it to another worker", "")
+        if code == IDLE_EXIT:  # the job came just when the engine gave up waiting
+            return Ended("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         what = KILLED if killed else "the method crashed"
@@ -195,11 +248,12 @@ def _patience(since: float, seconds: float | None, memory_gb: float | None) -> f
 
 
 def _lane_engine() -> Engine:
+    if (engine := getattr(_local, "engine", None)) is not None and not engine.alive:
+        close()
     if getattr(_local, "engine", None) is None:
         _local.engine = Engine()
         _engines.append(_local.engine)
-    engine: Engine = _local.engine
-    return engine
+    return _local.engine  # type: ignore[no-any-return]
 
 
 def _unfinished(job: Job, outcome: Ended) -> Record:

@@ -15,6 +15,7 @@ from ep_bench.runner.records import LOST, blank_record, fail
 from ep_bench.types import Record, UserError
 
 BACKENDS = ("loky", "dask")
+_AHEAD = 2  # cells out for each worker: one waits, so that none idles between two
 _LOSSES_ALLOWED = 10  # pools that a cell may see die before it is blamed; each death is the machine's doing
 
 
@@ -34,6 +35,7 @@ def run_jobs(
     """
     if backend not in BACKENDS:
         raise UserError("unknown backend", where="--backend", found=backend, allowed=BACKENDS, name=backend)
+    deaths = _pool_deaths(backend)
     waiting = {job.cell.key: job for job in jobs}
     losses: dict[str, int] = {}
     try:
@@ -41,13 +43,13 @@ def run_jobs(
             sent: list[str] = []
             try:
                 with (
-                    _pool(backend, n_jobs, scheduler) as run,
+                    _pool(backend, list(waiting.values()), n_jobs, scheduler) as run,
                     contextlib.closing(run(_noting(waiting, sent, wanted))) as records,
                 ):
                     for record in records:
                         del waiting[record.key]
                         yield record
-            except _pool_deaths() as death:
+            except deaths as death:
                 yield from _count_losses(waiting, sent, losses, str(death))
     finally:
         _end_workers(backend, n_jobs)
@@ -76,19 +78,24 @@ def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, in
 
 @contextlib.contextmanager
 def _pool(
-    backend: str, n_jobs: int, scheduler: str | None
+    backend: str, jobs: Sequence[Job], n_jobs: int, scheduler: str | None
 ) -> Iterator[Callable[[Iterator[Job]], Generator[Record, None, None]]]:
     from joblib import Parallel, delayed, parallel_config
 
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="joblib")  # it finds a pool dropped with work left worth a word
+        call, ahead = delayed(lane.run), _AHEAD * n_jobs
+        argument: int | str = os.getpid()
+        joblib_backend: Any = backend
         if backend == "dask":
-            stack.enter_context(_dask_client(n_jobs, scheduler))
-        stack.enter_context(parallel_config(backend=backend))
+            cluster = _cluster()
+            joblib_backend, argument, threads = stack.enter_context(cluster.connection(jobs, n_jobs, scheduler))
+            call, ahead = delayed(cluster.run_cell_there), _AHEAD * max(n_jobs, threads)
+        stack.enter_context(parallel_config(backend=joblib_backend))
         parallel = Parallel(
-            n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=_ahead(n_jobs), max_nbytes=None
+            n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=ahead, max_nbytes=None
         )
-        yield lambda jobs: _start(parallel, (delayed(lane.run)(job, os.getpid()) for job in jobs))
+        yield lambda wanted: _start(parallel, (call(job, argument) for job in wanted))
 
 
 def _start(parallel: Any, calls: Iterator[Any]) -> Generator[Record, None, None]:
@@ -101,33 +108,18 @@ def _start(parallel: Any, calls: Iterator[Any]) -> Generator[Record, None, None]
     return records
 
 
-def _ahead(n_jobs: int) -> int:
-    """Return how many cells are out at a time: one waits for each worker, so that none idles between two."""
-    return 2 * n_jobs
-
-
-@contextlib.contextmanager
-def _dask_client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
+def _cluster() -> Any:
     try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
+        from ep_bench.runner import cluster
+    except ModuleNotFoundError as error:
         raise UserError("the dask backend is not installed", allowed="pip install 'ep-bench[dask]'") from error
-    if scheduler is not None:
-        try:
-            client = Client(scheduler, timeout="20s")
-        except (OSError, TimeoutError, ValueError) as error:
-            raise UserError(f"no scheduler answers: {error}", where="--scheduler", found=scheduler) from error
-        with client:
-            yield client
-        return
-    with (
-        LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    return cluster
 
 
-def _pool_deaths() -> tuple[type[BaseException], ...]:
+def _pool_deaths(backend: str) -> tuple[type[BaseException], ...]:
+    """Return the exceptions that tell of a lost worker or scheduler."""
+    if backend == "dask":
+        return _cluster().LOSSES  # type: ignore[no-any-return]
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError
 
     return (TerminatedWorkerError, BrokenProcessPool)

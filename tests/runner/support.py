@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,18 @@ def job(use: str = CONSTANT, split: int = 0, base: Path | str = "/", tag: int = 
     factors = {"method": use, "dataset": {"name": "diabetes", "checksum": checksum}, "split": split, "tag": tag}
     cell = Cell(use.rpartition(":")[2], "diabetes", split % 20, 1 + split, factors, store.factor_hash(factors))
     return Job(cell, "test", REF, SplitScheme(), use, {}, str(base), **limits)
+
+
+def children(pid: int) -> list[int]:
+    """Return all processes below one."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.split()[2:]
+    pairs = [(int(a), int(b)) for a, b in zip(listed[::2], listed[1::2], strict=True)]
+    found = [child for child, parent in pairs if parent == pid]
+    return found + [below for child in found for below in children(child)]
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -14,7 +14,7 @@ import pytest
 from ep_bench import store
 from ep_bench.runner import claims
 from ep_bench.runner.claims import Claims, running
-from tests.runner.test_pool import children
+from tests.runner.support import children
 
 STUDY = """
 study: shared
@@ -174,7 +174,7 @@ def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
 def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
     study.write_text(STUDY % 1)
     first = start(study)
-    wait_for(lambda: (study.parent / "log").exists())
+    wait_for((study.parent / "log").exists)
     os.kill(first.pid, signal.SIGSTOP)
     for pid in children(first.pid):
         os.kill(pid, signal.SIGSTOP)

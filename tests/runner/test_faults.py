@@ -145,9 +145,7 @@ def test_cut_and_flipped_cell_files_are_computed_again(study: Path, tmp_path: Pa
             content[place] ^= 1 << (k % 7)
         path.write_bytes(bytes(content))
     (folder / "results.csv").unlink()  # else it is believed, as on a fresh clone, and nothing needs to be run
-    status = subprocess.run(
-        [sys.executable, "-m", "ep_bench", "status", str(folder)], capture_output=True, text=True
-    )
+    status = subprocess.run([sys.executable, "-m", "ep_bench", "status", str(folder)], capture_output=True, text=True)
     assert "28 ok, 12 missing" in status.stdout
     again = run(study, results)
     assert again.returncode == 0

@@ -17,7 +17,7 @@ import pytest
 
 from ep_bench import store
 from ep_bench.types import COLUMNS
-from tests.runner.test_pool import children
+from tests.runner.support import children
 
 KILLS = int(os.environ.get("EP_BENCH_KILLS", "4"))
 TIMES = ("fit_seconds", "predict_seconds", "compile_seconds", "peak_mb")

@@ -14,7 +14,7 @@ import pytest
 
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import Record, UserError
-from tests.runner.support import job, write_methods
+from tests.runner.support import children, command_of, job, write_methods
 
 
 @pytest.fixture
@@ -25,14 +25,6 @@ def bad(tmp_path: Path) -> Path:
 
 def outcome(records: list[Record]) -> dict[str, tuple[str, str]]:
     return {r.row["method"]: (r.row["status"], r.row["reason"]) for r in records}
-
-
-def children(pid: int) -> list[int]:
-    """Return all processes below one."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.split()[2:]
-    pairs = [(int(a), int(b)) for a, b in zip(listed[::2], listed[1::2], strict=True)]
-    found = [child for child, parent in pairs if parent == pid]
-    return found + [below for child in found for below in children(child)]
 
 
 @pytest.mark.slow
@@ -124,21 +116,14 @@ def test_closing_the_run_ends_its_processes_at_once(bad: Path) -> None:
     records = run_jobs([job("Slow", base=bad), *(job("Stuck", s, base=bad) for s in range(3))], n_jobs=2)
     next(records)
     below = children(os.getpid())
-    assert any(b"engine" in _command(pid) for pid in below)
+    assert any(b"engine" in command_of(pid) for pid in below)
     started = time.monotonic()
     records.close()
     assert time.monotonic() - started < 5
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(b"engine" in _command(pid) for pid in below):
+    while time.monotonic() < deadline and any(b"engine" in command_of(pid) for pid in below):
         time.sleep(0.1)
-    assert not [pid for pid in below if b"engine" in _command(pid)]
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+    assert not [pid for pid in below if b"engine" in command_of(pid)]
 
 
 @pytest.mark.slow
@@ -157,17 +142,17 @@ time.sleep(99)
 """
     run = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and sum(b"engine" in _command(pid) for pid in children(run.pid)) < 2:
+    while time.monotonic() < deadline and sum(b"engine" in command_of(pid) for pid in children(run.pid)) < 2:
         time.sleep(0.1)
     time.sleep(6)  # the cells are under way, or done
-    below = [pid for pid in children(run.pid) if b"resource_tracker" not in _command(pid)]
-    assert sum(b"engine" in _command(pid) for pid in below) == 2
+    below = [pid for pid in children(run.pid) if b"resource_tracker" not in command_of(pid)]
+    assert sum(b"engine" in command_of(pid) for pid in below) == 2
     run.kill()
     run.wait()
     deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(_command(pid) for pid in below):
+    while time.monotonic() < deadline and any(command_of(pid) for pid in below):
         time.sleep(0.1)
-    assert not [pid for pid in below if _command(pid)]
+    assert not [pid for pid in below if command_of(pid)]
 
 
 def test_an_unknown_backend_is_refused() -> None:

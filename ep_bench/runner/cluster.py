@@ -1,0 +1,147 @@
+"""A dask.distributed cluster as the pool: the connection, what its workers must have, what travels to them once.
+
+Imported only where the backend is dask, since it needs the extra ``[dask]``. A worker is a lane as a joblib worker is:
+the cell runs in an engine process below it. Data sets and method files travel once to each worker, also to those
+that join later, in a plugin that the scheduler hands out; cells name them. Workers that share the results folder
+do not use it: records come back to the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import logging
+import os
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_worker
+from distributed.comm import CommClosedError
+from joblib._dask import DaskDistributedBackend
+
+from ep_bench import data
+from ep_bench.runner import lane
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.luggage import Luggage
+from ep_bench.types import Record, UserError
+
+LOSSES = (
+    KilledWorker,
+    CommClosedError,
+    CancelledError,
+)  # of a cell's worker, more often than dask allows, or scheduler
+_ANSWER = "10s"  # patience with a scheduler that does not answer
+_FIRST = 10.0  # seconds after which a wait for the first worker is told
+_PACKAGES = ("ep-bench", "numpy", "scipy", "scikit-learn", "numba")
+# By value: a worker that lacks the package can still answer.
+_VERSIONS = f"""{{name: __import__('importlib.metadata').metadata.version(name) for name in {_PACKAGES!r}}}"""
+
+
+class Carrier(WorkerPlugin):  # type: ignore[misc]
+    """Brings a run's luggage to every worker, and ends on it what the run no longer wants."""
+
+    def __init__(self, luggage: Luggage) -> None:
+        self.name = luggage.run
+        self._luggage = luggage
+
+    def setup(self, worker: Any) -> None:  # noqa: ARG002 dask's signature
+        """Take the luggage in, on a worker that was there or has joined."""
+        lane.take_in(self._luggage)
+
+    def teardown(self, worker: Any) -> None:  # noqa: ARG002
+        """End the run's engines and forget its luggage."""
+        lane.end_run(self._luggage.run)
+
+    def transition(self, key: str, start: str, finish: str, **more: Any) -> None:  # noqa: ARG002
+        """Kill the engine of a cell that nobody waits for any more: its run was killed, or lost this worker."""
+        if start in {"executing", "long-running"} and finish == "released":
+            lane.abandon(str(key))
+
+
+class Backend(DaskDistributedBackend):  # type: ignore[misc]
+    """joblib's backend, but for one thing: joblib runs the cells itself where it finds a single worker."""
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """Return the threads of the cluster, two at least."""
+        return max(2, int(super().effective_n_jobs(n_jobs)))
+
+
+def run_cell_there(job: Job, run: str) -> Record:
+    """Run a job in this dask worker's lane."""
+    return lane.run(job, luggage=run, tag=str(get_worker().get_current_task()))
+
+
+@contextlib.contextmanager
+def connection(jobs: Sequence[Job], n_jobs: int, scheduler: str | None) -> Iterator[tuple[Backend, str, int]]:
+    """Connect to a scheduler, or start a cluster of ``n_jobs`` workers here.
+
+    Yields joblib's backend, the run's name on the cluster and how many threads there are now. Raises UserError where
+    no scheduler answers or a worker has another version of ep-bench.
+    """
+    for name in ("distributed", "distributed.client", "tornado.application", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of losses is said by the run
+    with _client(n_jobs, scheduler) as client:
+        _wait_for_workers(client)
+        _compare_versions(client)
+        luggage = pack(jobs)
+        client.register_plugin(Carrier(luggage))
+        try:
+            yield Backend(client=client), luggage.run, sum(client.nthreads().values())
+        finally:
+            if client.status == "running":  # a scheduler that is gone has nothing to forget
+                client.unregister_worker_plugin(luggage.run)
+
+
+def pack(jobs: Sequence[Job]) -> Luggage:
+    """Return what the workers need of the cells beside the cells: the data sets that do not come with the program."""
+    refs = dict.fromkeys(job.dataset for job in jobs)
+    carried = {ref: data.load(ref) for ref in refs if ref.csv or not data.card(ref.name).embedded}
+    return Luggage(f"ep-bench-{uuid.uuid4().hex[:12]}", carried)
+
+
+@contextlib.contextmanager
+def _client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
+    if scheduler is None:
+        with (
+            LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    where = {"scheduler_file": scheduler} if scheduler.endswith(".json") else {"address": scheduler}
+    try:
+        client = Client(**where, timeout=_ANSWER, name=f"ep-bench-{os.getpid()}")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UserError(f"no scheduler answers: {error}", where="--scheduler", found=scheduler) from error
+    with contextlib.closing(client):
+        yield client
+
+
+def _wait_for_workers(client: Any) -> None:
+    try:
+        client.wait_for_workers(1, timeout=_FIRST)
+    except TimeoutError:
+        print(f"{client.scheduler.address} has no workers yet; waiting for the first", file=sys.stderr, flush=True)
+        client.wait_for_workers(1)
+
+
+def _compare_versions(client: Any) -> None:
+    """Refuse workers that cannot run our cells; say which libraries differ, since numbers may then differ too."""
+    own = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    for worker, found in client.run(eval, _VERSIONS, on_error="return").items():
+        if isinstance(found, BaseException):
+            raise UserError(
+                f"the worker {worker} lacks ep-bench or what it rests on ({found})",
+                where="--scheduler", allowed=f"workers with ep-bench {own['ep-bench']} installed",
+            )  # fmt: skip
+        if found["ep-bench"] != own["ep-bench"]:
+            raise UserError(
+                f"the worker {worker} has another version of ep-bench",
+                where="--scheduler", found=found["ep-bench"], allowed=own["ep-bench"],
+            )  # fmt: skip
+        others = [f"{name} {found[name]}, here {own[name]}" for name in _PACKAGES if found[name] != own[name]]
+        if others:
+            print(f"warning: the worker {worker} has {'; '.join(others)}: scores may differ", file=sys.stderr)
