@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,12 +30,18 @@ class LoopbackCluster:
         self, *options: str, env: Mapping[str, str] | None = None, inside: Sequence[str] = ()
     ) -> subprocess.Popen[bytes]:
         """Start a worker of one thread; ``inside`` is a command that runs it."""
-        scratch = self.folder / f"scratch{len(self.workers)}"
-        scratch.mkdir(exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix="scratch", dir=self.folder))
         more = ("--nthreads", "1", "--no-dashboard", "--local-directory", str(scratch), *options)
         worker = self._start("worker", self.address, *more, env=env, inside=inside)
         self.workers.append(worker)
         return worker
+
+    def replace_dead_workers(self) -> None:
+        """Start a worker for each that has ended."""
+        dead = [worker for worker in self.workers if worker.poll() is not None]
+        self.workers = [worker for worker in self.workers if worker not in dead]
+        for _ in dead:
+            self.add_worker()
 
     def stop(self) -> None:
         for process in (*self.workers, self.scheduler):

@@ -1,6 +1,7 @@
 """Kill -9 at random moments: nothing stored is lost, and the results end up as if nothing had happened.
 
-A few kills by default; ``EP_BENCH_KILLS=200 pytest tests/runner/test_kills.py`` for the long version.
+The run itself, the pool's workers, engines, on a dask cluster workers and their nannies: whoever it is. A few kills by
+default; ``EP_BENCH_KILLS=200 pytest tests/runner/test_kills.py`` for the long version.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 
 from ep_bench import store
 from ep_bench.types import COLUMNS
+from tests.runner.clusters import LoopbackCluster, loopback
 from tests.runner.support import children
 
 KILLS = int(os.environ.get("EP_BENCH_KILLS", "4"))
@@ -33,8 +35,8 @@ methods:
 """
 
 
-def command(study: Path, results: Path) -> list[str]:
-    return [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results), "--jobs", "2", "--quiet"]
+def command(study: Path, results: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results), "--quiet", *more]
 
 
 def scores(folder: Path) -> list[dict[str, object]]:
@@ -51,43 +53,57 @@ def stored(folder: Path) -> dict[str, bytes]:
     }
 
 
-def kill_at_random(run: subprocess.Popen[bytes], chance: random.Random) -> str:
-    """Kill the run itself, or one of the processes below it."""
-    below = children(run.pid)
-    victim = chance.choice([run.pid, run.pid, *below])
+def kill_at_random(run: subprocess.Popen[bytes], cluster: LoopbackCluster | None, chance: random.Random) -> bool:
+    """Kill the run itself, or one of the processes that work for it."""
+    workers = [worker.pid for worker in cluster.workers] if cluster else []
+    working = [*children(run.pid), *(pid for worker in workers for pid in (worker, *children(worker)))]
     try:
-        os.kill(victim, signal.SIGKILL)
+        os.kill(chance.choice([run.pid, *working]), signal.SIGKILL)
     except ProcessLookupError:
-        return "nobody"
-    return "the run" if victim == run.pid else "a process below it"
+        return False
+    return True
 
 
 @pytest.mark.slow
 def test_random_kills(tmp_path: Path) -> None:
     chance = random.Random(1)
-    undisturbed, kills, round_ = {}, 0, 0
+    survive(tmp_path, chance, ("--jobs", "2"), None)
+
+
+@pytest.mark.slow
+def test_random_kills_on_a_cluster(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with loopback(tmp_path / "cluster") as cluster:
+        survive(tmp_path, random.Random(2), ("--backend", "dask", "--scheduler", cluster.address), cluster)
+
+
+def survive(folder: Path, chance: random.Random, options: tuple[str, ...], cluster: LoopbackCluster | None) -> None:
+    """Run studies through so many kills; each ends as it does undisturbed on the local pool."""
+    kills, round_ = 0, 0
     while kills < KILLS:
-        study = tmp_path / f"study{round_}.yaml"
+        study = folder / f"study{round_}.yaml"
         study.write_text(STUDY.format(seed=round_))
-        subprocess.run(command(study, tmp_path / f"calm{round_}"), check=True)
-        undisturbed[round_] = scores(tmp_path / f"calm{round_}" / "killed")
-        kills += disturb(study, tmp_path / f"wild{round_}", chance, KILLS - kills)
-        assert scores(tmp_path / f"wild{round_}" / "killed") == undisturbed[round_]
+        subprocess.run(command(study, folder / f"calm{round_}", "--jobs", "2"), check=True)
+        undisturbed = scores(folder / f"calm{round_}" / "killed")
+        assert len(undisturbed) == 240
+        wild = folder / f"wild{round_}"
+        kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, KILLS - kills)
+        assert scores(wild / "killed") == undisturbed
         round_ += 1
-    assert kills >= KILLS
-    assert all(len(rows) == 240 for rows in undisturbed.values())
 
 
-def disturb(study: Path, results: Path, chance: random.Random, most: int) -> int:
+def disturb(call: list[str], folder: Path, cluster: LoopbackCluster | None, chance: random.Random, most: int) -> int:
     """Run a study to its end through at most so many kills; return how many there were."""
-    folder, kills = results / "killed", 0
+    kills = 0
     while True:
         before = stored(folder)
-        run = subprocess.Popen(command(study, results))
+        run = subprocess.Popen(call)
         while kills < most and run.poll() is None:
             time.sleep(chance.uniform(0.5, 8.0))
-            if run.poll() is None and kill_at_random(run, chance) != "nobody":
-                kills += 1
+            if run.poll() is None:
+                kills += kill_at_random(run, cluster, chance)
+            if cluster:
+                cluster.replace_dead_workers()
         code = run.wait()
         after = stored(folder)
         assert before.items() <= after.items(), "a stored cell was lost or changed"
