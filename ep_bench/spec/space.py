@@ -140,7 +140,8 @@ def _value_problems(name: str, values: Sequence[_Value], check: Check) -> Iterat
     for place, value in values:
         for problem in check(name, value):
             if problem.path == (name,) and problem.name == name:
-                yield problem
+                hint = "; a part of an option is searched by choices of the whole" if "." in name else ""
+                yield problem._replace(problem=problem.problem + hint)
                 return
             if problem.path[:1] == (name,):
                 inner = (*place, *problem.path[1:])
