@@ -153,7 +153,7 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
 
 def _given(options: Any, tune: Any) -> str:
     """Return what a study's entry gives, its search last."""
-    return "; ".join(part for part in (words(options), f"tune: {words(tune)}" if tune else "") if part)
+    return "; ".join(part for part in (words(options), f"tune: {_inner(tune)}" if tune else "") if part)
 
 
 def tuned_table(found: tuned.Tuned | None) -> dict[str, Any] | None:
