@@ -208,6 +208,7 @@ def test_no_trial_sees_the_test_rows(folder: Path) -> None:
     assert altered.row["rmse"] > 1000 * clean.row["rmse"]
 
 
+@pytest.mark.slow
 def test_ridge_finds_the_penalty_of_its_prior(folder: Path) -> None:
     """Weights with variance 1 under noise of variance 100: the posterior mean is ridge regression with penalty 100."""
     rng = np.random.default_rng(1)
@@ -282,6 +283,7 @@ def test_overrides_move_the_start(folder: Path) -> None:
     assert trials_of(run_one(folder, entry))[0]["options"] == {"alpha": 2.0}
 
 
+@pytest.mark.slow
 def test_the_same_numbers_in_other_processes(folder: Path) -> None:
     tune = "tune: {trials: 6, score: rmse, space: {max_depth: {int: [1, 6]}}}"
     entry = f'{{use: "sklearn.ensemble:RandomForestRegressor", {tune}}}'
