@@ -9,6 +9,7 @@ same face.
 from __future__ import annotations
 
 import inspect
+import json
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -29,7 +30,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
 
 
-_warm: set[str] = set()  # methods whose kernels this process has compiled
+_warm: set[str] = set()  # methods, with the options that may choose a kernel, that this process has compiled
 
 
 class Scaling(NamedTuple):
@@ -172,13 +173,20 @@ def Estimator(name: str, **options: Any) -> MethodRegressor:
 
 
 def warm_up(name: str, options: Mapping[str, Any]) -> float:
-    """Compile a registry method's kernels by the smallest fit there is; return the seconds, 0 where it was done."""
-    if name in _warm:
+    """Compile a registry method's kernels by the smallest fit there is; return the seconds, 0 where it was done.
+
+    Numbers among the options choose no kernel: what was compiled for others serves.
+    """
+    words = {
+        key: value for key, value in options.items() if isinstance(value, bool) or not isinstance(value, int | float)
+    }
+    key = f"{name} {json.dumps(words, sort_keys=True, default=str)}"
+    if key in _warm:
         return 0.0
     started = time.perf_counter()
     X, y = np.arange(9.0).reshape(3, 3) % 4.0, np.arange(3.0)
     Estimator(name, **{**options, **methods.get(name).warmup}, random_state=0).fit(X, y).predict_dist(X)
-    _warm.add(name)
+    _warm.add(key)
     return time.perf_counter() - started
 
 

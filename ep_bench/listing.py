@@ -34,6 +34,7 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
 def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
     """Yield a table of the cells, grouped or one by one, the reasons of stale ones, and the time left."""
     yield from columns(_each_cell(plan) if cells else _cell_groups(plan))
+    yield from _searches(plan)
     reasons = Counter((p.job.cell.method, p.job.cell.dataset, p.why) for p in plan.cells if p.state == "stale")
     for (method, dataset, why), count in reasons.items():
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
@@ -65,6 +66,22 @@ def _each_cell(plan: Plan) -> list[tuple[str, ...]]:
         for p in plan.cells
     ]
     return [("data set", "method", "split", "state", "takes", "cell"), *rows]
+
+
+def _searches(plan: Plan) -> list[str]:
+    """Return one line a tuned method: its budget, its score, what is searched."""
+    tuned = {p.job.cell.method: p.job.tune for p in plan.cells if p.job.tune}
+    return [f"tuned: {method}, {_search(tune)}" for method, tune in tuned.items()]
+
+
+def _search(tune: Mapping[str, Any]) -> str:
+    trials = f"{tune['trials']} trials" if tune["trials"] > 1 else "1 trial"
+    return f"{trials} on {tune['fraction']:g} of the training rows by {tune['score']}: {_space(tune['space'])}"
+
+
+def _space(space: Mapping[str, Mapping[str, Any]]) -> str:
+    parts = [f"{name} {kind} {list(values)}" for name, entry in space.items() for kind, values in entry.items()]
+    return ", ".join(parts)
 
 
 def _guess(seconds: float | None) -> str:
@@ -164,6 +181,7 @@ def method_lines(name: str) -> list[str]:
     """Return a method's options with defaults and sources."""
     from ep_bench import methods
     from ep_bench.estimator import COMMON_OPTIONS
+    from ep_bench.spec import read_space
 
     method = methods.get(name)
     lines = [
@@ -177,6 +195,7 @@ def method_lines(name: str) -> list[str]:
         shown = list(default) if isinstance(default, tuple) else default
         lines += _field(f"{key}: {shown}", field.description or "")
     lines += [f"{key}: {value}" for key, value in COMMON_OPTIONS.items()]
+    lines += ["", *_field("tune searches", _space(read_space(method.space, lambda *_: [])[0]))] if method.space else []
     doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
     return [*lines, "", *doc.splitlines()]
 

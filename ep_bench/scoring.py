@@ -46,12 +46,17 @@ def score(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float
     return {key: value for key, value in scores.items() if np.isfinite(value) or key not in _OF_DEVIATION}
 
 
+def main_scores(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float]:
+    """Return ``rmse`` and, where there is a density, ``ll``, of rows with targets y (N,); original units."""
+    scores = {"rmse": float(np.sqrt(np.mean((y - prediction.mean()) ** 2)))}
+    if isinstance(prediction, Predictive):
+        scores["ll"] = float(prediction.logpdf(y).mean())
+    return scores
+
+
 def score_training(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float]:
     """Return ``train_rmse`` and, where there is a density, ``train_ll`` of the training rows."""
-    scores = {"train_rmse": float(np.sqrt(np.mean((y - prediction.mean()) ** 2)))}
-    if isinstance(prediction, Predictive):
-        scores["train_ll"] = float(prediction.logpdf(y).mean())
-    return scores
+    return {f"train_{name}": value for name, value in main_scores(prediction, y).items()}
 
 
 def crps(prediction: Predictive, y: Array) -> float:

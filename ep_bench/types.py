@@ -311,6 +311,7 @@ class Method:
     ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
     ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
     ``published`` says which columns of the papers' tables a configuration answers to.
+    ``space`` is what ``tune`` searches where a study brings no space of its own, in the language of ``spec.space``.
     """
 
     name: str
@@ -324,3 +325,4 @@ class Method:
     seconds: Callable[[Any, int, int], float] | None = None
     warmup: Mapping[str, Any] = field(default_factory=dict)
     published: Callable[[Any], tuple[str, ...]] | None = None
+    space: Mapping[str, Any] = field(default_factory=dict)

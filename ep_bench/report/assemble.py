@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import store
-from ep_bench.report import content, diagrams, experiments, figures, frames, html, markdown, summary, tables
+from ep_bench.report import content, diagrams, experiments, figures, frames, html, markdown, summary, tables, tuned
 from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
 from ep_bench.report.scores import FIGURES, MAIN, MORE, Score
@@ -44,6 +44,7 @@ class Report:
     plots: list[Picture]
     experiments: list[experiments.Drawn]
     checks: pd.DataFrame | None
+    tuned: tuned.Tuned | None = None
 
     @property
     def title(self) -> str:
@@ -82,10 +83,10 @@ def make(merged: Merged) -> Report:
     more = {score.name: table for score in MORE if (table := summary.score_table(merged, score)) is not None}
     calibration = [more[name] for name in ("coverage50", "coverage90", "coverage95", "pit_error") if name in more]
     plots = [figures.calibration(calibration)] if calibration else []
-    times = [more[name] for name in ("fit_seconds", "predict_seconds") if name in more]
+    times = [more[name] for name in ("tune_seconds", "fit_seconds", "predict_seconds") if name in more]
     plots += [figures.times(times)] if times else []
     drawn = [experiments.draw(study) for study in merged.studies if study.lock.get("experiment")]
-    return Report(merged, parts, list(more.values()), plots, drawn, _checks(merged))
+    return Report(merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged))
 
 
 def _part(merged: Merged, score: Score) -> Part | None:
@@ -122,6 +123,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "scores": [_score_content(part.table, part.ranking, part.panels) for part in report.parts],
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
         "plots": [html.embedded(picture) for picture in report.plots],
+        "tuned": content.tuned_table(report.tuned),
         "more": [_score_content(table) for table in report.more],
         "checks": None if report.checks is None else content.check_rows(report.checks),
         "gaps": content.gap_rows(merged),
@@ -130,7 +132,8 @@ def page_content(report: Report) -> dict[str, Any]:
     }
     names = {
         "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "plots": "Calibration and time",
-        "more": "Further scores", "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
+        "tuned": "Tuned options", "more": "Further scores", "published": "Published numbers",
+        "missing": "Missing cells", "run": "What was run",
     }  # fmt: skip
     shown = parts | {"published": report.checks is not None, "missing": parts["gaps"] or parts["remarks"], "run": True}
     parts["sections"] = [(drawn["id"], drawn["title"]) for drawn in parts["experiments"]]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import published, store
-from ep_bench.report import frames, ranks, tables
+from ep_bench.report import frames, ranks, tables, tuned
 from ep_bench.report.frames import Merged
 from ep_bench.report.summary import Ranking, ScoreTable
 
@@ -111,6 +111,10 @@ def _p_items(p: pd.DataFrame, name: str) -> list[Item]:
     ]
 
 
+TUNED_CAPTION = (
+    "Options that did best on the validation rows: of numbers the median over splits (and the range), of choices how "
+    "often each was made"
+)
 ACCEPT_KEYS = ("method", "dataset", "metric", "reason")
 
 
@@ -128,7 +132,7 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
         "name": tag,
         "line": line,
         "methods": [
-            [label, str(use), _text(words(options)), words(columns)]
+            [label, str(use), _text(_given(options, entry.get("tune"))), words(columns)]
             for label, entry in lock.get("methods", {}).items()
             for use, options, columns in [[entry.get(key, "") for key in ("use", "options", "published")]]
         ],
@@ -145,6 +149,19 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
         "accept": [[str(known.get(key, "any")) for key in ACCEPT_KEYS] for known in lock.get("accept", [])],
         "environment": [[key, _text(value)] for key, value in flatten(lock.get("environment", {}))],
     }
+
+
+def _given(options: Any, tune: Any) -> str:
+    """Return what a study's entry gives, its search last."""
+    return "; ".join(part for part in (words(options), f"tune: {_inner(tune)}" if tune else "") if part)
+
+
+def tuned_table(found: tuned.Tuned | None) -> dict[str, Any] | None:
+    """Return what the searches chose, as the template wants it."""
+    if found is None:
+        return None
+    rows = [[*row[:3], _text(row[3]), _text(row[4]), item(row[5], float(row[5]))] for row in found.rows]
+    return {"lines": found.lines, "head": tuned.HEAD, "rows": rows, "caption": TUNED_CAPTION}
 
 
 def _text(text: str) -> Item:

@@ -208,7 +208,7 @@ def calibration(tables: Sequence[ScoreTable]) -> Picture:
 
 
 def times(tables: Sequence[ScoreTable]) -> Picture:
-    """Return a logarithmic panel each for fit and prediction: a tick a data set, a marker the geometric mean."""
+    """Return a logarithmic panel each for tuning, fit and prediction: a tick a data set, a marker their mean."""
     methods = max((table.methods for table in tables), key=len)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), methods, width=3.0)

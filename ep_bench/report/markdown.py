@@ -26,6 +26,10 @@ def page(report: Report) -> str:
         lines += ["", *_pictures([part.diagram] if part.diagram else [])]
     if report.plots:
         lines += ["", "## Calibration and time", "", *_pictures(report.plots)]
+    table = content.tuned_table(report.tuned)
+    if table is not None:
+        lines += ["", "## Tuned options", "", *(f"- {line}" for line in table["lines"]), ""]
+        lines += [f"{table['caption']}.", "", *_grid(table["head"], table["rows"])] if table["rows"] else []
     if report.checks is not None and len(report.checks):
         checks = content.check_rows(report.checks)
         lines += ["", "## Published numbers", "", checks["summary"], "", *_grid(checks["head"], checks["rows"])]

@@ -49,6 +49,7 @@ MORE = (
     Score("coverage90", "Coverage of the central 90 % interval", "fraction"),
     Score("coverage95", "Coverage of the central 95 % interval", "fraction"),
     Score("pit_error", "Calibration error of the PIT", "", "lower"),
+    Score("tune_seconds", "Tuning time", "s"),
     Score("fit_seconds", "Fit time", "s"),
     Score("predict_seconds", "Prediction time", "s"),
 )

@@ -45,6 +45,16 @@ class Installed:
             return _outside_problems(use, options, base)
         return _registry_problems(use, options)
 
+    def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
+        """Return the search space that a method declares (a class from outside as ``tune_space``), None without one."""
+        if not adapters.is_target(use):
+            return methods.get(use).space or None
+        try:
+            space = getattr(adapters.resolve(use, base), "tune_space", None)
+        except UserError:  # noted where the options are checked
+            return None
+        return space if isinstance(space, Mapping) else None
+
 
 def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProblem]:
     method = methods.get(use)

@@ -1,34 +1,26 @@
-"""Run one cell: load, split, fit, predict, score. What goes wrong becomes a record with status and reason."""
+"""Run one cell: load, split, tune, fit, predict, score. What goes wrong becomes a record with status and reason."""
 
 from __future__ import annotations
 
 import math
-import random
 import time
 import traceback
 import warnings
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ep_bench import adapters, data, estimator, scoring
+from ep_bench.runner import tuned
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import PeakMemory
-from ep_bench.runner.records import blank_record, fail
-from ep_bench.types import Dataset, DatasetRef, Record, Split, UserError
+from ep_bench.runner.records import CellError, blank_record, fail, reason_of, seed_globals, unconverged
+from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
 _sent: dict[DatasetRef, Dataset] = {}
-
-
-class CellError(Exception):
-    """A cell that ends without numbers: ``status`` and reason."""
-
-    def __init__(self, status: str, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
@@ -42,10 +34,10 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             _fill(record, job, started)
-        record.row["reason"] = _unconverged(warned)
+        record.row["reason"] = unconverged(warned)
     except Exception as error:  # noqa: BLE001 a method may raise anything; the record says what
         status = getattr(error, "status", "memory" if isinstance(error, MemoryError) else "failed")
-        fail(record, status, str(error) if isinstance(error, CellError) else _reason(error))
+        fail(record, status, reason_of(error))
         record.traceback = traceback.format_exc()
     record.row["peak_mb"] = round(peak.megabytes(), 1)
     return record
@@ -56,12 +48,8 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> None:
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test), "target_std": float(np.std(y))}
-    outside = adapters.is_target(job.use)
-    record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options)
-    model = _model(job, dataset)
-    scoring.load()
-    _seed_globals(job.cell.seed)
-    started()
+    model = _prepared(record, job, dataset, X, y, started)
+    seed_globals(job.cell.seed)
     begun = time.perf_counter()
     model.fit(X, y)
     fitted = time.perf_counter()
@@ -77,23 +65,25 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> None:
         raise CellError("failed", f"non-finite {', '.join(lost)}")
 
 
+def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, started: Callable[[], None]) -> Any:
+    """Return the cell's model, unfitted, with tuned options where its job asks for them; ``started`` is called here."""
+    build = partial(_model, job, dataset)
+    scoring.load()
+    if job.tune is None:
+        outside = adapters.is_target(job.use)
+        record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options)
+        model = build(job.options)
+        started()
+        return model
+    record.row["compile_seconds"] = tuned.load(job, build)
+    started()
+    return build(tuned.choose(record, job, X, y, build))
+
+
 def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict[str, float]:
     scores = scoring.score(prediction, dataset.y[split.test])
     training = model.predict_dist(dataset.X[split.train])
     return scores | scoring.score_training(training, dataset.y[split.train])
-
-
-def _seed_globals(seed: int) -> None:
-    """Seed the generators that a method from outside may draw from without asking."""
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-
-
-def _unconverged(warned: list[warnings.WarningMessage]) -> str:
-    """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none."""
-    found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
-    first = next(found, "")
-    return f"not converged: {' '.join(first.split())[:200]}" if first else ""
 
 
 def keep_dataset(ref: DatasetRef, dataset: Dataset) -> None:
@@ -117,14 +107,8 @@ def _load(ref: DatasetRef) -> Dataset:
     return data.load(ref)
 
 
-def _model(job: Job, dataset: Dataset) -> Any:
+def _model(job: Job, dataset: Dataset, options: Mapping[str, Any]) -> Any:
     if adapters.is_target(job.use):
-        return adapters.build(job.use, job.options, Path(job.base), seed=job.cell.seed)
-    options = {**job.options, "constant_inputs": dict(dataset.constants) or None}
-    return estimator.Estimator(job.use, **options, random_state=job.cell.seed)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, UserError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return adapters.build(job.use, options, Path(job.base), seed=job.cell.seed)
+    constants = dict(dataset.constants) or None
+    return estimator.Estimator(job.use, **options, constant_inputs=constants, random_state=job.cell.seed)

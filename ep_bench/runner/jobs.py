@@ -22,4 +22,5 @@ class Job:
     base: str  # the study's folder, for targets that are files
     seconds: float | None = None  # limits of one cell
     memory_gb: float | None = None
+    tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the cell's factor of that name
     estimate: float | None = None  # seconds, from earlier records or the method's own guess

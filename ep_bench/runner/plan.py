@@ -82,6 +82,7 @@ class Plan:
         }
         entries = {
             entry.label: {"use": entry.use, "options": dict(entry.options), "published": published_columns(entry)}
+            | ({"tune": entry.tune.model_dump(mode="json")} if entry.tune else {})
             for entry in study.methods
         }
         return {
@@ -131,10 +132,10 @@ def make_plan(study: Study, results: Path) -> Plan:
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
-    """Return the columns of the papers' tables that a method entry answers to."""
+    """Return the columns of the papers' tables that a method entry answers to; a tuned one only where it says so."""
     if entry.published:
         return [entry.published]
-    if adapters.is_target(entry.use):
+    if adapters.is_target(entry.use) or entry.tune is not None:
         return []
     method = methods.get(entry.use)
     own, _ = estimator.split_common(entry.options)
@@ -173,15 +174,14 @@ def _factors(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return all that decides the numbers of one method on one data set, and its resolved options."""
     given = study.options_for(entry, ref)
+    tune = {} if entry.tune is None else {"tune": entry.tune.model_dump(mode="json")}
     if adapters.is_target(entry.use):
-        options, version = given, adapters.version(entry.use, study.path.parent, given)
+        options, version = given, adapters.version(entry.use, study.path.parent, given | tune)
     else:
         method = methods.get(entry.use)
         own, common = estimator.split_common(given)
         options = estimator.parse_options(method, own).model_dump(mode="json") | common
         version = str(method.version)
-    if entry.tune is not None:
-        raise UserError("tuning is not there yet", where=str(study.path), field=f"methods: {entry.label}: tune")
     factors: dict[str, Any] = {
         "method": entry.use,
         "version": version,
@@ -189,6 +189,7 @@ def _factors(
         "dataset": {"name": ref.name, **ref.options(), "checksum": info.checksum},
         "splits": scheme.factors(),
         "seed": study.seed,
+        **tune,
     }
     return factors, options
 
@@ -211,7 +212,7 @@ def _jobs(
         jobs.append(
             Job(
                 cell, study.name, ref, scheme, entry.use, dict(options), str(study.path.parent.resolve()),
-                limits.seconds, limits.memory_gb,
+                limits.seconds, limits.memory_gb, factors.get("tune"),
             )
         )  # fmt: skip
     return jobs
@@ -248,16 +249,18 @@ class _Past:
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the seconds of a cell: of its configuration, else of its method on the data set, else a guess."""
-        name = factors["dataset"]["name"]
-        exact = store.factor_hash({"options": factors["options"]})
-        for key in ((factors["method"], name, exact), (factors["method"], name, "")):
-            if self._seconds.get(key):
-                return statistics.median(self._seconds[key])
+        exact, alike = _time_keys(factors)
+        if self._seconds.get(exact):
+            return statistics.median(self._seconds[exact])
+        if self._seconds.get(alike):
+            return statistics.median(self._seconds[alike]) * _fits(factors)
         if adapters.is_target(factors["method"]):
             return None
         method = methods.get(factors["method"])
+        if method.seconds is None:
+            return None
         own, _ = estimator.split_common(factors["options"])
-        return method.seconds(estimator.parse_options(method, own), info.n, info.d) if method.seconds else None
+        return method.seconds(estimator.parse_options(method, own), info.n, info.d) * _fits(factors)
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
@@ -270,18 +273,32 @@ class _Past:
         return {(cell["method"], cell["dataset"], cell["split"]): cell for cell in self._finished}
 
     @cached_property
-    def _seconds(self) -> dict[tuple[str, str, str], list[float]]:
-        times: dict[tuple[str, str, str], list[float]] = {}
+    def _seconds(self) -> dict[tuple[str, ...], list[float]]:
+        """The seconds of finished cells by configuration; by method and data set those of one fit to all rows."""
+        times: dict[tuple[str, ...], list[float]] = {}
         for cell in self._finished:
             row = self.rows[cell["cell"]]
             if row["status"] != "ok":
                 continue
             spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
-            factors = cell["factors"]
-            exact = store.factor_hash({"options": factors["options"]})
-            for last in (exact, ""):
-                times.setdefault((factors["method"], factors["dataset"]["name"], last), []).append(spent)
+            exact, alike = _time_keys(cell["factors"])
+            times.setdefault(exact, []).append(spent)
+            times.setdefault(alike, []).append(spent / _fits(cell["factors"]))
         return times
+
+
+def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return whose times a cell's may be like: its own configuration's, its method's, tuned or not, on the data set."""
+    tune = factors.get("tune")
+    decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
+    place = (factors["method"], factors["dataset"]["name"])
+    return (*place, store.factor_hash(decides)), (*place, "tuned" if tune else "")
+
+
+def _fits(factors: Mapping[str, Any]) -> float:
+    """Return how many fits to all training rows a cell's work is about: its trials see a part of them."""
+    tune = factors.get("tune")
+    return tune["trials"] * (1.0 - tune["fraction"]) + 1.0 if tune else 1.0
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:
@@ -290,12 +307,16 @@ def differences(old: Any, new: Any, place: str = "") -> list[str]:
         keys = [*old, *(key for key in new if key not in old)]
         inner = (differences(old.get(k), new.get(k), f"{place}.{k}" if place else str(k)) for k in keys)
         return [line for lines in inner for line in lines]
-    return [] if old == new else [f"{place}: {_short(old)} -> {_short(new)}"]
+    if old == new:
+        return []
+    if _short(old) == _short(new):  # they differ further on
+        return [f"{place}: {_short(old, 100)} -> {_short(new, 100)}"]
+    return [f"{place}: {_short(old)} -> {_short(new)}"]
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, kept: int = 12) -> str:
     text = "none" if value is None else str(value)
-    return text if len(text) <= 24 else text[:12] + "..."
+    return text if len(text) <= 2 * kept else text[:kept] + "..."
 
 
 def _selection(patterns: Iterable[str]) -> dict[str, list[str]]:

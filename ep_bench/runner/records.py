@@ -1,17 +1,29 @@
-"""Records of cells, made where a cell ends: in its engine, or in the lane that had to end it."""
+"""Records of cells, made where a cell ends: in its engine, or in the lane that had to end it; how a fit is framed."""
 
 from __future__ import annotations
 
+import random
 import time
+import warnings
 from typing import Any
+
+import numpy as np
 
 from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
-from ep_bench.types import Record
+from ep_bench.types import Record, UserError
 
 # How the reasons begin of cells that the machine ended, not the method; such a cell is run again.
 KILLED, LOST = "killed from outside", "its worker was lost"
 INFRASTRUCTURE = (KILLED, LOST)
+
+
+class CellError(Exception):
+    """A cell that ends without numbers: ``status`` and reason."""
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
 
 
 def blank_record(job: Job) -> Record:
@@ -34,3 +46,23 @@ def blank_record(job: Job) -> Record:
 def fail(record: Record, status: str, reason: str) -> None:
     """Mark a record as not ok; its reason is one line."""
     record.row |= {"status": status, "reason": " ".join(reason.split())[:500]}
+
+
+def reason_of(error: Exception) -> str:
+    """Return what went wrong, in words."""
+    if isinstance(error, UserError | CellError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def unconverged(warned: list[warnings.WarningMessage]) -> str:
+    """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none."""
+    found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
+    first = next(found, "")
+    return f"not converged: {' '.join(first.split())[:200]}" if first else ""
+
+
+def seed_globals(seed: int) -> None:
+    """Seed the generators that a method from outside may draw from without asking."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002

@@ -3,7 +3,9 @@
 from ep_bench.spec.models import ACCEPT_METRICS, Accept, Catalogue, Limits, MethodEntry, Study, Tune
 from ep_bench.spec.problems import OptionProblem
 from ep_bench.spec.read import read_study
+from ep_bench.spec.space import read_space
 
 __all__ = [
-    "ACCEPT_METRICS", "Accept", "Catalogue", "Limits", "MethodEntry", "OptionProblem", "Study", "Tune", "read_study",
+    "ACCEPT_METRICS", "Accept", "Catalogue", "Limits", "MethodEntry", "OptionProblem", "Study", "Tune", "read_space",
+    "read_study",
 ]  # fmt: skip

@@ -33,8 +33,9 @@ Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 class Catalogue(Protocol):
     """What a study may name.
 
-    Two further attributes are used where a catalogue has them: ``published``, the names of the published tables'
-    columns, and ``check_experiment(name, options, base)``, which answers like ``check_options``.
+    Three further attributes are used where a catalogue has them: ``published``, the names of the published tables'
+    columns; ``check_experiment(name, options, base)``, which answers like ``check_options``; and
+    ``search_space(use, base)``, the search space that a method declares, None where it declares none.
     """
 
     datasets: Collection[str]
@@ -53,19 +54,26 @@ class Strict(BaseModel):
 
 
 class Limits(Strict):
-    """Limits of one cell; None is no limit."""
+    """Limits of one cell; None is no limit. ``seconds`` covers a tuned cell's search and its final fit together."""
 
     seconds: Annotated[float, Field(gt=0.0, le=1e8)] | None = None
     memory_gb: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
 
 
 class Tune(Strict):
-    """Search on a validation part of the training rows; without ``space`` the method's declared one."""
+    """Search on a validation part of the training rows of each split.
+
+    The first of ``trials`` has the options that the entry gives, else the method's defaults, even where they lie
+    outside ``space``; a trial that fails counts. ``fraction`` of the training rows validate: each trial is fitted to
+    the others and judged there, by mean log density (``ll``) or ``rmse``, and the best options are fitted anew to all
+    training rows. ``space`` is in the canonical form of ``spec.space`` once a study is read, the method's declared
+    one where the file has none.
+    """
 
     trials: Annotated[int, Field(ge=1, le=100_000)] = 30
     fraction: Fraction = 0.2
     space: Annotated[dict[str, Any], Field(min_length=1)] | None = None
-    score: Literal["ll", "rmse"] | None = None
+    score: Literal["ll", "rmse"] = "ll"
 
 
 class Accept(Strict):

@@ -20,9 +20,10 @@ from ep_bench.spec.models import (
     Tune,
     override_blocks,
 )
-from ep_bench.spec.problems import OptionProblem, Place, Problems
+from ep_bench.spec.problems import OptionProblem, Place, Problems, spell
 from ep_bench.spec.shape import validate
 from ep_bench.spec.source import Document, read_document
+from ep_bench.spec.space import read_space
 from ep_bench.types import DatasetRef, SplitScheme, UserError
 
 OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
@@ -209,7 +210,30 @@ class _Reader:
             return None
         self._published(checked, place)
         self._options(checked.use, options, place, options)
+        if tune is not None:
+            tune = self._with_space(checked.use, tune, options, (*place, "tune"))
         return checked.model_copy(update={"options": options, "tune": tune})
+
+    def _with_space(self, use: str, tune: Tune, options: Mapping[str, Any], place: Place) -> Tune:
+        """Return ``tune`` with its search space checked, in canonical form; the declared one where it has none."""
+        declared = getattr(self.catalogue, "search_space", lambda _use, _base: None)
+        given = tune.space if tune.space is not None else declared(use, self.base)
+        if not given:
+            missing = f"{use} declares no search space; name the options to search and their values in space"
+            self.problems.add(place, missing, allowed="space: {option: {log: [low, high]}, ...}")
+            return tune
+
+        def check(name: str, value: Any) -> list[OptionProblem]:
+            return self.catalogue.check_options(use, {**options, name: value}, self.base)
+
+        space, problems = read_space(given, check)
+        for problem in problems:
+            if tune.space is not None:
+                self.problems.add_option((*place, "space"), problem)
+            else:
+                text = f"the search space that {use} declares is wrong: {spell(problem.path)}: {problem.problem}"
+                self.problems.add_option(place, problem._replace(path=(), problem=text))
+        return tune.model_copy(update={"space": space})
 
     def _usable(self, use: str, place: Place) -> bool:
         if ":" not in use:

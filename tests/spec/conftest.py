@@ -36,7 +36,10 @@ accept:
 
 
 class Fake:
-    """Two methods with ``hidden`` and ``epochs``; from outside ``alpha`` only; what is in ``gone`` does not exist."""
+    """Two methods with ``hidden`` and ``epochs``, one with a search space.
+
+    From outside ``alpha`` only; what is in ``gone`` does not exist.
+    """
 
     datasets = ("boston", "naval", "kin40k", "protein")
     methods = ("pbp", "dropout")
@@ -57,6 +60,9 @@ class Fake:
             if type(units) is not int or units < 1:
                 found.append(OptionProblem(("hidden", i), "must be a positive whole number", units))
         return found
+
+    def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
+        return {"dropout": {"epochs": {"int": [1, 40]}, "hidden": ([20], [50])}, "p:Wrong": {"alfa": [1, 2]}}.get(use)
 
     def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
         return [OptionProblem((key,), "unknown option", None, ("points",), key) for key in options if key != "points"]

@@ -1,0 +1,189 @@
+"""Search spaces: their forms, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ep_bench.spec import OptionProblem, read_space
+from ep_bench.types import UserError
+
+HEAD = "study: s\ndatasets: [boston]\nmethods:\n"
+ENTRY = "  - {{use: pbp, tune: {{trials: 3, space: {space}}}}}\n"
+
+
+def good(_name: str, _value: Any) -> list[OptionProblem]:
+    return []
+
+
+def test_every_form_has_one_canonical_spelling(read):
+    text = """  - use: pbp
+    tune:
+      fraction: 0.25
+      score: rmse
+      space:
+        epochs: {int: [1, 40]}
+        hidden: [[50], [50, 50]]
+  - use: "package.module:Regressor"
+    tune: {space: {alpha: {log: [1, 1e+2]}}}
+"""
+    first, second = read(HEAD + text).methods
+    assert first.tune.model_dump(mode="json") == {
+        "trials": 30,
+        "fraction": 0.25,
+        "space": {"epochs": {"int": [1, 40]}, "hidden": {"choice": [[50], [50, 50]]}},
+        "score": "rmse",
+    }
+    assert json.dumps(second.tune.space) == '{"alpha": {"log": [1.0, 100.0]}}'
+    assert second.tune.score == "ll"
+
+
+def test_one_space_written_twice_is_one_space():
+    assert read_space({"a": [1, 2], "b": {"uniform": [0, 1]}, "c": {"log_int": [1, 9]}}, good) == read_space(
+        {"a": {"choice": [1, 2]}, "b": {"uniform": [0.0, 1.0]}, "c": {"log_int": (1, 9)}}, good
+    )
+
+
+def test_without_a_space_the_declared_one(read):
+    (entry,) = read(HEAD + "  - {use: dropout, tune: {}}\n").methods
+    assert (entry.tune.trials, entry.tune.fraction, entry.tune.score) == (30, 0.2, "ll")
+    assert entry.tune.space == {"epochs": {"int": [1, 40]}, "hidden": {"choice": [[20], [50]]}}
+
+
+def test_a_given_option_may_be_searched_too(read):
+    (entry,) = read(HEAD + "  - {use: pbp, epochs: 100, tune: {space: {epochs: {int: [1, 40]}}}}\n").methods
+    assert entry.options == {"epochs": 100}
+
+
+WRONG: list[tuple[str, list[str]]] = [
+    ("{epoch: {int: [1, 4]}}", ["methods[0].tune.space.epoch: pbp has no such option", "did you mean 'epochs'?"]),
+    (
+        "{hidden.size: [1, 2]}",
+        ["space.hidden.size: pbp has no such option; a part of an option is"],
+    ),
+    ("{epochs: {int: [0, 4]}}", ["space.epochs.int[0]: must be a positive whole number", "found 0"]),
+    ("{epochs: {uniform: [1, 4]}}", ["space.epochs.uniform[0]: must be a positive whole number", "found 1.0"]),
+    ("{epochs: {itn: [1, 4]}}", ["space.epochs.itn: unknown kind of range", "choice, int, log", "mean 'int'?"]),
+    ("{epochs: {int: [4, 1]}}", ["space.epochs.int: the lower bound must be below the upper, found 4 and 1"]),
+    ("{epochs: {int: [4, 4]}}", ["below the upper, found 4 and 4"]),
+    ("{epochs: {int: [1]}}", ["space.epochs.int: must have two bounds, it has 1"]),
+    ("{epochs: {int: [1, 2, 3]}}", ["must have two bounds, it has 3", "[low, high]"]),
+    ("{epochs: {int: 4}}", ["space.epochs.int: must be a list", "found 4"]),
+    ("{epochs: {int: [1, 2.5]}}", ["space.epochs.int[1]: must be a whole number", "found 2.5"]),
+    ("{epochs: {int: [true, 2]}}", ["space.epochs.int[0]: must be a whole number", "found true"]),
+    ("{epochs: {int: [1, 1000000000000000000000]}}", ["space.epochs.int[1]: must be a whole number"]),
+    ("{epochs: {log_int: [0, 4]}}", ["space.epochs.log_int[0]: the lower bound of log_int must be 1 or above"]),
+    ("{epochs: {log: [0, 4]}}", ["space.epochs.log[0]: the lower bound of log must be above 0", "found 0"]),
+    ("{epochs: {log: [-1, 4]}}", ["above 0", "found -1"]),
+    ('{epochs: {log: ["1", 4]}}', ["space.epochs.log[0]: must be a finite number; text of a number needs no quotes"]),
+    ("{epochs: {uniform: [null, 4]}}", ["space.epochs.uniform[0]: must be a finite number"]),
+    ("{epochs: {uniform: [-1.7e+308, 1.7e+308]}}", ["too wide"]),
+    ("{epochs: 3}", ["space.epochs: must say which values to try", "found 3", "{log: [low, high]}"]),
+    ("{epochs: null}", ["space.epochs: must say which values to try"]),
+    ("{epochs: {}}", ["space.epochs: must say which values to try"]),
+    ("{epochs: {int: [1, 2], log: [1, 2]}}", ["space.epochs: must say which values to try", "a mapping"]),
+    ("{epochs: [3]}", ["space.epochs: must have at least two choices"]),
+    ("{epochs: []}", ["space.epochs: must have at least two choices", "an empty list"]),
+    ("{epochs: {choice: [1, 2, 1]}}", ["space.epochs.choice[2]: is the same as choice 0", "found 1"]),
+    ("{epochs: [1, no more]}", ["space.epochs[1]: must be a positive whole number", "found 'no more'"]),
+    ("{hidden: {choice: [[5], [5, -1]]}}", ["space.hidden.choice[1][1]: must be a positive whole number", "found -1"]),
+    ("{}", ["tune.space: must not be empty"]),
+    ("[epochs]", ["tune.space: must be a mapping"]),
+    ("null", ["tune.space: has no value"]),
+]
+
+
+@pytest.mark.parametrize(("space", "said"), WRONG, ids=[space for space, _ in WRONG])
+def test_one_message_names_line_field_and_cure(read, folder, space, said):
+    with pytest.raises(UserError) as caught:
+        read(HEAD + ENTRY.format(space=space))
+    message = str(caught.value)
+    assert message.startswith(f"{folder / 'study.yaml'}:4: methods[0].tune.space")
+    assert len(message.splitlines()) <= 2  # one a bound
+    for part in said:
+        assert part in message
+
+
+def test_a_mistake_is_found_on_its_own_line(read, folder):
+    text = "  - use: pbp\n    tune:\n      space:\n        epochs:\n          int:\n          - 1\n          - 0.5\n"
+    with pytest.raises(UserError, match=r"study\.yaml:10: methods\[0\]\.tune\.space\.epochs\.int\[1\]"):
+        read(HEAD + text)
+
+
+def test_no_space_at_all_is_told_with_its_line(read, folder):
+    with pytest.raises(UserError, match=r"study\.yaml:4: methods\[0\]\.tune: pbp declares no search space; name"):
+        read(HEAD + "  - {use: pbp, tune: {}}\n")
+
+
+def test_a_wrong_declared_space_is_its_methods_fault(read, folder):
+    with pytest.raises(UserError) as caught:
+        read(HEAD + '  - {use: "p:Wrong", tune: {trials: 3}}\n')
+    assert "study.yaml:4: methods[0].tune: the search space that p:Wrong declares is wrong: alfa: " in str(caught.value)
+
+
+def test_what_was_wrong_without_tune_is_told_once(read):
+    with pytest.raises(UserError) as caught:
+        read(HEAD + "  - {use: pbp, epochs: 0, tune: {space: {hidden: [[1], [2]]}}}\n")
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_tune_cannot_be_overridden(read):
+    text = HEAD + "  - {use: pbp, tune: {space: {epochs: [1, 2]}}}\noverrides: {boston: {pbp: {tune: {trials: 2}}}}\n"
+    with pytest.raises(UserError, match=r"overrides\.boston\.pbp\.tune: cannot be overridden"):
+        read(text)
+    overridden = read(text.replace("tune: {trials: 2}", "epochs: 7"))
+    assert overridden.options_for(overridden.methods[0], overridden.datasets[0]) == {"epochs": 7}
+
+
+def test_what_is_no_plain_value_is_refused():
+    space, problems = read_space({"a": [1, object()], "b": {"uniform": [0.0, float("nan")]}, "c": [1, 2]}, good)
+    assert space == {"c": {"choice": [1, 2]}}
+    assert [problem.path for problem in problems] == [("a",), ("b",)]
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400)
+PLAIN = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+)
+ENTRIES = PLAIN | st.dictionaries(
+    st.sampled_from(["log", "uniform", "int", "log_int", "choice"]), st.lists(LEAVES, max_size=3), max_size=1
+)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@given(st.dictionaries(st.text(max_size=5), ENTRIES, max_size=4))
+def test_whatever_is_written_is_a_space_that_can_be_searched_or_is_refused(raw):
+    from ep_bench import tuning
+
+    space, problems = read_space(raw, good)
+    assert set(space) | {str(problem.path[0]) for problem in problems} == set(raw)
+    if not problems and space:
+        assert read_space(space, good) == (space, [])
+        found = tuning.search(lambda _options: (0.0, ""), space, {}, trials=2, score="ll", seed=1)
+        for name, entry in space.items():
+            ((kind, values),) = entry.items()
+            for trial in found.trials:
+                value = trial["options"][name]
+                assert value in values if kind == "choice" else values[0] <= value <= values[1]
+
+
+@settings(
+    max_examples=100, deadline=None, derandomize=True, database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+@given(PLAIN)
+def test_any_tune_is_read_or_refused_in_one_message(read, tune):
+    text = yaml.safe_dump({"study": "s", "datasets": ["boston"], "methods": [{"use": "dropout", "tune": tune}]})
+    try:
+        study = read(text)
+    except UserError as error:
+        message = str(error)
+    else:
+        assert study.methods[0].tune.space
+        return
+    assert "study.yaml" in message

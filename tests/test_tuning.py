@@ -1,0 +1,203 @@
+"""The search itself: its budget, its rows, its first trial, what it finds; no files and no processes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ep_bench import methods, tuning
+from ep_bench.runner.catalogue import Installed
+from ep_bench.spec import read_space
+
+SPACE = {"x": {"uniform": [-4.0, 4.0]}, "n": {"int": [1, 9]}, "kind": {"choice": ["a", ["b", 2], {"c": 1}]}}
+
+
+def bowl(options: Any) -> tuple[float, str]:
+    """Highest, 0, at x = 1, n = 5 and the second kind."""
+    off = 0.0 if options["kind"] == ["b", 2] else 1.0
+    return -((options["x"] - 1.0) ** 2) - 0.1 * (options["n"] - 5) ** 2 - off, ""
+
+
+def run(evaluate: Any = bowl, space: Any = SPACE, start: Any = None, **settings: Any) -> tuning.Found:
+    return tuning.search(evaluate, space, start or {}, **{"trials": 20, "score": "ll", "seed": 3, **settings})
+
+
+def untimed(found: tuning.Found) -> list[Any]:
+    return [{key: value for key, value in trial.items() if key != "seconds"} for trial in found.trials]
+
+
+class TestValidationRows:
+    @pytest.mark.parametrize(("n", "fraction", "held"), [(10, 0.2, 2), (2, 0.01, 1), (2, 0.99, 1), (398, 0.2, 80)])
+    def test_how_many_are_held_back(self, n: int, fraction: float, held: int) -> None:
+        inner, outer = tuning.validation_rows(n, fraction, 7)
+        assert len(outer) == held
+        assert sorted([*inner, *outer]) == list(range(n))
+        assert list(inner) == sorted(inner)
+
+    def test_a_seed_has_its_own_rows(self) -> None:
+        same, again = tuning.validation_rows(100, 0.2, 7)[1], tuning.validation_rows(100, 0.2, 7)[1]
+        np.testing.assert_array_equal(same, again)
+        assert not np.array_equal(same, tuning.validation_rows(100, 0.2, 8)[1])
+
+    def test_golden(self) -> None:
+        # Golden: results that people have committed hang on these rows.
+        assert list(tuning.validation_rows(10, 0.3, 2685746324)[1]) == [2, 6, 8]
+
+    def test_a_larger_fraction_adds_rows(self) -> None:
+        few, many = (set(tuning.validation_rows(50, fraction, 1)[1].tolist()) for fraction in (0.1, 0.4))
+        assert few < many
+
+    def test_they_are_not_the_first_or_the_last_ones(self) -> None:
+        counts = np.zeros(20)
+        for seed in range(2000):
+            counts[tuning.validation_rows(20, 0.25, seed)[1]] += 1
+        assert np.all(np.abs(counts / 2000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 2000))
+
+    def test_one_row_cannot_be_parted(self) -> None:
+        with pytest.raises(ValueError, match="1 training row"):
+            tuning.validation_rows(1, 0.5, 0)
+
+
+def test_one_seed_one_search() -> None:
+    assert untimed(run()) == untimed(run())
+    assert untimed(run()) != untimed(run(seed=4))
+
+
+def test_the_state_of_other_generators_does_not_matter() -> None:
+    first = untimed(run())
+    np.random.seed(5)  # noqa: NPY002
+    np.random.default_rng(1)
+    assert untimed(run()) == first
+
+
+def test_it_finds_what_is_best() -> None:
+    found = run(trials=120)
+    assert found.options["kind"] == ["b", 2]
+    assert abs(found.options["n"] - 5) <= 1
+    assert found.options["x"] == pytest.approx(1.0, abs=0.3)
+    scores = [trial["score"] for trial in found.trials]
+    assert found.best == int(np.argmax(scores))
+    # It learns: the last trials are better than the first ones, which are random.
+    assert np.mean(scores[-40:]) > np.mean(scores[:10]) + 1.0
+
+
+def test_rmse_is_better_the_lower() -> None:
+    found = run(lambda options: (-bowl(options)[0], ""), score="rmse", trials=60)
+    scores = [trial["score"] for trial in found.trials]
+    assert found.best == int(np.argmin(scores))
+    assert np.mean(scores[-20:]) < np.mean(scores[:10])
+    assert untimed(found) == [trial | {"score": -trial["score"]} for trial in untimed(run(trials=60))]
+
+
+@pytest.mark.parametrize("bad", ["none", "nan", "inf"])
+def test_failures_count_and_are_kept_with_their_reason(bad: str) -> None:
+    calls = []
+
+    def every_third_fails(options: Any) -> tuple[float | None, str]:
+        calls.append(options)
+        value, _ = bowl(options)
+        if len(calls) % 3:
+            return value, ""
+        return {"none": (None, "no luck"), "nan": (math.nan, ""), "inf": (math.inf, "")}[bad]
+
+    found = run(every_third_fails, trials=31)
+    assert len(calls) == len(found.trials) == 31
+    failed = [trial for trial in found.trials if trial["score"] is None]
+    assert len(failed) == 10
+    assert {trial["reason"] for trial in failed} == {"no luck" if bad == "none" else "non-finite ll"}
+    assert found.best is not None
+    assert found.trials[found.best]["score"] == max(t["score"] for t in found.trials if t["score"] is not None)
+
+
+def test_where_all_fail_the_usual_reason_is_told() -> None:
+    reasons = iter(["odd", *["usual"] * 9])
+    found = run(lambda _options: (None, next(reasons)), trials=10)
+    assert (found.best, found.options) == (None, {})
+    assert found.usual_reason() == ("usual", 9)
+
+
+def test_what_is_raised_ends_the_search() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(lambda _options: (_ for _ in ()).throw(KeyboardInterrupt))
+
+
+def test_of_equals_the_first() -> None:
+    assert run(lambda _options: (1.0, "")).best == 0
+
+
+class TestStart:
+    def test_is_the_first_trial(self) -> None:
+        start = {"x": 0.25, "n": 7, "kind": ["b", 2]}
+        found = run(start=start)
+        assert found.trials[0]["options"] == start
+        assert found.trials[1]["options"] != start
+
+    def test_tuples_and_whole_floats_are_found_among_the_choices(self) -> None:
+        space = {"a": {"choice": [[50], [50, 50]]}, "b": {"choice": [1, 2]}, "c": {"choice": [0, False, True]}}
+        assert tuning._places(space, {"a": (50, 50), "b": 2.0, "c": False}) == ({"a": 1, "b": 1, "c": 1}, {})
+
+    @pytest.mark.parametrize("x", [9.0, None, "scale", True, math.nan, (1, 2)])
+    def test_outside_the_space_it_is_tried_all_the_same(self, x: Any) -> None:
+        seen = []
+
+        def evaluate(options: Any) -> tuple[float, str]:
+            seen.append(options["x"])
+            return (5.0, "") if len(seen) == 1 else bowl(options)
+
+        found = run(evaluate, start={"x": x, "n": 2, "kind": "a"}, trials=15)
+        assert seen[0] is x or seen[0] == x
+        assert all(isinstance(other, float) and -4.0 <= other <= 4.0 for other in seen[1:])
+        assert found.best == 0
+        assert found.options["x"] is x or found.options["x"] == x
+        assert len(found.trials) == 15
+        json.dumps(found.trials, allow_nan=False)
+
+    def test_what_it_does_not_name_is_drawn(self) -> None:
+        first = run(start={"n": 2}).trials[0]["options"]
+        assert first["n"] == 2
+        assert -4.0 <= first["x"] <= 4.0
+
+    def test_an_object_is_kept_by_its_kind(self) -> None:
+        assert run(start={"x": object(), "n": 1, "kind": "a"}, evaluate=lambda _: (0.0, "")).trials[0]["options"] == {
+            "x": "object", "n": 1, "kind": "a",
+        }  # fmt: skip
+
+
+def test_a_method_that_writes_into_its_options_spoils_nothing() -> None:
+    space = {"h": {"choice": [[1], [2]]}}
+
+    def vandal(options: Any) -> tuple[float, str]:
+        value = float(options["h"][0])
+        options["h"].append(99)
+        return value, ""
+
+    found = run(vandal, space, start={"h": [1]})
+    assert found.options == {"h": [2]}
+    assert {json.dumps(trial["options"]) for trial in found.trials} == {'{"h": [1]}', '{"h": [2]}'}
+    assert space == {"h": {"choice": [[1], [2]]}}
+
+
+def test_it_says_nothing(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    with caplog.at_level(logging.DEBUG), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(trials=15)
+    assert capfd.readouterr() == ("", "")
+    assert not caplog.records
+    assert optuna.logging.get_verbosity() == before
+
+
+def test_every_declared_space_of_the_registry_can_be_searched(tmp_path: Any) -> None:
+    for name in methods.names():
+        declared = methods.get(name).space
+        space, problems = read_space(declared, lambda o, v, use=name: Installed().check_options(use, {o: v}, tmp_path))
+        assert not problems
+        assert set(space) == set(declared)
