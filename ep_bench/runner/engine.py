@@ -7,22 +7,18 @@ nothing, and nothing else lives in it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
-import signal
 import sys
-from multiprocessing.connection import Connection
+
+from ep_bench.runner.child import serve
 
 STARTED = "started"  # sent when a cell's own work begins: libraries loaded, data read, kernels compiled
-_PR_SET_PDEATHSIG = 1
 
 
 def main(descriptor: int) -> None:
     """Serve jobs until the lane closes the connection."""
-    _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lane decides when to stop
+    connection = serve(descriptor)
     faulthandler.enable()
-    connection = Connection(descriptor)
     from ep_bench.runner.execute import run_cell
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -31,12 +27,6 @@ def main(descriptor: int) -> None:
             record = run_cell(job, started=lambda: connection.send(STARTED))
             sys.stdout.flush()
             connection.send(record)
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel to end this process with its lane, even inside a compiled loop (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":
