@@ -27,6 +27,7 @@ ALLOWED = {
     "published": {"types"},
     "spec": {"types"},
     "runner": {"types", "spec", "data", "methods", "estimator", "adapters", "scoring", "store", "environment"},
+    "conformance": {"types", "methods", "estimator", "adapters", "runner"},
     "experiments": {"types", "data", "estimator", "methods", "store", "environment"},
     "report": {"types", "store", "published"},
     "listing": None,
