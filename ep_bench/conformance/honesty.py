@@ -20,7 +20,8 @@ POINTS_ONLY = "gives points only"
 _SCALE, _SHIFT = 1000.0, 1e4  # of the targets in the check of units
 _LEAST_NOISE, _LEAST_COVERAGE = 0.5, 0.75  # share of the noise's deviation; of targets in intervals of 95 percent
 _EXPONENTS = (0.4, 1.6)  # deviations may grow by _SCALE to these powers; 0 is no growth, 2 that of a variance
-_TAILS = (-np.inf, -30.0, -8.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 8.0, 30.0, np.inf)  # panels of the quadrature
+_PANELS = (-np.inf, -30.0, -8.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 8.0, 30.0, np.inf)  # of the quadrature
+_LEVELS = (0.01, 0.05, *np.linspace(0.1, 0.9, 9).tolist(), 0.95, 0.99)
 
 
 def original_units(subject: Subject) -> Iterator[Finding]:
@@ -165,20 +166,30 @@ def _unit(answer: Answer) -> float:
     """Return a length for the quadrature: the deviation, or where it is infinite or absent half the middle half."""
     if answer.deviation is not None and np.isfinite(answer.deviation[0]):
         return float(answer.deviation[0])
-    quartiles = [float(np.ravel(answer.distribution.quantile(p))[0]) for p in (0.25, 0.75)]
-    return (quartiles[1] - quartiles[0]) / 2.0
+    low, high = _quantiles(answer.distribution, (0.25, 0.75))
+    return (high - low) / 2.0
 
 
-def _moments(distribution: Any, mean: float, deviation: float) -> tuple[float, float, float]:
-    """Return the integrals of 1, t and t^2 over the density of t = (y - mean) / deviation; the tails only of 1."""
+def _quantiles(distribution: Any, levels: tuple[float, ...]) -> list[float]:
+    return [float(np.ravel(distribution.quantile(p))[0]) for p in levels]
+
+
+def _moments(distribution: Any, mean: float, unit: float) -> tuple[float, float, float]:
+    """Return the integrals of 1, t and t^2 over the density of t = (y - mean) / unit, beyond the panels only of 1.
+
+    Quantiles, where there are any, break the panels up, so that no narrow part of a mixture is stepped over.
+    """
     from scipy.integrate import quad
 
     def pdf(t: float) -> float:
-        return float(deviation * np.exp(np.ravel(distribution.logpdf(np.array([mean + deviation * t])))[0]))
+        return float(unit * np.exp(np.ravel(distribution.logpdf(np.array([mean + unit * t])))[0]))
 
+    edges = set(_PANELS)
+    if hasattr(distribution, "quantile"):
+        edges |= {(y - mean) / unit for y in _quantiles(distribution, _LEVELS)}
     sums = np.zeros(3)
     with np.errstate(all="ignore"):
-        for low, high in pairwise(_TAILS):
+        for low, high in pairwise(sorted(edges)):
             for power in range(3 if np.isfinite(low) and np.isfinite(high) else 1):
                 sums[power] += quad(lambda t, power=power: t**power * pdf(t), low, high, epsabs=1e-6, limit=60)[0]
     return float(sums[0]), float(sums[1]), float(sums[2])

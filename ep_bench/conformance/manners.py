@@ -33,7 +33,9 @@ def inputs_unchanged(subject: Subject) -> Iterator[Finding]:
     for array in (*rows, X):
         array.flags.writeable = False
     try:
-        _use(subject, subject.model(subject.face(brief=True)), rows, X)
+        model = subject.model(subject.face(brief=True))
+        _fit(subject, model, rows)
+        _predict(subject, model, X)
     except MethodError as error:
         yield Finding(
             f"read-only arrays are refused: {error}",
@@ -60,13 +62,7 @@ def _copies() -> tuple[Rows, Array]:
     return Rows(rows.X.copy(), rows.y.copy()), ordinary(30, seed=2).X.copy()
 
 
-def _use(subject: Subject, model: Any, rows: Rows, X: Array) -> None:
-    _fit(subject, model, rows)
-    _predict(subject, model, X)
-
-
 def _fit(subject: Subject, model: Any, rows: Rows) -> None:
-    seed_globals(0)
     with subject.guarded("fit"):
         model.fit(rows.X, rows.y)
 
@@ -176,12 +172,11 @@ def global_rng(subject: Subject) -> Iterator[Finding]:
 
 def _touched(subject: Subject, rows: Rows, X: Array, seed: int) -> dict[str, str]:
     """Return the generators that a fit and a prediction have moved, with where they stand."""
-    face = subject.face(brief=True)
+    model = subject.model(subject.face(brief=True))
     seed_globals(seed)
     before = _states()
-    with subject.guarded("fit"):
-        face.fit(rows.X.copy(), rows.y.copy())
-    subject.answer(face, X)
+    _fit(subject, model, Rows(rows.X.copy(), rows.y.copy()))
+    _predict(subject, model, X.copy())
     return {name: state for name, state in _states().items() if state != before[name]}
 
 

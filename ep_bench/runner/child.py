@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -72,9 +73,10 @@ class Child:
         self._printed.truncate()
 
     def tail(self) -> str:
-        """Return the end of what the process has printed."""
+        """Return the end of what the process has printed, without the list of modules that ends a crash's stack."""
         self._printed.seek(0)
-        return self._printed.read().decode("utf-8", errors="replace")[-_TAIL:]
+        printed = self._printed.read().decode("utf-8", errors="replace")
+        return re.sub(r"\nExtension modules: .*\n", "\n", printed)[-_TAIL:]
 
 
 def ending(code: int) -> str:

@@ -87,7 +87,7 @@ class DeafToRandomState(Honest):
 
     def fit(self, X, y):
         super().fit(X, y)
-        self.weights = self.weights * np.random.normal(1.0, 0.01, len(self.weights))
+        self.weights = self.weights * np.random.normal(1.0, 0.01, len(self.weights))  # noqa: NPY002
         return self
 
 
@@ -276,7 +276,7 @@ class Reseeds(Honest):
     """Worth advice, no fault."""
 
     def fit(self, X, y):
-        np.random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
         return super().fit(X, y)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from ep_bench.conformance.catalogue import Outcome, checks
 from ep_bench.conformance.perform import perform
 from ep_bench.conformance.subject import Subject
@@ -20,7 +22,8 @@ def outcomes(target: str, **options: object) -> dict[str, Outcome]:
     subject = Subject(target, options, HERE)
     subject.prepare()
     chosen = checks(registered=subject.registered)
-    return {outcome.check: outcome for outcome in in_order(chosen, lambda name: perform(subject, name))}
+    with threadpool_limits(1):
+        return {outcome.check: outcome for outcome in in_order(chosen, lambda name: perform(subject, name))}
 
 
 def having(found: dict[str, Outcome], status: str) -> set[str]:
