@@ -299,9 +299,9 @@ def methods_show(name: str) -> None:
 def methods_test(target: str | None, options: tuple[str, ...], seconds: float, quiet: bool, listed: bool) -> int:
     """Test whether TARGET keeps to what studies rest on, and say in plain words what is wrong.
 
-    TARGET is a name of the registry, `package.module:Class`, or `./file.py:Class` relative to the current folder. Each
-    check runs in a process of its own charge: a crash or an endless loop is a fault of that check. Advice is no fault.
-    Exit code 2 where there is a fault.
+    TARGET is a name of the registry, `package.module:Class`, or `./file.py:Class` relative to the current folder.
+    Checks run in a separate process: a crash or an endless loop is a fault of the check that met it. Advice is no
+    fault. Exit code 2 where there is a fault. --list says what each check demands.
     """
     from ep_bench.conformance.show import list_lines
 

@@ -70,7 +70,7 @@ CHECKS: tuple[Check, ...] = (
     Check("inputs-unchanged", "fit and predict leave their arguments alone and take read-only arrays", needs=("fits",)),
     Check(
         "clone",
-        "an unfitted copy predicts the same; neither the constructor nor fit alters the parameters",
+        "an unfitted copy predicts the same; parameters stay as they were given",
         needs=("deterministic",),
     ),
     Check("pickle", "a fitted model goes through pickle and predicts the same", needs=("deterministic",)),

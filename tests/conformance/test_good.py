@@ -10,6 +10,7 @@ from tests.conformance.support import having, outcomes, told
 
 KERNELS = "sklearn.gaussian_process.kernels"
 GP = "sklearn.gaussian_process:GaussianProcessRegressor"
+FOREST = "sklearn.ensemble:RandomForestRegressor"
 RBF = {"use": f"{KERNELS}:RBF"}
 NOISY = {
     "use": f"{KERNELS}:Sum",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ep_bench import Estimator, methods
@@ -20,7 +19,6 @@ def test_scikit_learns_checks(estimator: MethodRegressor, check: Callable[[Metho
     check(fitting_well(estimator, check))
 
 
-@pytest.mark.parametrize("name", EXEMPT)
-def test_exemptions_are_of_methods_that_exist_and_have_reasons(name: str) -> None:
-    assert name in methods.names()
-    assert all(reason.strip() for reason in EXEMPT[name].values())
+def test_exemptions_are_of_methods_that_exist_and_have_reasons() -> None:
+    assert EXEMPT.keys() <= set(methods.names())
+    assert all(reason.strip() for reasons in EXEMPT.values() for reason in reasons.values())
