@@ -96,7 +96,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "duplicate-rows",
-        "a fit to rows that stand there twice, with another target, gives finite predictions",
+        "a fit to rows that come twice, with two targets, gives finite predictions",
         needs=("finite",),
     ),
     Check(
