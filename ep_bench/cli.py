@@ -256,7 +256,7 @@ def data_verify(names: tuple[str, ...]) -> int:
 
 @cli.group("methods")
 def methods_group() -> None:
-    """List methods, and show one with its options and defaults."""
+    """List methods, show one with its options and defaults, test any for conformance."""
 
 
 @methods_group.command("list")
@@ -276,6 +276,71 @@ def methods_show(name: str) -> None:
 
     for line in method_lines(name):
         click.echo(line)
+
+
+@methods_group.command("test")
+@click.argument("target", required=False)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the method, VALUE as in YAML; repeatable.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Limit of one check, enforced.",
+)
+@click.option("--quiet", is_flag=True, help="Only what is wrong, and the last line.")
+@click.option("--list", "listed", is_flag=True, help="Print the checks and what each demands; test nothing.")
+def methods_test(target: str | None, options: tuple[str, ...], seconds: float, quiet: bool, listed: bool) -> int:
+    """Test whether TARGET keeps to what studies rest on, and say in plain words what is wrong.
+
+    TARGET is a name of the registry, `package.module:Class`, or `./file.py:Class` relative to the current folder.
+    Checks run in a separate process: a crash or an endless loop is a fault of the check that met it. Advice is no
+    fault. Exit code 2 where there is a fault. --list says what each check demands.
+    """
+    from ep_bench.conformance.show import list_lines
+
+    if listed:
+        for line in list_lines():
+            click.echo(line)
+        return 0
+    if target is None:
+        raise click.UsageError("name a TARGET, or give --list")
+    return _test_method(target, options, seconds, quiet)
+
+
+def _test_method(target: str, options: Sequence[str], seconds: float, quiet: bool) -> int:
+    import time
+
+    from ep_bench.conformance.show import outcome_lines, summary
+    from ep_bench.conformance.suite import examine
+
+    begun, outcomes = time.monotonic(), []
+    for outcome in examine(target, _yaml_options(options), Path.cwd(), seconds):
+        outcomes.append(outcome)
+        if not quiet or outcome.findings:
+            for line in outcome_lines(outcome):
+                click.echo(line)
+    click.echo(summary(target, outcomes, time.monotonic() - begun))
+    return EXIT_USAGE if any(outcome.status == "FAULT" for outcome in outcomes) else 0
+
+
+def _yaml_options(pairs: Sequence[str]) -> dict[str, Any]:
+    from ep_bench.spec.source import read_value
+    from ep_bench.types import UserError
+
+    options = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not (key and equals):
+            raise UserError("no option", where="--option", found=pair, allowed="KEY=VALUE")
+        options[key] = read_value(text, f"--option {key}")
+    return options
 
 
 @cli.command()

@@ -39,6 +39,7 @@ ALLOWED = {
         "store",
         "environment",
     },
+    "conformance": {"types", "methods", "estimator", "adapters", "runner"},
     "experiments": {"types", "data", "estimator", "methods", "store", "environment"},
     "report": {"types", "store", "published"},
     "listing": None,

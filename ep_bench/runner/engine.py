@@ -7,26 +7,21 @@ nothing, and nothing else lives in it.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
-import signal
 import sys
-from multiprocessing.connection import Connection
 
+from ep_bench.runner.child import serve
 from ep_bench.runner.jobs import Job
 
 IDLE = 600.0  # seconds without a job after which an engine ends: its run may have been killed on another machine
 IDLE_EXIT = 75  # its exit code then
 STARTED = "started"  # sent when a cell's own work begins: libraries loaded, data read, kernels compiled
-_PR_SET_PDEATHSIG = 1
 
 
 def main(descriptor: int) -> None:
     """Serve jobs until the lane closes the connection."""
-    _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the lane decides when to stop
+    connection = serve(descriptor)
     faulthandler.enable()
-    connection = Connection(descriptor)
     from ep_bench.runner.execute import keep_dataset, run_cell
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -39,12 +34,6 @@ def main(descriptor: int) -> None:
             sys.stdout.flush()
             connection.send(record)
         sys.exit(IDLE_EXIT)
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel to end this process with its lane, even inside a compiled loop (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -7,19 +7,15 @@ eats the memory ends an engine, never a worker of the pool, which joblib would a
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from functools import cache
-from multiprocessing.connection import Pipe
 from typing import Any
 
+from ep_bench.runner.child import Child, ending
 from ep_bench.runner.engine import IDLE_EXIT, STARTED
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.luggage import Luggage
@@ -27,15 +23,9 @@ from ep_bench.runner.memory import resident_gb
 from ep_bench.runner.records import KILLED, LOST, blank_record, fail
 from ep_bench.types import DatasetRef, Record
 
-_ONE_THREAD = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-     "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"),
-    "1",
-)  # fmt: skip
 _POLL = 0.05  # seconds between looks at a cell with a memory limit
 _STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, data and compilation
 _WATCH = 0.5  # seconds between looks at whether the run is still there
-_TAIL = 2000  # characters kept of what a dead engine printed
 
 _local = threading.local()  # one engine a thread: a worker of dask may have several
 _engines: list[Engine] = []
@@ -143,33 +133,20 @@ class Engine:
         self.tag: str | None = None  # of the job under way
         self._abandoned = False
         self._has: dict[DatasetRef, str] = {}  # the checksums of the data sets that it was given
-        self._connection, theirs = Pipe()
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the engine
-        descriptor = theirs.fileno()
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ep_bench.runner.engine", str(descriptor)],
-            pass_fds=[descriptor],
-            stdin=subprocess.DEVNULL,
-            stdout=self._printed,
-            stderr=self._printed,
-            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # a Ctrl-C at the terminal reaches the run, which decides
-        )
-        theirs.close()
+        self._child = Child("ep_bench.runner.engine")
 
     @property
     def alive(self) -> bool:
         """False where it has ended, as one does that had nothing to do for long."""
-        return self._process.poll() is None
+        return self._child.alive
 
     def run(self, job: Job, luggage: Luggage | None = None) -> Record | Ended:
         """Return the record of a job, or how the engine ended without one."""
-        self._printed.seek(0)
-        self._printed.truncate()
+        self._child.forget_printed()
         begun = time.monotonic()
         try:
             self._give(job.dataset, luggage)
-            self._connection.send(job)
+            self._child.connection.send(job)
             # Reading data and compiling are not the cell's own work, but they end some time too.
             patience = None if job.seconds is None else _STARTING + job.seconds
             answer = self._answer(job, begun, patience)
@@ -190,54 +167,41 @@ class Engine:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process and those that it started; it keeps nothing that could be lost."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """Kill the process and those that it started."""
+        self._child.kill()
 
     def stop(self) -> None:
         """Kill the process and let go of what belongs to it."""
-        self.kill()
-        self._process.wait()
-        self._connection.close()
-        self._printed.close()
+        self._child.stop()
 
     def _give(self, ref: DatasetRef, luggage: Luggage | None) -> None:
         """Send a data set that the engine could not read here, once."""
         dataset = luggage.datasets.get(ref) if luggage else None
         if dataset is not None and self._has.get(ref) != dataset.checksum:
-            self._connection.send((ref, dataset))
+            self._child.connection.send((ref, dataset))
             self._has[ref] = dataset.checksum
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
         """Return what the engine sends next, or how the cell ended where it went over a limit."""
-        while not self._connection.poll(_patience(since, seconds, job.memory_gb)):
+        while not self._child.connection.poll(_patience(since, seconds, job.memory_gb)):
             if seconds is not None and time.monotonic() - since >= seconds:
                 limit = f"over the limit of {job.seconds:g} seconds"
                 return Ended(
-                    "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._tail()
+                    "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._child.tail()
                 )
-            if job.memory_gb is not None and (used := resident_gb(self._process.pid)) > job.memory_gb:
-                return Ended("memory", f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB", self._tail())
-        return self._connection.recv()
+            if job.memory_gb is not None and (used := resident_gb(self._child.pid)) > job.memory_gb:
+                return Ended("memory", f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB", self._child.tail())
+        return self._child.connection.recv()
 
     def _died(self, seconds: float) -> Ended:
-        code = self._process.wait()
-        if code >= 0:
-            return Ended(
-                "failed", f"the method ended its process with exit code {code} after {seconds:.1f} s", self._tail()
-            )
+        code = self._child.wait()
         if self._abandoned:
             return Ended("failed", f"{LOST}: the run has ended or given it to another worker", "")
         if code == IDLE_EXIT:  # the job came just when the engine gave up waiting
             return Ended("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        what = KILLED if killed else "the method crashed"
-        return Ended("failed", f"{what}: {name} after {seconds:.1f} s", self._tail(), infrastructure=killed)
-
-    def _tail(self) -> str:
-        self._printed.seek(0)
-        return self._printed.read().decode("utf-8", errors="replace")[-_TAIL:]
+        what = f"{KILLED}: SIGKILL" if killed else ending(code)
+        return Ended("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
 
 
 def _patience(since: float, seconds: float | None, memory_gb: float | None) -> float | None:

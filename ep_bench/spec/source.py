@@ -71,15 +71,7 @@ def read_document(path: Path) -> Document:
     """
     where = str(path)
     text = _read_text(path, where)
-    try:
-        _check_events(text, where)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = " ".join(part for part in (error.context, error.problem) if part)
-        raise UserError(f"not valid YAML: {problem}", where=f"{where}:{mark.line + 1}" if mark else where) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\U7fffffff" ends in a ValueError
-        raise UserError(f"not valid YAML: {' '.join(str(error).split())}", where=where) from None
+    node = _compose(text, where)
     if node is None:
         raise UserError("the file is empty; a study is a mapping with study, datasets and methods", where=where)
     builder = _Builder(where)
@@ -89,6 +81,24 @@ def read_document(path: Path) -> Document:
             "a study is a mapping with study, datasets and methods", where=f"{where}:1", found=Bare(_kind(node))
         )
     return Document(where, text, values, builder.lines)
+
+
+def read_value(text: str, where: str) -> Any:
+    """Return the value of a piece of YAML outside a file, read as in a study. Raises UserError as there."""
+    node = _compose(text, where)
+    return None if node is None else _Builder(where).build(node, ())
+
+
+def _compose(text: str, where: str) -> yaml.Node | None:
+    try:
+        _check_events(text, where)
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise UserError(f"not valid YAML: {problem}", where=f"{where}:{mark.line + 1}" if mark else where) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\U7fffffff" ends in a ValueError
+        raise UserError(f"not valid YAML: {' '.join(str(error).split())}", where=where) from None
 
 
 def _read_text(path: Path, where: str) -> str:

@@ -1,0 +1,30 @@
+"""What the suite and its child process say to each other, beside names of checks and their outcomes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+WHERE_ARE_YOU = signal.SIGUSR1  # answered by the stack, on stderr
+
+
+class Order(NamedTuple):
+    """What to test: the first message."""
+
+    target: str
+    options: Mapping[str, Any]
+    base: str
+
+
+class Ready(NamedTuple):
+    """The answer to it: whether the target is of the registry, and the file that it stands in."""
+
+    registered: bool
+    source: str
+
+
+class Refused(NamedTuple):
+    """Or why there is nothing to test."""
+
+    problem: str

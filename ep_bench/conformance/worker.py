@@ -1,0 +1,40 @@
+"""The process in which checks run: ``python -m ep_bench.conformance.worker FD``, started and ended by ``suite``."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import sys
+from pathlib import Path
+
+from ep_bench.conformance.messages import WHERE_ARE_YOU, Ready, Refused
+from ep_bench.runner.child import serve
+
+
+def main(descriptor: int) -> None:
+    """Take a target, then names of checks, and answer each with its outcome."""
+    connection = serve(descriptor)
+    faulthandler.enable()
+    faulthandler.register(WHERE_ARE_YOU, all_threads=False)
+    from ep_bench.conformance.perform import perform
+    from ep_bench.conformance.subject import Subject, silently
+    from ep_bench.types import UserError
+
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        order = connection.recv()
+        subject = Subject(order.target, order.options, Path(order.base))
+        try:
+            with silently():
+                subject.prepare()
+        except UserError as error:
+            connection.send(Refused(str(error)))
+            return
+        connection.send(Ready(subject.registered, subject.source))
+        while True:
+            outcome = perform(subject, connection.recv())
+            sys.stdout.flush()
+            connection.send(outcome)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

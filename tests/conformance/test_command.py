@@ -1,0 +1,65 @@
+"""`ep-bench methods test` as a user meets it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ep_bench.conformance.catalogue import CHECKS
+from tests.conformance.support import HERE, bad
+from tests.test_cli import ep_bench
+
+
+def test_a_fault_is_told_in_three_parts_and_ends_with_exit_code_2() -> None:
+    done = ep_bench("methods", "test", bad("VarianceForDeviation"), cwd=HERE)
+    assert done.returncode == 2
+    assert not done.stderr
+    lines = done.stdout.splitlines()
+    starts = [line.split() for line in lines if not line.startswith(" ")]
+    assert [words[:2] for words in starts[:-1]] == [
+        ["FAULT" if check.name == "original-units" else "ok", check.name] for check in CHECKS if not check.registry_only
+    ]
+    below = [line.split()[0] for line in lines if line.startswith("         ") and line[9] != " "]
+    assert below == ["found", "expected", "mend"]
+    assert lines[-1].startswith("./bad_methods.py:VarianceForDeviation does not conform: 20 checks, 19 ok, 1 FAULT; ")
+    assert max(map(len, lines)) <= 110
+
+
+def test_quiet_says_what_is_wrong_and_the_result() -> None:
+    target = "sklearn.linear_model:ARDRegression"
+    done = ep_bench("methods", "test", target, "--option", "max_iter=50", "--option", "tol=1e-3", "--quiet")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:2] == ["advice", "one-row"]
+    assert lines[-1].startswith(f"{target} conforms: 20 checks, 19 ok, 1 advice; ")
+
+
+@pytest.mark.slow
+def test_a_method_of_the_registry_with_an_option() -> None:
+    done = ep_bench("methods", "test", "pbp", "--option", "hidden=[10, 10]", "--option", "epochs=10")
+    assert done.returncode == 0, done.stdout
+    assert f"pbp conforms: {len(CHECKS)} checks, {len(CHECKS)} ok" in done.stdout
+
+
+def test_the_list_names_every_check() -> None:
+    done = ep_bench("methods", "test", "--list")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [check.name for check in CHECKS]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "TARGET"),
+        (("pbp", "--option", "epochs"), "KEY=VALUE"),
+        (("pbp", "--option", "hidden=[50"), "--option hidden"),
+        (("pbp", "--option", "standardize=yes"), "write true or false"),
+        (("pbp", "--seconds", "0"), "--seconds"),
+        (("pbbp",), "did you mean 'pbp'"),
+    ],
+)
+def test_bad_usage_is_one_message_and_exit_code_2(words: tuple[str, ...], says: str) -> None:
+    done = ep_bench("methods", "test", *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert not done.stdout
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,80 @@
+"""Good methods pass, poor but honest ones too; what a dishonest relative of theirs is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ep_bench import methods
+from ep_bench.conformance.subject import seed_globals
+from tests.conformance.support import having, outcomes, told
+
+KERNELS = "sklearn.gaussian_process.kernels"
+GP = "sklearn.gaussian_process:GaussianProcessRegressor"
+FOREST = "sklearn.ensemble:RandomForestRegressor"
+RBF = {"use": f"{KERNELS}:RBF"}
+NOISY = {
+    "use": f"{KERNELS}:Sum",
+    "k1": {"use": f"{KERNELS}:Product", "k1": {"use": f"{KERNELS}:ConstantKernel"}, "k2": RBF},
+    "k2": {"use": f"{KERNELS}:WhiteKernel"},
+}
+SCALE = {"use": "sklearn.preprocessing:StandardScaler"}
+RIDGE = {"use": "sklearn.linear_model:BayesianRidge"}
+POINTS = {"noise-included", "density"}
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_methods_of_the_registry_conform(name: str) -> None:
+    found = outcomes(name)
+    assert having(found, "ok") == found.keys(), told(found)
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "skipped", "advice"),
+    [
+        ("ep_bench.baselines:ConstantRegressor", {}, set(), {"one-row", "constant-target"}),
+        ("sklearn.linear_model:BayesianRidge", {}, set(), set()),
+        ("sklearn.linear_model:BayesianRidge", {"fit_intercept": False}, set(), set()),
+        ("sklearn.linear_model:BayesianRidge", {"standardize": True}, set(), set()),
+        ("sklearn.linear_model:ARDRegression", {}, set(), {"one-row"}),
+        ("sklearn.pipeline:Pipeline", {"steps": [["scale", SCALE], ["ridge", RIDGE]]}, set(), set()),
+        ("sklearn.linear_model:LinearRegression", {}, POINTS, set()),
+        ("sklearn.linear_model:Ridge", {"alpha": 1e6}, POINTS, set()),
+        ("sklearn.neighbors:KNeighborsRegressor", {}, POINTS, {"one-row"}),
+        ("sklearn.svm:SVR", {}, POINTS, {"global-rng"}),
+        pytest.param(GP, {"kernel": NOISY}, set(), set(), marks=pytest.mark.slow),
+        pytest.param(GP, {"kernel": NOISY, "normalize_y": True}, set(), set(), marks=pytest.mark.slow),
+        pytest.param("sklearn.neural_network:MLPRegressor", {"max_iter": 60}, POINTS, set(), marks=pytest.mark.slow),
+        pytest.param(
+            "sklearn.ensemble:RandomForestRegressor", {"n_estimators": 20}, POINTS, set(), marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_no_good_method_is_accused(
+    target: str, options: dict[str, object], skipped: set[str], advice: set[str]
+) -> None:
+    found = outcomes(target, **options)
+    assert not having(found, "FAULT"), told(found)
+    assert having(found, "skipped") == skipped
+    assert having(found, "advice") == advice, told(found)
+    assert all(found[name].reason == "gives points only" for name in skipped)
+
+
+@pytest.mark.slow
+def test_a_gaussian_process_without_noise_is_told_at_its_training_inputs() -> None:
+    found = outcomes(GP, normalize_y=True)
+    assert having(found, "FAULT") == {"noise-included"}, told(found)
+    assert "at the training inputs, observed once more" in told(found)
+
+
+def test_a_gaussian_process_of_a_fixed_scale_is_told_of_the_unit() -> None:
+    fixed = {**RBF, "length_scale_bounds": "fixed"}
+    found = outcomes(GP, kernel=fixed, alpha=0.64)
+    assert having(found, "FAULT") == {"noise-included", "original-units"}, told(found)
+    assert "standardize=true" in told(found)
+
+
+def test_the_state_of_the_global_generator_does_not_matter() -> None:
+    seed_globals(12345)
+    first = outcomes("sklearn.linear_model:BayesianRidge")
+    seed_globals(54321)
+    assert outcomes("sklearn.linear_model:BayesianRidge") == first

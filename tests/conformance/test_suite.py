@@ -1,0 +1,186 @@
+"""Children that crash, hang or end themselves; the catalogue; the document; foreign distributions."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ep_bench.conformance.catalogue import CHECKS, Outcome
+from ep_bench.conformance.honesty import wrong_density
+from ep_bench.conformance.messages import Order
+from ep_bench.conformance.perform import FUNCTIONS
+from ep_bench.conformance.subject import Answer, Subject
+from ep_bench.conformance.suite import Examiner, examine
+from ep_bench.types import UserError
+from tests.conformance.support import HERE, bad
+
+DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "words", "line"),
+    [
+        ("EndlessLoop", "not done after 2 seconds", "while X.shape[1]"),
+        ("EndsTheProcess", "ended its process with exit code 3", ""),
+        ("Segfault", "crashed: SIGSEGV", "ctypes.string_at(0)"),
+    ],
+)
+def test_a_child_that_is_lost_is_a_fault_of_that_check_and_the_next_one_goes_on(
+    name: str, words: str, line: str
+) -> None:
+    examiner = Examiner(Order(bad(name), {}, str(HERE)), 2.0)
+    try:
+        examiner.start()
+        lost, after = examiner.ask("wide"), examiner.ask("one-row")
+    finally:
+        examiner.stop()
+    assert (lost.status, after) == ("FAULT", Outcome("one-row", "ok"))
+    assert words in lost.findings[0].found
+    place = re.search(r", in fit \(bad_methods.py, line (\d+)\)", lost.findings[0].found)
+    assert (place is not None) == bool(line)
+    if place is not None:
+        number = int(place.group(1))
+        assert line in "\n".join((HERE / "bad_methods.py").read_text().splitlines()[number - 2 : number])
+
+
+@pytest.mark.slow
+def test_a_fit_without_end_costs_one_limit_not_one_a_check() -> None:
+    found = list(examine(bad("SpinsAlways"), {}, HERE, 1.0))
+    assert [outcome.check for outcome in found if outcome.status == "FAULT"] == ["fits"]
+    assert {outcome.reason for outcome in found[2:]} == {"see fits"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options", "words"),
+    [
+        ("", "pbbp", {}, "did you mean 'pbp'"),
+        ("", "pbp", {"epoch": 3}, "did you mean 'epochs'"),
+        ("", "pbp", {"epochs": -3}, "epochs: input should be greater than 0, found -3"),
+        ("", "no_such_package:X", {}, "cannot import"),
+        ("", "./nowhere.py:X", {}, "no such file"),
+        ("class X:\n    pass\n", "./m.py:X", {}, "names nothing with a fit"),
+        ("class X:\n    def fit(self, X, y): pass\n", "./m.py:X", {"a": 1}, "no such option"),
+        ("", bad("CannotBeBuilt"), {}, "cannot be built: the constructor raised OSError: no such device"),
+    ],
+)
+def test_what_cannot_be_had_is_one_message(
+    tmp_path: Path, source: str, target: str, options: dict[str, object], words: str
+) -> None:
+    (tmp_path / "m.py").write_text(source)
+    (tmp_path / "bad_methods.py").write_text((HERE / "bad_methods.py").read_text())
+    with pytest.raises(UserError, match=words):
+        Subject(target, options, tmp_path).prepare()
+
+
+def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        list(examine("./nowhere.py:X", {}, tmp_path, 30.0))
+    (tmp_path / "m.py").write_text("import os\nprint('oh', flush=True)\nos._exit(4)\n")
+    with pytest.raises(UserError, match=r"or built: the method ended its process with exit code 4; it printed: oh"):
+        list(examine("./m.py:X", {}, tmp_path, 30.0))
+
+
+def test_no_child_is_left(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(
+        "import os\nclass X:\n    def fit(self, X, y):\n        open('pid', 'w').write(str(os.getpid()))\n"
+        "    def predict(self, X):\n        return X[:, 0]\n"
+    )
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        outcomes = examine("./m.py:X", {}, tmp_path, 30.0)
+        assert [next(outcomes).status for _ in range(2)] == ["ok", "ok"]
+        outcomes.close()
+    finally:
+        os.chdir(before)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_every_check_has_a_function_and_stands_after_what_it_needs() -> None:
+    names = [check.name for check in CHECKS]
+    assert list(FUNCTIONS) == names
+    assert len(set(names)) == len(names)
+    for i, check in enumerate(CHECKS):
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", check.name)
+        assert set(check.needs) <= set(names[:i])
+    assert all(inspect.getdoc(function) for function in FUNCTIONS.values())
+
+
+def test_the_document_lists_the_checks_as_they_are() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.+?) \|$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert rows == [(check.name, check.demands) for check in CHECKS]
+
+
+def test_the_example_of_the_document_conforms(tmp_path: Path) -> None:
+    code = re.findall(r"```python\n(.+?)```", DOCUMENT.read_text(encoding="utf-8"), flags=re.DOTALL)[0]
+    ast.parse(code)
+    (tmp_path / "my_method.py").write_text(code)
+    found = {outcome.check: outcome for outcome in examine("./my_method.py:MyRegressor", {}, tmp_path, 60.0)}
+    assert {name for name, outcome in found.items() if outcome.status == "FAULT"} == {"noise-included"}
+
+
+class Foreign:
+    """A distribution that is no Predictive: a Student-t at 50, of scale 7."""
+
+    def __init__(self, df: float = 5.0, factor: float = 1.0, shift: float = 0.0) -> None:
+        self._law, self._factor, self._shift = stats.t(df, 50.0, 7.0), factor, shift
+
+    def mean(self) -> np.ndarray:
+        return np.array([50.0 + self._shift])
+
+    def std(self) -> np.ndarray:
+        return np.array([self._law.std()])
+
+    def quantile(self, p: float) -> np.ndarray:
+        return np.array([self._law.ppf(p)])
+
+    def logpdf(self, y: np.ndarray) -> np.ndarray:
+        return self._law.logpdf(y) + np.log(self._factor)
+
+
+@pytest.mark.parametrize("law", [Foreign(), Foreign(df=2.0), Foreign(df=3.0)])
+def test_a_right_density_is_not_accused_even_with_an_infinite_deviation(law: Foreign) -> None:
+    assert wrong_density(Answer(law.mean(), law.std(), law)) is None
+
+
+def test_a_narrow_part_of_a_mixture_is_not_missed() -> None:
+    from ep_bench import Predictive
+
+    law = Predictive([0.5, 0.5], [[0.0], [3.0]], [[1e-4], [4.0]])
+    assert wrong_density(Answer(law.mean(), law.std(), law)) is None
+
+
+@pytest.mark.parametrize(
+    ("law", "words"),
+    [
+        (Foreign(factor=7.0), "integrates to 7"),
+        (Foreign(factor=1.0 / 7.0), "integrates to 0.143"),
+        (Foreign(shift=10.0), "mean() and std() say 60"),
+    ],
+)
+def test_a_density_in_other_units_is_told(law: Foreign, words: str) -> None:
+    finding = wrong_density(Answer(law.mean(), law.std(), law))
+    assert finding is not None
+    assert words in finding.found
+
+
+def test_a_distribution_of_quantiles_alone_has_its_median_for_a_mean() -> None:
+    class Quantiles:
+        def quantile(self, p: float) -> np.ndarray:
+            return np.full(4, p)
+
+    class Face:
+        def predict_dist(self, X: np.ndarray) -> Quantiles:
+            return Quantiles()
+
+    answer = Subject("./x.py:X", {}, HERE).answer(Face(), np.zeros((4, 1)))
+    assert (answer.mean.tolist(), answer.deviation) == ([0.5] * 4, None)

@@ -1,0 +1,24 @@
+"""The registry's estimators pass scikit-learn's own checks; exemptions stand in ep_bench/conformance/exemptions.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ep_bench import Estimator, methods
+from ep_bench.conformance.exemptions import EXEMPT
+from ep_bench.conformance.registered import fitting_well
+from ep_bench.estimator import MethodRegressor
+
+ESTIMATORS = [Estimator(name, **methods.get(name).warmup, random_state=0) for name in methods.names()]
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda model: dict(EXEMPT.get(model.method.name, {})))
+def test_scikit_learns_checks(estimator: MethodRegressor, check: Callable[[MethodRegressor], None]) -> None:
+    check(fitting_well(estimator, check))
+
+
+def test_exemptions_are_of_methods_that_exist_and_have_reasons() -> None:
+    assert EXEMPT.keys() <= set(methods.names())
+    assert all(reason.strip() for reasons in EXEMPT.values() for reason in reasons.values())
