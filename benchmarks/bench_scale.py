@@ -1,0 +1,50 @@
+"""Throughput at 1, 2, 4 and 8 workers, local pool and dask cluster: cells that do nothing, and cells that wait.
+
+A cell that does nothing shows what the harness costs (cells a second, once all workers are up); one that sleeps a fifth
+of a second needs no core, and shows whether the run keeps so many workers busy: 5 cells a second and worker are ideal.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from ep_bench import store
+from ep_bench.runner.pool import run_jobs
+from tests.runner.support import CONSTANT, job
+
+WAITING = """
+import time
+from ep_bench.baselines import ConstantRegressor
+
+class Waits(ConstantRegressor):
+    def fit(self, X, y):
+        time.sleep(0.2)
+        return super().fit(X, y)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 8])
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def bench_throughput(benchmark, tmp_path: Path, backend: str, workers: int):
+    (tmp_path / "waiting.py").write_text(WAITING)
+
+    def rate(use: str, count: int) -> float:
+        """Return the cells a second from the moment when every worker has had its first two."""
+        jobs = [job(use, base=tmp_path, split=i % 20, tag=i) for i in range(count)]
+        begun = warm = 2 * workers
+        started = time.perf_counter()
+        for done, record in enumerate(run_jobs(jobs, n_jobs=workers, backend=backend), start=1):
+            assert record.row["status"] == "ok", record.row["reason"]
+            store.write_record(tmp_path, record)
+            if done == warm:
+                begun, started = done, time.perf_counter()
+        return (count - begun) / (time.perf_counter() - started)
+
+    nothing = benchmark.pedantic(rate, args=(CONSTANT, 300 * workers), rounds=1)
+    benchmark.extra_info["nothing_cells_per_second"] = round(nothing, 1)
+    benchmark.extra_info["nothing_ms_per_cell"] = round(1000 / nothing, 2)
+    benchmark.extra_info["waiting_cells_per_second"] = round(rate("./waiting.py:Waits", 30 * workers), 1)
+    benchmark.extra_info["waiting_ideal"] = 5 * workers
