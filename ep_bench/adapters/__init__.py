@@ -14,7 +14,8 @@ A distribution is a frozen one of scipy.stats with batch shape (N,), a skpro one
 log density, a distribution function, a mean and a variance of shape (N,). It sees original units; with neither density
 nor deviation its log-likelihood is empty. The option ``standardize: true`` hands it standardised rows and turns its
 predictions back. A scikit-learn pipeline answers as its last step does. An option that is itself a mapping with ``use``
-is built first: ``kernel: {use: "sklearn.gaussian_process.kernels:RBF", length_scale: 2.0}``.
+is built first, ``kernel: {use: "sklearn.gaussian_process.kernels:RBF", length_scale: 2.0}``; one with ``object`` alone
+is a class or function as it is, ``Dist: {object: "ngboost.distns:LogNormal"}``.
 """
 
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems

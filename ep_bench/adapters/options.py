@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.adapters.answers import FACES
-from ep_bench.adapters.targets import nested, parameters, resolve
+from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve
 from ep_bench.types import UserError
 
 STANDARDIZE = "standardize"
@@ -83,11 +83,24 @@ def _option_problems(
         if known is not None and key not in known:
             yield (*place, key), f"{use} has no such option", None, sorted({*known, *extra}), key
         for inner, target, inner_options in nested(value, (*place, key)):
-            yield from _option_problems(target, inner_options, base, inner)
+            if inner_options is None:
+                yield from _reference_problems(target, base, (*inner, OBJECT))
+            else:
+                yield from _option_problems(target, inner_options, base, inner)
+
+
+def _reference_problems(target: str, base: Path, place: tuple[Any, ...]) -> Iterator[Problem]:
+    try:
+        resolve(target, base)
+    except UserError as error:
+        yield place, str(error), None, None, None
 
 
 def _value(value: Any, base: Path) -> Any:
     """Build the objects that a study spells out, however deep they stand."""
+    itself = reference(value)
+    if itself is not None:
+        return resolve(itself, base)
     if isinstance(value, Mapping):
         inner = {key: _value(item, base) for key, item in value.items() if key != "use"}
         return resolve(value["use"], base)(**inner) if "use" in value else inner

@@ -16,7 +16,9 @@ from typing import Any
 
 from ep_bench import methods
 from ep_bench.plugins import Plugin
-from ep_bench.types import Method, UserError
+from ep_bench.types import Method, UserError, nearest
+
+OBJECT = "object"  # key of an option that is a class or function, not to be built
 
 
 def is_target(use: str) -> bool:
@@ -52,7 +54,8 @@ def resolve(use: str, base: Path) -> Any:
         found = getattr(found, part, None)
         if found is None:
             public = [name for name in vars(module) if not name.startswith("_")]
-            raise UserError(f"{place!r} has no {attribute!r}", found=use, allowed=public[:40], name=attribute)
+            allowed = {*public[:40], nearest(attribute, public)} - {None}
+            raise UserError(f"{place!r} has no {attribute!r}", found=use, allowed=allowed, name=attribute)
     if not callable(found):
         raise UserError("names no class", found=use, allowed="a class with fit and predict")
     return found
@@ -70,9 +73,23 @@ def parameters(target: Any) -> dict[str, Any] | None:
     return {name: p.default for name, p in signature.parameters.items() if p.kind in kinds}
 
 
-def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, Mapping[str, Any]]]:
-    """Yield the objects that an option spells out, the outermost of each: place, target, options."""
-    if isinstance(value, Mapping):
+def reference(value: Any) -> str | None:
+    """Return the target of an option that means a class or function itself, ``{object: "package.module:Name"}``."""
+    if isinstance(value, Mapping) and value.keys() == {OBJECT}:
+        target = value[OBJECT]
+        return target if isinstance(target, str) and ":" in target else None
+    return None
+
+
+def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, Mapping[str, Any] | None]]:
+    """Yield the objects that an option spells out, the outermost of each: place, target, options.
+
+    Options are None for a class or function that is handed over as it is.
+    """
+    itself = reference(value)
+    if itself is not None:
+        yield place, itself, None
+    elif isinstance(value, Mapping):
         if isinstance(value.get("use"), str):
             yield place, value["use"], {key: item for key, item in value.items() if key != "use"}
             return
