@@ -142,7 +142,7 @@ def dataset_lines() -> list[str]:
         where = "embedded" if card.embedded else "here" if data.find_file(card) else "not fetched"
         rows.append((name, str(card.n), str(card.d), str(card.n_splits), where, card.title))
     # Not loaded, so that a broken plugin or a slow one breaks or slows its own use alone.
-    rows += [(name, "", "", "", "plugin", what) for name, what in _plugin_rows(plugins.DATASETS, data.names())]
+    rows += [(name, "", "", "", "plugin", what) for name, what in _dataset_plugins()]
     return columns(rows)
 
 
@@ -151,6 +151,12 @@ def _plugin_rows(group: str, built_in: Collection[str]) -> list[tuple[str, str]]
     clashes = plugins.clashes(group, built_in)
     sound = {p.name: f"of {p}: {p.reference}" for p in plugins.found(group) if p.name not in clashes}
     return sorted({**sound, **{name: f"cannot be used: {problem}" for name, problem in clashes.items()}}.items())
+
+
+def _dataset_plugins() -> list[tuple[str, str]]:
+    from ep_bench.data.cards import card_names
+
+    return _plugin_rows(plugins.DATASETS, card_names())
 
 
 def method_list_lines() -> list[str]:
@@ -247,11 +253,11 @@ def doctor_lines() -> list[str]:
 
 def _plugin_facts() -> list[tuple[str, str]]:
     """Return one line a plugin, broken ones with what is wrong; without any, that there are none."""
-    from ep_bench import data, methods
+    from ep_bench import methods
 
     facts = []
-    for group, built_in in ((plugins.METHODS, methods.REGISTRY), (plugins.DATASETS, data.names())):
-        facts += [(f"plugin {name}", what) for name, what in _plugin_rows(group, built_in)]
+    for rows in (_plugin_rows(plugins.METHODS, methods.REGISTRY), _dataset_plugins()):
+        facts += [(f"plugin {name}", what) for name, what in rows]
     return facts or [("plugins", "none")]
 
 

@@ -110,18 +110,18 @@ class DensityPrediction:
                 if not np.isfinite(end).all():
                     raise ValueError(f"the distribution function never passes {p:g}: there is no such quantile")
                 outside = self.cdf(end) < p if sign < 0.0 else self.cdf(end) >= p
-                step = np.where(outside, step, 2.0 * step)
+                with np.errstate(over="ignore"):
+                    step[~outside] *= 2.0
             ends.append(end)
         return ends[0], ends[1]
 
     def _bisect(self, p: float, low: Array, high: Array) -> Array:
         """Halve a bracket of the quantile until it is down to rounding."""
-        rounding = 1e-17 * (high - low)
         for _ in range(200):
             middle = 0.5 * (low + high)
             below = self.cdf(middle) < p
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-            if np.all(high - low <= np.maximum(4e-16 * np.maximum(np.abs(low), np.abs(high)), rounding)):
+            if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
                 break
         return 0.5 * (low + high)
 

@@ -54,7 +54,7 @@ def resolve(use: str, base: Path) -> Any:
         found = getattr(found, part, None)
         if found is None:
             public = [name for name in vars(module) if not name.startswith("_")]
-            allowed = {*public[:40], nearest(attribute, public)} - {None}
+            allowed = {*public[:40], nearest(attribute, public) or attribute} - {attribute}
             raise UserError(f"{place!r} has no {attribute!r}", found=use, allowed=allowed, name=attribute)
     if not callable(found):
         raise UserError("names no class", found=use, allowed="a class with fit and predict")
