@@ -209,7 +209,7 @@ def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
     rows = []
     for record in checks.to_dict("records"):
         ours, theirs = (
-            item(show(_number(record[mean]), _number(record[error])) or "–", _number(record[mean]))
+            item(show(_number(record[mean]), _number(record[error])) or "–", _known(_number(record[mean])))
             for show, mean, error in (
                 (published.measured, "mean", "stderr"),
                 (published.printed, "published_mean", "published_stderr"),
@@ -220,7 +220,7 @@ def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
         rows.append([
             _plain(record["source"]), _plain(record["table"]), _plain(record["method"]), _plain(record["dataset"]),
             _plain(record["metric"]), theirs, ours, item("" if math.isnan(count) else f"{count:.0f}"),
-            item("" if math.isnan(z) else f"{z:.2f}", None if math.isnan(z) else z),
+            item("" if math.isnan(z) else f"{z:.2f}", _known(z)),
             item(_plain(record["verdict"]), strong=record["verdict"] == "worse", kind="word"),
             _text(_plain(record["reason"])),
         ])  # fmt: skip
@@ -232,6 +232,11 @@ def check_rows(checks: pd.DataFrame) -> dict[str, Any]:
 def _number(value: Any) -> float:
     number = pd.to_numeric(value, errors="coerce")
     return float(number)
+
+
+def _known(number: float) -> float | None:
+    """Return a number to sort by, None for one that is not there."""
+    return None if math.isnan(number) else number
 
 
 def _plain(value: Any) -> str:

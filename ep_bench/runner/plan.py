@@ -181,7 +181,7 @@ def _factors(
         method = methods.get(entry.use)
         own, common = estimator.split_common(given)
         options = estimator.parse_options(method, own).model_dump(mode="json") | common
-        version = str(method.version)
+        version = methods.version(entry.use)
     factors: dict[str, Any] = {
         "method": entry.use,
         "version": version,
