@@ -22,7 +22,7 @@ RIDGE = {"use": "sklearn.linear_model:BayesianRidge"}
 POINTS = {"noise-included", "density"}
 
 
-@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize("name", methods.REGISTRY)
 def test_methods_of_the_registry_conform(name: str) -> None:
     found = outcomes(name)
     assert having(found, "ok") == found.keys(), told(found)
