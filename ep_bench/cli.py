@@ -261,11 +261,11 @@ def methods_group() -> None:
 
 @methods_group.command("list")
 def methods_list() -> None:
-    """List the methods of the registry."""
-    from ep_bench import methods
+    """List the methods of the registry, and those that installed packages bring."""
+    from ep_bench.listing import method_list_lines
 
-    for name in methods.names():
-        click.echo(f"{name:<12} {methods.get(name).title}")
+    for line in method_list_lines():
+        click.echo(line)
 
 
 @methods_group.command("show")

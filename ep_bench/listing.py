@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ep_bench import published, store
+from ep_bench import plugins, published, store
 from ep_bench.runner.progress import clock
 from ep_bench.types import UserError
 
@@ -141,7 +141,31 @@ def dataset_lines() -> list[str]:
         card = data.card(name)
         where = "embedded" if card.embedded else "here" if data.find_file(card) else "not fetched"
         rows.append((name, str(card.n), str(card.d), str(card.n_splits), where, card.title))
+    # Not loaded, so that a broken plugin or a slow one breaks or slows its own use alone.
+    rows += [(name, "", "", "", "plugin", what) for name, what in _dataset_plugins()]
     return columns(rows)
+
+
+def _plugin_rows(group: str, built_in: Collection[str]) -> list[tuple[str, str]]:
+    """Return the plugins of a group, each with its package, or with why its name cannot be used; none is loaded."""
+    clashes = plugins.clashes(group, built_in)
+    sound = {p.name: f"of {p}: {p.reference}" for p in plugins.found(group) if p.name not in clashes}
+    return sorted({**sound, **{name: f"cannot be used: {problem}" for name, problem in clashes.items()}}.items())
+
+
+def _dataset_plugins() -> list[tuple[str, str]]:
+    from ep_bench.data.cards import card_names
+
+    return _plugin_rows(plugins.DATASETS, card_names())
+
+
+def method_list_lines() -> list[str]:
+    """Return one line a method: its title, or the package that plugs it in."""
+    from ep_bench import methods
+
+    clashes = plugins.clashes(plugins.METHODS, methods.REGISTRY)
+    rows = [(name, methods.get(name).title) for name in methods.REGISTRY if name not in clashes]
+    return columns([*rows, *_plugin_rows(plugins.METHODS, methods.REGISTRY)])
 
 
 def card_lines(name: str) -> list[str]:
@@ -153,15 +177,18 @@ def card_lines(name: str) -> list[str]:
 
 
 def method_lines(name: str) -> list[str]:
-    """Return a method's options with defaults and sources."""
-    from ep_bench import methods
+    """Return the options, with defaults and sources, of a method of the registry, a plugin or a target."""
+    from ep_bench import adapters, methods
     from ep_bench.estimator import COMMON_OPTIONS
 
-    method = methods.get(name)
+    if adapters.is_target(name):
+        return _target_lines(name)
+    method, plugin = methods.get(name), methods.plugin(name)
     lines = [
-        f"{method.name}: {method.title}",
+        f"{name}: {method.title}",
         f"  {method.paper}",
         f"  version {method.version}; {', '.join(method.tasks)}",
+        *([f"  of {plugin}: {plugin.reference}"] if plugin else []),
         "",
     ]
     for key, field in method.config.model_fields.items():  # type: ignore[attr-defined]
@@ -171,6 +198,21 @@ def method_lines(name: str) -> list[str]:
     lines += [f"{key}: {value}" for key, value in COMMON_OPTIONS.items()]
     doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
     return [*lines, "", *doc.splitlines()]
+
+
+def _target_lines(use: str) -> list[str]:
+    """Return a class's package or version, its parameters with their defaults, and its documentation."""
+    from ep_bench import adapters, methods
+
+    target = adapters.resolve(use, Path.cwd())
+    plugin = None if ":" in use else methods.plugin(use)
+    origin = f"the class {plugin.reference} of {plugin}" if plugin else "a class from outside"
+    lines = [f"{use}: {origin}", f"  version {adapters.version(use, Path.cwd())}", ""]
+    known = adapters.parameters(target)
+    for key, default in (known or {}).items():
+        lines.append(key if default is inspect.Parameter.empty else f"{key}: {default}")
+    lines += ["any keyword"] if known is None else []
+    return [*lines, f"{adapters.STANDARDIZE}: False", "", *(inspect.getdoc(target) or "").splitlines()]
 
 
 def doctor_lines() -> list[str]:
@@ -204,8 +246,19 @@ def doctor_lines() -> list[str]:
         ("data cache", str(data.cache_folder())),
         ("data here", ", ".join(here)),
         ("data absent", ", ".join(absent) or "none"),
+        *_plugin_facts(),
     ]
     return columns(rows)
+
+
+def _plugin_facts() -> list[tuple[str, str]]:
+    """Return one line a plugin, broken ones with what is wrong; without any, that there are none."""
+    from ep_bench import methods
+
+    facts = []
+    for rows in (_plugin_rows(plugins.METHODS, methods.REGISTRY), _dataset_plugins()):
+        facts += [(f"plugin {name}", what) for name, what in rows]
+    return facts or [("plugins", "none")]
 
 
 def _field(key: str, value: Any) -> list[str]:

@@ -1,20 +1,31 @@
 """Scores of predictive distributions: each from its definition, in the target's original units.
 
-Every score is computed from what a ``Predictive`` answers, with no kernel shared with the methods that it judges.
-The continuous ranked probability score comes from scoringrules.
+Every score is computed from what a prediction answers, with no kernel shared with the methods that it judges. The
+continuous ranked probability score of mixtures of Gaussians comes from scoringrules, of other densities from its
+integral, of quantiles from the pinball losses.
 """
 
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 import numpy as np
 
+from ep_bench.predictions import DensityPrediction, Prediction, QuantilePrediction
 from ep_bench.types import Array, PointPrediction, Predictive
 
 LEVELS = (50, 90, 95)
 _OF_DEVIATION = frozenset({"ll_gaussian", "crps", *(f"width{level}" for level in LEVELS)})
 _CHUNK = 2**22  # numbers in the largest temporary of a mixture's CRPS
+_WIDEST = 0.05  # probability that one quantile may stand for in the CRPS
+
+# The integral of the CRPS: panels between these quantiles and the target, halved while two rules disagree.
+_TAILS = tuple(8.0**-k for k in range(12, 0, -1))
+_PANELS = (*_TAILS, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, *(1.0 - tail for tail in reversed(_TAILS)))
+_ORDER = 20  # of the Clenshaw-Curtis rule; half of it, on every other node, is the second opinion
+_AGREEMENT = 1e-8  # of the rules on a panel, relative to the whole integral
+_HALVINGS, _MOST_PANELS = 10, 4096
 
 
 def load() -> None:
@@ -22,13 +33,14 @@ def load() -> None:
     importlib.import_module("scoringrules")
 
 
-def score(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float]:
+def score(prediction: Prediction, y: Array) -> dict[str, float]:
     """Return the scores of test rows with targets y (N,), named as in results.csv; original units.
 
     ``rmse`` and ``mae`` judge the mean; ``ll`` is the mean log density of the distribution given, ``ll_gaussian`` that
     of the Gaussian with the same moments; ``pit_error`` is the mean absolute difference between the distribution
     function of the PIT values and the uniform one, 0 (calibrated) to 0.5. A point prediction has only the scores
-    that need no density.
+    that need no density; quantiles have beside them the coverage and width of the central intervals whose ends they
+    know, and the CRPS where they are dense (`crps`).
     """
     squares = (y - prediction.mean()) ** 2
     scores = {
@@ -39,6 +51,9 @@ def score(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float
     }
     if isinstance(prediction, PointPrediction):
         return scores
+    if isinstance(prediction, QuantilePrediction):
+        dense = {"crps": crps(prediction, y)} if is_dense(prediction) else {}
+        return scores | _quantile_interval_scores(prediction, y) | dense
     scores |= _density_scores(prediction, y) | _interval_scores(prediction, y) | {"crps": crps(prediction, y)}
     if np.all(np.isfinite(prediction.variance())):
         return scores
@@ -46,16 +61,105 @@ def score(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float
     return {key: value for key, value in scores.items() if np.isfinite(value) or key not in _OF_DEVIATION}
 
 
-def score_training(prediction: Predictive | PointPrediction, y: Array) -> dict[str, float]:
+def score_training(prediction: Prediction, y: Array) -> dict[str, float]:
     """Return ``train_rmse`` and, where there is a density, ``train_ll`` of the training rows."""
     scores = {"train_rmse": float(np.sqrt(np.mean((y - prediction.mean()) ** 2)))}
-    if isinstance(prediction, Predictive):
+    if isinstance(prediction, Predictive | DensityPrediction):
         scores["train_ll"] = float(prediction.logpdf(y).mean())
     return scores
 
 
-def crps(prediction: Predictive, y: Array) -> float:
-    """Return the mean continuous ranked probability score, in the unit of y."""
+def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Array) -> float:
+    """Return the mean continuous ranked probability score, in the unit of y.
+
+    Of a density it is the integral of (F(x) - 1[x >= y])^2 over x, to a relative 1e-6 or better. Of quantiles it is
+    twice the mean pinball loss, each level weighted by the probability that is nearer to it than to any other level;
+    where `is_dense`, that is within 1 % of the integral for a Gaussian.
+    """
+    if isinstance(prediction, QuantilePrediction):
+        return float(2.0 * (_shares(prediction.levels) @ _pinball(prediction, y)).mean())
+    if isinstance(prediction, DensityPrediction):
+        return float(_crps_integral(prediction, y).mean())
+    return _crps_mixture(prediction, y)
+
+
+def is_dense(prediction: QuantilePrediction) -> bool:
+    """Tell whether quantiles carry a CRPS: no level stands for more than 0.05 of probability, as 20 midpoints do."""
+    return bool(_shares(prediction.levels).max() <= _WIDEST + 1e-9)
+
+
+def _shares(levels: Array) -> Array:
+    """Return the probability (Q,) that is nearer to each level than to any other; they sum to 1."""
+    return np.asarray(np.diff(np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [1.0]])))
+
+
+def _pinball(prediction: QuantilePrediction, y: Array) -> Array:
+    """Return the pinball losses (Q, N)."""
+    above = y - prediction.values
+    return np.asarray(above * (prediction.levels[:, None] - (above < 0.0)))
+
+
+def _crps_integral(prediction: DensityPrediction, y: Array) -> Array:
+    """Return the CRPS (N,), panel by panel between quantiles, which follow every row's own location and scale.
+
+    Beyond the outermost quantiles, less than 1e-21 of their distance is left out. A panel on which the rules disagree
+    for any row (a kink of the distribution function lies in it) is halved for all.
+    """
+    edges = np.sort(np.vstack([*(prediction.quantile(p) for p in _PANELS), y]), axis=0)
+    if not np.isfinite(edges).all():
+        raise ValueError("a quantile or a target is not finite")
+    left, right = edges[:-1], edges[1:]
+    total = np.zeros(len(y))
+    for halving in range(_HALVINGS + 1):
+        value, check = _panels(prediction, y, left, right)
+        whole = total + value.sum(axis=0)
+        open_ = (np.abs(value - check) > _AGREEMENT * whole).any(axis=1)
+        if not open_.any() or 2 * open_.sum() > _MOST_PANELS or halving == _HALVINGS:
+            break
+        total += value[~open_].sum(axis=0)
+        left, right = left[open_], right[open_]
+        middle = 0.5 * (left + right)
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+    return np.asarray(whole)
+
+
+def _panels(prediction: DensityPrediction, y: Array, left: Array, right: Array) -> tuple[Array, Array]:
+    """Return the integrals (P, N) of (F(x) - 1[x >= y])^2 over panels from left to right (P, N), by both rules.
+
+    The ends of a panel are nodes: a kink near one, between it and the next node, makes the rules disagree as well.
+    """
+    nodes = np.cos(np.pi * np.arange(_ORDER + 1) / _ORDER)
+    half = 0.5 * (right - left)
+    middle = left + half
+    step = max(1, _CHUNK // (len(nodes) * len(y)))
+    results = []
+    for start in range(0, len(left), step):
+        rows = slice(start, start + step)
+        x = middle[rows, None] + half[rows, None] * nodes[:, None]
+        below = prediction.cdf(x.reshape(-1, len(y))).reshape(x.shape)
+        squares = (below - (middle[rows, None] >= y)) ** 2
+        fine = np.einsum("k,pkn->pn", _clenshaw_curtis(_ORDER), squares)
+        coarse = np.einsum("k,pkn->pn", _clenshaw_curtis(_ORDER // 2), squares[:, ::2])
+        results.append((half[rows] * fine, half[rows] * coarse))
+    fines, coarses = zip(*results, strict=True)
+    return np.concatenate(fines), np.concatenate(coarses)
+
+
+@cache
+def _clenshaw_curtis(n: int) -> Array:
+    """Return the weights (n + 1,) of the rule with nodes cos(pi j / n) on [-1, 1], n even.
+
+    w_j = c_j / n (1 - sum_k b_k cos(2 pi j k / n) / (4 k^2 - 1)), k to n / 2; b is 2, 1 at the last k; c is 2, 1 at the
+    ends.
+    """
+    k = np.arange(1, n // 2 + 1)
+    b = np.where(k == n // 2, 1.0, 2.0)
+    cosines = np.cos(2.0 * np.pi * np.outer(np.arange(n + 1), k) / n)
+    ends = np.where(np.isin(np.arange(n + 1), (0, n)), 1.0, 2.0)
+    return np.asarray(ends / n * (1.0 - cosines @ (b / (4.0 * k**2 - 1.0))))
+
+
+def _crps_mixture(prediction: Predictive, y: Array) -> float:
     import scoringrules
 
     deviations = np.sqrt(prediction.variances)
@@ -87,7 +191,7 @@ def pit_error(pit: Array) -> float:
     return float(np.sum(left * np.abs(left) - right * np.abs(right)) / 2.0)
 
 
-def _density_scores(prediction: Predictive, y: Array) -> dict[str, float]:
+def _density_scores(prediction: Predictive | DensityPrediction, y: Array) -> dict[str, float]:
     densities = prediction.logpdf(y)
     return {
         "ll": float(densities.mean()),
@@ -98,7 +202,7 @@ def _density_scores(prediction: Predictive, y: Array) -> dict[str, float]:
     }
 
 
-def _interval_scores(prediction: Predictive, y: Array) -> dict[str, float]:
+def _interval_scores(prediction: Predictive | DensityPrediction, y: Array) -> dict[str, float]:
     pit = prediction.cdf(y)
     scores = {"pit_error": pit_error(pit)}
     for level in LEVELS:
@@ -106,4 +210,15 @@ def _interval_scores(prediction: Predictive, y: Array) -> dict[str, float]:
         scores[f"coverage{level}"] = float(np.mean((pit >= tail) & (pit <= 1.0 - tail)))
         width = prediction.quantile(1.0 - tail) - prediction.quantile(tail)
         scores[f"width{level}"] = float(width.mean())
+    return scores
+
+
+def _quantile_interval_scores(prediction: QuantilePrediction, y: Array) -> dict[str, float]:
+    scores = {}
+    for level in LEVELS:
+        tail = round((1.0 - level / 100.0) / 2.0, 12)
+        if prediction.answers(tail) and prediction.answers(1.0 - tail):
+            low, high = prediction.quantile(tail), prediction.quantile(1.0 - tail)
+            scores[f"coverage{level}"] = float(np.mean((low <= y) & (y <= high)))
+            scores[f"width{level}"] = float((high - low).mean())
     return scores

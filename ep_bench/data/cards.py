@@ -1,4 +1,4 @@
-"""Cards: what is known of each data set, one YAML file each beside this module."""
+"""Cards: what is known of each data set, one YAML file each beside this module, or made of a plugin's arrays."""
 
 from __future__ import annotations
 
@@ -54,27 +54,36 @@ class Card(BaseModel):
 
 
 @lru_cache(maxsize=1)
-def names() -> tuple[str, ...]:
-    """Return the names of all data sets that have a card, sorted."""
+def card_names() -> tuple[str, ...]:
+    """Return the names of the built-in data sets, which have a card, sorted."""
     return tuple(sorted(path.stem for path in CARDS.glob("*.yaml")))
 
 
-@cache
 def card(name: str) -> Card:
-    """Return the card of a data set.
+    """Return the card of a data set; a plugin's is made of its arrays.
 
     Raises
     ------
     UserError
-        There is no such data set; the message gives the nearest name.
+        There is no such data set (the message gives the nearest name), or it is a plugin's that gives none.
     """
-    if name not in names():
+    from ep_bench.data import plugged
+
+    plugin = plugged.find(name) if isinstance(name, str) else None
+    if plugin is not None:
+        return plugged.load(plugin).card
+    if name not in card_names():
         raise UserError(
             f"there is no data set {name!r}",
             where="data",
-            allowed=names(),
+            allowed=(*card_names(), *plugged.names()),
             name=name if isinstance(name, str) else None,
         )
+    return _read(name)
+
+
+@cache
+def _read(name: str) -> Card:
     file = CARDS / f"{name}.yaml"
     try:
         return Card.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from ep_bench.data import embedded, where
+from ep_bench.data import embedded, reading, where
 from ep_bench.data.cards import Card, card
-from ep_bench.data.cards import names as all_names
+from ep_bench.data.plugged import built_in_names as all_names
 from ep_bench.data.transfer import Patience, TransferError, UnreachableError, download
 from ep_bench.types import UserError
 
@@ -95,7 +95,7 @@ def verify(names: Iterable[str] | None = None) -> list[Verified]:
 def _verify_one(found: Card) -> Verified:
     expected = where.expected_checksum(found)
     if found.embedded:
-        actual, place = embedded.checksum(*embedded.generate(found.name)), "embedded"
+        actual, place = embedded.checksum(*reading.generate(found.name)), "embedded"
     else:
         path = where.find_file(found)
         if path is None:

@@ -15,7 +15,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from ep_bench.data import embedded, own, where
+from ep_bench.data import embedded, own, plugged, where
 from ep_bench.data.cards import Card, card
 from ep_bench.data.splits import COUNT
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UserError
@@ -168,7 +168,7 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
 
 def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], str]:
     if found.embedded:
-        X, y = embedded.generate(found.name)
+        X, y = generate(found.name)
         # The card's checksum stands for the arrays even where another libm ends a number differently.
         names, checksum = found.input_names(), str(found.sha256)
     else:
@@ -182,6 +182,15 @@ def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], s
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise UserError("the data hold missing or infinite numbers", where=path or found.name)
     return np.ascontiguousarray(X), np.ascontiguousarray(y), names, checksum
+
+
+def generate(name: str) -> tuple[Array, Array]:
+    """Return inputs (n, d) and targets (n,) of a data set that needs no file: an embedded one or a plugin's."""
+    plugin = plugged.find(name)
+    if plugin is None:
+        return embedded.generate(name)
+    loaded = plugged.load(plugin)
+    return loaded.X, loaded.y
 
 
 def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The registry of methods: a name and the module that holds its ``METHOD``.
+"""The registry of methods: a name and the module that holds its ``METHOD``; and the methods that packages plug in.
 
 A module is imported when its method is first asked for, so that listing the names loads no compiler.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from ep_bench import plugins
+from ep_bench.plugins import Plugin
 from ep_bench.types import Method, UserError
 
 REGISTRY: dict[str, str] = {
@@ -15,13 +17,32 @@ REGISTRY: dict[str, str] = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the methods' names in the order of the registry."""
-    return tuple(REGISTRY)
+    """Return the methods' names in the order of the registry, then those of plugins."""
+    return (*REGISTRY, *(name for name in plugins.names(plugins.METHODS) if name not in REGISTRY))
+
+
+def plugin(name: str) -> Plugin | None:
+    """Return the plugin of a name, a method or a class, or None. Raises UserError for a name given twice."""
+    return plugins.find(plugins.METHODS, name, REGISTRY)
 
 
 def get(name: str) -> Method:
-    """Return a method. Raises UserError with the nearest right name where there is none of that name."""
-    if name not in REGISTRY:
-        raise UserError("unknown method", found=name, allowed=REGISTRY, name=name)
-    method: Method = import_module(REGISTRY[name]).METHOD
+    """Return a method.
+
+    Raises UserError with the nearest right name where there is none of that name, and where it is a plugin's that
+    cannot be imported or is no ``types.Method``.
+    """
+    plugged = plugin(name)
+    if plugged is None and name not in REGISTRY:
+        raise UserError("unknown method", found=name, allowed=names(), name=name)
+    method = import_module(REGISTRY[name]).METHOD if plugged is None else plugged.load()
+    if not isinstance(method, Method):
+        kind = type(method).__name__
+        raise UserError(f"is no method of the registry but a {kind}", where=plugged.place if plugged else name)
     return method
+
+
+def version(name: str) -> str:
+    """Return what a method's numbers hang on: its version, behind the package's name where it is plugged in."""
+    plugged, own = plugin(name), str(get(name).version)
+    return own if plugged is None else f"{plugged.package} {own}"

@@ -186,9 +186,14 @@ def _means(values: Array) -> Array:
     return np.asarray(np.where(found, values, 0.0).sum(axis=0) / counts)
 
 
+def _all_methods(tables: Sequence[ScoreTable]) -> list[str]:
+    """Return the methods of any table; a method that gives quantiles may have one coverage and not another."""
+    return list(dict.fromkeys(method for table in tables for method in table.methods))
+
+
 def calibration(tables: Sequence[ScoreTable]) -> Picture:
     """Return one panel a coverage (50, 90, 95 %) and one for the PIT: a tick a data set, a marker their mean."""
-    methods = max((table.methods for table in tables), key=len)
+    methods = _all_methods(tables)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), methods)
         for table, ax in zip(tables, axes, strict=True):
@@ -209,7 +214,7 @@ def calibration(tables: Sequence[ScoreTable]) -> Picture:
 
 def times(tables: Sequence[ScoreTable]) -> Picture:
     """Return a logarithmic panel each for fit and prediction: a tick a data set, a marker the geometric mean."""
-    methods = max((table.methods for table in tables), key=len)
+    methods = _all_methods(tables)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), methods, width=3.0)
         for table, ax in zip(tables, axes, strict=True):

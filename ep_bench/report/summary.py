@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,8 @@ class ScoreTable:
     """One score of D data sets by M methods, over the splits that each cell finished.
 
     ``mean`` and ``stderr`` (D, M) are in the unit of the score, stderr = standard deviation over splits (ddof 0) /
-    sqrt(n), NaN without any split; ``n`` and ``planned`` (D, M) count splits. ``marked`` (D, M) are the best and those
+    sqrt(n), NaN without any split; ``n`` and ``planned`` (D, M) count splits, ``without`` those that ended ok and have
+    no such score, as points have no log density. ``marked`` (D, M) are the best and those
     that the paired test does not find worse, ``best`` (D,) the column of the best (-1 without any), ``p`` (D, M) the
     Holm-corrected p-values against the best.
     """
@@ -34,6 +36,7 @@ class ScoreTable:
     stderr: Array
     n: NDArray[np.int64]
     planned: NDArray[np.int64]
+    without: NDArray[np.int64]
     marked: NDArray[np.bool_]
     best: NDArray[np.int64]
     p: Array
@@ -46,7 +49,7 @@ class Ranking:
     score: Score
     blocks: str
     datasets: tuple[str, ...]
-    left_out: tuple[str, ...]  # methods with too few data sets
+    left_out: tuple[str, ...]  # methods with too few data sets, or none
     incomplete: int  # blocks left out because a method has no score there
     ranks: pd.DataFrame  # (N, k)
     test: Friedman
@@ -83,12 +86,15 @@ def score_table(merged: Merged, score: Score) -> ScoreTable | None:
     if table.empty:
         return None
     datasets = tuple(table.index.unique("dataset"))
-    methods = tuple(str(method) for method in table.columns)
+    without = _without(merged, score.name)
+    methods = tuple(m for m in merged.methods if m in table or any((m, d) in without for d in datasets))
+    table = table.reindex(columns=list(methods))
     groups = table.groupby(level="dataset", sort=False)
     n = groups.count().to_numpy(dtype=np.int64)
     stderr = groups.std(ddof=0).to_numpy(dtype=float) / np.sqrt(np.where(n, n, 1))
     mean = groups.mean().to_numpy(dtype=float)
     planned = np.array([[merged.planned.get((m, d), 0) for m in methods] for d in datasets])
+    lacks = np.array([[without.get((m, d), 0) for m in methods] for d in datasets])
     fractions = _test_fractions(merged)
     best, p, marked = np.full(len(datasets), -1), np.full(mean.shape, math.nan), np.zeros(mean.shape, dtype=bool)
     if score.better:
@@ -96,7 +102,14 @@ def score_table(merged: Merged, score: Score) -> ScoreTable | None:
             block = table.loc[dataset].to_numpy(dtype=float)
             sign = 1.0 if score.better == "lower" else -1.0
             best[i], p[i], marked[i] = compare_with_best(sign * block, fractions.get(dataset, 0.0))
-    return ScoreTable(score, datasets, methods, mean, stderr, n, planned, marked, best, p)
+    return ScoreTable(score, datasets, methods, mean, stderr, n, planned, lacks, marked, best, p)
+
+
+def _without(merged: Merged, name: str) -> dict[tuple[str, str], int]:
+    """Return how many cells ended ok without a score, by (method, data set)."""
+    rows = merged.ok()
+    lacking = rows.loc[rows[name].isna(), ["method", "dataset"]]
+    return dict(Counter((str(method), str(dataset)) for method, dataset in lacking.itertuples(index=False)))
 
 
 def _test_fractions(merged: Merged) -> dict[str, float]:
@@ -143,14 +156,17 @@ def rankings(merged: Merged, score: Score) -> list[Ranking]:
     """Return the comparison over data sets (Demsar 2006) and over data sets times splits (as Bui et al. 2016 drew it).
 
     A data set's score is the mean over the splits that all ranked methods finished. Methods with scores on fewer than
-    half of the data sets are left out, then blocks that are not complete. Empty with fewer than two methods.
+    half of the data sets are left out, those without any (quantiles have no log density) too, then blocks that are
+    not complete. Empty with fewer than two methods.
     """
     table = pivot(merged, score.name)
     if not score.better or table.shape[1] < 2:
         return []
     covered = table.groupby(level="dataset", sort=False).count().gt(0)
     kept = covered.columns[2 * covered.sum() >= len(covered)]
-    left_out = tuple(str(name) for name in covered.columns.difference(kept, sort=False))
+    datasets_there = set(covered.index)
+    lacking = {method for method, dataset in _without(merged, score.name) if dataset in datasets_there}
+    left_out = tuple(m for m in merged.methods if m not in kept and (m in covered or m in lacking))
     if len(kept) < 2:
         return []
     splits = table[kept].dropna()

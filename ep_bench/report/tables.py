@@ -38,11 +38,14 @@ def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 
 def shortfall(table: ScoreTable, i: int, j: int) -> str:
-    """Return ``17 of 20 splits`` where splits are missing, else nothing; a cell that no study planned says so."""
+    """Return ``17 of 20 splits`` where splits are missing, else nothing; a cell that no study planned says so.
+
+    Splits that ended ok without the score, as a method that gives points has no log density, are not missing.
+    """
     n, planned = int(table.n[i, j]), int(table.planned[i, j])
     if not planned:
         return "not planned"
-    return "" if n == planned else f"{n} of {planned} splits"
+    return "" if n + table.without[i, j] == planned else f"{n} of {planned} splits"
 
 
 def places_by_dataset(table: ScoreTable) -> list[int]:
@@ -202,7 +205,7 @@ def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 def _fraction(table: ScoreTable, i: int, j: int) -> str:
     n, planned = int(table.n[i, j]), int(table.planned[i, j])
-    return f" ({n}/{planned})" if n < planned else ""
+    return f" ({n}/{planned})" if n + table.without[i, j] < planned else ""
 
 
 def _ampersands(words: Sequence[str]) -> str:

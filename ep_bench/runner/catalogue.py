@@ -26,7 +26,7 @@ class Installed:
         experiment_problems: ExperimentCheck | None = None,
         published: Collection[str] | None = None,
     ) -> None:
-        self.datasets: Collection[str] = data.names()
+        self.datasets: Collection[str] = (*data.names(), *data.plugin_names())
         self.methods: Collection[str] = methods.names()
         self.experiments: Collection[str] = experiments
         self._experiment_problems = experiment_problems
@@ -41,12 +41,15 @@ class Installed:
 
     def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
         """Return what is wrong with a method entry's options; none where all are known and well typed."""
-        if adapters.is_target(use):
-            return _outside_problems(use, options, base)
-        return _registry_problems(use, options)
+        try:
+            outside = adapters.is_target(use)
+            problems = _outside_problems if outside else _registry_problems
+            return problems(use, options, base)
+        except UserError as error:
+            return [OptionProblem(("use",), str(error), None, None, None)]
 
 
-def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProblem]:
+def _registry_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:  # noqa: ARG001
     method = methods.get(use)
     own, common = estimator.split_common(options)
     problems = [
@@ -72,7 +75,4 @@ def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProbl
 
 
 def _outside_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
-    try:
-        return [OptionProblem(*problem) for problem in adapters.problems(use, options, base)]
-    except UserError as error:
-        return [OptionProblem(("use",), str(error), None, None, None)]
+    return [OptionProblem(*problem) for problem in adapters.problems(use, options, base)]

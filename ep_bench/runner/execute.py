@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench import adapters, data, estimator, scoring
+from ep_bench.predictions import missing_density
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.records import blank_record, fail
@@ -39,8 +40,8 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
-            _fill(record, job, started)
-        record.row["reason"] = _unconverged(warned)
+            lack = _fill(record, job, started)
+        record.row["reason"] = "; ".join(filter(None, (_unconverged(warned), lack)))
     except Exception as error:  # noqa: BLE001 a method may raise anything; the record says what
         status = getattr(error, "status", "memory" if isinstance(error, MemoryError) else "failed")
         fail(record, status, str(error) if isinstance(error, CellError) else _reason(error))
@@ -49,7 +50,8 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
     return record
 
 
-def _fill(record: Record, job: Job, started: Callable[[], None]) -> None:
+def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
+    """Fill the row of a record; return why it has no log-likelihood, empty where it has one."""
     dataset = _dataset(job)
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
@@ -73,6 +75,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> None:
         for name in lost:
             del record.row[name]
         raise CellError("failed", f"non-finite {', '.join(lost)}")
+    return missing_density(prediction)
 
 
 def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict[str, float]:

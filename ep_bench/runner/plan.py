@@ -178,7 +178,7 @@ def _factors(
         method = methods.get(entry.use)
         own, common = estimator.split_common(given)
         options = estimator.parse_options(method, own).model_dump(mode="json") | common
-        version = str(method.version)
+        version = methods.version(entry.use)
     if entry.tune is not None:
         raise UserError("tuning is not there yet", where=str(study.path), field=f"methods: {entry.label}: tune")
     factors: dict[str, Any] = {

@@ -214,7 +214,7 @@ class _Reader:
     def _usable(self, use: str, place: Place) -> bool:
         if ":" not in use:
             allowed = self.catalogue.methods
-            if "." in use:
+            if "." in use and use not in allowed:
                 place_, _, name = use.rpartition(".")
                 meant = f"'{place_}:{name}'" if place_ and name else "package.module:Class"
                 self.problems.add(

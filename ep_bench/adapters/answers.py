@@ -1,0 +1,195 @@
+"""Asking a model from outside for its best answer: a distribution, a deviation, quantiles, or points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ep_bench.adapters.distributions import as_prediction, column
+from ep_bench.adapters.targets import parameters
+from ep_bench.predictions import ASKED_LEVELS, Prediction, QuantilePrediction
+from ep_bench.types import Array, PointPrediction, Predictive
+
+# What a model may be asked, the best answer first.
+FACES = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")
+_COVERAGES = (0.5, 0.9, 0.95)
+
+
+def fit(model: Any, X: Array, y: Array) -> None:
+    """Fit a model to rows X (n, d) and targets y (n,); skpro's get data frames."""
+    if _is_skpro(model):
+        import pandas as pd
+
+        model.fit(_frame(X), pd.DataFrame({"y": y}))
+    else:
+        model.fit(X, y)
+
+
+def predict(model: Any, X: Array) -> Prediction:
+    """Return a fitted model's best answer for rows X (n, d). Raises ValueError or TypeError where it is none."""
+    n = len(X)
+    model, rows = _last_step(model, X)
+    rows = _frame(rows) if _is_skpro(model) else rows
+    for ask in _ASKS:
+        found = ask(model, rows, n)
+        if found is not None:
+            return found
+    return PointPrediction(_points(model, rows, n))
+
+
+def _last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last step of a scikit-learn pipeline and the rows as they reach it, of any other model itself.
+
+    A pipeline shows neither the signature of its last step's ``predict`` nor its other ways to predict.
+    """
+    from sklearn.pipeline import Pipeline
+
+    while isinstance(model, Pipeline):
+        if len(model.steps) > 1:
+            X = model[:-1].transform(X)
+        model = model.steps[-1][1]
+    return model, X
+
+
+def _predict_dist(model: Any, X: Any, n: int) -> Prediction | None:
+    ask = _ability(model, "predict_dist")
+    return None if ask is None else as_prediction(ask(X), n, "predict_dist")
+
+
+def _pred_dist(model: Any, X: Any, n: int) -> Prediction | None:
+    ask = _ability(model, "pred_dist")
+    return None if ask is None else as_prediction(ask(X), n, "pred_dist")
+
+
+def _predict_proba(model: Any, X: Any, n: int) -> Prediction | None:
+    ask = _ability(model, "predict_proba")
+    if ask is None:
+        return None
+    try:
+        found = ask(X)
+    except NotImplementedError:  # skpro's base class has the method, whether or not a model can do it
+        return None
+    if isinstance(found, np.ndarray | list | tuple):
+        raise TypeError(
+            f"predict_proba gave an array of shape {np.shape(found)}, as a classifier gives probabilities of classes; "
+            "a regressor's gives a distribution of the target"
+        )
+    return as_prediction(found, n, "predict_proba")
+
+
+def _return_std(model: Any, X: Any, n: int) -> Prediction | None:
+    """Ask as scikit-learn's Gaussian models are asked; one that hides its signature is tried."""
+    from sklearn.compose import TransformedTargetRegressor
+
+    ask = _ability(model, "predict")
+    # A transformed target's deviation is that of another variable: it passes return_std on and stumbles over the pair.
+    if ask is None or isinstance(model, TransformedTargetRegressor):
+        return None
+    known = parameters(ask)
+    if known is not None and "return_std" not in known:
+        return None
+    try:
+        found = ask(X, return_std=True)
+    except TypeError:
+        if known is not None:
+            raise
+        return None
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        if known is None:
+            return None
+        raise ValueError(f"predict(X, return_std=True) gave {type(found).__name__}, expected means and deviations")
+    mean, deviation = _vector(found[0], n, "mean"), _vector(found[1], n, "deviation")
+    if np.any(deviation < 0.0):
+        raise ValueError(f"predict gave a negative deviation, {deviation.min():g}")
+    return Predictive.gaussian(mean, deviation**2)
+
+
+def _predict_quantiles(model: Any, X: Any, n: int) -> Prediction | None:
+    ask = _ability(model, "predict_quantiles")
+    if ask is None:
+        return None
+    levels = list(ASKED_LEVELS)
+    try:
+        found = ask(X, alpha=levels) if "alpha" in (parameters(ask) or {}) else ask(X, levels)
+    except NotImplementedError:
+        return None
+    return _quantiles(model, X, n, found, "predict_quantiles")
+
+
+def _quantile_option(model: Any, X: Any, n: int) -> Prediction | None:
+    ask = _ability(model, "predict")
+    if ask is None or "quantiles" not in (parameters(ask) or {}):
+        return None
+    found = ask(X, quantiles=list(ASKED_LEVELS))
+    if np.shape(found) == (n,):  # it has another use for the word
+        return None
+    return _quantiles(model, X, n, found, "predict(X, quantiles=...)")
+
+
+def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
+    """Ask as skpro's models are asked; other conventions of this name differ too much to be guessed."""
+    ask = _ability(model, "predict_interval")
+    if ask is None or "coverage" not in (parameters(ask) or {}):
+        return None
+    try:
+        found = ask(X, coverage=list(_COVERAGES))
+    except NotImplementedError:
+        return None
+    if getattr(getattr(found, "columns", None), "nlevels", 1) != 3:
+        raise ValueError("predict_interval must return a frame with columns (variable, coverage, lower or upper)")
+    ends = {"lower": -0.5, "upper": 0.5}
+    levels = [round(0.5 + ends[end] * float(coverage), 12) for _, coverage, end in found.columns]
+    order = np.argsort(levels)
+    values = np.asarray(found, dtype=np.float64).T
+    if values.shape != (2 * len(_COVERAGES), n):
+        raise ValueError(f"predict_interval gave a frame of shape {found.shape} for {n} rows of one variable")
+    return QuantilePrediction(np.array(levels)[order], values[order], _points_if_any(model, X, n))
+
+
+_ASKS: tuple[Callable[[Any, Any, int], Prediction | None], ...] = (
+    _predict_dist, _pred_dist, _predict_proba, _return_std, _predict_quantiles, _quantile_option, _predict_interval,
+)  # fmt: skip
+
+
+def _quantiles(model: Any, X: Any, n: int, found: Any, call: str) -> QuantilePrediction:
+    values = np.asarray(found, dtype=np.float64)
+    if values.shape != (n, len(ASKED_LEVELS)):
+        expected = f"({n}, {len(ASKED_LEVELS)}), a column a level"
+        raise ValueError(f"{call} gave quantiles of shape {values.shape}, expected {expected}")
+    return QuantilePrediction(ASKED_LEVELS, values.T, _points_if_any(model, X, n))
+
+
+def _points_if_any(model: Any, X: Any, n: int) -> Array | None:
+    return None if _ability(model, "predict") is None else _points(model, X, n)
+
+
+def _points(model: Any, X: Any, n: int) -> Array:
+    return _vector(model.predict(X), n, "mean")
+
+
+def _vector(values: Any, n: int, what: str) -> Array:
+    vector = column(values)
+    if vector.shape != (n,):
+        raise ValueError(f"predict gave a {what} of shape {vector.shape} for {n} rows, expected ({n},)")
+    return vector
+
+
+def _ability(model: Any, name: str) -> Callable[..., Any] | None:
+    """Return a model's bound method, or None where it has none; NGBoost's objects answer None to any name."""
+    found = getattr(model, name, None)
+    return found if callable(found) else None
+
+
+def _is_skpro(model: Any) -> bool:
+    return any(base.__module__.partition(".")[0] == "skpro" for base in type(model).__mro__)
+
+
+def _frame(X: Any) -> Any:
+    """Return rows as skpro wants them: a data frame whose columns have texts for names."""
+    import pandas as pd
+
+    if isinstance(X, pd.DataFrame):
+        return X
+    return pd.DataFrame(X, columns=[f"x{j + 1}" for j in range(X.shape[1])])

@@ -1,0 +1,139 @@
+"""Distributions of other libraries as predictions: Gaussians stay Gaussians, densities stay densities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ep_bench.predictions import ASKED_LEVELS, DensityPrediction, Prediction, QuantilePrediction
+from ep_bench.types import Array, PointPrediction, Predictive
+
+_NEEDED = "an ep_bench.Predictive, or a distribution with logpdf, cdf, mean and var (or std)"
+
+
+def as_prediction(found: Any, n: int, call: str) -> Prediction:
+    """Return what ``call`` gave for n rows as a prediction.
+
+    Raises TypeError for what is no distribution, ValueError for one of another number of rows.
+    """
+    if isinstance(found, PointPrediction):
+        return PointPrediction(_vector(found.values, n, call))
+    if isinstance(found, Predictive):
+        _require_rows(found.means.shape[1], n, call)
+        return found
+    if isinstance(found, DensityPrediction | QuantilePrediction):
+        _require_rows(len(found), n, call)
+        return found
+    if _has(found, "log_pdf") and hasattr(found, "index") and hasattr(found, "columns"):
+        return _of_skpro(found, n, call)
+    inner = getattr(found, "dist", None)  # NGBoost's distributions carry scipy's; scipy's carry their family there
+    return _of_scipy(inner if _is_frozen(inner) else found, n, call)
+
+
+def column(values: Any) -> Array:
+    """Return numbers as an array, a data frame's only column as one dimension."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[:, 0] if hasattr(values, "columns") and array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _of_scipy(found: Any, n: int, call: str) -> Prediction:
+    """Take a frozen distribution of scipy.stats, or any object with the same few methods."""
+    mean = _first(found, "mean")
+    variance = _variance(found)
+    cdf, quantile = _first(found, "cdf"), _first(found, "ppf", "icdf", "quantile")
+    if mean is None or variance is None:
+        raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
+    means = _vector(mean(), n, call)
+    if _first(found, "logpmf") is not None and _first(found, "logpdf") is None and quantile is not None:
+        return _by_quantiles(quantile, means)  # whole numbers have no density
+    logpdf = _log_density(found)
+    if logpdf is None or cdf is None:
+        raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
+    if _is_frozen(found) and found.dist.name == "norm":
+        return Predictive.gaussian(means, _vector(variance(), n, call))
+    return DensityPrediction(
+        logpdf=logpdf,
+        cdf=cdf,
+        mean=means,
+        variance=_vector(variance(), n, call),
+        quantile=quantile,
+        broadcasts=_is_frozen(found),
+    )
+
+
+def _of_skpro(found: Any, n: int, call: str) -> Prediction:
+    """Take a skpro distribution, whose arguments and answers are data frames of one column over the rows."""
+    import pandas as pd
+
+    if tuple(found.shape) != (n, 1):
+        raise ValueError(f"{call} gave a distribution of shape {tuple(found.shape)} for {n} rows, expected ({n}, 1)")
+
+    def frame(y: Array) -> pd.DataFrame:
+        return pd.DataFrame(y[:, None], index=found.index, columns=found.columns)
+
+    def quantile(p: float) -> Array:
+        return column(found.ppf(frame(np.full(n, p))))
+
+    means = column(found.mean())
+    if found.get_tag("distr:measuretype", "continuous", raise_error=False) != "continuous":
+        return _by_quantiles(quantile, means)  # samples, say, have no density
+    variance = column(found.var())
+    if type(found).__name__ == "Normal":
+        return Predictive.gaussian(means, variance)
+    return DensityPrediction(
+        logpdf=lambda y: column(found.log_pdf(frame(y))),
+        cdf=lambda y: column(found.cdf(frame(y))),
+        mean=means,
+        variance=variance,
+        quantile=quantile,
+    )
+
+
+def _by_quantiles(quantile: Callable[[float], Any], means: Array) -> QuantilePrediction:
+    values = [np.broadcast_to(quantile(level), means.shape) for level in ASKED_LEVELS]
+    return QuantilePrediction(ASKED_LEVELS, np.stack(values), means)
+
+
+def _is_frozen(found: Any) -> bool:
+    return type(found).__module__.startswith("scipy.stats") and hasattr(found, "kwds") and hasattr(found, "dist")
+
+
+def _has(found: Any, name: str) -> bool:
+    return callable(getattr(found, name, None))
+
+
+def _first(found: Any, *names: str) -> Callable[..., Any] | None:
+    return next((getattr(found, name) for name in names if _has(found, name)), None)
+
+
+def _variance(found: Any) -> Callable[[], Any] | None:
+    direct, deviation = _first(found, "var", "variance"), _first(found, "std", "stddev", "standard_deviation")
+    if direct is not None or deviation is None:
+        return direct
+    return lambda: np.square(deviation())
+
+
+def _log_density(found: Any) -> Callable[[Array], Any] | None:
+    direct, density = _first(found, "logpdf", "log_pdf"), _first(found, "pdf")
+    if direct is not None or density is None:
+        return direct
+
+    def logarithm(y: Array) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(density(y)))
+
+    return logarithm
+
+
+def _vector(values: Any, n: int, call: str) -> Array:
+    vector = column(values)
+    if vector.shape != (n,):
+        raise ValueError(f"{call} gave distributions of shape {vector.shape} for {n} rows, expected ({n},)")
+    return vector
+
+
+def _require_rows(rows: int, n: int, call: str) -> None:
+    if rows != n:
+        raise ValueError(f"{call} gave {rows} distributions for {n} rows")

@@ -1,0 +1,45 @@
+"""A model from outside behind the face that the runner expects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ep_bench.adapters import answers
+from ep_bench.adapters.options import STANDARDIZE, build_model
+from ep_bench.estimator import standardisation
+from ep_bench.predictions import Prediction
+from ep_bench.types import Array, PointPrediction
+
+
+def build(use: str, options: Mapping[str, Any], base: Path, seed: int | None = None) -> OutsideRegressor:
+    """Return the adapted method, its options given and its ``random_state``, where it has one, seeded."""
+    return OutsideRegressor(build_model(use, options, base, seed), standardize=bool(options.get(STANDARDIZE, False)))
+
+
+class OutsideRegressor:
+    """A model from outside behind the runner's face: ``fit`` and ``predict_dist`` in original units."""
+
+    def __init__(self, model: Any, *, standardize: bool = False) -> None:
+        self.model = model
+        self.standardize = standardize
+        self.trace_: dict[str, list[float]] = {}
+
+    def fit(self, X: Array, y: Array) -> OutsideRegressor:
+        """Fit to rows X (n, d) and targets y (n,)."""
+        self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
+        # A copy each: a model that writes into its arguments must not spoil the cell's data.
+        answers.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
+        return self
+
+    def predict_dist(self, X: Array) -> Prediction:
+        """Return the predictive distribution of rows X (n, d), quantiles or points where the model gives no more.
+
+        Raises ValueError or TypeError, saying which call gave what, for an answer that is none.
+        """
+        found = answers.predict(self.model, self._x_scaling.apply(X))
+        shift, scale = float(self._y_scaling.shift[0]), float(self._y_scaling.scale[0])
+        if isinstance(found, PointPrediction):
+            return PointPrediction(shift + scale * found.values)
+        return found.rescale(shift, scale)

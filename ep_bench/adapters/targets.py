@@ -1,0 +1,183 @@
+"""Targets: from the words of a study to a class, and to what its numbers hang on."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ep_bench import methods
+from ep_bench.plugins import Plugin
+from ep_bench.types import Method, UserError, nearest
+
+OBJECT = "object"  # key of an option that is a class or function, not to be built
+
+
+def is_target(use: str) -> bool:
+    """Tell whether a study's ``use`` names a class from outside rather than a method of the registry.
+
+    Raises UserError for a plugin that cannot be imported or shares its name with another.
+    """
+    return ":" in use or plugged_class(use) is not None
+
+
+def plugged_class(use: str) -> Plugin | None:
+    """Return the plugin of a name that refers to a class, or None. Raises UserError as ``is_target``."""
+    plugin = None if ":" in use else methods.plugin(use)
+    return None if plugin is None or isinstance(plugin.load(), Method) else plugin
+
+
+def resolve(use: str, base: Path) -> Any:
+    """Return the class that a target names.
+
+    Raises UserError where the module, the file, the plugin or the class cannot be had.
+    """
+    plugin = plugged_class(use)
+    if plugin is not None:
+        found = plugin.load()
+        if not callable(found):
+            problem = "refers neither to a types.Method nor to a class"
+            raise UserError(problem, where=plugin.place, found=type(found).__name__)
+        return found
+    place, _, attribute = use.rpartition(":")
+    module = _module_of_file(_file(place, base)) if _is_file(place) else _module(place, use, base)
+    found = module
+    for part in attribute.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            public = [name for name in vars(module) if not name.startswith("_")]
+            allowed = {*public[:40], nearest(attribute, public) or attribute} - {attribute}
+            raise UserError(f"{place!r} has no {attribute!r}", found=use, allowed=allowed, name=attribute)
+    if not callable(found):
+        raise UserError("names no class", found=use, allowed="a class with fit and predict")
+    return found
+
+
+def parameters(target: Any) -> dict[str, Any] | None:
+    """Return a class's constructor parameters with their defaults, or None where it takes any keyword."""
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        return None
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {name: p.default for name, p in signature.parameters.items() if p.kind in kinds}
+
+
+def reference(value: Any) -> str | None:
+    """Return the target of an option that means a class or function itself, ``{object: "package.module:Name"}``."""
+    if isinstance(value, Mapping) and value.keys() == {OBJECT}:
+        target = value[OBJECT]
+        return target if isinstance(target, str) and ":" in target else None
+    return None
+
+
+def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, Mapping[str, Any] | None]]:
+    """Yield the objects that an option spells out, the outermost of each: place, target, options.
+
+    Options are None for a class or function that is handed over as it is.
+    """
+    itself = reference(value)
+    if itself is not None:
+        yield place, itself, None
+    elif isinstance(value, Mapping):
+        if isinstance(value.get("use"), str):
+            yield place, value["use"], {key: item for key, item in value.items() if key != "use"}
+            return
+        for key, item in value.items():
+            yield from nested(item, (*place, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from nested(item, (*place, i))
+
+
+def version(use: str, base: Path, options: Mapping[str, Any] | None = None) -> str:
+    """Return what a target's numbers hang on: its own ``version``, its package's, or its file's checksum.
+
+    A plugin's has its package's name before it. Objects among the options count too, where theirs is another.
+    """
+    own = _own_version(use, base)
+    inner = [version(target, base, of) for _, target, of in nested(options or {}, ())]
+    return "; ".join(dict.fromkeys([own, *inner]))
+
+
+def _own_version(use: str, base: Path) -> str:
+    target = resolve(use, base)
+    plugin = plugged_class(use)
+    declared = getattr(target, "version", None)
+    if isinstance(declared, int | float | str):
+        return str(declared) if plugin is None else f"{plugin.package} {declared}"
+    if plugin is not None:
+        return f"{plugin.package} {_release(plugin.version)}"
+    place = use.rpartition(":")[0]
+    if _is_file(place):
+        return "file " + hashlib.sha256(_file(place, base).read_bytes()).hexdigest()[:16]
+    package = place.split(".")[0]
+    for distribution in _distributions().get(package, ()):
+        return f"{distribution} {_release(importlib.metadata.version(distribution))}"
+    source = inspect.getsourcefile(target)
+    return "file " + hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else "unknown"
+
+
+def _release(number: str) -> str:
+    """Return the first two parts of a package's version: a patch changes no numbers."""
+    return ".".join(number.split(".")[:2])
+
+
+def _is_file(place: str) -> bool:
+    return place.endswith(".py") or place.startswith((".", "/", "~"))
+
+
+def _file(place: str, base: Path) -> Path:
+    path = (base / Path(place).expanduser()).resolve()
+    if not path.is_file():
+        raise UserError("no such file", found=place, allowed=f"a path relative to {base}")
+    return path
+
+
+def _module(name: str, use: str, base: Path) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        beside = _beside(name, base) if isinstance(error, ModuleNotFoundError) else None
+        meant = None if beside is None else f"'{beside}:{use.rpartition(':')[2]}' for the file beside the study"
+        raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", found=use, allowed=meant) from error
+
+
+def _beside(name: str, base: Path) -> str | None:
+    """Return a module's file as a study writes it, where it lies beside the study."""
+    relative = f"{name.replace('.', '/')}.py"
+    return f"./{relative}" if (base / relative).is_file() else None
+
+
+@cache
+def _module_of_file(path: Path) -> ModuleType:
+    name = "ep_bench_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:12]
+    loader = importlib.util.spec_from_file_location(name, path)
+    if loader is None or loader.loader is None:
+        raise UserError("not a Python file", found=str(path))
+    module = importlib.util.module_from_spec(loader)
+    sys.modules[name] = module  # classes of the file pickle by this name
+    sys.path.insert(0, str(path.parent))
+    try:
+        loader.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UserError(f"fails on import: {type(error).__name__}: {error}", where=str(path)) from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return {name: list(found) for name, found in importlib.metadata.packages_distributions().items()}

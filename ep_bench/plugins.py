@@ -1,0 +1,93 @@
+"""What installed packages bring along: their entry points, found without importing anything.
+
+A package offers methods in the group ``ep_bench.methods`` and data sets in ``ep_bench.datasets``. A built-in name and a
+plugin's must differ, and so must two plugins'; where they do not, using that name is an error and nothing else is.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from ep_bench.types import UserError
+
+METHODS, DATASETS = "ep_bench.methods", "ep_bench.datasets"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One entry point: its name, the package that has it, and what it refers to (``module:attribute``)."""
+
+    group: str
+    name: str
+    package: str  # name of the distribution
+    version: str  # of the distribution
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}"
+
+    @property
+    def place(self) -> str:
+        """Return where a message says that the entry point stands."""
+        return f"{self.package} {self.version}: entry point {self.group}: {self.name} = {self.reference}"
+
+    def load(self) -> Any:
+        """Return what the entry point refers to. Raises UserError where that cannot be imported."""
+        return _load(self)
+
+
+def names(group: str) -> tuple[str, ...]:
+    """Return the names that plugins give in a group, sorted; nothing is imported."""
+    return tuple(sorted({plugin.name for plugin in found(group)}))
+
+
+def find(group: str, name: str, built_in: Collection[str]) -> Plugin | None:
+    """Return the plugin of a name, or None where no package has one.
+
+    Raises UserError where the name is also built in, or where several packages give it.
+    """
+    clash = clashes(group, built_in).get(name)
+    if clash is not None:
+        raise UserError(clash, found=name)
+    return next((plugin for plugin in found(group) if plugin.name == name), None)
+
+
+def clashes(group: str, built_in: Collection[str]) -> dict[str, str]:
+    """Return the names that cannot be used, each with what is wrong and how to mend it."""
+    owners: dict[str, list[Plugin]] = {}
+    for plugin in found(group):
+        owners.setdefault(plugin.name, []).append(plugin)
+    return {
+        name: f"two things have this name: {', '.join([*mine, *map(str, theirs)])}; uninstall or rename all but one"
+        for name, theirs in owners.items()
+        for mine in [["ep-bench itself"] if name in built_in else []]
+        if len(mine) + len(theirs) > 1
+    }
+
+
+def found(group: str) -> tuple[Plugin, ...]:
+    """Return every entry point of a group, in the order of their names and packages."""
+    return _found(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=16)
+def _found(group: str, path: tuple[str, ...]) -> tuple[Plugin, ...]:  # noqa: ARG001 another path has other packages
+    plugins = {
+        Plugin(group, entry.name, entry.dist.name, entry.dist.version, entry.value)
+        for entry in importlib.metadata.entry_points(group=group)
+        if entry.dist is not None
+    }
+    return tuple(sorted(plugins, key=lambda plugin: (plugin.name, plugin.package)))
+
+
+@cache
+def _load(plugin: Plugin) -> Any:
+    try:
+        return importlib.metadata.EntryPoint(plugin.name, plugin.reference, plugin.group).load()
+    except Exception as error:
+        raise UserError(f"cannot be imported: {type(error).__name__}: {error}", where=plugin.place) from error

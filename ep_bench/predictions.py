@@ -1,0 +1,226 @@
+"""Predictions that are neither mixtures of Gaussians (``types.Predictive``) nor points: densities and quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ep_bench.types import Array, PointPrediction, Predictive
+
+# What a method that gives quantiles is asked for: a hundred levels evenly over (0, 1), which carry the CRPS, and the
+# ends and the middle of the central 50, 90 and 95 % intervals as far as they are not among these.
+ASKED_LEVELS: tuple[float, ...] = tuple(sorted({(2 * i + 1) / 200 for i in range(100)} | {0.05, 0.25, 0.5, 0.75, 0.95}))
+_SAME = 1e-9  # two levels nearer than this are one
+
+
+class DensityPrediction:
+    """Predictive distribution of N observations that has a density and is no mixture of Gaussians; noise included.
+
+    Parameters
+    ----------
+    logpdf, cdf : functions of points (N,), one an observation, to (N,); with ``broadcasts`` the cdf also takes (K, N)
+    mean, variance : (N,) arrays; a variance that is infinite or does not exist becomes inf
+    quantile : function of a probability in (0, 1) to (N,), or None, and the cdf is bisected
+    broadcasts : whether ``cdf`` takes K points an observation at once
+    """
+
+    def __init__(
+        self,
+        *,
+        logpdf: Callable[[Array], ArrayLike],
+        cdf: Callable[[Array], ArrayLike],
+        mean: ArrayLike,
+        variance: ArrayLike,
+        quantile: Callable[[float], ArrayLike] | None = None,
+        broadcasts: bool = False,
+    ) -> None:
+        self._logpdf, self._cdf, self._quantile, self.broadcasts = logpdf, cdf, quantile, broadcasts
+        self._mean: Array = np.asarray(mean, dtype=np.float64)
+        self._variance: Array = np.asarray(variance, dtype=np.float64)
+        if self._mean.ndim != 1 or self._mean.shape != self._variance.shape:
+            raise ValueError(f"mean and variance must both be (N,), found {self._mean.shape}, {self._variance.shape}")
+        self._variance = np.where(np.isnan(self._variance), np.inf, self._variance)
+        if np.any(self._variance < 0.0):
+            raise ValueError(f"variances must be 0 or above, found {self._variance.min():g}")
+
+    def __len__(self) -> int:
+        return len(self._mean)
+
+    def rescale(self, shift: float, scale: float) -> DensityPrediction:
+        """Return the distribution of ``shift + scale * y``, for a scale above 0."""
+        if not scale > 0.0:
+            raise ValueError(f"a scale must be above 0, found {scale}")
+        return DensityPrediction(
+            logpdf=lambda y: self.logpdf((y - shift) / scale) - np.log(scale),
+            cdf=lambda y: self.cdf((y - shift) / scale),
+            mean=shift + scale * self._mean,
+            variance=scale**2 * self._variance,
+            quantile=lambda p: shift + scale * self.quantile(p),
+            broadcasts=self.broadcasts,
+        )
+
+    def mean(self) -> Array:
+        """Return the means (N,)."""
+        return self._mean
+
+    def variance(self) -> Array:
+        """Return the variances (N,), noise included; inf where there is none."""
+        return self._variance
+
+    def std(self) -> Array:
+        """Return the standard deviations (N,), noise included; inf where there is none."""
+        return np.asarray(np.sqrt(self._variance))
+
+    def logpdf(self, y: ArrayLike) -> Array:
+        """Return the log density (N,) of one observation each, y (N,)."""
+        points = np.asarray(y, dtype=np.float64)
+        return _shaped(self._logpdf(points), points.shape, "log density")
+
+    def logpdf_gaussian(self, y: ArrayLike) -> Array:
+        """Return the log density (N,) of the Gaussian with the same mean and variance."""
+        return Predictive.gaussian(self._mean, self._variance).logpdf(y)
+
+    def cdf(self, y: ArrayLike) -> Array:
+        """Return the probability of an observation at or below y, (N,) or K points each (K, N), in the shape of y."""
+        points = np.asarray(y, dtype=np.float64)
+        if points.ndim == 2 and not self.broadcasts:
+            return np.stack([self.cdf(row) for row in points])
+        return _shaped(self._cdf(points), points.shape, "distribution function")
+
+    def quantile(self, p: float) -> Array:
+        """Return the points (N,) at or below which an observation lies with probability p in (0, 1)."""
+        _require_probability(p)
+        if self._quantile is not None:
+            return _shaped(self._quantile(p), self._mean.shape, "quantile")
+        return self._bisect(p, *self._bracket(p))
+
+    def _bracket(self, p: float) -> tuple[Array, Array]:
+        """Return points (N,) below and above the quantile, found by doubling steps away from the mean."""
+        centre = np.where(np.isfinite(self._mean), self._mean, 0.0)
+        usual = self.std()
+        usual = np.where(np.isfinite(usual) & (usual > 0.0), usual, 1.0)
+        ends = []
+        for sign in (-1.0, 1.0):
+            step = usual.copy()
+            outside = np.zeros(len(self), dtype=bool)
+            while not outside.all():
+                end = centre + sign * step
+                if not np.isfinite(end).all():
+                    raise ValueError(f"the distribution function never passes {p:g}: there is no such quantile")
+                outside = self.cdf(end) < p if sign < 0.0 else self.cdf(end) >= p
+                with np.errstate(over="ignore"):
+                    step[~outside] *= 2.0
+            ends.append(end)
+        return ends[0], ends[1]
+
+    def _bisect(self, p: float, low: Array, high: Array) -> Array:
+        """Halve a bracket of the quantile until it is down to rounding."""
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            below = self.cdf(middle) < p
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
+                break
+        return 0.5 * (low + high)
+
+
+class QuantilePrediction:
+    """Quantiles of N observations at Q levels, and nothing between or beyond them that is not said here.
+
+    Parameters
+    ----------
+    levels : (Q,) array, ascending, strictly between 0 and 1
+    values : (Q, N) array, the quantiles of each level
+    points : (N,) array of the method's own means, or None
+    """
+
+    def __init__(self, levels: ArrayLike, values: ArrayLike, points: ArrayLike | None = None) -> None:
+        self.levels: Array = np.asarray(levels, dtype=np.float64)
+        self.values: Array = np.asarray(values, dtype=np.float64)
+        self.points: Array | None = None if points is None else np.asarray(points, dtype=np.float64)
+        if self.levels.ndim != 1 or not len(self.levels) or self.values.shape[:1] != self.levels.shape:
+            raise ValueError(f"levels (Q,) and values (Q, N) do not fit: {self.levels.shape}, {self.values.shape}")
+        if self.values.ndim != 2 or (self.points is not None and self.points.shape != self.values.shape[1:]):
+            shape = None if self.points is None else self.points.shape
+            raise ValueError(f"values (Q, N) and points (N,) do not fit: {self.values.shape}, {shape}")
+        if not (self.levels[0] > 0.0 and self.levels[-1] < 1.0 and np.all(np.diff(self.levels) > 0.0)):
+            raise ValueError(f"levels must ascend strictly between 0 and 1, found {self.levels}")
+
+    def __len__(self) -> int:
+        return int(self.values.shape[1])
+
+    def rescale(self, shift: float, scale: float) -> QuantilePrediction:
+        """Return the quantiles of ``shift + scale * y``, for a scale above 0."""
+        if not scale > 0.0:
+            raise ValueError(f"a scale must be above 0, found {scale}")
+        points = None if self.points is None else shift + scale * self.points
+        return QuantilePrediction(self.levels, shift + scale * self.values, points)
+
+    def mean(self) -> Array:
+        """Return the method's own means (N,), without them its medians. Raises ValueError where it has neither."""
+        if self.points is not None:
+            return self.points
+        if not self.answers(0.5):
+            raise ValueError(f"neither means nor medians: the levels are {_short(self.levels)}")
+        return self.quantile(0.5)
+
+    def answers(self, p: float) -> bool:
+        """Tell whether ``quantile(p)`` has an answer."""
+        return self._neighbours(p) is not None
+
+    def quantile(self, p: float) -> Array:
+        """Return the quantiles (N,) at p: a level's own, or on the line between two levels that are near.
+
+        Near means apart by at most half of the smaller tail, min(p, 1 - p) / 2: on a Gaussian the line is then within
+        0.015 standard deviations. Raises ValueError for any other p.
+        """
+        _require_probability(p)
+        found = self._neighbours(p)
+        if found is None:
+            raise ValueError(f"no quantile at {p:g}: the levels are {_short(self.levels)}")
+        left, right = found
+        if left == right:
+            return np.asarray(self.values[left])
+        share = (p - self.levels[left]) / (self.levels[right] - self.levels[left])
+        return np.asarray((1.0 - share) * self.values[left] + share * self.values[right])
+
+    def _neighbours(self, p: float) -> tuple[int, int] | None:
+        """Return the indices of the levels around p, the same twice for a level itself, None where none are near."""
+        nearest = int(np.argmin(np.abs(self.levels - p)))
+        if abs(self.levels[nearest] - p) <= _SAME:
+            return nearest, nearest
+        right = int(np.searchsorted(self.levels, p))
+        if right in {0, len(self.levels)}:
+            return None
+        near = self.levels[right] - self.levels[right - 1] <= min(p, 1.0 - p) / 2.0 + _SAME
+        return (right - 1, right) if near else None
+
+
+Prediction = Predictive | DensityPrediction | QuantilePrediction | PointPrediction
+
+
+def missing_density(prediction: Prediction) -> str:
+    """Return why a prediction has no log-likelihood, as the reason of its row; empty where it has one."""
+    if isinstance(prediction, QuantilePrediction):
+        return "no log-likelihood: the method gives quantiles only"
+    if isinstance(prediction, PointPrediction):
+        return "no log-likelihood: the method gives points only"
+    return ""
+
+
+def _require_probability(p: float) -> None:
+    if not 0.0 < p < 1.0:
+        raise ValueError(f"a quantile's probability must lie strictly between 0 and 1, found {p}")
+
+
+def _shaped(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"the {what} has shape {array.shape}, expected {shape}")
+    return array
+
+
+def _short(levels: Array) -> str:
+    return ", ".join(f"{level:g}" for level in levels[:8]) + (", ..." if len(levels) > 8 else "")

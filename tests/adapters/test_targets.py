@@ -1,0 +1,78 @@
+"""Targets that cannot be methods, told when the study is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ep_bench import adapters
+from ep_bench.runner.catalogue import Installed
+from ep_bench.runner.execute import run_cell
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
+from ep_bench.types import UserError
+
+KINDS = "tests.adapters.kinds:"
+
+
+def read(tmp_path: Path, use: str):
+    (tmp_path / "s.yaml").write_text(
+        f'study: s\ndatasets: [cubic]\nsplits: {{scheme: standard, count: 1}}\nmethods: [{{use: "{use}"}}]\n'
+    )
+    return read_study(tmp_path / "s.yaml", Installed())
+
+
+def test_a_module_beside_the_study_is_pointed_at(tmp_path: Path) -> None:
+    (tmp_path / "beside_me.py").write_text("class Cls: ...\n")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "deep.py").write_text("class Cls: ...\n")
+    for use, meant in (("beside_me:Cls", "./beside_me.py:Cls"), ("inner.deep:Cls", "./inner/deep.py:Cls")):
+        with pytest.raises(UserError, match=f"cannot import.*allowed: '{meant}' for the file beside the study"):
+            read(tmp_path, use)
+    with pytest.raises(UserError, match="cannot import") as told:
+        read(tmp_path, "nowhere_at_all:Cls")
+    assert "beside the study" not in str(told.value)
+
+
+def test_a_class_that_cannot_predict_is_told_with_what_it_has(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.use: needs predict_dist, pred_dist, .*") as told:
+        read(tmp_path, KINDS + "NoPredict")
+    assert "it has fit, line, score" in str(told.value)
+    with pytest.raises(UserError, match="names nothing with a fit"):
+        read(tmp_path, "collections:OrderedDict")
+
+
+@pytest.mark.parametrize("name", ["LatePredict", "QuantileMethod", "Boosted", "TabularInterval", "Points"])
+def test_every_way_to_predict_is_enough(tmp_path: Path, name: str) -> None:
+    assert list(adapters.problems(KINDS + name, {}, tmp_path)) == []
+    assert list(adapters.problems("sklearn.pipeline:Pipeline", {"steps": []}, tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Points", "no log-likelihood: the method gives points only"),
+        ("QuantileMethod", "no log-likelihood: the method gives quantiles only"),
+        ("Density", ""),
+        ("Deviation", ""),
+    ],
+)
+def test_a_row_without_a_likelihood_says_why(tmp_path: Path, name: str, reason: str) -> None:
+    (planned,) = make_plan(read(tmp_path, KINDS + name), tmp_path / "r").cells
+    row = run_cell(planned.job).row
+    assert (row["status"], row["reason"]) == ("ok", reason)
+    assert ("ll" in row) == (not reason)
+    assert "rmse" in row
+
+
+def test_what_did_not_converge_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "warns.py").write_text(
+        "import warnings\nfrom sklearn.exceptions import ConvergenceWarning\n"
+        "class Warns:\n    def fit(self, X, y):\n"
+        "        warnings.warn('three sweeps', ConvergenceWarning)\n        self.mean = y.mean()\n"
+        "    def predict(self, X):\n        return 0.0 * X[:, 0] + self.mean\n"
+    )
+    (planned,) = make_plan(read(tmp_path, "./warns.py:Warns"), tmp_path / "r").cells
+    row = run_cell(planned.job).row
+    assert row["reason"] == "not converged: three sweeps; no log-likelihood: the method gives points only"

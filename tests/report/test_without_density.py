@@ -1,0 +1,117 @@
+"""Methods that give points or quantiles beside ones with densities: shown with a dash, ranked where they can be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ep_bench import listing, published, report, store
+from ep_bench.report import frames, summary, tables
+from ep_bench.report.scores import BY_NAME
+from tests.report.synthetic import make_study
+
+POINTS = "no log-likelihood: the method gives points only"
+QUANTILES = "no log-likelihood: the method gives quantiles only"
+LOST = {
+    "forest": ("ll", "pit_error", "coverage95"),
+    "line": ("ll", "crps", "pit_error", "coverage50", "coverage90", "coverage95"),
+}
+REASONS = {"forest": QUANTILES, "line": POINTS}
+
+
+def without(row: dict[str, Any]) -> dict[str, Any]:
+    lost = LOST.get(row["method"], ())
+    kept = {key: value for key, value in row.items() if key not in lost}
+    return kept | ({"reason": REASONS[row["method"]]} if lost else {})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    methods = ("line", "pbp", "ridge", "forest")
+    published_as = {"pbp": ["PBP"], "line": ["PBP"]}
+    entries = {m: {"use": m, "published": published_as.get(m, []), "options": {}} for m in methods}
+    place = tmp_path_factory.mktemp("r") / "study"
+    return make_study(place, methods=methods, change=without, lock={"methods": entries})
+
+
+@pytest.fixture(scope="module")
+def written(folder: Path) -> dict[str, str]:
+    paths = report.build([folder])
+    texts = [path for path in paths if path.suffix in {".md", ".tex", ".csv", ".html"}]
+    return {path.name: path.read_text(encoding="utf-8") for path in texts}
+
+
+def test_tables_have_a_dash(written: dict[str, str]) -> None:
+    lines = written["ll.md"].splitlines()
+    assert "| data set | line | pbp | ridge | forest |" in lines
+    boston = next(line for line in lines if line.startswith("| boston"))
+    cells = [cell.strip() for cell in boston.strip("|").split("|")]
+    assert cells[1] == cells[4] == "–"
+    assert "±" in cells[2]
+    assert "±" in cells[3]
+    assert " & -- & " in written["ll.tex"]
+    assert "(0/5)" not in written["ll.tex"]
+    for text in written.values():
+        assert not re.search(r"\bnan\b", text)
+    page = written["report.html"]
+    assert POINTS in page
+    assert QUANTILES in page
+
+
+def test_nothing_counts_as_missing(folder: Path, written: dict[str, str]) -> None:
+    merged = frames.merge([folder])
+    assert frames.gaps(merged) == []
+    table = summary.score_table(merged, BY_NAME["ll"])
+    assert table is not None
+    assert tables.shortfall(table, 0, table.methods.index("line")) == ""
+    assert "of 5 splits" not in written["ll.md"]
+    lines, complete = listing.status_lines(folder)
+    assert complete
+    assert "60 ok" in lines[0]
+
+
+def test_ranks_leave_out_by_name_and_keep_the_blocks(folder: Path, written: dict[str, str]) -> None:
+    merged = frames.merge([folder])
+    by_data, by_split = summary.rankings(merged, BY_NAME["ll"])
+    assert by_data.left_out == ("line", "forest")
+    assert (by_data.n, by_data.incomplete, by_split.n, by_split.incomplete) == (3, 0, 15, 0)
+    assert list(by_data.ranks.columns) == ["pbp", "ridge"]
+    full, _ = summary.rankings(merged, BY_NAME["rmse"])
+    assert full.left_out == ()
+    assert "Not ranked, with scores on fewer than half of the data sets: line, forest." in written["report.html"]
+
+
+def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:
+    def change(row: dict[str, Any]) -> dict[str, Any] | None:
+        return None if row["method"] == "line" and row["split"] == 4 else without(row)
+
+    folder = make_study(tmp_path / "study", methods=("line", "pbp"), change=change)
+    table = summary.score_table(frames.merge([folder]), BY_NAME["ll"])
+    assert table is not None
+    assert tables.shortfall(table, 0, 0) == "0 of 5 splits"
+    assert len(report.build([folder])) > 5
+
+
+def test_the_check_says_incomplete(folder: Path) -> None:
+    study = store.read_study(folder)
+    rows = published.check(pd.DataFrame(study.rows), study.lock)
+    line = rows[(rows["method"] == "line") & (rows["metric"] == "ll")]
+    assert len(line)
+    assert set(line["verdict"]) == {"incomplete"}
+    assert line["reason"].str.contains("without a score").all()
+    text, _ = listing.check_folders([folder], (), folder / "check.csv")
+    assert not re.search(r"\bnan\b", "\n".join(text))
+
+
+def test_coverages_of_different_methods(tmp_path: Path) -> None:
+    lost = {"a": ("coverage50", "coverage95"), "b": ("coverage90", "pit_error")}
+
+    def change(row: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in row.items() if key not in lost.get(row["method"], ())}
+
+    folder = make_study(tmp_path / "study", methods=("a", "b"), change=change)
+    assert any(path.name == "calibration.svg" for path in report.build([folder]))

@@ -1,0 +1,262 @@
+"""Densities and quantiles as predictions: against scipy's distributions and the mixture of Gaussians."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ep_bench import scoring
+from ep_bench.predictions import ASKED_LEVELS, DensityPrediction, QuantilePrediction, missing_density
+from ep_bench.types import Array, PointPrediction, Predictive
+
+rng = np.random.default_rng(0)
+N = 30
+MEAN, SCALE = rng.normal(0.0, 10.0, N), rng.exponential(2.0, N) + 0.1
+Y = MEAN + SCALE * np.concatenate([rng.normal(0.0, 1.5, N - 4), [0.0, 8.0, -12.0, 30.0]])
+
+
+def density(d: Any, *, quantile: bool = True, broadcasts: bool = True) -> DensityPrediction:
+    return DensityPrediction(
+        logpdf=d.logpdf,
+        cdf=d.cdf,
+        mean=d.mean(),
+        variance=d.var(),
+        quantile=d.ppf if quantile else None,
+        broadcasts=broadcasts,
+    )
+
+
+def test_a_density_of_a_gaussian_is_the_gaussian() -> None:
+    ours, gaussian = density(stats.norm(MEAN, SCALE)), Predictive.gaussian(MEAN, SCALE**2)
+    for left, right in ((ours, gaussian), (ours.rescale(3.0, 7.0), gaussian.rescale(3.0, 7.0))):
+        for name in ("mean", "variance", "std"):
+            np.testing.assert_allclose(getattr(left, name)(), getattr(right, name)(), rtol=1e-12)
+        for name in ("logpdf", "logpdf_gaussian", "cdf"):
+            np.testing.assert_allclose(getattr(left, name)(Y), getattr(right, name)(Y), rtol=1e-10)
+        for p in (1e-9, 0.025, 0.5, 0.975):
+            np.testing.assert_allclose(left.quantile(p), right.quantile(p), rtol=1e-10)
+        scores, expected = scoring.score(left, Y), scoring.score(right, Y)
+        assert scores.keys() == expected.keys()
+        np.testing.assert_allclose(list(scores.values()), list(expected.values()), rtol=1e-10)
+        assert scoring.score_training(left, Y) == pytest.approx(scoring.score_training(right, Y), rel=1e-10)
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.01, 0.5, 0.999, 1.0 - 1e-9])
+@pytest.mark.parametrize(
+    "d",
+    [
+        stats.laplace(MEAN, SCALE),
+        stats.t(1.5, MEAN, SCALE),
+        stats.cauchy(MEAN, SCALE),
+        stats.uniform(MEAN, SCALE),
+        stats.lognorm(0.3 + SCALE / 10.0, scale=np.exp(MEAN / 10.0)),
+    ],
+    ids=["laplace", "t", "cauchy", "uniform", "lognorm"],
+)
+def test_without_quantiles_the_distribution_function_is_bisected(d: Any, p: float) -> None:
+    with np.errstate(invalid="ignore"):
+        ours = density(d, quantile=False)
+    np.testing.assert_allclose(ours.cdf(ours.quantile(p)), p, rtol=1e-9, atol=1e-14)
+    if p not in {1e-9, 1.0 - 1e-9}:
+        np.testing.assert_allclose(ours.quantile(p), d.ppf(p), rtol=1e-9)
+
+
+def test_a_distribution_function_that_ends_early_has_no_quantile() -> None:
+    half = DensityPrediction(
+        logpdf=lambda y: y, cdf=lambda y: 0.5 / (1.0 + np.exp(-y)), mean=np.zeros(2), variance=np.ones(2)
+    )
+    np.testing.assert_allclose(half.quantile(0.25), 0.0, atol=1e-12)
+    with pytest.raises(ValueError, match=r"never passes 0\.9"):
+        half.quantile(0.9)
+
+
+def test_a_density_changes_its_unit() -> None:
+    d, shifted = stats.gamma(3.0, loc=MEAN, scale=SCALE), stats.gamma(3.0, loc=5.0 + 2.0 * MEAN, scale=2.0 * SCALE)
+    ours, points = density(d).rescale(5.0, 2.0), shifted.ppf(0.3)
+    np.testing.assert_allclose(ours.logpdf(points), shifted.logpdf(points), rtol=1e-10)
+    np.testing.assert_allclose(ours.cdf(points), 0.3)
+    np.testing.assert_allclose(ours.quantile(0.8), shifted.ppf(0.8))
+    np.testing.assert_allclose(ours.mean(), shifted.mean())
+    np.testing.assert_allclose(ours.std(), shifted.std())
+    with pytest.raises(ValueError, match="above 0"):
+        ours.rescale(0.0, -1.0)
+
+
+def test_a_variance_that_is_not_there_is_infinite() -> None:
+    assert np.all(np.isinf(density(stats.t(1.7, MEAN, SCALE)).std()))
+    none = DensityPrediction(logpdf=lambda y: y, cdf=lambda y: y, mean=[0.0], variance=[np.nan])
+    assert np.isinf(none.variance()[0])
+    with pytest.raises(ValueError, match="0 or above"):
+        DensityPrediction(logpdf=lambda y: y, cdf=lambda y: y, mean=[0.0], variance=[-1.0])
+
+
+def test_shapes_are_held_to() -> None:
+    wrong = DensityPrediction(logpdf=lambda _: 0.0, cdf=lambda y: y[:1], mean=np.zeros(3), variance=np.ones(3))
+    with pytest.raises(ValueError, match=r"log density has shape \(\), expected \(3,\)"):
+        wrong.logpdf(np.zeros(3))
+    with pytest.raises(ValueError, match="distribution function has shape"):
+        wrong.cdf(np.zeros(3))
+    with pytest.raises(ValueError, match="must both be"):
+        DensityPrediction(logpdf=lambda y: y, cdf=lambda y: y, mean=np.zeros(3), variance=np.ones(2))
+
+
+@pytest.mark.parametrize("broadcasts", [True, False])
+def test_many_points_at_once(broadcasts: bool) -> None:
+    ours, points = density(stats.laplace(MEAN, SCALE), broadcasts=broadcasts), rng.normal(size=(5, N))
+    np.testing.assert_allclose(ours.cdf(points), stats.laplace(MEAN, SCALE).cdf(points), rtol=1e-14)
+
+
+# Quantiles
+
+PERCENTS = np.arange(1, 100) / 100
+
+
+def quantiles(levels: Any, points: Array | None = None) -> QuantilePrediction:
+    return QuantilePrediction(levels, stats.norm.ppf(np.asarray(levels)[:, None], MEAN, SCALE), points)
+
+
+def test_quantiles_answer_what_they_know() -> None:
+    few = quantiles([0.05, 0.25, 0.5, 0.75, 0.95])
+    np.testing.assert_array_equal(few.quantile(0.25), few.values[1])
+    np.testing.assert_array_equal(few.quantile(1.0 - 0.05), few.values[4])
+    for p in (0.025, 0.3, 0.1, 0.96):
+        assert not few.answers(p)
+        with pytest.raises(ValueError, match=r"no quantile at .*: the levels are 0\.05, 0\.25"):
+            few.quantile(p)
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        few.quantile(0.0)
+
+
+def test_between_near_levels_the_line_is_near_the_curve() -> None:
+    dense = quantiles(PERCENTS)
+    for p in (0.025, 0.055, 0.333, 0.975):
+        np.testing.assert_allclose(dense.quantile(p), stats.norm.ppf(p, MEAN, SCALE), atol=0.015 * SCALE.max())
+    assert not dense.answers(0.012)  # between 0.01 and 0.02 the curve bends too much
+    assert not dense.answers(0.995)
+
+
+def test_the_mean_of_quantiles_is_the_methods_own_or_the_median() -> None:
+    np.testing.assert_array_equal(quantiles([0.1, 0.9], points=Y).mean(), Y)
+    np.testing.assert_allclose(quantiles([0.1, 0.5, 0.9]).mean(), MEAN)
+    with pytest.raises(ValueError, match="neither means nor medians"):
+        quantiles([0.1, 0.9]).mean()
+
+
+def test_quantiles_change_their_unit() -> None:
+    moved = quantiles([0.1, 0.9], points=MEAN).rescale(5.0, 2.0)
+    np.testing.assert_allclose(moved.quantile(0.9), 5.0 + 2.0 * stats.norm.ppf(0.9, MEAN, SCALE))
+    np.testing.assert_allclose(moved.mean(), 5.0 + 2.0 * MEAN)
+
+
+@pytest.mark.parametrize("levels", [[0.5, 0.1], [0.1, 0.1], [0.0, 0.5], [0.5, 1.0], [0.1, np.nan], []])
+def test_levels_ascend_between_0_and_1(levels: list[float]) -> None:
+    with pytest.raises(ValueError, match="levels"):
+        QuantilePrediction(levels, np.zeros((len(levels), 3)))
+
+
+def test_what_is_asked_for_answers_every_interval() -> None:
+    asked = QuantilePrediction(ASKED_LEVELS, np.zeros((len(ASKED_LEVELS), 1)))
+    for p in (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975):
+        assert np.abs(asked.levels - p).min() < 1e-12
+    assert scoring.is_dense(asked)
+
+
+def test_reasons() -> None:
+    assert not missing_density(Predictive.gaussian([0.0], [1.0]))
+    assert not missing_density(density(stats.laplace(MEAN, SCALE)))
+    assert missing_density(quantiles([0.5])) == "no log-likelihood: the method gives quantiles only"
+    assert missing_density(PointPrediction(Y)) == "no log-likelihood: the method gives points only"
+
+
+# Scores
+
+
+@pytest.mark.parametrize("quantile", [True, False])
+@pytest.mark.parametrize(
+    ("name", "d", "arguments", "y"),
+    [
+        ("normal", stats.norm(MEAN, SCALE), (MEAN, SCALE), Y),
+        ("laplace", stats.laplace(MEAN, SCALE), (MEAN, SCALE), Y),
+        ("logistic", stats.logistic(MEAN, SCALE), (MEAN, SCALE), Y),
+        ("t", stats.t(3.0, MEAN, SCALE), (3.0, MEAN, SCALE), Y),
+        ("t", stats.t(1.3, MEAN, SCALE), (1.3, MEAN, SCALE), Y),
+        ("lognormal", stats.lognorm(SCALE / 4.0, scale=np.exp(MEAN / 9.0)), (MEAN / 9.0, SCALE / 4.0), np.abs(Y)),
+        ("exponential", stats.expon(scale=SCALE), (1.0 / SCALE,), np.abs(Y)),
+        ("gamma", stats.gamma(0.7, scale=SCALE), (0.7, 1.0 / SCALE), np.abs(Y)),
+        ("uniform", stats.uniform(MEAN, SCALE), (MEAN, MEAN + SCALE), Y),
+    ],
+)
+def test_the_crps_of_densities_is_the_closed_form(name: str, d: Any, arguments: Any, y: Array, quantile: bool) -> None:
+    import scoringrules
+
+    expected = getattr(scoringrules, f"crps_{name}")(y, *arguments)
+    with np.errstate(invalid="ignore"):
+        ours = density(d, quantile=quantile)
+    np.testing.assert_allclose(scoring._crps_integral(ours, y), expected, rtol=1e-8)
+    assert scoring.crps(ours, y) == pytest.approx(np.mean(expected), rel=1e-8)
+
+
+def test_the_crps_of_a_distribution_with_many_kinks(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = np.array([0.0, 0.3, 0.31, 1.0, 5.0, 5.5])
+    cdf = stats.rv_histogram((np.array([1.0, 5.0, 2.0, 0.1, 3.0]), edges), density=False)
+    y = np.array([-2.0, 0.0, 0.305, 0.6, 4.0, 5.2, 9.0])
+    ours = DensityPrediction(
+        logpdf=cdf.logpdf, cdf=cdf.cdf, mean=np.full(7, cdf.mean()), variance=np.full(7, cdf.var()), broadcasts=True
+    )
+    # Exactly, from the pieces: on each the integrand is a square of a straight line.
+    exact = []
+    for target in y:
+        cuts = np.unique(np.concatenate([edges, [target]]))
+        total = 0.0
+        for left, right in itertools.pairwise(cuts):
+            step = float(left >= target)
+            u, v = cdf.cdf(left) - step, cdf.cdf(right) - step
+            total += (right - left) * (u * u + u * v + v * v) / 3.0
+        exact.append(total)
+    np.testing.assert_allclose(scoring._crps_integral(ours, y), exact, rtol=1e-6)
+    monkeypatch.setattr(scoring, "_CHUNK", 1)
+    np.testing.assert_allclose(scoring._crps_integral(ours, y), exact, rtol=1e-6)
+
+
+def test_the_scores_of_a_density_from_their_definitions() -> None:
+    d = stats.laplace(MEAN, SCALE)
+    scores = scoring.score(density(d), Y)
+    assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((Y - MEAN) ** 2)))
+    assert scores["ll"] == pytest.approx(d.logpdf(Y).mean())
+    assert scores["ll_gaussian"] == pytest.approx(stats.norm(MEAN, d.std()).logpdf(Y).mean())
+    assert scores["pit_error"] == pytest.approx(scoring.pit_error(d.cdf(Y)))
+    for level in (50, 90, 95):
+        low, high = d.interval(level / 100)
+        assert scores[f"coverage{level}"] == pytest.approx(np.mean((low <= Y) & (high >= Y)))
+        assert scores[f"width{level}"] == pytest.approx(np.mean(high - low))
+
+
+def test_the_scores_of_quantiles() -> None:
+    near = MEAN + SCALE * rng.normal(size=N)
+    scores = scoring.score(quantiles(ASKED_LEVELS, points=MEAN), near)
+    full = scoring.score(Predictive.gaussian(MEAN, SCALE**2), near)
+    exact = [key for key in full if key.startswith(("coverage", "width", "rmse", "mae", "se_"))]
+    assert scores.keys() == {*exact, "crps"}
+    for key in exact:
+        assert scores[key] == pytest.approx(full[key], rel=1e-9)
+    assert scores["crps"] == pytest.approx(full["crps"], rel=2e-3)
+    assert scoring.score_training(quantiles([0.5]), near) == {"train_rmse": pytest.approx(full["rmse"])}
+
+
+def test_the_crps_of_quantiles_is_the_mean_pinball_loss_twice() -> None:
+    even = (np.arange(20) + 0.5) / 20
+    ours = quantiles(even)
+    losses = [np.maximum(p * (Y - q), (p - 1.0) * (Y - q)) for p, q in zip(even, ours.values, strict=True)]
+    assert scoring.crps(ours, Y) == pytest.approx(2.0 * np.mean(losses), rel=1e-12)
+    gaussian = scoring.crps(Predictive.gaussian(MEAN, SCALE**2), Y)
+    assert scoring.crps(ours, Y) == pytest.approx(gaussian, rel=0.01)
+    assert "crps" in scoring.score(ours, Y)
+
+
+@pytest.mark.parametrize("levels", [np.arange(1, 20) / 20, (np.arange(10) + 0.5) / 10, [0.025, 0.5, 0.975]])
+def test_few_quantiles_have_no_crps(levels: Any) -> None:
+    assert "crps" not in scoring.score(quantiles(levels), Y)
