@@ -1,7 +1,8 @@
 """What installed packages bring along: their entry points, found without importing anything.
 
-A package offers methods in the group ``ep_bench.methods`` and data sets in ``ep_bench.datasets``. A built-in name and a
-plugin's must differ, and so must two plugins'; where they do not, using that name is an error and nothing else is.
+A package offers methods in the group ``ep_bench.methods`` and data sets in ``ep_bench.datasets``. A built-in name means
+what is built in, whatever a package offers under it, which ``clashes`` tells; the use of a name that two packages give
+is an error, and nothing else is.
 """
 
 from __future__ import annotations
@@ -47,10 +48,12 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def find(group: str, name: str, built_in: Collection[str]) -> Plugin | None:
-    """Return the plugin of a name, or None where no package has one.
+    """Return the plugin of a name, or None where no package has one or the name is built in.
 
-    Raises UserError where the name is also built in, or where several packages give it.
+    Raises UserError where several packages give it.
     """
+    if name in built_in:
+        return None
     clash = clashes(group, built_in).get(name)
     if clash is not None:
         raise UserError(clash, found=name)

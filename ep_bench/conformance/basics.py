@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ep_bench.adapters.answers import FACES
 from ep_bench.conformance.catalogue import Finding
 from ep_bench.conformance.rows import ordinary
-from ep_bench.conformance.subject import DISTRIBUTIONS, SEED, Answer, Subject
+from ep_bench.conformance.subject import SEED, Answer, Subject
 from ep_bench.types import Array
 
 SAME = 1e-6  # differences up to this, in deviations of the targets, are rounding
@@ -19,11 +20,11 @@ SAME = 1e-6  # differences up to this, in deviations of the targets, are roundin
 def builds(subject: Subject) -> Iterator[Finding]:
     """Check that the instance can predict and can be built again."""
     model = subject.model(subject.face())
-    if not any(callable(getattr(model, name, None)) for name in (*DISTRIBUTIONS, "predict")):
+    if not any(callable(getattr(model, name, None)) for name in FACES):
         yield Finding(
-            f"{type(model).__name__} has neither predict_dist nor predict",
+            f"{type(model).__name__} has none of {', '.join(FACES)}",
             "predict(X, return_std=True), or predict_dist(X) returning an ep_bench.Predictive",
-            "add one of the two",
+            "add one of these",
         )
     if subject.model(subject.face()) is model:
         yield Finding(

@@ -78,7 +78,7 @@ CHECKS: tuple[Check, ...] = (
     Check("original-units", "means and deviations follow the targets' shift and scale", needs=("finite",)),
     Check(
         "noise-included",
-        "the deviation is that of an observation, noise included, not of the function behind it",
+        "the deviation is that of an observation, not of the function behind it",
         needs=("finite",),
     ),
     Check(

@@ -16,7 +16,6 @@ from ep_bench.conformance.rows import ordinary, standard_noise
 from ep_bench.conformance.subject import Answer, Rows, Subject
 from ep_bench.types import Array
 
-POINTS_ONLY = "gives points only"
 _SCALE, _SHIFT = 1000.0, 1e4  # of the targets in the check of units
 _LEAST_NOISE, _LEAST_COVERAGE = 0.5, 0.75  # share of the noise's deviation; of targets in intervals of 95 percent
 _EXPONENTS = (0.4, 1.6)  # deviations may grow by _SCALE to these powers; 0 is no growth, 2 that of a variance
@@ -80,6 +79,13 @@ def _wrong_deviations(one: float, other: float) -> Iterator[Finding]:
         )
 
 
+def _instead(answer: Answer) -> str:
+    """Return what a method without a density, or without a deviation, gives."""
+    if answer.deviation is not None:
+        return "gives no density"
+    return "gives quantiles only" if hasattr(answer.distribution, "quantile") else "gives points only"
+
+
 class _Noisy(NamedTuple):
     """Rows with noise of a known deviation, and test rows of two kinds."""
 
@@ -110,7 +116,7 @@ def noise_included(subject: Subject) -> Iterator[Finding]:
         for rows, which in ((case.fresh, "new inputs"), (case.repeated, "the training inputs, observed once more")):
             answer = subject.answer(face, rows.X)
             if answer.deviation is None:
-                raise Skip(POINTS_ONLY)
+                raise Skip(_instead(answer))
             share = float(np.median(answer.deviation)) / case.noise
             covered = float(np.mean(np.abs(rows.y - answer.mean) <= 1.96 * answer.deviation))
             if share < _LEAST_NOISE and covered < _LEAST_COVERAGE:
@@ -132,7 +138,7 @@ def density(subject: Subject) -> Iterator[Finding]:
     X = ordinary(3, seed=8).X
     answers = [subject.answer(face, X[i : i + 1]) for i in range(len(X))]
     if not hasattr(answers[0].distribution, "logpdf"):
-        raise Skip(POINTS_ONLY if answers[0].deviation is None else "gives no density")
+        raise Skip(_instead(answers[0]))
     for answer in answers:
         if finding := wrong_density(answer):
             yield finding

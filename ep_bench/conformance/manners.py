@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone as sklearn_clone
 
 from ep_bench import adapters
+from ep_bench.adapters import answers
 from ep_bench.conformance.basics import difference
 from ep_bench.conformance.catalogue import Finding
 from ep_bench.conformance.rows import ordinary
@@ -64,7 +65,7 @@ def _copies() -> tuple[Rows, Array]:
 
 def _fit(subject: Subject, model: Any, rows: Rows) -> None:
     with subject.guarded("fit"):
-        model.fit(rows.X, rows.y)
+        answers.fit(model, rows.X, rows.y)
 
 
 def _predict(subject: Subject, model: Any, X: Array) -> None:

@@ -133,7 +133,12 @@ class Subject:
         return shell
 
     def raw_answers(self, model: Any, X: Array) -> Iterator[Raw]:
-        """Yield what an instance itself, without its face, answers to rows X."""
+        """Yield what an instance itself, without its face, answers to rows X.
+
+        Models that speak in data frames, as skpro's, are left out: the face turns those into arrays.
+        """
+        if callable(getattr(model, "predict_proba", None)):
+            return
         for name in DISTRIBUTIONS:
             if callable(getattr(model, name, None)):
                 with self.guarded(name):
@@ -159,10 +164,10 @@ class Subject:
         with self.guarded("predict(X, return_std=True)"):
             try:
                 mean, std = model.predict(X, return_std=True)
-            except TypeError:
+            except Exception:
                 if known is not None:
                     raise
-                return None
+                return None  # the signature is hidden: it was worth a try
         return mean, std
 
     def _first(self) -> Any:

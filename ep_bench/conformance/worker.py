@@ -22,9 +22,9 @@ def main(descriptor: int) -> None:
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         order = connection.recv()
-        subject = Subject(order.target, order.options, Path(order.base))
         try:
             with silently():
+                subject = Subject(order.target, order.options, Path(order.base))
                 subject.prepare()
         except UserError as error:
             connection.send(Refused(str(error)))

@@ -33,6 +33,9 @@ class Honest:
 
 
 class NoPrediction:
+    def __init__(self):
+        self.predict = None
+
     def fit(self, X, y):
         return self
 

@@ -9,7 +9,7 @@ from tests.conformance.support import bad, having, outcomes, told
 
 # Class -> the checks that must find a fault, and words that one of the findings must hold.
 FAULTS = {
-    "NoPrediction": ({"builds"}, "neither predict_dist nor predict"),
+    "NoPrediction": ({"builds"}, "has none of predict_dist"),
     "FailsAlways": ({"fits"}, "bad_methods.py, line"),
     "ColumnOfMeans": ({"shapes"}, "has the shape (1, 1) for 1 rows"),
     "OneDeviationForAll": ({"shapes"}, "the deviation of predict(X, return_std=True)"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ep_bench import methods
@@ -19,10 +21,28 @@ NOISY = {
 }
 SCALE = {"use": "sklearn.preprocessing:StandardScaler"}
 RIDGE = {"use": "sklearn.linear_model:BayesianRidge"}
+OTHER_ANSWERS = """
+import numpy as np
+from scipy import stats
+
+class Quantiles:
+    def fit(self, X, y):
+        self.y = np.sort(y)
+        return self
+    def predict_quantiles(self, X, levels):
+        return np.tile(np.quantile(self.y, levels), (len(X), 1))
+
+class Density:
+    def fit(self, X, y):
+        self.law = np.mean(y), (np.std(y) or 1.0)
+        return self
+    def predict_dist(self, X):
+        return stats.t(8.0, np.full(len(X), self.law[0]), self.law[1])
+"""
 POINTS = {"noise-included", "density"}
 
 
-@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize("name", methods.REGISTRY)
 def test_methods_of_the_registry_conform(name: str) -> None:
     found = outcomes(name)
     assert having(found, "ok") == found.keys(), told(found)
@@ -57,6 +77,17 @@ def test_no_good_method_is_accused(
     assert having(found, "skipped") == skipped
     assert having(found, "advice") == advice, told(found)
     assert all(found[name].reason == "gives points only" for name in skipped)
+
+
+def test_methods_of_quantiles_and_of_foreign_densities(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(OTHER_ANSWERS)
+    quantiles = outcomes(f"{tmp_path}/m.py:Quantiles")
+    assert not having(quantiles, "FAULT"), told(quantiles)
+    assert {name: quantiles[name].reason for name in having(quantiles, "skipped")} == dict.fromkeys(
+        POINTS, "gives quantiles only"
+    )
+    density = outcomes(f"{tmp_path}/m.py:Density")
+    assert having(density, "ok") == density.keys(), told(density)
 
 
 @pytest.mark.slow

@@ -67,7 +67,7 @@ def test_a_fit_without_end_costs_one_limit_not_one_a_check() -> None:
         ("", "no_such_package:X", {}, "cannot import"),
         ("", "./nowhere.py:X", {}, "no such file"),
         ("class X:\n    pass\n", "./m.py:X", {}, "names nothing with a fit"),
-        ("class X:\n    def fit(self, X, y): pass\n", "./m.py:X", {"a": 1}, "no such option"),
+        ("class X:\n    def fit(self, X, y): pass\n    predict = fit\n", "./m.py:X", {"a": 1}, "no such option"),
         ("", bad("CannotBeBuilt"), {}, "cannot be built: the constructor raised OSError: no such device"),
     ],
 )

@@ -11,7 +11,7 @@ from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.registered import fitting_well
 from ep_bench.estimator import MethodRegressor
 
-ESTIMATORS = [Estimator(name, **methods.get(name).warmup, random_state=0) for name in methods.names()]
+ESTIMATORS = [Estimator(name, **methods.get(name).warmup, random_state=0) for name in methods.REGISTRY]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda model: dict(EXEMPT.get(model.method.name, {})))
@@ -20,5 +20,5 @@ def test_scikit_learns_checks(estimator: MethodRegressor, check: Callable[[Metho
 
 
 def test_exemptions_are_of_methods_that_exist_and_have_reasons() -> None:
-    assert EXEMPT.keys() <= set(methods.names())
+    assert EXEMPT.keys() <= methods.REGISTRY.keys()
     assert all(reason.strip() for reasons in EXEMPT.values() for reason in reasons.values())
