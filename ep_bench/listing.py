@@ -175,7 +175,7 @@ def _plugin_rows(group: str, built_in: Collection[str]) -> list[tuple[str, str]]
     """Return the plugins of a group, each with its package, or with why its name cannot be used; none is loaded."""
     clashes = plugins.clashes(group, built_in)
     sound = {p.name: f"of {p}: {p.reference}" for p in plugins.found(group) if p.name not in clashes}
-    return sorted({**sound, **{name: f"cannot be used: {problem}" for name, problem in clashes.items()}}.items())
+    return sorted({**sound, **{name: f"not usable: {problem}" for name, problem in clashes.items()}}.items())
 
 
 def _dataset_plugins() -> list[tuple[str, str]]:
@@ -188,8 +188,7 @@ def method_list_lines() -> list[str]:
     """Return one line a method: its title, or the package that plugs it in."""
     from ep_bench import methods
 
-    clashes = plugins.clashes(plugins.METHODS, methods.REGISTRY)
-    rows = [(name, methods.get(name).title) for name in methods.REGISTRY if name not in clashes]
+    rows = [(name, methods.get(name).title) for name in methods.REGISTRY]
     return columns([*rows, *_plugin_rows(plugins.METHODS, methods.REGISTRY)])
 
 

@@ -61,15 +61,18 @@ def find(group: str, name: str, built_in: Collection[str]) -> Plugin | None:
 
 
 def clashes(group: str, built_in: Collection[str]) -> dict[str, str]:
-    """Return the names that cannot be used, each with what is wrong and how to mend it."""
-    owners: dict[str, list[Plugin]] = {}
+    """Return the plugins' names that do not lead to them, each with why and how to mend it."""
+    owners: dict[str, list[str]] = {}
     for plugin in found(group):
-        owners.setdefault(plugin.name, []).append(plugin)
-    return {
-        name: f"two things have this name: {', '.join([*mine, *map(str, theirs)])}; uninstall or rename all but one"
-        for name, theirs in owners.items()
-        for mine in [["ep-bench itself"] if name in built_in else []]
-        if len(mine) + len(theirs) > 1
+        owners.setdefault(plugin.name, []).append(str(plugin))
+    taken = {name: f"the name is built in, {', '.join(of)} should rename its own" for name, of in owners.items()}
+    shared = {
+        name: f"two things have this name: {', '.join(of)}; uninstall or rename all but one"
+        for name, of in owners.items()
+        if len(of) > 1
+    }
+    return {name: taken[name] for name in taken if name in built_in} | {
+        name: problem for name, problem in shared.items() if name not in built_in
     }
 
 

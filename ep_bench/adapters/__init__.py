@@ -20,16 +20,18 @@ is a class or function as it is, ``Dist: {object: "ngboost.distns:LogNormal"}``.
 
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems
 from ep_bench.adapters.regressor import OutsideRegressor, build
-from ep_bench.adapters.targets import is_target, parameters, resolve, version
+from ep_bench.adapters.targets import files, is_target, parameters, resolve, use_copies, version
 
 __all__ = [
     "STANDARDIZE",
     "OutsideRegressor",
     "build",
     "build_model",
+    "files",
     "is_target",
     "parameters",
     "problems",
     "resolve",
+    "use_copies",
     "version",
 ]

@@ -18,6 +18,7 @@ from ep_bench import methods
 from ep_bench.plugins import Plugin
 from ep_bench.types import Method, UserError, nearest
 
+_copies: dict[Path, Path] = {}
 OBJECT = "object"  # key of an option that is a class or function, not to be built
 
 
@@ -128,6 +129,19 @@ def _own_version(use: str, base: Path) -> str:
     return "file " + hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else "unknown"
 
 
+def files(use: str, base: Path, options: Mapping[str, Any]) -> set[Path]:
+    """Return the files that a target and the objects among its options stand in."""
+    place = use.rpartition(":")[0]
+    own = {_file(place, base)} if _is_file(place) else set()
+    return own.union(*(files(target, base, of or {}) for _, target, of in nested(dict(options), ())))
+
+
+def use_copies(places: Mapping[str, str]) -> None:
+    """Read files of another machine, named by their paths there, from their copies on this one."""
+    _copies.clear()
+    _copies.update({Path(path): Path(copy) for path, copy in places.items()})
+
+
 def _release(number: str) -> str:
     """Return the first two parts of a package's version: a patch changes no numbers."""
     return ".".join(number.split(".")[:2])
@@ -139,6 +153,7 @@ def _is_file(place: str) -> bool:
 
 def _file(place: str, base: Path) -> Path:
     path = (base / Path(place).expanduser()).resolve()
+    path = _copies.get(path, path)
     if not path.is_file():
         raise UserError("no such file", found=place, allowed=f"a path relative to {base}")
     return path

@@ -1,9 +1,9 @@
 """The data room: cards, where files lie, loading, users' own files, splits, download and verification."""
 
 from ep_bench.data.cards import Card, card
+from ep_bench.data.cards import card_names as names
 from ep_bench.data.embedded import true_function
 from ep_bench.data.fetching import Fetched, Verified, fetch, verify
-from ep_bench.data.plugged import built_in_names as names
 from ep_bench.data.plugged import names as plugin_names
 from ep_bench.data.reading import describe, load, load_dataset
 from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_scheme, split_count, standard_split

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from ep_bench.data import embedded, reading, where
 from ep_bench.data.cards import Card, card
-from ep_bench.data.plugged import built_in_names as all_names
+from ep_bench.data.cards import card_names as all_names
 from ep_bench.data.transfer import Patience, TransferError, UnreachableError, download
 from ep_bench.types import UserError
 

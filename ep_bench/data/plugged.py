@@ -31,12 +31,6 @@ def names() -> tuple[str, ...]:
     return plugins.names(plugins.DATASETS)
 
 
-def built_in_names() -> tuple[str, ...]:
-    """Return the names of the built-in data sets, sorted, without one that a plugin has too: it cannot be used."""
-    taken = plugins.clashes(plugins.DATASETS, card_names())
-    return tuple(name for name in card_names() if name not in taken)
-
-
 def find(name: str) -> Plugin | None:
     """Return the plugin of a data set's name, or None. Raises UserError for a name that is given twice."""
     return plugins.find(plugins.DATASETS, name, card_names())

@@ -22,10 +22,9 @@ from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_wo
 from distributed.comm import CommClosedError
 from joblib._dask import DaskDistributedBackend
 
-from ep_bench import data
 from ep_bench.runner import lane
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.luggage import Luggage
+from ep_bench.runner.luggage import Luggage, pack
 from ep_bench.types import Record, UserError
 
 LOSSES = (
@@ -86,20 +85,13 @@ def connection(jobs: Sequence[Job], n_jobs: int, scheduler: str | None) -> Itera
     with _client(n_jobs, scheduler) as client:
         _wait_for_workers(client)
         _compare_versions(client)
-        luggage = pack(jobs)
+        luggage = pack(f"ep-bench-{uuid.uuid4().hex[:12]}", jobs)
         client.register_plugin(Carrier(luggage))
         try:
             yield Backend(client=client), luggage.run, sum(client.nthreads().values())
         finally:
             if client.status == "running":  # a scheduler that is gone has nothing to forget
                 client.unregister_worker_plugin(luggage.run)
-
-
-def pack(jobs: Sequence[Job]) -> Luggage:
-    """Return what the workers need of the cells beside the cells: the data sets that do not come with the program."""
-    refs = dict.fromkeys(job.dataset for job in jobs)
-    carried = {ref: data.load(ref) for ref in refs if ref.csv or not data.card(ref.name).embedded}
-    return Luggage(f"ep-bench-{uuid.uuid4().hex[:12]}", carried)
 
 
 @contextlib.contextmanager

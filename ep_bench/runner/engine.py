@@ -22,17 +22,20 @@ def main(descriptor: int) -> None:
     """Serve jobs until the lane closes the connection."""
     connection = serve(descriptor)
     faulthandler.enable()
+    from ep_bench import adapters
     from ep_bench.runner.execute import keep_dataset, run_cell
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while connection.poll(IDLE):
             message = connection.recv()
-            if not isinstance(message, Job):
+            if isinstance(message, Job):
+                record = run_cell(message, started=lambda: connection.send(STARTED))
+                sys.stdout.flush()
+                connection.send(record)
+            elif isinstance(message, dict):
+                adapters.use_copies(message)
+            else:
                 keep_dataset(*message)
-                continue
-            record = run_cell(message, started=lambda: connection.send(STARTED))
-            sys.stdout.flush()
-            connection.send(record)
         sys.exit(IDLE_EXIT)
 
 

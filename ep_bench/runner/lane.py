@@ -18,7 +18,7 @@ from typing import Any
 from ep_bench.runner.child import Child, ending
 from ep_bench.runner.engine import IDLE_EXIT, STARTED
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.luggage import Luggage
+from ep_bench.runner.luggage import Luggage, Unpacked
 from ep_bench.runner.memory import resident_gb
 from ep_bench.runner.records import KILLED, LOST, blank_record, fail
 from ep_bench.types import DatasetRef, Record
@@ -29,7 +29,7 @@ _WATCH = 0.5  # seconds between looks at whether the run is still there
 
 _local = threading.local()  # one engine a thread: a worker of dask may have several
 _engines: list[Engine] = []
-_luggage: dict[str, Luggage] = {}  # of the runs that this worker of a cluster works for
+_luggage: dict[str, Unpacked] = {}  # of the runs that this worker of a cluster works for
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,16 @@ def run(job: Job, run_pid: int | None = None, luggage: str | None = None, tag: s
 
 def take_in(luggage: Luggage) -> None:
     """Keep what a run on a cluster has sent, until ``end_run``."""
-    _luggage[luggage.run] = luggage
+    _luggage[luggage.run] = Unpacked(luggage)
 
 
 def end_run(run: str) -> None:
     """Forget a run of a cluster and end the engines that worked for it."""
-    _luggage.pop(run, None)
     for engine in [engine for engine in _engines if engine.works_for == run]:
         engine.abandon()
+    unpacked = _luggage.pop(run, None)
+    if unpacked is not None:
+        unpacked.drop()
 
 
 def abandon(tag: str) -> None:
@@ -133,6 +135,7 @@ class Engine:
         self.tag: str | None = None  # of the job under way
         self._abandoned = False
         self._has: dict[DatasetRef, str] = {}  # the checksums of the data sets that it was given
+        self._places: dict[str, str] = {}  # of files that were sent to this machine
         self._child = Child("ep_bench.runner.engine")
 
     @property
@@ -140,7 +143,7 @@ class Engine:
         """False where it has ended, as one does that had nothing to do for long."""
         return self._child.alive
 
-    def run(self, job: Job, luggage: Luggage | None = None) -> Record | Ended:
+    def run(self, job: Job, luggage: Unpacked | None = None) -> Record | Ended:
         """Return the record of a job, or how the engine ended without one."""
         self._child.forget_printed()
         begun = time.monotonic()
@@ -174,12 +177,15 @@ class Engine:
         """Kill the process and let go of what belongs to it."""
         self._child.stop()
 
-    def _give(self, ref: DatasetRef, luggage: Luggage | None) -> None:
-        """Send a data set that the engine could not read here, once."""
+    def _give(self, ref: DatasetRef, luggage: Unpacked | None) -> None:
+        """Send what the engine could not read here: a data set once, and where the files of methods are."""
         dataset = luggage.datasets.get(ref) if luggage else None
         if dataset is not None and self._has.get(ref) != dataset.checksum:
             self._child.connection.send((ref, dataset))
             self._has[ref] = dataset.checksum
+        if luggage is not None and luggage.places != self._places:
+            self._child.connection.send(luggage.places)
+            self._places = luggage.places
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
         """Return what the engine sends next, or how the cell ended where it went over a limit."""

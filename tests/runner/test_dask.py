@@ -30,6 +30,12 @@ methods:
   - {use: "./bad.py:Draws", label: draws}
   - {use: "./bad.py:Slow", label: slow}
 """
+SMALL = """
+study: spread
+datasets: [diabetes]
+splits: {{scheme: standard, count: 12}}
+methods: [{more}]
+"""
 THREADS = """
 import numba, numpy as np
 from threadpoolctl import threadpool_info
@@ -91,62 +97,59 @@ def engines(cluster: LoopbackCluster) -> list[int]:
     return [pid for pid in below if b"ep_bench.runner.engine" in command_of(pid)]
 
 
-def test_same_scores_as_loky_though_a_worker_is_killed(study: Path, tmp_path: Path) -> None:
+def apart(folder: Path) -> list[str]:
+    """Return a command that runs another where this folder is empty, as on a machine without it."""
+    inside = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs tmpfs {folder} && exec "$@"', "sh"]
+    if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
+        pytest.skip("no mount namespaces here")
+    return inside
+
+
+def test_same_scores_as_loky_on_machines_that_share_nothing(study: Path, tmp_path: Path) -> None:
+    """Workers without our data and methods; none at first, one that is killed, one that joins late."""
     local = start(study, tmp_path / "local", "--jobs", "2")
     assert local.wait(300) == 0, local.communicate()
-    with loopback(tmp_path / "cluster") as cluster:
+    inside, alone = apart(study.parent), {"EP_BENCH_DATA": "", "HOME": str(tmp_path / "cluster")}
+    with loopback(tmp_path / "cluster", workers=0) as cluster:
         run = on_cluster(study, tmp_path / "far", cluster)
+        assert run.stderr is not None
+        assert "has no workers yet" in run.stderr.readline()
+        victim = cluster.add_worker(inside=inside, env=alone)
+        cluster.add_worker(inside=inside, env=alone)
         wait_for_cells(tmp_path / "far" / "spread", 6, run)
-        victim = cluster.workers[0]
         for pid in (victim.pid, *children(victim.pid)):  # the nanny too: this worker does not come back
             os.kill(pid, signal.SIGKILL)
+        cluster.add_worker("--name", "late", inside=inside, env=alone)
         _, said = run.communicate(timeout=300)
         assert run.returncode == 0, said + cluster.said()
+        assert "late" in cluster.said()
     far = scores(tmp_path / "far" / "spread")
     assert len(far) == 36
     assert far == scores(tmp_path / "local" / "spread")
 
 
-def test_a_local_cluster_with_one_thread_a_cell(study: Path, tmp_path: Path) -> None:
-    (study.parent / "threads.py").write_text(THREADS)
-    study.write_text(
-        'study: threads\ndatasets: [diabetes]\nsplits: {scheme: standard, count: 4}\nmethods: ["./threads.py:Threads"]'
-    )
-    run = start(study, tmp_path / "results", "--backend", "dask", "--jobs", "2", quiet=False)
-    said = run.communicate(timeout=300)
-    assert run.returncode == 0, said
-    assert "4 cells run; 4 ok" in said[0]
-
-
-def test_workers_see_neither_data_nor_methods_of_the_run(study: Path, tmp_path: Path) -> None:
-    hiding = f'mount -t tmpfs tmpfs {study.parent} && exec "$@"'
-    inside = ["unshare", "--mount", "sh", "-c", hiding, "sh"]
-    if subprocess.run([*inside, "true"], capture_output=True).returncode != 0:
-        pytest.skip("no mount namespaces here")
-    study.write_text(STUDY + "  - {use: './bad.py:Raises', label: raises}\n")
-    with loopback(tmp_path / "cluster", workers=0) as cluster:
-        for _ in range(2):
-            cluster.add_worker(inside=inside, env={"EP_BENCH_DATA": "", "HOME": str(tmp_path / "cluster")})
+def test_a_killed_worker_costs_nothing(study: Path, tmp_path: Path) -> None:
+    study.write_text(SMALL.format(more='{use: "./bad.py:Slow", label: slow}, {use: "./bad.py:Raises", label: raises}'))
+    with loopback(tmp_path / "cluster") as cluster:
         run = on_cluster(study, tmp_path / "far", cluster)
+        wait_for_cells(tmp_path / "far" / "spread", 2, run)
+        worker = next(pid for pid in children(cluster.workers[0].pid) if b"spawn_main" in command_of(pid))
+        os.kill(worker, signal.SIGKILL)  # its nanny starts another
         _, said = run.communicate(timeout=300)
         assert run.returncode == 3, said + cluster.said()
     rows = store.read_rows(tmp_path / "far" / "spread" / "results.csv")
-    assert len(rows) == 48
-    assert {row["status"] for row in rows if row["method"] != "raises"} == {"ok"}
+    assert len(rows) == 24
+    assert {row["status"] for row in rows if row["method"] == "slow"} == {"ok"}
     assert {row["reason"] for row in rows if row["method"] == "raises"} == {"RuntimeError: no luck today"}
 
 
-def test_a_worker_that_joins_later_takes_its_part(study: Path, tmp_path: Path) -> None:
-    with loopback(tmp_path / "cluster", workers=0) as cluster:
-        run = on_cluster(study, tmp_path / "far", cluster)
-        assert run.stderr is not None
-        assert "has no workers yet" in run.stderr.readline()
-        cluster.add_worker()
-        wait_for_cells(tmp_path / "far" / "spread", 3, run)
-        cluster.add_worker("--name", "late")
-        assert run.wait(300) == 0
-        assert "late" in cluster.said()
-    assert len(scores(tmp_path / "far" / "spread")) == 36
+def test_a_local_cluster_with_one_thread_a_cell(study: Path, tmp_path: Path) -> None:
+    (study.parent / "threads.py").write_text(THREADS)
+    study.write_text(SMALL.format(more='"./threads.py:Threads"'))
+    run = start(study, tmp_path / "results", "--backend", "dask", "--jobs", "2", quiet=False)
+    said = run.communicate(timeout=300)
+    assert run.returncode == 0, said
+    assert "12 cells run; 12 ok" in said[0]
 
 
 def test_a_worker_of_another_version_is_refused(study: Path, tmp_path: Path) -> None:
@@ -183,26 +186,24 @@ def test_a_scheduler_that_dies(study: Path, tmp_path: Path) -> None:
     assert len(scores(tmp_path / "far" / "spread")) == cells_in(tmp_path / "far" / "spread") >= 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_that_ends_leaves_no_engine_at_work(study: Path, tmp_path: Path, number: int) -> None:
-    stuck = '  - {use: "./bad.py:Stuck", label: stuck}'
-    study.write_text(
-        f"study: spread\ndatasets: [diabetes]\nsplits: {{scheme: standard, count: 3}}\nmethods:\n  - pbp\n{stuck}\n"
-    )
+def test_a_run_that_ends_leaves_no_engine_at_work(study: Path, tmp_path: Path) -> None:
+    study.write_text(SMALL.format(more='pbp, {use: "./bad.py:Stuck", label: stuck}'))
     with loopback(tmp_path / "cluster") as cluster:
-        run = on_cluster(study, tmp_path / "far", cluster)
-        wait_for_cells(tmp_path / "far" / "spread", 3, run)
-        time.sleep(2)
-        assert len(engines(cluster)) == 2
-        begun = time.monotonic()
-        run.send_signal(number)
-        run.wait(30)
-        ended = time.monotonic() - begun
-        deadline = time.monotonic() + 20
-        while engines(cluster) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not engines(cluster), cluster.said()
-    if number == signal.SIGINT:
-        assert run.returncode == 130
-        assert ended < 2.0 + 3.0  # two seconds, and room for a machine that does other things
-        assert len(scores(tmp_path / "far" / "spread")) == 3
+        for number in (signal.SIGINT, signal.SIGKILL):
+            folder = tmp_path / number.name / "spread"
+            run = on_cluster(study, folder.parent, cluster)
+            wait_for_cells(folder, 12, run)
+            time.sleep(2)
+            assert len(engines(cluster)) == 2
+            begun = time.monotonic()
+            run.send_signal(number)
+            run.wait(30)
+            ended = time.monotonic() - begun
+            deadline = time.monotonic() + 20
+            while engines(cluster) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            assert not engines(cluster), cluster.said()
+            if number == signal.SIGINT:
+                assert run.returncode == 130
+                assert ended < 2.0 + 3.0  # two seconds, and room for a machine that does other things
+                assert len(scores(folder)) == 12
