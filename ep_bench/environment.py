@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("ep-bench", "numpy", "scipy", "numba", "scikit-learn", "joblib", "pandas", "scoringrules", "optuna")
+PACKAGES = ("ep-bench", "numpy", "scipy", "numba", "scikit-learn", "joblib", "pandas", "optuna")
 
 
 @cache

@@ -78,3 +78,21 @@ def test_a_point_prediction_has_no_likelihood() -> None:
     assert scores["rmse"] == 1.0
     assert not {"ll", "crps", "coverage95"} & scores.keys()
     assert "train_ll" not in scoring.score_training(PointPrediction(np.zeros(3)), np.ones(3))
+
+
+@pytest.mark.parametrize("components", [1, 2, 30])
+def test_crps_of_mixtures_against_scoringrules(components: int) -> None:
+    import scoringrules
+
+    rng = np.random.default_rng(components)
+    weights = rng.dirichlet(np.ones(components))
+    means, variances = rng.normal(0.0, 3.0, (components, 80)), rng.gamma(1.0, size=(components, 80))
+    y = rng.normal(size=80)
+    shared = np.broadcast_to(weights, (80, components))
+    expected = scoringrules.crps_mixnorm(y, means.T, np.sqrt(variances).T, shared).mean()
+    assert scoring.crps(Predictive(weights, means, variances), y) == pytest.approx(expected, rel=1e-12)
+
+
+def test_crps_of_a_certain_prediction_is_its_distance() -> None:
+    certain = Predictive(np.array([0.5, 0.5]), np.array([[1.0], [4.0]]), np.zeros((2, 1)))
+    assert scoring.crps(certain, np.array([2.0])) == pytest.approx(1.5 - 0.75)
