@@ -38,6 +38,7 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
         "pbp",
         "PBP-2",
         "ridge",
+        "SVR",
         "mine",
     ]
     command = [
@@ -54,6 +55,14 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
     run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert "20 cells run; 20 ok" in run.stdout
+    folder = tmp_path / "results" / "mine"
+    report = subprocess.run([sys.executable, "-m", "ep_bench", "report", str(folder)], capture_output=True, text=True)
+    assert report.returncode == 0, report.stderr
+    assert "mine" in (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "mine" in (folder / "report" / "report.md").read_text(encoding="utf-8")
+    target = ["methods", "test", "./my_method.py:MyRegressor", "--quiet"]
+    tried = subprocess.run([sys.executable, "-m", "ep_bench", *target], capture_output=True, text=True, cwd=tmp_path)
+    assert tried.returncode == 0, tried.stdout
 
 
 def test_commands_named_exist() -> None:
