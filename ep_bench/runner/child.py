@@ -17,6 +17,7 @@ _ONE_THREAD = dict.fromkeys(
      "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"),
     "1",
 )  # fmt: skip
+_ENDING = 5.0  # seconds that a process has to end once its connection is closed
 _PR_SET_PDEATHSIG = 1
 _TAIL = 2000  # characters kept of what a process printed
 
@@ -67,9 +68,12 @@ class Child:
         self.connection.close()
         self._printed.close()
 
-    def wait(self) -> int:
-        """Wait for the end of the process and return its exit code, or minus the signal that ended it."""
-        return self._process.wait()
+    def wait(self) -> int | None:
+        """Return its exit code, or minus the signal that ended it; None where it goes on without its connection."""
+        try:
+            return self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            return None
 
     def forget_printed(self) -> None:
         """Drop what the process has printed so far."""
@@ -83,8 +87,10 @@ class Child:
         return re.sub(r"\nExtension modules: .*\n", "\n", printed)[-_TAIL:]
 
 
-def ending(code: int) -> str:
-    """Return how a method ended its process, in words, from an exit code or minus a signal."""
+def ending(code: int | None) -> str:
+    """Return how a method ended its process, in words, from what ``Child.wait`` returned."""
+    if code is None:
+        return "the method closed the connection of its process"
     if code >= 0:
         return f"the method ended its process with exit code {code}"
     return f"the method crashed: {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"

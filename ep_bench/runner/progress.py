@@ -17,10 +17,13 @@ _TELLING = 0.15  # share of the work that must be done before a time left is tol
 class Progress(AbstractContextManager["Progress"]):
     """Counts cells done, failed and running, and tells the time left from the work that is done.
 
-    ``total_work`` is the estimated seconds of all cells on one core; where nothing is known, cells count alike.
+    ``work`` is the estimated seconds of each cell on one core; ``jobs`` how many run at a time, None where that is not
+    known.
     """
 
-    def __init__(self, work: dict[str, float], jobs: int, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, work: dict[str, float], jobs: int | None, *, quiet: bool = False, stream: TextIO | None = None
+    ) -> None:
         self._work, self._jobs, self._quiet = dict(work), jobs, quiet
         self._stream = stream or sys.stderr
         self._total, self._done, self._failed = len(work), 0, 0
@@ -80,8 +83,8 @@ class Progress(AbstractContextManager["Progress"]):
             print(line, file=self._stream, flush=True)
 
     def _counts(self) -> str:
-        running = min(self._jobs, self._total - self._done)
-        return f"{self._done}/{self._total} cells, {self._failed} not ok, {running} running"
+        running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"
+        return f"{self._done}/{self._total} cells, {self._failed} not ok{running}"
 
     def _left(self) -> str:
         spent = time.monotonic() - self._started

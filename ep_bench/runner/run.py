@@ -74,7 +74,8 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
     if not jobs:
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
-    with Progress(_work(jobs), n_jobs, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
+    known = None if options.scheduler else n_jobs  # a cluster may grow
+    with Progress(_work(jobs), known, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
         share = Share(plan, claims, progress)
         waiting = jobs
         while waiting:

@@ -30,7 +30,7 @@ def outcome(records: list[Record]) -> dict[str, tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: int) -> None:
-    names = ["Raises", "NotFinite", "Exits", "Crashes", "Signalled", "Leaves", "Warns"]
+    names = ["Raises", "NotFinite", "Exits", "Crashes", "Signalled", "Leaves", "Warns", "Deaf"]
     jobs = [job(name, base=bad) for name in names]
     jobs += [job("Stuck", base=bad, seconds=2.0), job("Hungry", base=bad, memory_gb=1.5)]
     jobs += [job(split=split) for split in range(8)]
@@ -45,6 +45,7 @@ def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: in
     assert "SIGSEGV" in found["Crashes"][1]
     assert "signal 40" in found["Signalled"][1]
     assert "exit code 5" in found["Leaves"][1]
+    assert found["Deaf"][1].startswith("the method closed the connection of its process")
     assert found["Warns"] == ("ok", "not converged: stopped after 3 sweeps")
     assert found["Stuck"] == ("timeout", "over the limit of 2 seconds")
     assert found["Hungry"][0] == "memory"
