@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, Pipe
 
 _ONE_THREAD = dict.fromkeys(
@@ -94,6 +95,16 @@ def ending(code: int | None) -> str:
     if code >= 0:
         return f"the method ended its process with exit code {code}"
     return f"the method crashed: {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
+
+
+@contextlib.contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started here be deaf to Ctrl-C, which reaches all of a terminal: the run alone decides."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def serve(descriptor: int) -> Connection:

@@ -12,6 +12,7 @@ import contextlib
 import importlib.metadata
 import logging
 import os
+import signal
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ from distributed.comm import CommClosedError
 from joblib._dask import DaskDistributedBackend
 
 from ep_bench.runner import lane
+from ep_bench.runner.child import deaf_to_interrupts
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.luggage import Luggage, pack
 from ep_bench.types import Record, UserError
@@ -91,17 +93,21 @@ def connection(jobs: Sequence[Job], n_jobs: int, scheduler: str | None) -> Itera
             yield Backend(client=client), luggage.run, sum(client.nthreads().values())
         finally:
             if client.status == "running":  # a scheduler that is gone has nothing to forget
-                client.unregister_worker_plugin(luggage.run)
+                with contextlib.suppress(Exception):  # nor has a worker that is just going
+                    client.unregister_worker_plugin(luggage.run)
 
 
 @contextlib.contextmanager
 def _client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
-        with (
-            LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
-        ):
-            yield client
+        with deaf_to_interrupts():
+            cluster = LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None)
+        with cluster, Client(cluster) as client:
+            try:
+                yield client
+            except BaseException:
+                _end_at_once(cluster)
+                raise
         return
     where = {"scheduler_file": scheduler} if scheduler.endswith(".json") else {"address": scheduler}
     try:
@@ -110,6 +116,14 @@ def _client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
         raise UserError(f"no scheduler answers: {error}", where="--scheduler", found=scheduler) from error
     with contextlib.closing(client):
         yield client
+
+
+def _end_at_once(cluster: Any) -> None:
+    """Kill the workers of a cluster of ours, which would otherwise wait seconds for the cells that they run."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        with contextlib.suppress(OSError, TypeError):  # it has ended, or not yet started
+            os.kill(nanny.pid, signal.SIGKILL)
 
 
 def _wait_for_workers(client: Any) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from ep_bench.runner import lane
+from ep_bench.runner.child import deaf_to_interrupts
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import LOST, blank_record, fail
 from ep_bench.types import Record, UserError
@@ -95,17 +95,13 @@ def _pool(
         parallel = Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=ahead, max_nbytes=None
         )
-        yield lambda wanted: _start(parallel, (call(job, argument) for job in wanted))
 
+        def start(wanted: Iterator[Job]) -> Generator[Record, None, None]:
+            with deaf_to_interrupts():
+                records: Generator[Record, None, None] = parallel(call(job, argument) for job in wanted)
+            return records
 
-def _start(parallel: Any, calls: Iterator[Any]) -> Generator[Record, None, None]:
-    """Start the workers deaf to Ctrl-C, which reaches all processes of a terminal: the run alone decides."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        records: Generator[Record, None, None] = parallel(calls)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    return records
+        yield start
 
 
 def _cluster() -> Any:
