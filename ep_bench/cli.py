@@ -108,12 +108,8 @@ def _run_cells(study: Any, results: Path, select: Sequence[str], **options: Any)
 
     whole = make_plan(study, results)
     plan = whole.select(select) if select else whole
-    for label in whole.altered():
-        click.echo(
-            f"warning: the file of {label} is not the one of its card (`ep-bench data verify {label}`); "
-            "results are kept under its own checksum and are not those of the papers' data",
-            err=True,
-        )
+    for line in whole.warnings():
+        click.echo(line, err=True)
     with interrupted_by(signal.SIGTERM):
         outcome = run_plan(plan, whole, RunOptions(**options))
     if not options["quiet"]:
@@ -154,6 +150,8 @@ def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: 
         return 0
     made = make_plan(read, results)
     chosen = made.select(select) if select else made
+    for line in made.warnings():
+        click.echo(line, err=True)
     for line in plan_lines(chosen, jobs, cells=cells):
         click.echo(line)
     return 0

@@ -19,7 +19,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +87,16 @@ def read_record(path: Path) -> Record | None:
 
 def read_records(folder: Path) -> dict[str, Record]:
     """Return every whole record of a study's folder by its hash; torn files are left out."""
-    return {record.key: record for record in _each_record(folder)}
+    return {record.key: record for record in _each_record(folder, [])}
 
 
-def _each_record(folder: Path) -> Iterator[Record]:
+def _each_record(folder: Path, damaged: list[Path]) -> Iterator[Record]:
     for path in sorted((folder / CELLS).glob("*.json")):
         record = read_record(path)
         if record is not None:
             yield record
+        elif path.exists():
+            damaged.append(path)
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -233,20 +235,23 @@ class StudyResults:
     name: str
     lock: dict[str, Any]
     rows: list[Row]
+    damaged: list[Path] = field(default_factory=list)  # cell files that are not believed
 
     def records(self) -> dict[str, Record]:
         """Return the cell files of this machine (traces, tracebacks), by hash; none on a fresh clone."""
         return read_records(self.folder)
 
 
-def known_rows(folder: Path) -> dict[str, Row]:
+def known_rows(folder: Path, damaged: list[Path] | None = None) -> dict[str, Row]:
     """Return every finished row that the folder knows by its hash: of superseded.csv, results.csv and cell files.
 
     The later of these wins, but a cell that is ``ok`` somewhere stays so: what failed here may have been run elsewhere.
+    The cell files that are torn or altered, and so are not believed, are appended to ``damaged``.
     """
+    damaged = [] if damaged is None else damaged
     rows: dict[str, Row] = {}
     tables = [row for name in (SUPERSEDED, RESULTS) for row in read_rows(folder / name)]
-    for row in itertools.chain(tables, (record.row for record in _each_record(folder))):
+    for row in itertools.chain(tables, (record.row for record in _each_record(folder, damaged))):
         before = rows.get(row["cell"])
         if before is None or row["status"] == "ok" or before["status"] != "ok":
             rows[row["cell"]] = row
@@ -284,6 +289,15 @@ def _write_results(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Ro
     write_rows(folder / RESULTS, rows)
 
 
+def damage(damaged: Sequence[Path]) -> str:
+    """Return what to tell of damaged cell files, nothing where there are none."""
+    if not damaged:
+        return ""
+    names = ", ".join(str(path) for path in damaged[:3]) + (", ..." if len(damaged) > 3 else "")
+    count = f"{len(damaged)} cell files are" if len(damaged) > 1 else "a cell file is"
+    return f"warning: {count} cut short or altered and not believed: {names}; what no other row covers is run again"
+
+
 def sweep(folder: Path, age: float = 600.0) -> None:
     """Remove the drafts of writers that were killed, those older than ``age`` seconds."""
     for draft in (folder / CELLS).glob(".*.tmp"):
@@ -302,12 +316,13 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
         raise UserError(f"no results here: neither {LOCK} nor {RESULTS}", where=str(folder))
-    lock, known = lock or {}, known_rows(folder)
+    damaged: list[Path] = []
+    lock, known = lock or {}, known_rows(folder, damaged)
     rows = current_rows(folder, lock, known)
     if update:
         with contextlib.suppress(OSError):  # a read-only copy is still worth reading
             _write_results(folder, lock, known, rows)
-    return StudyResults(folder, lock.get("study", folder.name), lock, rows)
+    return StudyResults(folder, lock.get("study", folder.name), lock, rows, damaged)
 
 
 def _canonical(value: Any) -> str:

@@ -42,6 +42,7 @@ class Plan:
     infos: dict[str, DatasetInfo]
     groups: list[dict[str, Any]] = field(default_factory=list)
     stamps: dict[str, int] = field(default_factory=dict)  # of the cell files, from before they were read
+    damaged: list[Path] = field(default_factory=list)  # cell files that are not believed
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the jobs that are not finished, longest first."""
@@ -58,6 +59,15 @@ class Plan:
         """Return the data sets whose files are not those of their cards."""
         cards = {ref.label: data.card(ref.name) for ref in self.study.datasets if not ref.csv}
         return [label for label, card in cards.items() if card.sha256 and self.infos[label].checksum != card.sha256]
+
+    def warnings(self) -> list[str]:
+        """Return what to tell before a run: of altered data, of damaged results."""
+        altered = [
+            f"warning: the file of {label} is not the one of its card (`ep-bench data verify {label}`); "
+            "results are kept under its own checksum and are not those of the papers' data"
+            for label in self.altered()
+        ]
+        return [*altered, *filter(None, [store.damage(self.damaged)])]
 
     def select(self, patterns: Sequence[str]) -> Plan:
         """Return the plan of the cells that match every ``key=glob``; of one key any of its globs.
@@ -128,7 +138,7 @@ def make_plan(study: Study, results: Path) -> Plan:
             cells += [past.place(replace(job, estimate=guess)) for job in jobs]
             hashes = {str(job.cell.split): job.cell.key for job in jobs}
             groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
-    return Plan(study, folder, cells, infos, groups, past.stamps)
+    return Plan(study, folder, cells, infos, groups, past.stamps, past.damaged)
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
@@ -223,7 +233,8 @@ class _Past:
 
     def __init__(self, folder: Path) -> None:
         self.stamps = store.stamps(folder)
-        self.rows = store.known_rows(folder)
+        self.damaged: list[Path] = []
+        self.rows = store.known_rows(folder, self.damaged)
         self.lock = store.read_lock(folder) or {}
 
     def describe(self, ref: DatasetRef) -> DatasetInfo:

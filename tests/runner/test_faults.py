@@ -147,9 +147,11 @@ def test_cut_and_flipped_cell_files_are_computed_again(study: Path, tmp_path: Pa
     (folder / "results.csv").unlink()  # else it is believed, as on a fresh clone, and nothing needs to be run
     status = subprocess.run([sys.executable, "-m", "ep_bench", "status", str(folder)], capture_output=True, text=True)
     assert "28 ok, 12 missing" in status.stdout
+    assert "12 cell files are cut short or altered and not believed" in status.stdout
     again = run(study, results)
     assert again.returncode == 0
     assert "12 cells run" in again.stdout
+    assert f"not believed: {paths[0]}" in again.stderr
     untouched = {path.name for path in paths[12:]}
     assert {name: stored(folder)[name] for name in untouched} == {name: good[name] for name in untouched}
     assert _scores((folder / "results.csv").read_text()) == _scores(rows)
