@@ -217,24 +217,28 @@ def test_report_loads_no_numba(finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
+    """A terminal sends Ctrl-C to all processes of the group."""
+    import os
     import signal
 
     (tmp_path / "s.yaml").write_text(
         "study: s\ndatasets: [diabetes, friedman1, friedman2, friedman3]\nmethods: [{use: pbp, epochs: 400}]\n"
     )
     run = subprocess.Popen(
-        [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2"],
+        [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2", "--backend", backend],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     cells = tmp_path / "results/s/cells"
     deadline = time.monotonic() + 120
     while len(list(cells.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     started = time.monotonic()
-    run.send_signal(signal.SIGINT)
+    os.killpg(run.pid, signal.SIGINT)
     error = run.communicate(timeout=60)[1]
     assert run.returncode == 130
     assert "Traceback" not in error

@@ -17,6 +17,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
+from multiprocessing import resource_tracker
 from typing import Any
 
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_worker
@@ -100,8 +101,11 @@ def connection(jobs: Sequence[Job], n_jobs: int, scheduler: str | None) -> Itera
 @contextlib.contextmanager
 def _client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
     if scheduler is None:
+        resource_tracker.ensure_running()  # before: when it starts it lifts the block
         with deaf_to_interrupts():
-            cluster = LocalCluster(n_workers=n_jobs, threads_per_worker=1, dashboard_address=None)
+            cluster = LocalCluster(
+                n_workers=n_jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+            )
         with cluster, Client(cluster) as client:
             try:
                 yield client
