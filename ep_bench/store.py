@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS, Record, UserError
+from ep_bench.types import COLUMNS, COUNT_COLUMNS, STATUSES, TEXT_COLUMNS, Record, UserError
 
 FORMAT = 1
 RESULTS, LOCK, CELLS, SUPERSEDED = "results.csv", "study.lock.json", "cells", "superseded.csv"
@@ -166,6 +166,8 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
         raise UserError(
             "a row is incomplete: method, dataset, split, status and cell are needed", where=f"{path}:{line}"
         )
+    if parsed["status"] not in STATUSES:
+        raise UserError("no such status", where=f"{path}:{line}", found=parsed["status"], allowed=STATUSES)
     return parsed
 
 
@@ -176,7 +178,9 @@ def _order(row: Row) -> tuple[str, str, str, int, str]:
 def _text(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return repr(float(value)) if isinstance(value, float) else " ".join(str(value).split())
+    if isinstance(value, float):
+        return repr(float(value))
+    return " ".join(str(value).encode("utf-8", "backslashreplace").decode("utf-8").split())
 
 
 # The plan behind the results
@@ -270,10 +274,13 @@ def current_rows(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Row]
     return sorted(rows, key=_order)
 
 
-def export(folder: Path) -> list[Row]:
-    """Bring results.csv up to the cell files and the plan; rows no longer in the plan go to superseded.csv."""
+def export(folder: Path, known: Mapping[str, Row] | None = None) -> list[Row]:
+    """Bring results.csv up to the cell files and the plan; rows no longer in the plan go to superseded.csv.
+
+    ``known`` are the finished rows by hash where they need not be read, which takes seconds for many.
+    """
     lock = read_lock(folder) or {}
-    known = known_rows(folder)
+    known = known_rows(folder) if known is None else known
     rows = current_rows(folder, lock, known)
     _write_results(folder, lock, known, rows)
     return rows

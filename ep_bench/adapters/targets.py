@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.metadata
@@ -19,6 +20,7 @@ from ep_bench.plugins import Plugin
 from ep_bench.types import Method, UserError, nearest
 
 _copies: dict[Path, Path] = {}
+_loaded: dict[Path, tuple[str, ...]] = {}  # what a file and its neighbours were when it was imported
 OBJECT = "object"  # key of an option that is a class or function, not to be built
 
 
@@ -101,27 +103,29 @@ def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
             yield from nested(item, (*place, i))
 
 
-def version(use: str, base: Path, options: Mapping[str, Any] | None = None) -> str:
+def version(use: str, base: Path, options: Mapping[str, Any] | None = None, *, loaded: bool = False) -> str:
     """Return what a target's numbers hang on: its own ``version``, its package's, or its file's checksum.
 
-    A plugin's has its package's name before it. Objects among the options count too, where theirs is another.
+    A plugin's has its package's name before it. A file's is that of the disk, with ``loaded`` that of the file as this
+    process has imported it. Objects among the options count too, where theirs is another.
     """
-    own = _own_version(use, base)
-    inner = [version(target, base, of) for _, target, of in nested(options or {}, ())]
+    own = _own_version(use, base, loaded=loaded)
+    inner = [version(target, base, of, loaded=loaded) for _, target, of in nested(options or {}, ())]
     return "; ".join(dict.fromkeys([own, *inner]))
 
 
-def _own_version(use: str, base: Path) -> str:
+def _own_version(use: str, base: Path, *, loaded: bool) -> str:
     target = resolve(use, base)
     plugin = plugged_class(use)
-    declared = getattr(target, "version", None)
+    declared = getattr(target, "__dict__", {}).get("version")  # its own: a base class knows nothing of what is added
     if isinstance(declared, int | float | str):
         return str(declared) if plugin is None else f"{plugin.package} {declared}"
     if plugin is not None:
         return f"{plugin.package} {_release(plugin.version)}"
     place = use.rpartition(":")[0]
     if _is_file(place):
-        return "file " + hashlib.sha256(_file(place, base).read_bytes()).hexdigest()[:16]
+        path = _file(place, base)
+        return "; ".join(_loaded[path] if loaded else _checksums(path))
     package = place.split(".")[0]
     for distribution in _distributions().get(package, ()):
         return f"{distribution} {_release(importlib.metadata.version(distribution))}"
@@ -130,9 +134,9 @@ def _own_version(use: str, base: Path) -> str:
 
 
 def files(use: str, base: Path, options: Mapping[str, Any]) -> set[Path]:
-    """Return the files that a target and the objects among its options stand in."""
+    """Return the files that a target and the objects among its options stand in, with those beside that they import."""
     place = use.rpartition(":")[0]
-    own = {_file(place, base)} if _is_file(place) else set()
+    own = {_file(place, base), *_neighbours(_file(place, base))} if _is_file(place) else set()
     return own.union(*(files(target, base, of or {}) for _, target, of in nested(dict(options), ())))
 
 
@@ -140,6 +144,38 @@ def use_copies(places: Mapping[str, str]) -> None:
     """Read files of another machine, named by their paths there, from their copies on this one."""
     _copies.clear()
     _copies.update({Path(path): Path(copy) for path, copy in places.items()})
+
+
+def _checksums(path: Path) -> tuple[str, ...]:
+    """Return what a file's numbers hang on: its checksum and those of the modules beside it that it imports."""
+    sums = {file: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in (path, *_neighbours(path))}
+    return tuple(f"file {sums[file]}" if file == path else f"{file.stem} {sums[file]}" for file in sums)
+
+
+def _neighbours(path: Path) -> list[Path]:
+    """Return the modules beside a file that it imports, and that these import, found by reading and not by running."""
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        for name in _imported(waiting.pop()):
+            beside = path.parent / f"{name}.py"
+            package = path.parent / name
+            new = [beside] if beside.is_file() else sorted(package.rglob("*.py")) if package.is_dir() else []
+            new = [file for file in new if file not in found and file != path]
+            found |= dict.fromkeys(new)
+            waiting += new
+    return sorted(found)
+
+
+def _imported(path: Path) -> set[str]:
+    """Return the first parts of the names of the modules that a file imports."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
 
 
 def _release(number: str) -> str:
@@ -180,6 +216,8 @@ def _module_of_file(path: Path) -> ModuleType:
     loader = importlib.util.spec_from_file_location(name, path)
     if loader is None or loader.loader is None:
         raise UserError("not a Python file", found=str(path))
+    _loaded[path] = _checksums(path)
+    _forget_namesakes(path)
     module = importlib.util.module_from_spec(loader)
     sys.modules[name] = module  # classes of the file pickle by this name
     sys.path.insert(0, str(path.parent))
@@ -191,6 +229,16 @@ def _module_of_file(path: Path) -> ModuleType:
     finally:
         sys.path.remove(str(path.parent))
     return module
+
+
+def _forget_namesakes(path: Path) -> None:
+    """Drop modules of another folder that have the name of one beside this file, which would be taken for it."""
+    for neighbour in _neighbours(path):
+        name = neighbour.relative_to(path.parent).with_suffix("").parts[0]
+        for known in [known for known in sys.modules if known.partition(".")[0] == name]:
+            file = getattr(sys.modules[known], "__file__", None)
+            if file is None or path.parent not in Path(file).parents:
+                del sys.modules[known]
 
 
 @cache

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ep_bench.store import CELLS
 
@@ -32,6 +32,7 @@ CLAIMS = "claims"
 SILENCE = 120.0  # seconds after which a run on another machine that shows no sign of life counts as dead
 _BEAT = 10.0  # seconds between two signs of life
 _LOCK = "takeover.lock"
+_MODE = 0o666  # less what the umask takes: other people may run in a folder that is theirs too
 
 
 @dataclass(frozen=True)
@@ -52,19 +53,15 @@ class Claims:
         self._run = f"{uuid.uuid4().hex}.run"
         self._held: set[str] = set()
         self._stopped = threading.Event()
+        self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
-        draft = self._folder / f"{self._run}.draft"
-        self._descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o644)
-        _lock(self._descriptor)
-        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        about = {"machine": _machine(), "host": socket.gethostname(), "pid": os.getpid(), "started": started}
-        os.write(self._descriptor, json.dumps(about).encode())
-        draft.rename(self._folder / self._run)  # locked before others can see it
+        self._appear()
         threading.Thread(target=self._beat, name="signs of life", daemon=True).start()
-        self._clear()
+        with _exclusive(self._folder / _LOCK):
+            self._clear()
         return self
 
     def __exit__(
@@ -78,64 +75,86 @@ class Claims:
         os.close(self._descriptor)
 
     def take(self, key: str) -> bool:
-        """Claim a cell for this run; False where a live run has it."""
+        """Claim a cell for this run; False where a live run has it. Raises OSError where nothing can be written."""
         if key in self._held or self._create(key):
             return True
-        if self._is_held(key):
+        if self._holder(key) != "dead":
             return False
-        with _exclusive(self._folder / _LOCK):  # one at a time: else two could free it, the second what the first took
-            if self._is_held(key):
-                return False
-            self._claim(key).unlink(missing_ok=True)
-        return self._create(key)
+        with _exclusive(self._folder / _LOCK):  # who frees a claim must know that it is still the dead run's
+            if self._holder(key) == "dead":
+                self._claim(key).unlink()
+            return self._create(key)
 
     def release(self, key: str) -> None:
         """Give up a claim: the cell is stored, or will not be computed."""
         self._held.discard(key)
+        path = self._claim(key)
         with contextlib.suppress(OSError):
-            self._claim(key).unlink(missing_ok=True)
+            if path.read_text(encoding="utf-8") == self._run:  # else another run has thought this one dead
+                path.unlink()
 
     def _claim(self, key: str) -> Path:
         return self._folder / f"{key}.claim"
 
     def _create(self, key: str) -> bool:
+        path = self._claim(key)
         try:
-            descriptor = os.open(self._claim(key), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
         except FileExistsError:
             return False
         try:
             os.write(descriptor, self._run.encode())
+        except OSError:
+            path.unlink()
+            raise
         finally:
             os.close(descriptor)
         self._held.add(key)
         return True
 
-    def _is_held(self, key: str) -> bool:
-        """Tell whether a live run has the claim; one that is just being written counts as such."""
+    def _holder(self, key: str) -> Literal["none", "live", "dead"]:
+        """Return whose a claim is; one that is just being written, or cannot be read, counts as a live run's."""
         path = self._claim(key)
         try:
-            holder = path.read_text(encoding="utf-8")
-            return _is_alive(self._folder / holder) if holder else _age(path) < SILENCE
+            name = path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            return False
+            return "none"
+        except OSError:
+            return "live"
+        alive = _is_alive(self._folder / name) if name else _age(path) < SILENCE
+        return "live" if alive else "dead"
+
+    def _appear(self) -> None:
+        """Write the file that shows this run to others, locked before they can see it."""
+        draft = self._folder / f"{self._run}.draft"
+        descriptor = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_RDWR, _MODE)
+        _lock(descriptor)
+        about = {"machine": _machine(), "host": socket.gethostname(), "pid": os.getpid(), "started": self._started}
+        os.write(descriptor, json.dumps(about).encode())
+        draft.rename(self._folder / self._run)
+        before, self._descriptor = self._descriptor, descriptor
+        if before >= 0:
+            os.close(before)
 
     def _beat(self) -> None:
         while not self._stopped.wait(_BEAT):
             with contextlib.suppress(OSError):
-                os.utime(self._folder / self._run)
+                try:
+                    os.utime(self._folder / self._run)
+                except FileNotFoundError:  # another machine thought this run dead: it slept, or its network was gone
+                    self._appear()
 
     def _clear(self) -> None:
         """Remove what dead runs have left."""
-        with _exclusive(self._folder / _LOCK):
-            for path in self._folder.glob("*.claim"):
-                if not self._is_held(path.stem):
-                    path.unlink(missing_ok=True)
-            for path in self._folder.glob("*.run"):
-                if path.name != self._run and not _is_alive(path):
-                    path.unlink(missing_ok=True)
-            for path in (*self._folder.glob("*.draft"), *self._folder.glob("*.probe")):
-                if _age(path) > SILENCE:
-                    path.unlink(missing_ok=True)
+        for path in self._folder.glob("*.claim"):
+            if self._holder(path.stem) == "dead":
+                path.unlink(missing_ok=True)
+        for path in self._folder.glob("*.run"):
+            if path.name != self._run and not _is_alive(path):
+                path.unlink(missing_ok=True)
+        for path in (*self._folder.glob("*.draft"), *self._folder.glob("*.probe")):
+            if _age(path) > SILENCE:
+                path.unlink(missing_ok=True)
 
 
 def running(folder: Path) -> list[Running]:
@@ -148,13 +167,13 @@ def running(folder: Path) -> list[Running]:
     found = []
     for path in sorted(claims.glob("*.run")):
         about = _about(path)
-        if about and _is_alive(path):
+        if about and _is_alive(path, write=False):
             found.append(Running(about["host"], about["pid"], about["started"], tuple(cells.get(path.name, ()))))
     return found
 
 
-def _is_alive(run: Path) -> bool:
-    """Tell whether the run that keeps this file lives."""
+def _is_alive(run: Path, *, write: bool = True) -> bool:
+    """Tell whether the run that keeps this file lives; without ``write`` by this machine's clock."""
     about = _about(run)
     if about is None:
         return False
@@ -162,7 +181,7 @@ def _is_alive(run: Path) -> bool:
         held = _is_locked(run)
         if held is not None:
             return held
-    return _age(run) < SILENCE
+    return _age(run, write=write) < SILENCE
 
 
 def _about(run: Path) -> dict[str, Any] | None:
@@ -190,18 +209,18 @@ def _is_locked(path: Path) -> bool | None:
     return False
 
 
-def _age(path: Path) -> float:
-    """Return the seconds since a file was touched, by the clock of its file system."""
-    probe = path.with_name(f"{uuid.uuid4().hex}.probe")
+def _age(path: Path, *, write: bool = True) -> float:
+    """Return the seconds since a file was touched, with ``write`` by the clock of its file system."""
+    now = time.time()
     try:
         touched = path.stat().st_mtime
-        probe.touch()
-        now = probe.stat().st_mtime
-        probe.unlink()
+        if write:
+            probe = path.with_name(f"{uuid.uuid4().hex}.probe")
+            probe.touch()
+            now = probe.stat().st_mtime
+            probe.unlink()
     except FileNotFoundError:
         return float("inf")
-    except OSError:  # a read-only folder: nobody can be at work in it through here
-        now = time.time()
     return now - touched
 
 
@@ -212,7 +231,7 @@ def _lock(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def _exclusive(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, _MODE)
     try:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)

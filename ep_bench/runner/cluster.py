@@ -30,11 +30,13 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.luggage import Luggage, pack
 from ep_bench.types import Record, UserError
 
-LOSSES = (
-    KilledWorker,
-    CommClosedError,
-    CancelledError,
-)  # of a cell's worker, more often than dask allows, or scheduler
+
+class AbandonedError(Exception):
+    """A cell whose engine was killed since nobody waited for it. Whoever sees this does, and sends it again."""
+
+
+# Of a cell's worker, more often than dask allows, or of the scheduler.
+LOSSES = (KilledWorker, CommClosedError, CancelledError, AbandonedError)
 _ANSWER = "10s"  # patience with a scheduler that does not answer
 _FIRST = 10.0  # seconds after which a wait for the first worker is told
 _PACKAGES = ("ep-bench", "numpy", "scipy", "scikit-learn", "numba")
@@ -73,7 +75,10 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
 
 def run_cell_there(job: Job, run: str) -> Record:
     """Run a job in this dask worker's lane."""
-    return lane.run(job, luggage=run, tag=str(get_worker().get_current_task()))
+    record = lane.run(job, luggage=run, tag=str(get_worker().get_current_task()))
+    if record.row["reason"] == lane.ABANDONED:
+        raise AbandonedError(job.cell.key)
+    return record
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 import traceback
@@ -13,12 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters, data, estimator, scoring
+from ep_bench import adapters, data, estimator, methods, scoring
 from ep_bench.predictions import missing_density
 from ep_bench.runner import tuned
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import PeakMemory
-from ep_bench.runner.records import CellError, blank_record, fail, reason_of, seed_globals, unconverged
+from ep_bench.runner.records import (
+    CHANGED,
+    CellError,
+    blank_record,
+    fail,
+    one_line,
+    printable,
+    reason_of,
+    seed_globals,
+    unconverged,
+)
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
 _sent: dict[DatasetRef, Dataset] = {}
@@ -35,11 +46,13 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             lack = _fill(record, job, started)
-        record.row["reason"] = "; ".join(filter(None, (unconverged(warned), lack)))
+        record.row["reason"] = one_line("; ".join(filter(None, (unconverged(warned), lack))))
+    except CellError as error:
+        fail(record, error.status, reason_of(error))
+        record.traceback = printable(traceback.format_exc())
     except Exception as error:  # noqa: BLE001 a method may raise anything; the record says what
-        status = getattr(error, "status", "memory" if isinstance(error, MemoryError) else "failed")
-        fail(record, status, reason_of(error))
-        record.traceback = traceback.format_exc()
+        fail(record, "memory" if isinstance(error, MemoryError) else "failed", reason_of(error))
+        record.traceback = printable(traceback.format_exc())
     record.row["peak_mb"] = round(peak.megabytes(), 1)
     return record
 
@@ -47,6 +60,7 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
 def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     """Fill the row of a record; return why it has no log-likelihood, empty where it has one."""
     dataset = _dataset(job)
+    _refuse_changed_method(job)
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test), "target_std": float(np.std(y))}
@@ -75,9 +89,8 @@ def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, st
     if job.tune is None:
         outside = adapters.is_target(job.use)
         record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options)
-        model = build(job.options)
         started()
-        return model
+        return build(job.options)
     record.row["compile_seconds"] = tuned.load(job, build)
     started()
     return build(tuned.choose(record, job, X, y, build))
@@ -101,8 +114,22 @@ def _dataset(job: Job) -> Dataset:
     planned = job.cell.factors["dataset"]["checksum"]
     if dataset.checksum != planned:
         _load.cache_clear()
-        raise CellError("failed", f"the data file changed since the plan was made (sha256 {dataset.checksum[:12]}...)")
+        raise CellError("failed", f"{CHANGED}: the data (sha256 {dataset.checksum[:12]}...)")
     return dataset
+
+
+def _refuse_changed_method(job: Job) -> None:
+    """Raise CellError where the method that would run here is not the one that the cell is named after."""
+    planned, found = job.cell.factors.get("version"), _version(job.use, job.base, json.dumps(job.options))
+    if planned is not None and found != planned:
+        raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {found!r}")
+
+
+@lru_cache(maxsize=256)
+def _version(use: str, base: str, options: str) -> str:
+    if adapters.is_target(use):
+        return adapters.version(use, Path(base), json.loads(options), loaded=True)
+    return methods.version(use)
 
 
 @lru_cache(maxsize=2)

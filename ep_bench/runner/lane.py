@@ -25,6 +25,7 @@ from ep_bench.types import DatasetRef, Record
 
 _POLL = 0.05  # seconds between looks at a cell with a memory limit
 _STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, data and compilation
+ABANDONED = f"{LOST}: the run has ended or given it to another worker"
 _WATCH = 0.5  # seconds between looks at whether the run is still there
 
 _local = threading.local()  # one engine a thread: a worker of dask may have several
@@ -58,6 +59,8 @@ def run(job: Job, run_pid: int | None = None, luggage: str | None = None, tag: s
 
 def take_in(luggage: Luggage) -> None:
     """Keep what a run on a cluster has sent, until ``end_run``."""
+    if luggage.run in _luggage:
+        _luggage[luggage.run].drop()
     _luggage[luggage.run] = Unpacked(luggage)
 
 
@@ -202,7 +205,7 @@ class Engine:
     def _died(self, seconds: float) -> Ended:
         code = self._child.wait()
         if self._abandoned:
-            return Ended("failed", f"{LOST}: the run has ended or given it to another worker", "")
+            return Ended("failed", ABANDONED, "")
         if code == IDLE_EXIT:  # the job came just when the engine gave up waiting
             return Ended("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL

@@ -43,6 +43,7 @@ class Plan:
     groups: list[dict[str, Any]] = field(default_factory=list)
     stamps: dict[str, int] = field(default_factory=dict)  # of the cell files, from before they were read
     damaged: list[Path] = field(default_factory=list)  # cell files that are not believed
+    rows: dict[str, store.Row] = field(default_factory=dict)  # every finished row that the folder knows, by hash
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the jobs that are not finished, longest first."""
@@ -51,9 +52,10 @@ class Plan:
         jobs = {planned.job.cell.key: planned.job for planned in self.cells if planned.state in wanted}
         return sorted(jobs.values(), key=lambda job: -(job.estimate or 0.0))
 
-    def absent(self) -> list[str]:
+    def absent(self, *, retry_failed: bool = False) -> list[str]:
         """Return the data sets of cells to run that are not on this machine."""
-        return sorted({job.dataset.name for job in self.to_run() if not self.infos[job.dataset.label].present})
+        jobs = self.to_run(retry_failed=retry_failed)
+        return sorted({job.dataset.name for job in jobs if not self.infos[job.dataset.label].present})
 
     def altered(self) -> list[str]:
         """Return the data sets whose files are not those of their cards."""
@@ -138,7 +140,7 @@ def make_plan(study: Study, results: Path) -> Plan:
             cells += [past.place(replace(job, estimate=guess)) for job in jobs]
             hashes = {str(job.cell.split): job.cell.key for job in jobs}
             groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
-    return Plan(study, folder, cells, infos, groups, past.stamps, past.damaged)
+    return Plan(study, folder, cells, infos, groups, past.stamps, past.damaged, past.rows)
 
 
 def published_columns(entry: MethodEntry) -> list[str]:

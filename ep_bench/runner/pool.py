@@ -16,6 +16,7 @@ from ep_bench.types import Record, UserError
 
 BACKENDS = ("loky", "dask")
 _AHEAD = 2  # cells out for each worker: one waits, so that none idles between two
+_AHEAD_CLUSTER = 64  # cells out on a cluster at least: more workers may join
 _LOSSES_ALLOWED = 10  # pools that a cell may see die before it is blamed; each death is the machine's doing
 
 
@@ -90,7 +91,7 @@ def _pool(
         if backend == "dask":
             cluster = _cluster()
             joblib_backend, argument, threads = stack.enter_context(cluster.connection(jobs, n_jobs, scheduler))
-            call, ahead = delayed(cluster.run_cell_there), _AHEAD * max(n_jobs, threads)
+            call, ahead = delayed(cluster.run_cell_there), max(_AHEAD * max(n_jobs, threads), _AHEAD_CLUSTER)
         stack.enter_context(parallel_config(backend=joblib_backend))
         parallel = Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=ahead, max_nbytes=None

@@ -15,7 +15,8 @@ from ep_bench.types import Record, UserError
 
 # How the reasons begin of cells that the machine ended, not the method; such a cell is run again.
 KILLED, LOST = "killed from outside", "its worker was lost"
-INFRASTRUCTURE = (KILLED, LOST)
+CHANGED = "changed since the plan was made"
+INFRASTRUCTURE = (KILLED, LOST, CHANGED)
 
 
 class CellError(Exception):
@@ -45,7 +46,17 @@ def blank_record(job: Job) -> Record:
 
 def fail(record: Record, status: str, reason: str) -> None:
     """Mark a record as not ok; its reason is one line."""
-    record.row |= {"status": status, "reason": " ".join(reason.split())[:500]}
+    record.row |= {"status": status, "reason": one_line(reason)}
+
+
+def one_line(text: str) -> str:
+    """Return a text as a row keeps it."""
+    return " ".join(printable(text).split())[:500]
+
+
+def printable(text: str) -> str:
+    """Return a text that can be written: a file's name that is no UTF-8 may stand in it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def reason_of(error: Exception) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import statistics
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ep_bench import data, store
@@ -52,15 +53,15 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     Raises UserError where a data set is missing or the folder cannot be written.
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
-    _refuse_missing_data(plan)
+    _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
     store.sweep(plan.folder)
     _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
     try:
         ran, stopped = _run(jobs, plan, options)
     except BaseException:
-        with contextlib.suppress(OSError, UserError):  # what stopped the run is the news; the cell files hold the rest
-            store.export(plan.folder)
+        with contextlib.suppress(OSError, UserError):  # what stopped the run is the news
+            store.export(plan.folder, plan.rows)  # without reading the cell files again: a Ctrl-C is answered at once
         raise
     store.export(plan.folder)
     rows = store.known_rows(plan.folder)
@@ -103,14 +104,16 @@ class Share:
     """The cells that fall to this run: what no other live run has claimed, and what others leave unfinished."""
 
     def __init__(self, plan: Plan, claims: Claims, progress: Progress) -> None:
-        self._folder, self._stamps = plan.folder, plan.stamps
+        self._folder, self._stamps, self._rows = plan.folder, plan.stamps, plan.rows
         self._claims, self._progress = claims, progress
         self._elsewhere: dict[str, Job] = {}
 
     def wanted(self, job: Job) -> bool:
         """Claim a cell. False where another run has it, or has finished it since the plan was made."""
         key = job.cell.key
-        if not self._claims.take(key):
+        with self._disk():
+            taken = self._claims.take(key)
+        if not taken:
             self._elsewhere[key] = job
             return False
         if not self._is_finished(key):
@@ -120,14 +123,9 @@ class Share:
 
     def store(self, record: Record) -> None:
         """Keep a record, then let go of its cell. Raises UserError where the disk takes no more."""
-        try:
+        with self._disk():
             store.write_record(self._folder, record)
-        except OSError as error:
-            raise UserError(
-                f"{error.strerror}; every cell that was stored before is kept, and the next `ep-bench run` goes on "
-                "from there",
-                where=error.filename or str(self._folder),
-            ) from error
+        self._rows[record.key] = record.row
         self._claims.release(record.key)
         self._progress.finished(record)
 
@@ -135,7 +133,8 @@ class Share:
         """Wait for the cells of other runs; return those that a run has left unfinished as soon as there are any."""
         told = False
         while self._elsewhere:
-            free = [job for key, job in self._elsewhere.items() if self._claims.take(key)]
+            with self._disk():
+                free = [job for key, job in self._elsewhere.items() if self._claims.take(key)]
             for job in free:
                 del self._elsewhere[job.cell.key]
             unfinished = [job for job in free if self.wanted(job)]
@@ -148,9 +147,22 @@ class Share:
                 time.sleep(_LOOK)
         return []
 
+    @contextlib.contextmanager
+    def _disk(self) -> Iterator[None]:
+        """Say of a disk that takes no more what that means."""
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"{error.strerror}; every cell that was stored before is kept, and the next `ep-bench run` goes on "
+                "from there",
+                where=error.filename or str(self._folder),
+            ) from error
+
     def _is_finished(self, key: str) -> bool:
         record = store.record_since(self._folder, key, self._stamps.get(key))
         if record is not None:
+            self._rows[key] = record.row
             self._progress.elsewhere(record)
         return record is not None
 
@@ -167,8 +179,7 @@ def _write_lock(whole: Plan, *, ran: bool) -> None:
         raise UserError(f"the results folder cannot be written: {error.strerror}", where=str(whole.folder)) from error
 
 
-def _refuse_missing_data(plan: Plan) -> None:
-    absent = plan.absent()
+def _refuse_missing_data(absent: list[str]) -> None:
     if absent:
         raise UserError(
             f"not on this machine: {', '.join(absent)}; `ep-bench data fetch {' '.join(absent)}` gets them, or "

@@ -24,6 +24,20 @@ methods:
   - {use: "./logging_method.py:Logged", label: logged}
 """
 
+WAITING = """
+import time
+from pathlib import Path
+from ep_bench.baselines import ConstantRegressor
+
+class Logged(ConstantRegressor):
+    def fit(self, X, y):
+        with open(Path(__file__).with_name("log"), "a") as log:
+            log.write(f"0 {float(X.sum())!r}\\n")
+        while not Path(__file__).with_name("go").exists():
+            time.sleep(0.05)
+        return super().fit(X, y)
+"""
+
 METHOD = """
 import os, time
 from pathlib import Path
@@ -118,6 +132,25 @@ def test_a_run_on_another_machine_lives_while_it_shows_signs_of_life(
             assert here.take("a")
 
 
+def test_a_run_that_was_thought_dead_shows_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_BEAT", 0.05)
+    with Claims(tmp_path) as slept:
+        (tmp_path / "cells" / "claims" / slept._run).unlink()
+        wait_for(lambda: running(tmp_path))
+        assert slept.take("a")
+        with Claims(tmp_path) as other:
+            assert not other.take("a")
+
+
+def test_a_claim_that_another_has_taken_over_is_not_removed(tmp_path: Path) -> None:
+    with Claims(tmp_path) as mine:
+        assert mine.take("a")
+        claim = tmp_path / "cells" / "claims" / "a.claim"
+        claim.write_text("another.run")
+        mine.release("a")
+        assert claim.exists()
+
+
 def test_a_claim_that_was_never_written_is_not_held_for_ever(tmp_path: Path) -> None:
     with Claims(tmp_path) as mine:
         empty = tmp_path / "cells" / "claims" / "a.claim"
@@ -129,19 +162,28 @@ def test_a_claim_that_was_never_written_is_not_held_for_ever(tmp_path: Path) -> 
 
 
 def test_many_takers_one_holder(tmp_path: Path) -> None:
+    """Of cells that a dead run had claimed, taken over by four at once."""
     script = f"""
+import time
 from pathlib import Path
 from ep_bench.runner.claims import Claims
 with Claims(Path({str(tmp_path)!r})) as held:
-    print(sum(held.take(f"cell{{i}}") for i in range(300)), flush=True)
+    Path({str(tmp_path)!r}, f"here{{held._run}}").touch()
+    while not Path({str(tmp_path)!r}, "go").exists():
+        time.sleep(0.001)
+    print(sum(held.take(f"cell{{i}}") for i in range(500)), flush=True)
     input()
 """
     pipe = subprocess.PIPE
     takers = [subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    wait_for(lambda: len(list(tmp_path.glob("here*"))) == 4)
+    for i in range(500):
+        (tmp_path / "cells" / "claims" / f"cell{i}.claim").write_text("a dead one.run")
+    (tmp_path / "go").touch()
     counts = [int(taker.stdout.readline()) for taker in takers]  # type: ignore[union-attr]
     for taker in takers:
         taker.communicate("\n")
-    assert sum(counts) == 300
+    assert sum(counts) == 500
 
 
 @pytest.mark.slow
@@ -158,16 +200,21 @@ def test_two_runs_share_the_cells(study: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
+    (study.parent / "logging_method.py").write_text(WAITING)
+    folder = study.parent / "results" / "shared"
     first = start(study)
-    wait_for(lambda: (study.parent / "log").exists() and len(computed(study)) >= 2)
+    wait_for((study.parent / "log").exists)
     second = start(study)
-    wait_for(lambda: len(running(study.parent / "results" / "shared")) == 2)
+    wait_for(lambda: len(computed(study)) == 2)
+    assert len(running(folder)) == 2
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
+    (study.parent / "go").touch()
     output = second.communicate(timeout=120)[0]
     assert second.returncode == 0, output
-    assert len(store.read_rows(study.parent / "results" / "shared" / "results.csv")) == 12
-    assert len(computed(study)) <= 13  # the cell that the kill broke, once more
+    assert len(store.read_rows(folder / "results.csv")) == 12
+    assert len(computed(study)) == 13  # the cell that the kill broke, once more
+    assert len(set(computed(study))) == 12
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, data
+from ep_bench import Estimator, data, store
 from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
@@ -76,3 +76,77 @@ def test_a_data_file_that_changed_since_the_plan_is_not_used(tmp_path: Path) -> 
     row = run_cell(first).row
     assert row["status"] == "failed"
     assert "changed since the plan" in row["reason"]
+
+
+ODD = """
+import os
+import odd_helper
+from ep_bench.baselines import ConstantRegressor
+
+class Claims(ConstantRegressor):
+    def fit(self, X, y):
+        error = RuntimeError("it says that it is ok")
+        error.status = "ok"
+        raise error
+
+class Unprintable(ConstantRegressor):
+    def fit(self, X, y):
+        raise FileNotFoundError(os.fsdecode(b"caf\\xe9.npy"))
+
+class Helped(ConstantRegressor):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.mean_ += odd_helper.SHIFT
+        return self
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "odd_helper.py").write_text("SHIFT = 1.0\n")
+    return tmp_path
+
+
+def odd_job(folder: Path, name: str) -> Job:
+    text = f"study: s\ndatasets: [diabetes]\nsplits: {{scheme: standard, count: 1}}\nmethods: ['./odd.py:{name}']\n"
+    return jobs_of(folder, text)[0]
+
+
+def test_an_exception_cannot_choose_its_status(odd: Path) -> None:
+    row = run_cell(odd_job(odd, "Claims")).row
+    assert (row["status"], row["reason"]) == ("failed", "RuntimeError: it says that it is ok")
+
+
+def test_a_reason_that_is_no_utf8_is_stored_and_exported(odd: Path) -> None:
+    record = run_cell(odd_job(odd, "Unprintable"))
+    assert record.row["reason"] == r"FileNotFoundError: caf\udce9.npy"
+    store.write_record(odd, record)
+    store.write_rows(odd / "results.csv", [record.row])
+    assert store.read_rows(odd / "results.csv")[0]["reason"] == record.row["reason"]
+
+
+def test_modules_beside_a_method_are_part_of_its_version(odd: Path) -> None:
+    before = odd_job(odd, "Helped").cell
+    (odd / "odd_helper.py").write_text("SHIFT = 2.0\n")
+    after = odd_job(odd, "Helped").cell
+    assert before.key != after.key
+    assert "odd_helper" in after.factors["version"]
+
+
+def test_a_method_that_changed_after_the_plan_is_not_stored_under_its_name(odd: Path) -> None:
+    planned = odd_job(odd, "Helped")
+    (odd / "odd_helper.py").write_text("SHIFT = 3.0\n")
+    row = run_cell(planned).row
+    assert row["status"] == "failed"
+    assert row["reason"].startswith("changed since the plan was made: the method")
+
+
+def test_helpers_of_one_name_in_two_folders_are_two(odd: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "odd.py").write_text(ODD)
+    (other / "odd_helper.py").write_text("SHIFT = 50.0\n")
+    first, second = (run_cell(odd_job(folder, "Helped")).row for folder in (odd, other))
+    assert first["status"] == second["status"] == "ok"
+    assert first["rmse"] != second["rmse"]
