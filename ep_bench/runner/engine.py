@@ -32,11 +32,20 @@ def main(descriptor: int) -> None:
                 record = run_cell(message, started=lambda: connection.send(STARTED))
                 sys.stdout.flush()
                 connection.send(record)
+                _end_idle_workers()
             elif isinstance(message, dict):
                 adapters.use_copies(message)
             else:
                 keep_dataset(*message)
         sys.exit(IDLE_EXIT)
+
+
+def _end_idle_workers() -> None:
+    """End the workers that joblib keeps after a method's parallel call, or the lane would have to end this engine."""
+    reusable = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor = getattr(reusable, "_executor", None)
+    if executor is not None:
+        executor.shutdown(wait=True, kill_workers=True)
 
 
 if __name__ == "__main__":

@@ -19,11 +19,12 @@ from ep_bench.runner.child import Child, ending
 from ep_bench.runner.engine import IDLE_EXIT, STARTED
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.luggage import Luggage, Unpacked
-from ep_bench.runner.memory import resident_gb
+from ep_bench.runner.memory import used_gb
 from ep_bench.runner.records import KILLED, LOST, blank_record, fail
 from ep_bench.types import DatasetRef, Record
 
 _POLL = 0.05  # seconds between looks at a cell with a memory limit
+_RARELY = 10  # times as long as a look took is waited before the next: it halts the method where it is thorough
 _STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, data and compilation
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
 _WATCH = 0.5  # seconds between looks at whether the run is still there
@@ -92,7 +93,7 @@ def _attempt(job: Job, luggage: str | None, tag: str | None) -> Record | Ended:
     except Exception as error:  # noqa: BLE001
         outcome = Ended("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
     engine.tag = None
-    if isinstance(outcome, Ended):
+    if isinstance(outcome, Ended) or engine.leaves_running():
         close()
     return outcome
 
@@ -149,7 +150,7 @@ class Engine:
     def run(self, job: Job, luggage: Unpacked | None = None) -> Record | Ended:
         """Return the record of a job, or how the engine ended without one."""
         self._child.forget_printed()
-        begun = time.monotonic()
+        begun, started = time.monotonic(), False
         try:
             self._give(job.dataset, luggage)
             self._child.connection.send(job)
@@ -157,15 +158,20 @@ class Engine:
             patience = None if job.seconds is None else _STARTING + job.seconds
             answer = self._answer(job, begun, patience)
             if answer == STARTED:
+                started = True
                 answer = self._answer(job, time.monotonic(), job.seconds)
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            return self._died(time.monotonic() - begun)
+            return self._died(time.monotonic() - begun, started)
         except BaseException:
             self.stop()
             raise
         if not isinstance(answer, Record | Ended):
             raise TypeError(f"an answer of type {type(answer).__name__}")
         return answer
+
+    def leaves_running(self) -> bool:
+        """Return whether the last job left processes behind, which would work and use memory beside the next."""
+        return self._child.leaves_running()
 
     def abandon(self) -> None:
         """Kill the process because nobody wants its answer."""
@@ -192,30 +198,35 @@ class Engine:
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
         """Return what the engine sends next, or how the cell ended where it went over a limit."""
-        while not self._child.connection.poll(_patience(since, seconds, job.memory_gb)):
+        pause = None if job.memory_gb is None else _POLL
+        while not self._child.connection.poll(_patience(since, seconds, pause)):
             if seconds is not None and time.monotonic() - since >= seconds:
                 limit = f"over the limit of {job.seconds:g} seconds"
                 return Ended(
                     "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._child.tail()
                 )
-            if job.memory_gb is not None and (used := resident_gb(self._child.pid)) > job.memory_gb:
-                return Ended("memory", f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB", self._child.tail())
+            if job.memory_gb is not None:
+                look = time.monotonic()
+                if (used := used_gb(self._child.pid, job.memory_gb)) > job.memory_gb:
+                    reason = f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB"
+                    return Ended("memory", reason, self._child.tail())
+                pause = max(_POLL, _RARELY * (time.monotonic() - look))
         return self._child.connection.recv()
 
-    def _died(self, seconds: float) -> Ended:
+    def _died(self, seconds: float, started: bool) -> Ended:
         code = self._child.wait()
         if self._abandoned:
             return Ended("failed", ABANDONED, "")
-        if code == IDLE_EXIT:  # the job came just when the engine gave up waiting
+        if code == IDLE_EXIT and not started:  # the job came just when the engine gave up waiting
             return Ended("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
         what = f"{KILLED}: SIGKILL" if killed else ending(code)
         return Ended("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
 
 
-def _patience(since: float, seconds: float | None, memory_gb: float | None) -> float | None:
+def _patience(since: float, seconds: float | None, pause: float | None) -> float | None:
     """Return how long to wait before a look at the limits; None, for ever, where there are none."""
-    waits = [] if memory_gb is None else [_POLL]
+    waits = [] if pause is None else [pause]
     waits += [] if seconds is None else [max(0.0, since + seconds - time.monotonic())]
     return min(waits, default=None)
 

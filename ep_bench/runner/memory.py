@@ -8,6 +8,8 @@ import resource
 import sys
 from pathlib import Path
 
+from ep_bench.runner.tree import below
+
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -31,11 +33,26 @@ class PeakMemory:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def resident_gb(pid: int) -> float:
-    """Return the resident memory of a process and those below it in GiB, 0 where it cannot be told."""
-    own, below = 0.0, []
+def used_gb(pid: int, limit: float) -> float:
+    """Return the memory of a process and those below it in GiB, 0 where it cannot be told.
+
+    Resident memory counts a page once for every process that shares it; it is quickly read, and says enough where it
+    is not over ``limit``. Where it is, a process counts with its proportional share of such pages, if the kernel tells.
+    """
+    processes = [pid, *below(pid)]
+    resident = sum(map(_resident_gb, processes))
+    return resident if resident <= limit else sum(map(_proportional_gb, processes))
+
+
+def _resident_gb(pid: int) -> float:
     with contextlib.suppress(OSError, IndexError, ValueError):
-        own = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE / 1024**3
-        tasks = Path(f"/proc/{pid}/task").glob("*/children")
-        below = [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
-    return own + sum(resident_gb(child) for child in below)
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE / 1024**3
+    return 0.0
+
+
+def _proportional_gb(pid: int) -> float:
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024**2
+    return _resident_gb(pid)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ CONSTANT = "ep_bench.baselines:ConstantRegressor"
 REF = DatasetRef("diabetes", "diabetes")
 
 MISBEHAVING = '''
-import os, signal, time
+import os, signal, sys, time
 import numpy as np
 from numba import njit
 from ep_bench.baselines import ConstantRegressor
@@ -102,6 +104,100 @@ class Parent(ConstantRegressor):
         import subprocess
         subprocess.run(["sleep", "97.31"])
 
+class Litters(ConstantRegressor):
+    """Leaves a process behind, with memory of its own, in a session of its own."""
+    def fit(self, X, y):
+        import subprocess, sys
+        code = "import time; kept = b'x' * (300 << 20); print(flush=True); time.sleep(99)  # litter"
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+        child.stdout.readline()
+        return super().fit(X, y)
+
+class Runaway(ConstantRegressor):
+    """Starts processes in sessions of their own, one of them an orphan, and goes on for ever."""
+    def fit(self, X, y):
+        import subprocess
+        subprocess.Popen(["sleep", "97.32"], start_new_session=True)
+        subprocess.run(["setsid", "sh", "-c", "setsid sleep 97.33 &"])
+        open(MARK, "w").close()
+        time.sleep(99)
+
+class Grouped(ConstantRegressor):
+    """Starts a process and goes on for ever."""
+    def fit(self, X, y):
+        import subprocess
+        subprocess.Popen(["sleep", SECONDS])
+        open(MARK, "w").close()
+        time.sleep(99)
+
+class ExitsWithChild(ConstantRegressor):
+    def fit(self, X, y):
+        import subprocess
+        subprocess.Popen(["sleep", "97.35"])
+        os._exit(7)
+
+class Shares(ConstantRegressor):
+    """An array that four forks read: 200 MB in all, whatever the sum over processes says."""
+    def fit(self, X, y):
+        array = np.ones(25 << 20)
+        def read():
+            array.sum()
+            time.sleep(1.0)
+            os._exit(0)
+        forks = [pid for pid in (os.fork() for _ in range(4)) if pid or read()]
+        for pid in forks:
+            os.waitpid(pid, 0)
+        return super().fit(X, y)
+
+class Divides(ConstantRegressor):
+    """Memory of its own in each of three forks."""
+    def fit(self, X, y):
+        def eat():
+            array = np.ones(25 << 20)
+            time.sleep(99)
+        forks = [pid for pid in (os.fork() for _ in range(3)) if pid or eat()]
+        for pid in forks:
+            os.waitpid(pid, 0)
+        return super().fit(X, y)
+
+class Pid(ConstantRegressor):
+    """Appends the process that it ran in to a file."""
+    def fit(self, X, y):
+        with open(MARK, "a") as file:
+            print(os.getpid(), file=file)
+        return super().fit(X, y)
+
+class Parallel(Pid):
+    """Uses workers of joblib, a pool and a process that it does not wait for, and leaves none of them running."""
+    def fit(self, X, y):
+        import joblib, multiprocessing, subprocess
+        assert joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(-k) for k in range(4)) == [0, 1, 2, 3]
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            pool.map(abs, range(4))
+        self.short = subprocess.Popen(["sleep", "0.2"])
+        return super().fit(X, y)
+
+class Threads(Pid):
+    """Leaves threads behind, as libraries do."""
+    def fit(self, X, y):
+        import threading
+        threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
+        return super().fit(X, y)
+
+class Talks(ConstantRegressor):
+    """Prints half a gigabyte, then crashes."""
+    def fit(self, X, y):
+        block = b"chatter " * (1 << 17)
+        for _ in range(512):
+            os.write(1, block)
+        os.write(1, b"the last word\\n")
+        os._exit(3)
+
+class Exits75(Pid):
+    def fit(self, X, y):
+        super().fit(X, y)
+        sys.exit(75)
+
 class Global(ConstantRegressor):
     """Draws from the global generators."""
     def fit(self, X, y):
@@ -118,6 +214,7 @@ class Warns(ConstantRegressor):
         return super().fit(X, y)
 
 MARK = os.path.join(os.path.dirname(__file__), "mark")
+SECONDS = "97.34"
 '''
 
 
@@ -147,3 +244,19 @@ def command_of(pid: int) -> bytes:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return b""
+
+
+def running(*words: str) -> list[int]:
+    """Return the processes whose command line is these words."""
+    wanted = b"".join(word.encode() + b"\0" for word in words)
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if command_of(int(path.name)) == wanted]
+
+
+def becomes_true(condition: Callable[[], object], seconds: float = 60.0) -> bool:
+    """Wait until a condition holds; return whether it did in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.05)
+    return True

@@ -6,15 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import Record, UserError
-from tests.runner.support import children, command_of, job, write_methods
+from tests.runner.support import becomes_true, children, command_of, job, running, write_methods
 
 
 @pytest.fixture
@@ -60,9 +58,7 @@ def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: in
 def test_what_a_method_started_ends_with_it(bad: Path) -> None:
     (record,) = run_jobs([job("Parent", base=bad, seconds=1.0)], n_jobs=1)
     assert record.row["status"] == "timeout"
-    time.sleep(0.5)
-    left = subprocess.run(["pgrep", "-f", "sleep 97.31"], capture_output=True, text=True).stdout.split()
-    assert not left
+    assert becomes_true(lambda: not running("sleep", "97.31"))
 
 
 @pytest.mark.slow
@@ -86,19 +82,11 @@ def test_what_the_machine_did_is_tried_once_more(bad: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_worker_costs_nothing(bad: Path) -> None:
     jobs = [job("Slow", split, base=bad) for split in range(12)]
-
-    def kill() -> None:
-        time.sleep(4.0)
-        for pid in children(os.getpid()):
-            command = Path(f"/proc/{pid}/cmdline").read_bytes()
-            if b"loky" in command and b"resource_tracker" not in command:
-                os.kill(pid, signal.SIGKILL)
-                return
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    records = list(run_jobs(jobs, n_jobs=2))
-    killer.join()
+    running_jobs = run_jobs(jobs, n_jobs=2)
+    records = [next(running_jobs)]  # the other worker's cell is under way, or the one after it
+    loky = [pid for pid in children(os.getpid()) if b"loky" in command_of(pid)]
+    os.kill(next(pid for pid in loky if b"resource_tracker" not in command_of(pid)), signal.SIGKILL)
+    records += running_jobs
     assert sorted(r.row["split"] for r in records) == list(range(12))
     assert {r.row["status"] for r in records} == {"ok"}
 
@@ -118,42 +106,38 @@ def test_closing_the_run_ends_its_processes_at_once(bad: Path) -> None:
     next(records)
     below = children(os.getpid())
     assert any(b"engine" in command_of(pid) for pid in below)
-    started = time.monotonic()
-    records.close()
-    assert time.monotonic() - started < 5
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(b"engine" in command_of(pid) for pid in below):
-        time.sleep(0.1)
-    assert not [pid for pid in below if b"engine" in command_of(pid)]
+    records.close()  # the cells that are under way would go on for ever
+    assert becomes_true(lambda: not any(b"engine" in command_of(pid) for pid in below))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends orphans on Linux alone")
 @pytest.mark.parametrize("state", ["busy", "idle"])
 def test_a_killed_run_leaves_nothing_behind(bad: Path, state: str) -> None:
-    name, records = ("Stuck", 1) if state == "busy" else ("Slow", 2)
+    name, records = ("Parent", 1) if state == "busy" else ("Slow", 2)
     script = f"""
-import time
+import pathlib, time
 from tests.runner.support import job
 from ep_bench.runner.pool import run_jobs
 records = run_jobs([job({name!r}, split, base={str(bad)!r}) for split in range(2)], n_jobs=2)
 for _ in range({records}):
     next(records)
-time.sleep(99)
+    pathlib.Path({str(bad)!r}, "came").open("a").write("x")
+time.sleep(999)
 """
     run = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and sum(b"engine" in command_of(pid) for pid in children(run.pid)) < 2:
-        time.sleep(0.1)
-    time.sleep(6)  # the cells are under way, or done
+
+    def ready() -> bool:
+        if state == "busy":
+            return sum(command_of(pid) == b"sleep\x0097.31\0" for pid in children(run.pid)) == 2
+        return (bad / "came").exists() and len((bad / "came").read_text()) == 2
+
+    assert becomes_true(ready)
     below = [pid for pid in children(run.pid) if b"resource_tracker" not in command_of(pid)]
     assert sum(b"engine" in command_of(pid) for pid in below) == 2
     run.kill()
     run.wait()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and any(command_of(pid) for pid in below):
-        time.sleep(0.1)
-    assert not [pid for pid in below if command_of(pid)]
+    assert becomes_true(lambda: not any(command_of(pid) for pid in below))
 
 
 def test_an_unknown_backend_is_refused() -> None:
