@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench.types import Array, PointPrediction, Predictive
+from ep_bench.types import Array, PointPrediction, Predictive, bisect_quantile
 
 # What a method that gives quantiles is asked for: a hundred levels evenly over (0, 1), which carry the CRPS, and the
 # ends and the middle of the central 50, 90 and 95 % intervals as far as they are not among these.
@@ -94,7 +94,7 @@ class DensityPrediction:
         _require_probability(p)
         if self._quantile is not None:
             return _shaped(self._quantile(p), self._mean.shape, "quantile")
-        return self._bisect(p, *self._bracket(p))
+        return bisect_quantile(self.cdf, p, *self._bracket(p))
 
     def _bracket(self, p: float) -> tuple[Array, Array]:
         """Return points (N,) below and above the quantile, found by doubling steps away from the mean."""
@@ -115,19 +115,13 @@ class DensityPrediction:
             ends.append(end)
         return ends[0], ends[1]
 
-    def _bisect(self, p: float, low: Array, high: Array) -> Array:
-        """Halve a bracket of the quantile until it is down to rounding."""
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            below = self.cdf(middle) < p
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-            if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
-                break
-        return 0.5 * (low + high)
-
 
 class QuantilePrediction:
     """Quantiles of N observations at Q levels, and nothing between or beyond them that is not said here.
+
+    Quantiles that cross, as those of levels that were fitted one by one do, are put in ascending order: ``values`` is
+    sorted in every row, which never raises its pinball loss and leaves no width below 0. ``given`` keeps them as they
+    came; `ep-bench methods test` accuses a method whose quantiles do not ascend on the whole.
 
     Parameters
     ----------
@@ -138,25 +132,26 @@ class QuantilePrediction:
 
     def __init__(self, levels: ArrayLike, values: ArrayLike, points: ArrayLike | None = None) -> None:
         self.levels: Array = np.asarray(levels, dtype=np.float64)
-        self.values: Array = np.asarray(values, dtype=np.float64)
+        self.given: Array = np.asarray(values, dtype=np.float64)
         self.points: Array | None = None if points is None else np.asarray(points, dtype=np.float64)
-        if self.levels.ndim != 1 or not len(self.levels) or self.values.shape[:1] != self.levels.shape:
-            raise ValueError(f"levels (Q,) and values (Q, N) do not fit: {self.levels.shape}, {self.values.shape}")
-        if self.values.ndim != 2 or (self.points is not None and self.points.shape != self.values.shape[1:]):
+        if self.levels.ndim != 1 or not len(self.levels) or self.given.shape[:1] != self.levels.shape:
+            raise ValueError(f"levels (Q,) and values (Q, N) do not fit: {self.levels.shape}, {self.given.shape}")
+        if self.given.ndim != 2 or (self.points is not None and self.points.shape != self.given.shape[1:]):
             shape = None if self.points is None else self.points.shape
-            raise ValueError(f"values (Q, N) and points (N,) do not fit: {self.values.shape}, {shape}")
+            raise ValueError(f"values (Q, N) and points (N,) do not fit: {self.given.shape}, {shape}")
         if not (self.levels[0] > 0.0 and self.levels[-1] < 1.0 and np.all(np.diff(self.levels) > 0.0)):
             raise ValueError(f"levels must ascend strictly between 0 and 1, found {self.levels}")
+        self.values: Array = _ascending(self.given)
 
     def __len__(self) -> int:
-        return int(self.values.shape[1])
+        return int(self.given.shape[1])
 
     def rescale(self, shift: float, scale: float) -> QuantilePrediction:
         """Return the quantiles of ``shift + scale * y``, for a scale above 0."""
         if not scale > 0.0:
             raise ValueError(f"a scale must be above 0, found {scale}")
         points = None if self.points is None else shift + scale * self.points
-        return QuantilePrediction(self.levels, shift + scale * self.values, points)
+        return QuantilePrediction(self.levels, shift + scale * self.given, points)
 
     def mean(self) -> Array:
         """Return the method's own means (N,), without them its medians. Raises ValueError where it has neither."""
@@ -208,6 +203,12 @@ def missing_density(prediction: Prediction) -> str:
     if isinstance(prediction, PointPrediction):
         return "no log-likelihood: the method gives points only"
     return ""
+
+
+def _ascending(quantiles: Array) -> Array:
+    """Return quantiles (Q, N), those of each row in ascending order; a row with a nan is left as it is."""
+    crossed = (np.diff(quantiles, axis=0) < 0.0).any(axis=0) & ~np.isnan(quantiles).any(axis=0)
+    return np.where(crossed, np.sort(quantiles, axis=0), quantiles) if crossed.any() else quantiles
 
 
 def _require_probability(p: float) -> None:

@@ -12,13 +12,14 @@ import importlib
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ep_bench.predictions import DensityPrediction, Prediction, QuantilePrediction
 from ep_bench.types import Array, PointPrediction, Predictive
 
 LEVELS = (50, 90, 95)
 _OF_DEVIATION = frozenset({"ll_gaussian", "crps", *(f"width{level}" for level in LEVELS)})
-_CHUNK = 2**22  # numbers in the largest temporary of a mixture's CRPS
+_CHUNK = 2**14  # numbers in the largest temporary of a CRPS, about; small enough for a processor's cache
 _WIDEST = 0.05  # probability that one quantile may stand for in the CRPS
 
 # The integral of the CRPS: panels between these quantiles and the target, halved while two rules disagree.
@@ -26,7 +27,14 @@ _TAILS = tuple(8.0**-k for k in range(12, 0, -1))
 _PANELS = (*_TAILS, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, *(1.0 - tail for tail in reversed(_TAILS)))
 _ORDER = 20  # of the Clenshaw-Curtis rule; half of it, on every other node, is the second opinion
 _AGREEMENT = 1e-8  # of the rules on a panel, relative to the whole integral
-_HALVINGS, _MOST_PANELS = 10, 4096
+_HALVINGS, _MOST_PANELS = 60, 1024  # of a panel; of a row that are still open
+_DOUBT = 1e-6  # the most that the panels still open may leave unknown, relative to the whole integral
+
+# The CRPS of a mixture: up to so many components all pairs, of more the pairs of the narrowest and a sum over nodes.
+_FEW = 64
+_STEP = 0.7  # between two nodes, in deviations of the narrowest component that the sum is over
+_TAIL = 7.0  # deviations beyond the outermost means
+_PAIR = 2.0  # cost of a pair's distance, in values of a normal distribution function
 
 
 def load() -> None:
@@ -41,7 +49,7 @@ def score(prediction: Prediction, y: Array) -> dict[str, float]:
     of the Gaussian with the same moments; ``pit_error`` is the mean absolute difference between the distribution
     function of the PIT values and the uniform one, 0 (calibrated) to 0.5. A point prediction has only the scores
     that need no density; quantiles have beside them the coverage and width of the central intervals whose ends they
-    know, and the CRPS where they are dense (`crps`).
+    know, and the CRPS where they are dense. The CRPS of a density that cannot be vouched for (`crps`) is left out.
     """
     squares = (y - prediction.mean()) ** 2
     scores = {
@@ -55,7 +63,10 @@ def score(prediction: Prediction, y: Array) -> dict[str, float]:
     if isinstance(prediction, QuantilePrediction):
         dense = {"crps": crps(prediction, y)} if is_dense(prediction) else {}
         return scores | _quantile_interval_scores(prediction, y) | dense
-    scores |= _density_scores(prediction, y) | _interval_scores(prediction, y) | {"crps": crps(prediction, y)}
+    scores |= _density_scores(prediction, y) | _interval_scores(prediction, y)
+    integral = crps(prediction, y)
+    if not np.isnan(integral):
+        scores["crps"] = integral
     if np.all(np.isfinite(prediction.variance())):
         return scores
     # A deviation may be infinite, as a Student-t's; the scores that rest on it are then left out.
@@ -78,7 +89,9 @@ def score_training(prediction: Prediction, y: Array) -> dict[str, float]:
 def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Array) -> float:
     """Return the mean continuous ranked probability score, in the unit of y.
 
-    Of a density it is the integral of (F(x) - 1[x >= y])^2 over x, to a relative 1e-6 or better. Of quantiles it is
+    Of a mixture of Gaussians and of a density it is the integral of (F(x) - 1[x >= y])^2 over x, to a relative 1e-6 or
+    better; nan where a density's distribution function F keeps that from being vouched for, as one with very many
+    jumps does. Of quantiles it is
     twice the mean pinball loss, each level weighted by the probability that is nearer to it than to any other level;
     where `is_dense`, that is within 1 % of the integral for a Gaussian.
     """
@@ -109,7 +122,9 @@ def _crps_integral(prediction: DensityPrediction, y: Array) -> Array:
     """Return the CRPS (N,), panel by panel between quantiles, which follow every row's own location and scale.
 
     Beyond the outermost quantiles, less than 1e-21 of their distance is left out. A panel on which the rules disagree
-    for any row (a kink of the distribution function lies in it) is halved for all.
+    for a row (a kink or a jump of the distribution function lies in it) is halved for that row. Where too many panels
+    stay open, a row is nan unless they leave unknown less than a share of ``_DOUBT``: F ascends, so that on a panel the
+    integrand lies between its values at the ends.
     """
     edges = np.sort(np.vstack([*(prediction.quantile(p) for p in _PANELS), y]), axis=0)
     if not np.isfinite(edges).all():
@@ -117,20 +132,31 @@ def _crps_integral(prediction: DensityPrediction, y: Array) -> Array:
     left, right = edges[:-1], edges[1:]
     total = np.zeros(len(y))
     for halving in range(_HALVINGS + 1):
-        value, check = _panels(prediction, y, left, right)
+        value, check, unknown = _panels(prediction, y, left, right)
         whole = total + value.sum(axis=0)
-        open_ = (np.abs(value - check) > _AGREEMENT * whole).any(axis=1)
-        if not open_.any() or 2 * open_.sum() > _MOST_PANELS or halving == _HALVINGS:
+        open_ = np.abs(value - check) > _AGREEMENT * whole
+        most = int(open_.sum(axis=0).max())
+        if not most or 2 * most > _MOST_PANELS or halving == _HALVINGS:
             break
-        total += value[~open_].sum(axis=0)
-        left, right = left[open_], right[open_]
-        middle = 0.5 * (left + right)
-        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-    return np.asarray(whole)
+        total += np.where(open_, 0.0, value).sum(axis=0)
+        left, right = _halved(left, right, open_, most)
+    doubt = np.where(open_, unknown, 0.0).sum(axis=0)
+    return np.where(doubt <= _DOUBT * whole, whole, np.nan)
 
 
-def _panels(prediction: DensityPrediction, y: Array, left: Array, right: Array) -> tuple[Array, Array]:
+def _halved(left: Array, right: Array, open_: NDArray[np.bool_], most: int) -> tuple[Array, Array]:
+    """Return the halves (2 K, N) of the open panels among (P, N), K = ``most`` of them; empty where a row has fewer."""
+    order = np.argsort(~open_, axis=0, kind="stable")[:most]
+    right = np.take_along_axis(right, order, axis=0)
+    left = np.where(np.take_along_axis(open_, order, axis=0), np.take_along_axis(left, order, axis=0), right)
+    middle = left + 0.5 * (right - left)
+    return np.concatenate([left, middle]), np.concatenate([middle, right])
+
+
+def _panels(prediction: DensityPrediction, y: Array, left: Array, right: Array) -> tuple[Array, Array, Array]:
     """Return the integrals (P, N) of (F(x) - 1[x >= y])^2 over panels from left to right (P, N), by both rules.
+
+    The third array is how far from the truth they may be at most, since F ascends.
 
     The ends of a panel are nodes: a kink near one, between it and the next node, makes the rules disagree as well.
     """
@@ -146,9 +172,10 @@ def _panels(prediction: DensityPrediction, y: Array, left: Array, right: Array) 
         squares = (below - (middle[rows, None] >= y)) ** 2
         fine = np.einsum("k,pkn->pn", _clenshaw_curtis(_ORDER), squares)
         coarse = np.einsum("k,pkn->pn", _clenshaw_curtis(_ORDER // 2), squares[:, ::2])
-        results.append((half[rows] * fine, half[rows] * coarse))
-    fines, coarses = zip(*results, strict=True)
-    return np.concatenate(fines), np.concatenate(coarses)
+        unknown = 2.0 * np.abs(squares[:, 0] - squares[:, -1])
+        results.append(half[rows] * np.stack([fine, coarse, unknown]))
+    fines, coarses, unknowns = np.concatenate(results, axis=1)
+    return fines, coarses, unknowns
 
 
 @cache
@@ -168,25 +195,76 @@ def _clenshaw_curtis(n: int) -> Array:
 def _crps_mixture(prediction: Predictive, y: Array) -> float:
     """Return the mean CRPS of mixtures of Gaussians (Grimit et al. 2006): E|Y - y| - E|Y - Y'| / 2."""
     weights, means, variances = prediction.weights, prediction.means, prediction.variances
-    apart = weights @ _mean_distance(y - means, variances)
-    step = max(1, _CHUNK // len(weights) ** 2)
+    scores = np.empty(len(y))
+    step = max(1, _CHUNK // len(weights))
     for start in range(0, len(y), step):
         rows = slice(start, start + step)
-        between = _mean_distance(
-            means[:, None, rows] - means[None, :, rows], variances[:, None, rows] + variances[None, :, rows]
-        )
-        apart[rows] -= 0.5 * np.einsum("i,j,ijn->n", weights, weights, between)
-    return float(apart.mean())
+        apart = weights @ _mean_distance(y[rows] - means[:, rows], variances[:, rows])
+        scores[rows] = apart - 0.5 * _distance_between(weights, means[:, rows], variances[:, rows])
+    return float(scores.mean())
+
+
+def _distance_between(weights: Array, means: Array, variances: Array) -> Array:
+    """Return E|Y - Y'| (N,) of mixtures of Gaussians, weights (S,), means and variances (S, N).
+
+    Few components are compared pair by pair. Of many, the narrowest k of each row are compared with all others, and the
+    rest is an integral of something as smooth as they are; k is where the sum of both is cheapest.
+    """
+    if len(weights) <= _FEW:
+        return _pairs(weights[:, None], means, variances, len(weights))
+    order = np.argsort(variances, axis=0)
+    means, variances = (np.take_along_axis(array, order, axis=0) for array in (means, variances))
+    sorted_weights, deviations = weights[order], np.sqrt(variances)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = (means - _TAIL * deviations).min(axis=0)
+        high = (means + _TAIL * deviations).max(axis=0)
+        nodes = np.append(np.ceil(((high - low) / (_STEP * deviations)).max(axis=1)), 0.0)
+        k = np.arange(len(nodes))
+        cost = _PAIR * k * (len(weights) - 0.5 * k) + nodes * (len(weights) - k)
+    k_best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
+    between = _pairs(sorted_weights, means, variances, k_best)
+    if nodes[k_best]:
+        rest = sorted_weights[k_best:], means[k_best:], deviations[k_best:]
+        between += _distance_by_nodes(*rest, low, high, int(nodes[k_best]))
+    return between
+
+
+def _pairs(weights: Array, means: Array, variances: Array, k: int) -> Array:
+    """Return the sum (N,) of w_i w_j E|X_i - X_j| over all i and j of which one at least is below k."""
+    between = np.zeros(means.shape[1])
+    for i in range(k):
+        distances = _mean_distance(means[i] - means[i + 1 :], variances[i] + variances[i + 1 :])
+        others = (weights[i + 1 :] * distances).sum(axis=0)
+        between += weights[i] * (2.0 * others + weights[i] * 2.0 * np.sqrt(variances[i] / np.pi))
+    return between
+
+
+def _distance_by_nodes(weights: Array, means: Array, deviations: Array, low: Array, high: Array, n: int) -> Array:
+    """Return the sum (N,) of w_i w_j E|X_i - X_j|, which is 2 int F(x) (F(inf) - F(x)) dx, F the sum of w_i Phi_i.
+
+    By the trapezoidal rule from low to high (N,) in n steps of h. Its error is that of aliasing: the spectrum of a
+    product of two Gaussian distribution functions, both of a deviation of s or more, falls as exp(-(s k)^2 / 4), which
+    at k = 2 pi / h is exp(-(pi s / h)^2), below 2e-9 for h = 0.7 s, and it is divided by k^2 before it counts.
+    """
+    from scipy.special import ndtr
+
+    step, whole = (high - low) / n, weights.sum(axis=0)
+    total = np.zeros(len(low))
+    for i in range(n + 1):
+        below = (weights * ndtr((low + i * step - means) / deviations)).sum(axis=0)
+        total += below * (whole - below)
+    return np.asarray(2.0 * step * total)
 
 
 def _mean_distance(mean: Array, variance: Array) -> Array:
     """Return E|X| of Gaussians X, where the variance is 0 the distance of the mean itself."""
     from scipy.special import erf
 
-    deviation = np.sqrt(variance)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        z = np.where(deviation > 0.0, mean / deviation, np.inf)
-    return np.asarray(deviation * np.exp(-0.5 * z**2) * np.sqrt(2.0 / np.pi) + np.abs(mean * erf(z / np.sqrt(2.0))))
+    deviation = np.maximum(np.sqrt(variance), 1e-300)
+    with np.errstate(over="ignore"):
+        z = mean / deviation
+        density = np.exp(-0.5 * z**2)
+    return np.asarray(deviation * density * np.sqrt(2.0 / np.pi) + mean * erf(np.sqrt(0.5) * z))
 
 
 def pit_error(pit: Array) -> float:

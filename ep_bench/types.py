@@ -261,7 +261,7 @@ class Predictive:
         points = self.means + self._deviations * ndtri(p)
         if len(self.weights) == 1:
             return np.asarray(points[0])
-        return self._bisect(p, points.min(axis=0), points.max(axis=0))
+        return bisect_quantile(self.cdf, p, points.min(axis=0), points.max(axis=0))
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> Array:
         """Return draws (size, N)."""
@@ -279,15 +279,16 @@ class Predictive:
         squares = (y - self.means) ** 2 / self.variances
         return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * self.variances)))
 
-    def _bisect(self, p: float, low: Array, high: Array) -> Array:
-        """Halve a bracket of the quantile until it is down to rounding."""
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            below = self.cdf(middle) < p
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-            if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
-                break
-        return 0.5 * (low + high)
+
+def bisect_quantile(cdf: Callable[[Array], Array], p: float, low: Array, high: Array) -> Array:
+    """Halve brackets (N,) of the quantiles at p until they are down to rounding."""
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        below = cdf(middle) < p
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
+            break
+    return np.asarray(0.5 * (low + high))
 
 
 class PointPrediction(NamedTuple):

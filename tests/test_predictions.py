@@ -152,6 +152,17 @@ def test_quantiles_change_their_unit() -> None:
     np.testing.assert_allclose(moved.mean(), 5.0 + 2.0 * MEAN)
 
 
+def test_quantiles_that_cross_are_sorted_and_kept_as_they_came() -> None:
+    given = np.array([[3.0, 1.0, np.nan], [2.0, 2.0, 2.0], [1.0, 3.0, 1.0]])
+    crossed = QuantilePrediction([0.25, 0.5, 0.75], given)
+    np.testing.assert_array_equal(crossed.values[:, :2], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    np.testing.assert_array_equal(crossed.values[:, 2], given[:, 2])
+    np.testing.assert_array_equal(crossed.given, given)
+    np.testing.assert_array_equal(crossed.rescale(1.0, 2.0).given, 1.0 + 2.0 * given)
+    scores = scoring.score(QuantilePrediction([0.25, 0.5, 0.75], given[:, :1]), np.array([2.5]))
+    assert (scores["width50"], scores["coverage50"]) == (2.0, 1.0)
+
+
 @pytest.mark.parametrize("levels", [[0.5, 0.1], [0.1, 0.1], [0.0, 0.5], [0.5, 1.0], [0.1, np.nan], []])
 def test_levels_ascend_between_0_and_1(levels: list[float]) -> None:
     with pytest.raises(ValueError, match="levels"):
@@ -220,6 +231,36 @@ def test_the_crps_of_a_distribution_with_many_kinks(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(scoring._crps_integral(ours, y), exact, rtol=1e-6)
     monkeypatch.setattr(scoring, "_CHUNK", 1)
     np.testing.assert_allclose(scoring._crps_integral(ours, y), exact, rtol=1e-6)
+
+
+def steps(points: Array, n: int) -> DensityPrediction:
+    """Return an empirical distribution, moved by each of n rows' own shift."""
+    shift = np.arange(n) * np.sqrt(2.0)
+    return DensityPrediction(
+        logpdf=np.zeros_like,
+        cdf=lambda y: np.searchsorted(points, y - shift, side="right") / len(points),
+        mean=points.mean() + shift,
+        variance=np.full(n, points.var() + 1.0),
+        broadcasts=True,
+    )
+
+
+@pytest.mark.parametrize("jumps", [1, 2, 7])
+def test_the_crps_of_a_distribution_with_jumps(jumps: int) -> None:
+    points, shift = np.sort(np.random.default_rng(jumps).normal(size=jumps)), np.arange(4) * np.sqrt(2.0)
+    y = np.array([0.3, -1.0, 4.0, 4.2])
+    apart = np.abs(points[:, None] + shift - y).mean(axis=0)
+    expected = apart - 0.5 * np.abs(points[:, None] - points).mean()
+    np.testing.assert_allclose(scoring._crps_integral(steps(points, 4), y), expected, rtol=1e-6)
+
+
+def test_a_crps_that_cannot_be_vouched_for_is_left_out() -> None:
+    points = np.sort(np.random.default_rng(0).normal(size=3000))
+    many = steps(points, 2)
+    assert np.isnan(scoring._crps_integral(many, np.zeros(2))).all()
+    scores = scoring.score(many, np.zeros(2))
+    assert "crps" not in scores
+    assert {"pit_error", "coverage90", "width90", "rmse"} <= scores.keys()
 
 
 def test_the_scores_of_a_density_from_their_definitions() -> None:

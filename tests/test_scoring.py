@@ -96,3 +96,50 @@ def test_crps_of_mixtures_against_scoringrules(components: int) -> None:
 def test_crps_of_a_certain_prediction_is_its_distance() -> None:
     certain = Predictive(np.array([0.5, 0.5]), np.array([[1.0], [4.0]]), np.zeros((2, 1)))
     assert scoring.crps(certain, np.array([2.0])) == pytest.approx(1.5 - 0.75)
+
+
+def mixtures(components: int, rows: int) -> dict[str, Predictive]:
+    rng = np.random.default_rng(components)
+    even, means = np.full(components, 1.0 / components), rng.normal(size=(components, rows))
+    narrow = np.ones((components, rows))
+    narrow[::7] = 0.0
+    narrow[1::7] = 1e-4
+    wide = np.where(np.arange(components)[:, None] == 3, 1e6, 0.5 + narrow)
+    return {
+        "alike": Predictive(even, 0.3 * means, np.ones((components, rows))),
+        "uneven": Predictive(rng.dirichlet(np.ones(components)), 3.0 * means, rng.gamma(1.0, size=means.shape)),
+        "some points": Predictive(even, means, narrow),
+        "all points": Predictive(even, means, np.zeros_like(means)),
+        "one wide": Predictive(even, means, wide),
+        "far from 0": Predictive(even, 1e6 + means, narrow + 0.5),
+    }
+
+
+@pytest.mark.parametrize("kind", list(mixtures(65, 1)))
+@pytest.mark.parametrize("components", [65, 300])
+def test_crps_of_many_components_is_the_closed_form(
+    components: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import scoringrules
+
+    mixture = mixtures(components, 12)[kind]
+    y = np.random.default_rng(3).normal(mixture.mean(), 1.0)
+    y[0] = mixture.means[0, 0]
+    found = scoring.crps(mixture, y)
+    shared = np.broadcast_to(mixture.weights, mixture.means.T.shape)
+    deviations = np.maximum(np.sqrt(mixture.variances), 1e-12).T
+    expected = scoringrules.crps_mixnorm(y, mixture.means.T, deviations, shared).mean()
+    assert found == pytest.approx(expected, rel=1e-8)
+    monkeypatch.setattr(scoring, "_FEW", components)
+    assert found == pytest.approx(scoring.crps(mixture, y), rel=1e-9)
+
+
+def test_crps_of_thousands_of_components_takes_little_memory() -> None:
+    import tracemalloc
+
+    mixture = mixtures(4000, 20)["alike"]
+    tracemalloc.start()
+    scoring.crps(mixture, np.zeros(20))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * mixture.means.nbytes

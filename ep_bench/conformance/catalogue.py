@@ -85,6 +85,11 @@ CHECKS: tuple[Check, ...] = (
         "density", "the density integrates to 1 and has the mean and the deviation that are given", needs=("finite",)
     ),
     Check(
+        "quantiles",
+        "finite quantiles ascend, follow the targets' shift and scale, enclose about their share of known noise",
+        needs=("finite", "original-units", "noise-included"),
+    ),
+    Check(
         "one-row", "a fit to one row gives finite predictions (refusing it in so many words: advice)", needs=("finite",)
     ),
     Check("constant-input", "a fit with one constant input gives finite predictions", needs=("finite",)),

@@ -16,9 +16,9 @@ from ep_bench.conformance.rows import ordinary, standard_noise
 from ep_bench.conformance.subject import Answer, Rows, Subject
 from ep_bench.types import Array
 
-_SCALE, _SHIFT = 1000.0, 1e4  # of the targets in the check of units
+SCALE, SHIFT = 1000.0, 1e4  # of the targets in the check of units
 _LEAST_NOISE, _LEAST_COVERAGE = 0.5, 0.75  # share of the noise's deviation; of targets in intervals of 95 percent
-_EXPONENTS = (0.4, 1.6)  # deviations may grow by _SCALE to these powers; 0 is no growth, 2 that of a variance
+_EXPONENTS = (0.4, 1.6)  # deviations may grow by SCALE to these powers; 0 is no growth, 2 that of a variance
 _PANELS = (-np.inf, -30.0, -8.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 8.0, 30.0, np.inf)  # of the quadrature
 _LEVELS = (0.01, 0.05, *np.linspace(0.1, 0.9, 9).tolist(), 0.95, 0.99)
 
@@ -26,9 +26,9 @@ _LEVELS = (0.01, 0.05, *np.linspace(0.1, 0.9, 9).tolist(), 0.95, 0.99)
 def original_units(subject: Subject) -> Iterator[Finding]:
     """Compare a fit with one to the same rows whose targets are shifted and scaled."""
     plain, test = ordinary(80, seed=5, d=2), ordinary(60, seed=6, d=2)
-    scaled = Rows(plain.X, _SHIFT + _SCALE * plain.y)
+    scaled = Rows(plain.X, SHIFT + SCALE * plain.y)
     one, other = (subject.answer(subject.fitted(rows), test.X) for rows in (plain, scaled))
-    if np.corrcoef(one.mean, test.y)[0, 1] > 0.5 and (words := _wrong_means(one.mean, other.mean, scaled.y)):
+    if np.corrcoef(one.mean, test.y)[0, 1] > 0.5 and (words := wrong_means(one.mean, other.mean, scaled.y)):
         yield Finding(
             words,
             "means in the unit of the targets that fit was given",
@@ -38,7 +38,7 @@ def original_units(subject: Subject) -> Iterator[Finding]:
         yield from _wrong_deviations(float(np.median(one.deviation)), float(np.median(other.deviation)))
 
 
-def _wrong_means(one: Array, other: Array, y: Array) -> str:
+def wrong_means(one: Array, other: Array, y: Array) -> str:
     """Tell standardised, centred and unscaled means by their marks.
 
     ``one`` are the means of a fit that has learnt something, ``other`` those for the scaled and shifted targets y. A
@@ -52,7 +52,7 @@ def _wrong_means(one: Array, other: Array, y: Array) -> str:
     )
     if off and _apart(other, one) < unit:
         return f"{numbers}, as standardised targets would"
-    if off and _apart(other, _SCALE * one) < _SCALE * unit:
+    if off and _apart(other, SCALE * one) < SCALE * unit:
         return f"{numbers}, as centred targets would: the mean is not added back"
     if not off and _apart(other - np.median(other), one - np.median(one)) < unit:
         return f"{numbers}: the mean is right, but the deviation of the targets is not multiplied back"
@@ -63,19 +63,25 @@ def _apart(one: Array, other: Array) -> float:
     return float(np.median(np.abs(one - other)))
 
 
-def _wrong_deviations(one: float, other: float) -> Iterator[Finding]:
-    low, high = (_SCALE**power for power in _EXPONENTS)
-    growth = other / one if np.isfinite(one) and np.isfinite(other) else _SCALE
-    expected = "deviations in the unit of the targets, which grow about as the targets do"
-    grew = f"targets multiplied by {_SCALE:g} multiply the deviations by {growth:.3g} (medians {one:.3g}, {other:.3g})"
+def wrong_growth(what: str, one: float, other: float) -> str:
+    """Tell where what should grow about as the targets do, from ``one`` to ``other`` by SCALE, does not."""
+    low, high = (SCALE**power for power in _EXPONENTS)
+    growth = other / one if np.isfinite(one) and np.isfinite(other) else SCALE
+    grew = f"targets multiplied by {SCALE:g} multiply the {what} by {growth:.3g} (medians {one:.3g}, {other:.3g})"
     if growth > high:
-        yield Finding(f"{grew}, as variances would", expected, "return the root: std, not std ** 2")
-    elif growth < low:
+        return f"{grew}, as variances would"
+    return grew if growth < low else ""
+
+
+def _wrong_deviations(one: float, other: float) -> Iterator[Finding]:
+    if words := wrong_growth("deviations", one, other):
         yield Finding(
-            grew,
-            expected,
-            "multiply the deviation by the scale of y too; if its size is fixed by an option, learn it from the rows "
-            "or standardise them (--option standardize=true, or standardize: true in a study)",
+            words,
+            "deviations in the unit of the targets, which grow about as the targets do",
+            "return the root: std, not std ** 2"
+            if words.endswith("variances would")
+            else "multiply the deviation by the scale of y too; if its size is fixed by an option, learn it from the "
+            "rows or standardise them (--option standardize=true, or standardize: true in a study)",
         )
 
 
@@ -96,7 +102,7 @@ class _Noisy(NamedTuple):
     noise: float
 
 
-def _noisy(what: str, slope: float, noise: float, seed: int) -> _Noisy:
+def noisy(what: str, slope: float, noise: float, seed: int) -> _Noisy:
     """Return rows whose targets have mean 0 and deviation 1, so that no unit enters."""
     rng = np.random.default_rng([20, seed])
     n = 200
@@ -111,7 +117,7 @@ def _noisy(what: str, slope: float, noise: float, seed: int) -> _Noisy:
 
 def noise_included(subject: Subject) -> Iterator[Finding]:
     """Compare deviations with a known noise, where 200 rows leave little else to be unsure of."""
-    for case in (_noisy("a linear function", 0.6, 0.8, 1), _noisy("a constant", 0.0, 1.0, 2)):
+    for case in (noisy("a linear function", 0.6, 0.8, 1), noisy("a constant", 0.0, 1.0, 2)):
         face = subject.fitted(case.train)
         for rows, which in ((case.fresh, "new inputs"), (case.repeated, "the training inputs, observed once more")):
             answer = subject.answer(face, rows.X)

@@ -17,7 +17,8 @@ from ep_bench.adapters import answers
 from ep_bench.conformance.basics import difference
 from ep_bench.conformance.catalogue import Finding
 from ep_bench.conformance.rows import ordinary
-from ep_bench.conformance.subject import MethodError, Rows, Subject, seed_globals
+from ep_bench.conformance.subject import MethodError, Rows, Subject
+from ep_bench.runner.records import seed_globals
 from ep_bench.types import Array
 
 

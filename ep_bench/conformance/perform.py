@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 
-from ep_bench.conformance import awkward, basics, honesty, leaks, manners, registered
+from ep_bench.conformance import awkward, basics, honesty, leaks, manners, quantiles, registered
 from ep_bench.conformance.catalogue import CHECKS, Finding, Outcome, Skip
 from ep_bench.conformance.subject import MethodError, Subject, silently
 from ep_bench.types import UserError
@@ -25,6 +25,7 @@ FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
     "original-units": honesty.original_units,
     "noise-included": honesty.noise_included,
     "density": honesty.density,
+    "quantiles": quantiles.quantiles,
     "one-row": awkward.one_row,
     "constant-input": awkward.constant_input,
     "wide": awkward.wide,

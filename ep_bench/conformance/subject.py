@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import random
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench import adapters, estimator, methods
+from ep_bench.runner.records import seed_globals
 from ep_bench.types import Array, UserError
 
 SEED = 11
@@ -188,12 +188,6 @@ class Subject:
             raise
         except Exception as error:
             raise MethodError(step, error, self.source) from error
-
-
-def seed_globals(seed: int) -> None:
-    """Seed the generators that a method may draw from without asking."""
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
 
 
 def _source(target: Callable[..., Any]) -> str:

@@ -52,12 +52,12 @@ class Examiner:
     def start(self) -> Ready:
         """Start a child and let it import the target. Raises UserError where that fails."""
         child = self._child = Child("ep_bench.conformance.worker")
-        child.connection.send(self._order)
         try:
+            child.connection.send(self._order)
             if not child.connection.poll(STARTING + self._seconds):
                 raise UserError(f"not imported after {STARTING + self._seconds:g} seconds", where=self._order.target)
             answer = child.connection.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, BrokenPipeError, ConnectionResetError):
             code, printed = child.wait(), child.tail().strip()
             raise UserError(
                 f"cannot be imported or built: {ending(code)}" + (f"; it printed: {printed[-500:]}" if printed else ""),

@@ -6,6 +6,7 @@ import ctypes
 import os
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 
 from ep_bench import Predictive
@@ -322,3 +323,38 @@ class SpinsAlways(Honest):
 class CannotBeBuilt(Honest):
     def __init__(self):
         raise OSError("no such device")
+
+
+class QuantilesOfNoUnit(Honest):
+    """Minus the level for every row, whatever the targets were."""
+
+    def predict(self, X):
+        return self.moments(X)[0]
+
+    def predict_quantiles(self, X, levels):
+        return np.tile(-np.asarray(levels), (len(X), 1))
+
+
+class QuantilesOfAnotherUnit(QuantilesOfNoUnit):
+    """Ascending, and right for targets of deviation 1."""
+
+    def predict_quantiles(self, X, levels):
+        mean, variance = self.moments(X)
+        spread = np.sqrt((variance + self.noise) / (self.noise * 40))
+        return mean[:, None] + 5.0 * spread[:, None] * ndtri(levels) / spread.max()
+
+
+class QuantilesOfTheFunction(QuantilesOfNoUnit):
+    """The noise is missing."""
+
+    def predict_quantiles(self, X, levels):
+        mean, variance = self.moments(X)
+        return mean[:, None] + np.sqrt(variance)[:, None] * ndtri(levels)
+
+
+class InfiniteQuantiles(QuantilesOfNoUnit):
+    def predict_quantiles(self, X, levels):
+        mean, variance = self.moments(X)
+        found = mean[:, None] + np.sqrt(variance + self.noise)[:, None] * ndtri(levels)
+        found[:, -1] = np.inf
+        return found

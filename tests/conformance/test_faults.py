@@ -41,6 +41,10 @@ FAULTS = {
     "NanWithConstantTarget": ({"constant-target"}, "means are not finite"),
     "FailsOnDuplicates": ({"duplicate-rows"}, "Singular matrix"),
     "TwoAnswers": ({"density"}, "predict(X) and the distribution that is scored differ by up to 0.48"),
+    "QuantilesOfNoUnit": ({"quantiles"}, "lies below that at"),
+    "QuantilesOfAnotherUnit": ({"quantiles"}, "multiply the widths between quantiles by 1 "),
+    "QuantilesOfTheFunction": ({"quantiles"}, "the central interval of 50% encloses"),
+    "InfiniteQuantiles": ({"quantiles"}, "200 of 21000 quantiles are not finite"),
     "Reseeds": (set(), "it reseeds numpy's global generator"),
     "FailsOnManyScales": (set(), "far from standardised"),
 }

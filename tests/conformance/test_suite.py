@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ep_bench.conformance import suite
 from ep_bench.conformance.catalogue import CHECKS, Outcome
 from ep_bench.conformance.honesty import wrong_density
 from ep_bench.conformance.messages import Order
 from ep_bench.conformance.perform import FUNCTIONS
 from ep_bench.conformance.subject import Answer, Subject
 from ep_bench.conformance.suite import Examiner, examine
+from ep_bench.runner.child import Child
 from ep_bench.types import UserError
 from tests.conformance.support import HERE, bad
 
@@ -86,6 +88,17 @@ def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("import os\nprint('oh', flush=True)\nos._exit(4)\n")
     with pytest.raises(UserError, match=r"or built: the method ended its process with exit code 4; it printed: oh"):
         list(examine("./m.py:X", {}, tmp_path, 30.0))
+
+
+def test_a_child_that_is_gone_before_it_is_spoken_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_module: str) -> Child:
+        child = Child("ep_bench.no_such_module")
+        child.wait()
+        return child
+
+    monkeypatch.setattr(suite, "Child", gone)
+    with pytest.raises(UserError, match=r"exit code 1; it printed: .*No module named ep_bench\.no_such_module"):
+        list(examine("pbp", {}, HERE, 30.0))
 
 
 def test_no_child_is_left(tmp_path: Path) -> None:
