@@ -171,13 +171,13 @@ def status(folder: Path) -> int:
 
 @cli.command()
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
-@click.option("--out", type=FOLDER, help="Where to write.  [default: DIR/report]")
+@click.option("--out", type=FOLDER, help="Where to write.  [default: report in the first DIR]")
 @click.option("--pdf", is_flag=True, help="Figures as PDF too, for papers.")
 def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
     """Write tables, figures and one self-contained report.html of one or more results folders."""
     from ep_bench import report as room
 
-    written = room.build(folders, out, pdf=pdf)
+    written = room.build(folders, out, pdf=pdf, tell=lambda note: click.echo(f"note: {note}", err=True))
     page = next((path for path in written if path.name == "report.html"), written[-1])
     click.echo(f"{len(written)} files; open {page}")
     return 0

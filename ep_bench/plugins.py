@@ -95,5 +95,5 @@ def _found(group: str, path: tuple[str, ...]) -> tuple[Plugin, ...]:  # noqa: AR
 def _load(plugin: Plugin) -> Any:
     try:
         return importlib.metadata.EntryPoint(plugin.name, plugin.reference, plugin.group).load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"cannot be imported: {type(error).__name__}: {error}", where=plugin.place) from error

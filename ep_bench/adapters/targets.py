@@ -198,7 +198,7 @@ def _file(place: str, base: Path) -> Path:
 def _module(name: str, use: str, base: Path) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         beside = _beside(name, base) if isinstance(error, ModuleNotFoundError) else None
         meant = None if beside is None else f"'{beside}:{use.rpartition(':')[2]}' for the file beside the study"
         raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", found=use, allowed=meant) from error
@@ -223,7 +223,7 @@ def _module_of_file(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         loader.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UserError(f"fails on import: {type(error).__name__}: {error}", where=str(path)) from error
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,16 @@ class Report:
         return [*(picture for drawn in self.experiments for picture in drawn.pictures), *own, *self.plots]
 
 
-def write(folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False) -> list[Path]:
+def write(
+    folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> list[Path]:
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
     if not folders:
         raise UserError("name at least one results folder", where="report")
-    report = make(frames.merge(folders))
+    merged = frames.merge(folders)
+    for note in merged.notes:
+        tell(note)
+    report = make(merged)
     out = Path(out) if out is not None else Path(folders[0]) / "report"
     texts = {out / "report.html": html.page(page_content(report)), out / "report.md": markdown.page(report)}
     all_tables = [part.table for part in report.parts] + report.more

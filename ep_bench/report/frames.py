@@ -7,6 +7,7 @@ in different studies get the study's name appended.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ def merge(folders: Sequence[Path]) -> Merged:
 def merge_studies(studies: Sequence[store.StudyResults]) -> Merged:
     """Return the cells of studies as one table; the first study's row stands where two disagree on one hash."""
     notes: list[str] = []
-    tags = _unique([study.name for study in studies])
+    tags = _tags(studies)
     names = _dataset_names(studies, tags, notes)
     columns: list[Column] = []
     for study, tag in zip(studies, tags, strict=True):
@@ -97,13 +98,17 @@ def _frame(rows: Iterable[store.Row]) -> pd.DataFrame:
     return pd.concat([frame.drop(columns=[c for c in SCORE_COLUMNS if c in frame]), scores], axis=1)
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    seen: Counter[str] = Counter()
-    unique = []
-    for name in names:
-        seen[name] += 1
-        unique.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return unique
+def _tags(studies: Sequence[store.StudyResults]) -> list[str]:
+    """Return the studies' names, those that several have with the folder that tells them apart."""
+    counts = Counter(study.name for study in studies)
+    above = Counter((study.name, study.folder.resolve().parent.name) for study in studies)
+    tags = []
+    for study in studies:
+        folder = study.folder.resolve()
+        near = f"{folder.parent.name}/{folder.name}"
+        unique = near if above[study.name, folder.parent.name] == 1 else str(folder)
+        tags.append(study.name if counts[study.name] == 1 else f"{study.name} in {unique}")
+    return tags
 
 
 def _dataset_names(
@@ -151,14 +156,17 @@ def _take_in(columns: list[Column], new: Column, notes: list[str]) -> None:
             continue
         if not shared and column.label != new.label:
             continue
+        differing: dict[str, dict[int, str]] = {}
         for place, (key, row) in new.cells.items():
             kept = column.cells.get(place, (key, None))[1]
             if kept is not None and row is not None and (differs := _disagreement(kept, row)):
-                notes.append(
-                    f"{column.label} on {place[0]}, split {place[1]} (cell {key}): {differs} of {new.studies[0]} "
-                    f"differs from that of {column.studies[0]}, which is shown."
-                )
+                differing.setdefault(place[0], {})[place[1]] = differs
             column.cells[place] = (key, row if kept is None else kept)
+        for dataset, splits in differing.items():
+            notes.append(
+                f"{column.label} on {dataset}: the same cells disagree, {_largest(splits)} (splits {_ranges(splits)}); "
+                f"shown are those of {column.studies[0]}, not of {new.studies[0]}."
+            )
         if column.label != new.label:
             notes.append(f"{new.label} of {new.studies[0]} is the same configuration as {column.label}: shown as one.")
         column.studies += new.studies
@@ -167,10 +175,20 @@ def _take_in(columns: list[Column], new: Column, notes: list[str]) -> None:
 
 
 def _disagreement(first: store.Row, second: store.Row) -> str:
-    """Return the scores in which two rows of one cell differ; times and memory may."""
+    """Return how two rows of one cell differ, the largest difference of a score; times and memory may differ."""
     if first["status"] != second["status"]:
-        return "the status"
-    return ", ".join(column for column in COMPARED if first.get(column) != second.get(column))
+        return f"{first['status']} and {second['status']}"
+    differing = [column for column in COMPARED if first.get(column) != second.get(column)]
+    if not differing:
+        return ""
+    name = max(("rmse", "ll", *differing), key=lambda column: (column in differing, column in {"rmse", "ll"}))
+    return f"{name} {first.get(name, math.nan):.4g} and {second.get(name, math.nan):.4g}"
+
+
+def _largest(splits: Mapping[int, str]) -> str:
+    """Return the disagreement of the first split, and how many there are."""
+    first = next(iter(splits.values()))
+    return first if len(splits) == 1 else f"{len(splits)} of them, the first with {first}"
 
 
 def _tell_apart(columns: Sequence[Column], notes: list[str]) -> None:

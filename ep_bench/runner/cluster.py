@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any
 
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_worker
@@ -118,11 +119,18 @@ def _client(n_jobs: int, scheduler: str | None) -> Iterator[Any]:
                 _end_at_once(cluster)
                 raise
         return
+    if scheduler.endswith(".json") and not Path(scheduler).is_file():
+        raise UserError(
+            "no such file", where="--scheduler", found=scheduler, allowed="an address, or a scheduler's file"
+        )
     where = {"scheduler_file": scheduler} if scheduler.endswith(".json") else {"address": scheduler}
     try:
         client = Client(**where, timeout=_ANSWER, name=f"ep-bench-{os.getpid()}")
     except (OSError, TimeoutError, ValueError) as error:
-        raise UserError(f"no scheduler answers: {error}", where="--scheduler", found=scheduler) from error
+        raise UserError(
+            f"no scheduler answers: {error}; what is finished is kept, and the next run goes on from there",
+            where="--scheduler", found=scheduler,
+        ) from error  # fmt: skip
     with contextlib.closing(client):
         yield client
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 
 from ep_bench import store
-from ep_bench.report import frames
+from ep_bench.report import build, frames
 
 
 def drop(*, method, splits):
@@ -38,8 +38,12 @@ def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
     second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, **other})
     merged = frames.merge([first, second])
     assert merged.rows["rmse"].max() < 10.0
-    assert len(merged.notes) == 2
-    assert all("rmse of b" in note and "fit_seconds" not in note for note in merged.notes)
+    (note,) = merged.notes
+    assert "2 of them, the first with rmse" in note
+    assert "and 99 (splits 0-1); shown are those of a, not of b" in note
+    told: list[str] = []
+    build([first, second], tmp_path / "out", tell=told.append)
+    assert told == [note]
 
 
 def test_one_label_with_two_configurations_becomes_two_columns(tmp_path, make_study):
@@ -74,8 +78,8 @@ def test_other_rows_under_one_data_set_label_are_another_data_set(tmp_path, make
 def test_studies_of_one_name_are_told_apart(tmp_path, make_study):
     folders = [make_study(tmp_path / place / "s", ["pbp"], ["boston"], 2, seed=i) for i, place in enumerate("xy")]
     merged = frames.merge(folders)
-    assert merged.tags == ["s", "s (2)"]
-    assert merged.methods == ["pbp [s]", "pbp [s (2)]"]
+    assert merged.tags == ["s in x/s", "s in y/s"]
+    assert merged.methods == ["pbp [s in x/s]", "pbp [s in y/s]"]
 
 
 def test_gaps_count_missing_and_failed(tmp_path, make_study):
