@@ -16,7 +16,7 @@ run: $(READY)
 	$(BIN)/ep-bench report $(RESULTS)/quickstart
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
