@@ -13,6 +13,11 @@ from ep_bench.types import Method, UserError
 
 REGISTRY: dict[str, str] = {
     "pbp": "ep_bench.methods.pbp",
+    "bp": "ep_bench.methods.bp",
+    "vi_graves": "ep_bench.methods.vi_graves",
+    "vi": "ep_bench.methods.vi",
+    "dropout": "ep_bench.methods.dropout",
+    "bb_alpha": "ep_bench.methods.bb_alpha",
 }
 
 

@@ -1,0 +1,107 @@
+"""The negative variational bound of one minibatch at given noise, and its gradient.
+
+Symbols (P weights, K samples, B rows of the batch, N rows in all):
+
+    m, s           mean and deviation of q's weights; w_k = m + s e_k
+    v0             prior variances (P,)
+    sigma2         noise variance
+    f_bk           output of network k on row b
+
+    bound = KL(q || prior) + N / B sum_b mean_k [log(2 pi sigma2) / 2 + (y_b - f_bk)^2 / (2 sigma2)]
+
+The divergence is closed (``models.meanfield``). The parameters are theta = (m, log s, log sigma2).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.models.meanfield import divergence, draw_weights
+from ep_bench.models.mlp import backward, forward
+from ep_bench.numerics.jit import REORDER, jit
+
+
+class Work(NamedTuple):
+    """Scratch for K samples, B rows and P weights."""
+
+    noise: Any  # (K, P) e
+    W: Any  # (K, P) w
+    by_w: Any  # (P,) gradient by a sample's weights
+    Z: Any  # (B * units,) hidden outputs
+    D: Any  # (2, B * widest)
+    f: Any  # (B,)
+    deviation: Any  # (P,) s
+
+
+def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> Work:
+    """Return scratch for batches of up to ``rows`` rows."""
+    return Work(
+        np.empty((samples, weights)), np.empty((samples, weights)), np.empty(weights), np.empty(rows * units),
+        np.empty((2, rows * widest)), np.empty(rows), np.empty(weights),
+    )  # fmt: skip
+
+
+@jit(relaxed=REORDER)
+def draw(theta: Any, words: Any, work: Work) -> None:
+    """Draw the noise and the weights of a step."""
+    size = work.deviation.size
+    for i in range(size):
+        work.deviation[i] = math.exp(theta[size + i])
+    draw_weights(theta[:size], work.deviation, words, work.noise, work.W)
+
+
+@jit(relaxed=REORDER)
+def bound(theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: Work, gradient: Any) -> float:
+    """Return the negative bound of a batch X (B, d), y (B,) of n rows, write its gradient (2 P + 1,).
+
+    ``work`` holds noise, weights and deviations, as ``draw`` leaves them.
+    """
+    K, size = work.W.shape
+    rows = len(y)
+    log_sigma2 = theta[2 * size]
+    precision, factor = math.exp(-log_sigma2), n / (rows * K)
+    gradient[: 2 * size] = 0.0
+    squares = 0.0
+    f = work.f[:rows]
+    for k in range(K):
+        forward(X, work.W[k], layers, work.Z, f)
+        for b in range(rows):
+            residual = y[b] - f[b]
+            squares += residual * residual
+            f[b] = -factor * precision * residual
+        backward(X, work.W[k], layers, work.Z, f, 1.0, work.by_w, work.D)
+        noise, by_w = work.noise[k], work.by_w
+        for i in range(size):
+            gradient[i] += by_w[i]
+        for i in range(size):
+            gradient[size + i] += by_w[i] * noise[i]
+    add_divergence(theta, work.deviation, prior_variance, gradient)
+    fit = factor * 0.5 * precision * squares
+    gradient[2 * size] = 0.5 * n - fit
+    constant = 0.5 * n * (math.log(2.0 * math.pi) + log_sigma2)
+    return divergence(theta[:size], work.deviation, prior_variance) + constant + fit
+
+
+@jit(relaxed=REORDER)
+def add_divergence(theta: Any, deviation: Any, prior_variance: Any, gradient: Any) -> None:
+    """Turn the derivatives by s into those by log s, and add those of the divergence."""
+    size = deviation.size
+    for i in range(size):
+        s = deviation[i]
+        gradient[i] += theta[i] / prior_variance[i]
+        gradient[size + i] = s * gradient[size + i] + s * s / prior_variance[i] - 1.0
+
+
+@jit()
+def best_prior(theta: Any, deviation: Any, layers: Any, prior_variance: Any) -> None:
+    """Give each layer's weights the prior variance that maximises the bound: the mean of m^2 + s^2 in the layer."""
+    for l in range(layers.shape[0]):
+        offset, n_in, n_out = layers[l]
+        end = offset + (n_in + 1) * n_out
+        total = 0.0
+        for i in range(offset, end):
+            total += theta[i] * theta[i] + deviation[i] * deviation[i]
+        prior_variance[offset:end] = total / (end - offset)

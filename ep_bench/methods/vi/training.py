@@ -1,0 +1,68 @@
+"""Passes of Adam over minibatches of the bound, by draws of the weights or of the units' inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ep_bench.methods.vi.bound import best_prior
+from ep_bench.methods.vi.bound import bound as weights_bound
+from ep_bench.methods.vi.bound import draw as draw_weights
+from ep_bench.methods.vi.local import bound as local_bound
+from ep_bench.methods.vi.local import draw as draw_local
+from ep_bench.numerics.adam import Moments, adam_step
+from ep_bench.numerics.jit import jit
+
+
+@jit()
+def weights_epoch(
+    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: Moments, gradient: Any, layers: Any, work: Any,
+    words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float,
+) -> float:  # fmt: skip
+    """Take the rows in their order, ``batch`` at a time, one step each; return the mean of the negative bound."""
+    n, d = X.shape
+    total, steps = 0.0, 0
+    Xb, yb = np.empty((batch, d)), np.empty(batch)
+    for start in range(0, n, batch):
+        rows = min(batch, n - start)
+        for b in range(rows):
+            row = order[start + b]
+            yb[b] = y[row]
+            Xb[b] = X[row]
+        draw_weights(theta, words, work)
+        if empirical:
+            best_prior(theta, work.deviation, layers, prior_variance)
+        total += weights_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
+        if not learn_noise:
+            gradient[-1] = 0.0
+        adam_step(theta, gradient, moments, rate)
+        steps += 1
+    return total / steps
+
+
+@jit()
+def local_epoch(
+    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: Moments, gradient: Any, layers: Any, work: Any,
+    words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float, samples: int,
+) -> float:  # fmt: skip
+    """Do as ``weights_epoch`` with local reparameterisation, every row ``samples`` times in its batch."""
+    n, d = X.shape
+    total, steps = 0.0, 0
+    Xb, yb = np.empty((batch * samples, d)), np.empty(batch * samples)
+    for start in range(0, n, batch):
+        rows = min(batch, n - start)
+        for r in range(rows * samples):
+            row = order[start + r % rows]
+            yb[r] = y[row]
+            Xb[r] = X[row]
+        draw_local(theta, words, work)
+        if empirical:
+            best_prior(theta, work.deviation, layers, prior_variance)
+        copies = rows * samples
+        total += local_bound(theta, Xb[:copies], yb[:copies], layers, n, prior_variance, work, gradient)
+        if not learn_noise:
+            gradient[-1] = 0.0
+        adam_step(theta, gradient, moments, rate)
+        steps += 1
+    return total / steps

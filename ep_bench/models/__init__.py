@@ -1,0 +1,1 @@
+"""Models that several methods share: forward, gradients; arrays in and out."""

@@ -1,0 +1,40 @@
+"""Adam (Kingma and Ba 2015, algorithm 1): one step in place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.numerics.jit import FUSE, jit
+
+DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8  # the paper's
+
+
+class Moments(NamedTuple):
+    """Running moments of the gradient, (P,) each, and the number of steps taken, (1,)."""
+
+    first: Any
+    second: Any
+    steps: Any
+
+
+def moments(size: int) -> Moments:
+    """Return the moments before the first step."""
+    return Moments(np.zeros(size), np.zeros(size), np.zeros(1, dtype=np.int64))
+
+
+@jit(relaxed=FUSE)
+def adam_step(theta: Any, gradient: Any, state: Moments, rate: float) -> None:
+    """Move the parameters (P,) against the gradient (P,) with a step size ``rate``."""
+    state.steps[0] += 1
+    t = state.steps[0]
+    scale = rate / (1.0 - DECAY_FIRST**t)
+    root = 1.0 / math.sqrt(1.0 - DECAY_SECOND**t)
+    first, second = state.first, state.second
+    for i in range(theta.size):
+        g = gradient[i]
+        first[i] = DECAY_FIRST * first[i] + (1.0 - DECAY_FIRST) * g
+        second[i] = DECAY_SECOND * second[i] + (1.0 - DECAY_SECOND) * g * g
+        theta[i] -= scale * first[i] / (math.sqrt(second[i]) * root + EPSILON)
