@@ -11,7 +11,7 @@ Modules: ``bound`` of a minibatch and its gradient, with the table of symbols, `
 reparameterisation, ``training`` the passes over the rows.
 
 Deviation: the paper states neither optimiser nor steps nor starting point. Here: Adam, its step size falling to 0 over
-the last half of the epochs; means N(0, 2 / n_in) (output N(0, 1 / n_in)), deviations 0.05, noise variance 1.
+the last half of the epochs; means N(0, 2 / n_in) (output N(0, 1 / n_in)), deviations 0.005 (with 0.05 the bound of energy is still 0.9 nats a row worse after 1,000 epochs), noise variance 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ep_bench.numerics.adam import moments
 from ep_bench.numerics.draws import stream
 from ep_bench.types import Array, Method, Predictive, Rows
 
-START_DEVIATION = 0.05
+START_DEVIATION = 0.005
 
 
 class Config(BaseModel):
@@ -40,7 +40,7 @@ class Config(BaseModel):
     hidden: tuple[PositiveInt, ...] = Field(
         (50,), description="units of each hidden layer; Bui et al., section 8: 50, and 100 for year and protein"
     )
-    epochs: PositiveInt = Field(500, description="passes over the training rows; ours, the paper gives none")
+    epochs: PositiveInt = Field(1000, description="passes over the training rows; ours, the paper gives none")
     batch_size: PositiveInt = Field(32, description="rows a step; ours")
     samples: PositiveInt = Field(10, description="weight samples a step; ours")
     test_samples: PositiveInt = Field(100, description="weight samples of a prediction; ours")

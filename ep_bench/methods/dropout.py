@@ -1,0 +1,249 @@
+"""Monte Carlo dropout: Gal and Ghahramani (2016), the Dropout-1 of Bui et al. (2015).
+
+A network of rectified linear units, dropout at ``rate`` before every layer, that of the inputs too, fitted by Adam to
+the mean squared error plus an L2 penalty on the weights, biases excepted,
+
+    lambda = lengthscale^2 (1 - rate) / (2 N tau),
+
+tau the precision of the noise. Dropout stays on at test time: the predictive distribution of a row is the mixture of
+N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate and tau on validation rows.
+
+Symbols: Z a layer's outputs, mask 0 or 1 / (1 - rate).
+
+Deviation: one mask a pass serves all test rows, which changes no row's distribution and makes each pass a function of the
+inputs; a prediction then hangs on no other row.
+Deviation: tau is in units of the standardised target, as everything that a method sees; the program's is in original
+units. Its grids differ per data set; ``tune`` searches one range on all.
+Deviation: 1,000 passes where the program takes 10,000, whose mean and log density differ in the third digit at most.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+from ep_bench.models import mlp
+from ep_bench.models.mlp import backward
+from ep_bench.numerics.adam import Moments, adam_step, moments
+from ep_bench.numerics.jit import REORDER, jit
+from ep_bench.types import Array, Method, Predictive, Rows
+
+
+class Config(BaseModel):
+    """Options of Monte Carlo dropout."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hidden: tuple[PositiveInt, ...] = Field(
+        (50,), min_length=1, description="units of each hidden layer; the paper: 50, and 100 for year and protein"
+    )
+    rate: float = Field(
+        0.05,
+        ge=0.0,
+        lt=1.0,
+        description="probability that an input or unit is dropped; the program's grid: 0.005 to 0.1",
+    )
+    tau: PositiveFloat = Field(
+        10.0, description="precision of the noise, per squared unit of the standardised target; tuned in the paper"
+    )
+    lengthscale: PositiveFloat = Field(1e-2, description="prior length-scale; the program: 0.01")
+    epochs: PositiveInt = Field(400, description="passes over the training rows; the paper: 10 times 40")
+    batch_size: PositiveInt = Field(128, description="rows a step; the program: 128")
+    learning_rate: PositiveFloat = Field(1e-3, description="of Adam; the program: 0.001")
+    passes: PositiveInt = Field(1000, description="stochastic passes of a prediction; the program: 10,000")
+
+
+class State(NamedTuple):
+    """Network, standardised units."""
+
+    layers: Array  # (L, 3) as in ``models.mlp``
+    weights: Array  # (P,)
+    rate: float
+    noise_variance: float
+    passes: int
+
+
+class Work(NamedTuple):
+    """Scratch of a batch of B rows."""
+
+    inputs: Any  # (B, d) after dropout
+    Z: Any  # (B * units,)
+    masks: Any  # (B * units,)
+    D: Any  # (2, B * widest)
+    f: Any  # (B,)
+
+
+def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
+    """Fit to standardised rows X (n, d), y (n,).
+
+    Returns the state, and one value an epoch of ``objective``: the mean over minibatches of the penalised mean squared
+    error under dropout. Raises FloatingPointError where an epoch ends with a number that is not finite.
+    """
+    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
+    layers, n = mlp.layout(X.shape[1], config.hidden), len(y)
+    weights, rows = mlp.initial_weights(layers, rng), min(config.batch_size, n)
+    penalty = _penalty(layers, config.lengthscale**2 * (1.0 - config.rate) / (2.0 * n * config.tau))
+    work, state, gradient = _workspace(layers, rows), moments(len(weights)), np.empty_like(weights)
+    trace: dict[str, list[float]] = {"objective": []}
+    for epoch in range(config.epochs):
+        loss = _epoch(
+            X, y, rng.permutation(n), rows, weights, state, gradient, layers, penalty, config.rate,
+            config.learning_rate, rng, work,
+        )  # fmt: skip
+        if not (np.isfinite(loss) and np.isfinite(weights).all()):
+            raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
+        trace["objective"].append(loss)
+    return State(layers, weights, config.rate, 1.0 / config.tau, config.passes), trace
+
+
+def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
+    """Return mixtures over stochastic passes for rows X (n, d), standardised units, noise included."""
+    outputs = mlp.evaluate(X, _thinned(state, rng), state.layers)
+    weights = np.full(len(outputs), 1.0 / len(outputs))
+    return Predictive(weights, outputs, np.full_like(outputs, state.noise_variance))
+
+
+def _thinned(state: State, rng: np.random.Generator) -> Array:
+    """Return the networks (passes, P) that the passes' masks leave: rows of dropped inputs are 0, the others scaled."""
+    networks = np.repeat(state.weights[None], state.passes, axis=0)
+    for offset, n_in, n_out in state.layers.tolist():
+        kept = (rng.random((state.passes, n_in)) >= state.rate) / (1.0 - state.rate)
+        part = networks[:, offset : offset + n_in * n_out].reshape(state.passes, n_in, n_out)
+        networks[:, offset : offset + n_in * n_out] = (part * kept[:, :, None]).reshape(state.passes, -1)
+    return networks
+
+
+@jit(relaxed=REORDER)
+def _epoch(
+    X: Any, y: Any, order: Any, batch: int, weights: Any, state: Moments, gradient: Any, layers: Any, penalty: Any,
+    rate: float, step: float, rng: Any, work: Work,
+) -> float:  # fmt: skip
+    """Take the rows in their order, ``batch`` at a time, one step of Adam each; return the mean of the losses."""
+    total, steps, targets = 0.0, 0, np.empty(batch)
+    for start in range(0, order.size, batch):
+        rows = min(batch, order.size - start)
+        for b in range(rows):
+            row = order[start + b]
+            targets[b] = y[row]
+            work.inputs[b] = X[row]
+        draw_masks(work.masks[: rows * units_of(layers)], rate, rng)
+        drop(work.inputs[:rows], rate, rng)
+        total += penalised_loss(work.inputs[:rows], targets[:rows], weights, layers, penalty, rate, work, gradient)
+        adam_step(weights, gradient, state, step)
+        steps += 1
+    return total / steps
+
+
+@jit(inline=True)
+def units_of(layers: Any) -> int:
+    """Return the number of hidden units."""
+    total = 0
+    for l in range(layers.shape[0] - 1):
+        total += layers[l, 2]
+    return total
+
+
+@jit()
+def draw_masks(masks: Any, rate: float, rng: Any) -> None:
+    """Fill a vector with 0, probability ``rate``, and 1 / (1 - rate)."""
+    for i in range(masks.size):
+        masks[i] = 0.0 if rng.random() < rate else 1.0 / (1.0 - rate)
+
+
+@jit()
+def drop(inputs: Any, rate: float, rng: Any) -> None:
+    """Drop inputs (B, d) in place."""
+    for b in range(inputs.shape[0]):
+        for i in range(inputs.shape[1]):
+            inputs[b, i] = 0.0 if rng.random() < rate else inputs[b, i] / (1.0 - rate)
+
+
+@jit(relaxed=REORDER)
+def penalised_loss(
+    inputs: Any, y: Any, weights: Any, layers: Any, penalty: Any, rate: float, work: Work, gradient: Any
+) -> float:
+    """Return the mean squared error of dropped inputs (B, d) under the masks in ``work``, plus sum(penalty w^2).
+
+    Its gradient (P,) is written.
+    """
+    rows = len(y)
+    f = work.f[:rows]
+    _masked_forward(inputs, weights, layers, work.Z, work.masks, f)
+    loss = 0.0
+    for b in range(rows):
+        residual = f[b] - y[b]
+        loss += residual * residual / rows
+        f[b] = 2.0 * residual / rows
+    backward(inputs, weights, layers, work.Z, f, 1.0 / (1.0 - rate), gradient, work.D)
+    for i in range(weights.size):
+        loss += penalty[i] * weights[i] * weights[i]
+        gradient[i] += 2.0 * penalty[i] * weights[i]
+    return loss
+
+
+@jit(relaxed=REORDER)
+def _masked_forward(X: Any, w: Any, layers: Any, Z: Any, masks: Any, f: Any) -> None:
+    """Do as ``mlp.forward`` with the hidden units' outputs multiplied by masks (B * units,)."""
+    rows, at = X.shape[0], 0
+    inputs = X
+    for l in range(layers.shape[0] - 1):
+        offset, n_in, n_out = layers[l]
+        end = offset + n_in * n_out
+        outputs = Z[at : at + rows * n_out].reshape(rows, n_out)
+        mask = masks[at : at + rows * n_out].reshape(rows, n_out)
+        np.dot(inputs, w[offset:end].reshape(n_in, n_out), outputs)
+        for b in range(rows):
+            for j in range(n_out):
+                outputs[b, j] = max(outputs[b, j] + w[end + j], 0.0) * mask[b, j]
+        inputs = outputs
+        at += rows * n_out
+    offset, n_in, _ = layers[-1]
+    np.dot(inputs, w[offset : offset + n_in], f)
+    for b in range(rows):
+        f[b] += w[offset + n_in]
+
+
+def _penalty(layers: Array, size: float) -> Array:
+    """Return the L2 penalty (P,) of each weight: 0 for the biases."""
+    parts = []
+    for _, n_in, n_out in layers.tolist():
+        parts += [np.full(n_in * n_out, size), np.zeros(n_out)]
+    return np.concatenate(parts)
+
+
+def _workspace(layers: Array, rows: int) -> Work:
+    units, widest, inputs = mlp.units(layers), mlp.widest(layers), int(layers[0, 1])
+    return Work(
+        np.empty((rows, inputs)), np.empty(rows * units), np.empty(rows * units), np.empty((2, rows * widest)),
+        np.empty(rows),
+    )  # fmt: skip
+
+
+def _seconds(config: Config, n: int, d: int) -> float:
+    """Time of a fit on one core: draws by units, products by weights."""
+    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise((d, *config.hidden, 1)))
+    return config.epochs * n * (4e-9 * (d + 2 * sum(config.hidden)) + 0.3e-9 * weights + 0.1e-6)
+
+
+def _published(config: Config) -> tuple[str, ...]:
+    """Return the columns that a configuration answers to: one layer of the papers' units."""
+    return ("Dropout-1", "MC-dropout-1", "MC-dropout-1 (as quoted)") if config.hidden in {(50,), (100,)} else ()
+
+
+METHOD = Method(
+    name="dropout",
+    version=1,
+    title="Monte Carlo dropout",
+    paper="Gal and Ghahramani (2016)",
+    tasks=("regression",),
+    config=Config,
+    fit=fit,
+    predict=predict,
+    seconds=_seconds,
+    warmup={"epochs": 1, "passes": 5},
+    published=_published,
+    space={"rate": {"choice": [0.005, 0.01, 0.05, 0.1]}, "tau": {"log": [0.5, 2000.0]}},
+)

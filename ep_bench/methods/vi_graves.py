@@ -1,0 +1,203 @@
+"""Variational inference by Graves' stochastic gradients: the VI of Hernandez-Lobato and Adams (ICML 2015, table 1).
+
+A network of rectified linear units with Gaussian noise and weights w ~ N(mu0, v0); a factorised Gaussian q(w) with means m and
+deviations s descends the negative variational bound (Graves, NIPS 2011), one row and one draw w = m + s e at a time. With
+l = -log p(y_n | w) and its gradient g by w, the estimates of one row's share of the gradient are
+
+    by m         g + (m - mu0) / (n v0)
+    by s^2       g^2 / 2 + (1 / v0 - 1 / s^2) / (2 n)
+
+The second is Graves': the squared gradient in place of the curvature, whose mean it is where the noise model holds. The
+prior's mean and variance are those that maximise the bound given q, set anew before each pass, as in Graves' paper. The
+noise variance sigma2 is learned with q. Learning rate and momentum of the descent are what Hernandez-Lobato and Adams
+tune: ``tune: {trials: 30, fraction: 0.2}``. Predictions are mixtures over weight samples.
+
+Deviation: neither paper gives the units of the steps, the starting point or the treatment of the noise. Here the gradient
+by m is multiplied by sigma2, without which the steps would grow as the noise falls; the steps on log s and log sigma2
+take the gradient of the whole bound, n times a row's share for s, cut off at 10 in size. Initial means are N(0, 2 / n_in)
+(output N(0, 1 / n_in)), deviations 0.1 / sqrt(n_in + 1), sigma2 = 1. The step size falls in a straight line to 0.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+from ep_bench.models import meanfield, mlp
+from ep_bench.models.meanfield import divergence
+from ep_bench.models.mlp import backward, forward
+from ep_bench.numerics.draws import fill_normals, stream
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.types import Array, Method, Predictive, Rows
+
+START_DEVIATION = 0.1
+LARGEST_STEP = 10.0  # of the gradients by log s and log sigma2
+
+
+class Config(BaseModel):
+    """Options of Graves' variational inference."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hidden: tuple[PositiveInt, ...] = Field(
+        (50,), description="units of each hidden layer; section 5.1: 50, and 100 for year and protein"
+    )
+    epochs: PositiveInt = Field(40, description="passes over the training rows; section 5.1: 40")
+    learning_rate: PositiveFloat = Field(5e-3, description="first step size; tuned in the paper, default ours")
+    momentum: float = Field(0.5, ge=0.0, lt=1.0, description="tuned in the paper, default ours")
+    test_samples: PositiveInt = Field(100, description="weight samples of a prediction; ours")
+
+
+class State(NamedTuple):
+    """Posterior of the weights, standardised units."""
+
+    layers: Array  # (L, 3) as in ``models.mlp``
+    mean: Array  # (P,)
+    deviation: Array  # (P,) standard deviations
+    noise_variance: float
+    test_samples: int
+
+
+class Work(NamedTuple):
+    """Scratch of a step."""
+
+    noise: Any  # (P,) e
+    w: Any  # (P,)
+    g: Any  # (P,) gradient of (y - f)^2 / 2 by w
+    velocity: Any  # (2 P + 1,) of m, log s, log sigma2
+    Z: Any
+    D: Any
+    f: Any  # (1,)
+
+
+def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
+    """Fit to standardised rows X (n, d), y (n,).
+
+    Returns the state, and one value an epoch of ``objective`` (the negative bound, nats, divided by n, its expected
+    log-likelihood estimated from the draws of the pass, the divergence at its end) and ``noise_deviation``
+    (standardised). Raises FloatingPointError where an epoch ends with a number that is not finite.
+    """
+    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
+    layers = mlp.layout(X.shape[1], config.hidden)
+    size = mlp.count(layers)
+    theta = np.concatenate([mlp.initial_weights(layers, rng), np.log(_start(layers)), [0.0]])
+    words, work = stream(rng), _workspace(layers)
+    trace: dict[str, list[float]] = {"objective": [], "noise_deviation": []}
+    for epoch in range(config.epochs):
+        prior = _best_prior(theta[:size], theta[size:-1])
+        rate = config.learning_rate * (1.0 - epoch / config.epochs)
+        misfit = _epoch(X, y, rng.permutation(len(y)), theta, layers, prior, rate, config.momentum, words, work)
+        if not (np.isfinite(misfit) and np.isfinite(theta).all()):
+            raise FloatingPointError(f"epoch {epoch + 1}: a parameter is not finite; a smaller learning_rate may help")
+        distance = divergence(theta[:size] - prior[0], np.exp(theta[size:-1]), np.full(size, prior[1]))
+        trace["objective"].append(misfit + distance / len(y))
+        trace["noise_deviation"].append(math.exp(0.5 * theta[-1]))
+    mean, deviation = theta[:size].copy(), np.exp(theta[size:-1])
+    return State(layers, mean, deviation, math.exp(theta[-1]), config.test_samples), trace
+
+
+def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
+    """Return mixtures over weight samples for rows X (n, d), standardised units, noise included."""
+    outputs = meanfield.sample_networks(state.mean, state.deviation, state.test_samples, state.layers, X, rng)
+    weights = np.full(len(outputs), 1.0 / len(outputs))
+    return Predictive(weights, outputs, np.full_like(outputs, state.noise_variance))
+
+
+@jit(relaxed=FUSE)
+def _epoch(
+    X: Any, y: Any, order: Any, theta: Any, layers: Any, prior: Any, rate: float, momentum: float, words: Any,
+    work: Work,
+) -> float:  # fmt: skip
+    """Take a step after every row; return the mean over the rows of the draws' -log p(y | w)."""
+    size, total = work.w.size, 0.0
+    for row in order:
+        fill_normals(words, work.noise)
+        for i in range(size):
+            work.w[i] = theta[i] + math.exp(theta[size + i]) * work.noise[i]
+        total += row_gradient(X[row : row + 1], y[row], theta, layers, work)
+        take_step(theta, prior, order.size, rate, momentum, work)
+    return total / order.size
+
+
+@jit(relaxed=FUSE)
+def row_gradient(x: Any, target: float, theta: Any, layers: Any, work: Work) -> float:
+    """Return -log p(y | w) of a row x (1, d) at the weights in ``work``; leave there sigma2 times its gradient by w.
+
+    ``work.f`` is left with the squared residual.
+    """
+    log_sigma2 = theta[2 * work.w.size]
+    forward(x, work.w, layers, work.Z, work.f)
+    residual = work.f[0] - target
+    work.f[0] = residual
+    backward(x, work.w, layers, work.Z, work.f, 1.0, work.g, work.D)
+    work.f[0] = residual * residual
+    return 0.5 * (math.log(2.0 * math.pi) + log_sigma2 + residual * residual * math.exp(-log_sigma2))
+
+
+@jit(relaxed=FUSE)
+def take_step(theta: Any, prior: Any, n: int, rate: float, momentum: float, work: Work) -> None:
+    """Move the parameters (2 P + 1,) by a row's gradients; prior has mean and variance."""
+    size, velocity = work.w.size, work.velocity
+    sigma2 = math.exp(theta[2 * size])
+    for i in range(size):
+        variance = math.exp(2.0 * theta[size + i])
+        by_mean = work.g[i] + sigma2 * (theta[i] - prior[0]) / (n * prior[1])
+        by_spread = n * variance * (work.g[i] / sigma2) ** 2 + variance / prior[1] - 1.0
+        velocity[i] = momentum * velocity[i] - rate * by_mean
+        velocity[size + i] = momentum * velocity[size + i] - rate * min(by_spread, LARGEST_STEP)
+    by_noise = 0.5 - 0.5 * work.f[0] / sigma2
+    velocity[2 * size] = momentum * velocity[2 * size] - rate * max(by_noise, -LARGEST_STEP)
+    for i in range(2 * size + 1):
+        theta[i] += velocity[i]
+
+
+def _best_prior(mean: Array, log_deviation: Array) -> Array:
+    """Return the prior's mean and variance that maximise the bound."""
+    centre = float(mean.mean())
+    return np.array([centre, float(np.mean((mean - centre) ** 2 + np.exp(2.0 * log_deviation)))])
+
+
+def _start(layers: Array) -> Array:
+    """Return the deviations (P,) before the first step."""
+    parts = [np.full((n_in + 1) * n_out, START_DEVIATION / np.sqrt(n_in + 1)) for _, n_in, n_out in layers.tolist()]
+    return np.concatenate(parts)
+
+
+def _workspace(layers: Array) -> Work:
+    size = mlp.count(layers)
+    return Work(
+        np.empty(size), np.empty(size), np.empty(size), np.zeros(2 * size + 1), np.empty(mlp.units(layers)),
+        np.empty((2, mlp.widest(layers))), np.empty(1),
+    )  # fmt: skip
+
+
+def _seconds(config: Config, n: int, d: int) -> float:
+    """Time of a fit on one core, by weights."""
+    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise((d, *config.hidden, 1)))
+    return config.epochs * n * (2e-8 * weights + 1.5e-6)
+
+
+def _published(config: Config) -> tuple[str, ...]:
+    """Return the columns that a configuration answers to: the paper's epochs and units."""
+    known = config.epochs == Config().epochs and config.hidden in {(50,), (100,)}
+    return ("VI", "VI(G)-1") if known else ()
+
+
+METHOD = Method(
+    name="vi_graves",
+    version=1,
+    title="Variational inference, Graves' stochastic gradients",
+    paper="Hernandez-Lobato and Adams (2015), after Graves (2011)",
+    tasks=("regression",),
+    config=Config,
+    fit=fit,
+    predict=predict,
+    seconds=_seconds,
+    warmup={"epochs": 1, "test_samples": 5},
+    published=_published,
+    space={"learning_rate": {"log": [1e-4, 5e-2]}, "momentum": {"uniform": [0.0, 0.95]}},
+)
