@@ -7,7 +7,8 @@ distribution ceases to be proper, so that a minimum exists. At alpha = N no cavi
 has no minimum.
 
 The mean is solved for exactly; ``linear_search`` finds covariance and noise, N d^2 + d^3 operations a step. The search
-starts at the answer for alpha = 0 (where that is improper, at a negative alpha, at a narrower one).
+starts at the answer for alpha = 0 (where that is improper, at a negative alpha, at a narrower one) and goes to an alpha
+below -4 in stages, as an interior-point method does: there the energy is nearly flat up to a wall.
 
 Learned noise: with alpha > 1 the energy falls without bound where the noise goes to 0 and the cavities do not. What is
 returned is then a local minimum below the start; there may be none.
@@ -34,7 +35,7 @@ class LinearPosterior(NamedTuple):
     covariance: Array  # (d, d), a diagonal matrix in the diagonal family
     noise_variance: float
     energy: float  # in nats
-    trace: tuple[float, ...]  # the energy at the start and after each step
+    trace: tuple[float, ...]  # the energy at the start and after each step, of the last stage
     gradient_norm: float  # by whitened log covariance and log noise variance, over the curvature's (1 - alpha / N) / 2
 
 
@@ -71,8 +72,11 @@ def fit_linear(
         else:
             noise = _positive("noise_variance", noise_variance)
             root = _variational_root(problem, noise, diagonal=diagonal)
-        search = Search(problem, diagonal=diagonal, learn_noise=noise_variance is None)
-        found, trace = search.descend(_start(search, problem, root, noise))
+        for alpha_here in _stages(problem.alpha):
+            stage = problem._replace(alpha=alpha_here)
+            search = Search(stage, diagonal=diagonal, learn_noise=noise_variance is None)
+            found, trace = search.descend(_start(search, stage, root, noise))
+            root, noise = found.at.T, found.at.noise_variance
     T = found.at.T
     return LinearPosterior(
         T @ found.mu, T @ T.T, float(found.at.noise_variance), found.energy, tuple(trace), found.norm
@@ -105,8 +109,8 @@ def linear_energy(
 
     Raises
     ------
-    ValueError for arguments out of range or a covariance that is not positive definite, FloatingPointError where a cavity
-    or a tilted distribution is improper.
+    ValueError for arguments out of range or a covariance that is not positive definite, FloatingPointError where a
+    cavity or a tilted distribution is improper.
     """
     problem = _checked(X, y, alpha, prior_variance)
     noise = _positive("noise_variance", noise_variance)
@@ -116,8 +120,8 @@ def linear_energy(
     at = point(problem, vectors * np.sqrt(values), noise)
     if at is None:
         raise FloatingPointError(f"alpha = {alpha:g}: a cavity or a tilted distribution of this q is improper")
-    inverse = np.linalg.inv(at.T)
-    mu = inverse @ np.asarray(mean, dtype=np.float64)
+    inverse = np.asarray(np.linalg.inv(at.T), dtype=np.float64)
+    mu = np.asarray(inverse @ np.asarray(mean, dtype=np.float64))
     slope = gradient(problem, at, mu)
     # by A the mean is held and the root moves: V = T exp(A) T', so dV = T dA T'
     by_covariance = inverse.T @ slope.covariance @ inverse
@@ -176,6 +180,14 @@ def _learned(problem: Problem, *, diagonal: bool) -> tuple[Array, float]:
         noise *= 1.0 - 2.0 * fit.slope[-1] / math.sqrt(len(problem.y))
     found, _ = search.descend(fit)
     return found.at.T, found.at.noise_variance
+
+
+def _stages(alpha: float) -> list[float]:
+    """Return the values of alpha to go through, each five times the one before."""
+    stages = [-4.0]
+    while alpha < 5.0 * stages[-1]:
+        stages.append(5.0 * stages[-1])
+    return [*stages, alpha] if alpha < -4.0 else [alpha]
 
 
 def _start(search: Search, problem: Problem, root: Array, noise: float) -> Fit:

@@ -15,7 +15,7 @@ Symbols; the coordinates are whitened by T, the root of V whose columns are orth
     beta       alpha / N
     T, r       V = T T', T' T = v0 diag(r)
     mu         m = T mu
-    g          1 + beta (r - 1): eigenvalues of V^-1 over those of the cavity's covariance q f^-alpha; positive if proper
+    g          1 + beta (r - 1): variances of q over those of the cavity q f^-alpha, positive if that is proper
     Z          rows z_n = x_n' T / g
     s, t       variance and mean of x_n' w under the cavity: z_n' diag(g) z_n and (1 - beta) z_n' mu
     D, e, h    1 / (sigma^2 + alpha s), y - t, D - alpha e^2 D^2

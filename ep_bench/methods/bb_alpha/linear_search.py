@@ -1,9 +1,9 @@
 """A trust-region Newton search for the least energy of ``linear_energy``.
 
-The unknowns of a step are those of the whitened coordinates at the present point: a symmetric (or diagonal) A and, where
-the noise is learned, sqrt(N) a, so that the curvature of an easy problem is half the identity. Steihaug's conjugate
-gradients minimise the quadratic model inside a ball. Where the energy's fall drowns in rounding, a step counts if the
-gradient shrinks.
+The unknowns of a step are those of the whitened coordinates at the present point: a symmetric (or diagonal) A and,
+where the noise is learned, sqrt(N) a, so that the curvature of an easy problem is half the identity. Steihaug's
+conjugate gradients minimise the quadratic model inside a ball. Where the energy's fall drowns in rounding, a step
+counts if the gradient shrinks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from ep_bench.methods.bb_alpha.linear_energy import Curvature, Point, Problem, best_mean, energy, gradient, point
 from ep_bench.types import Array
 
-STEPS = 500  # of Newton; a dozen is usual
+STEPS = 1000  # of Newton; a dozen is usual
 SHARP, STATIONARY = 1e-13, 1e-8  # gradient norms: no further step is tried, and what counts as a stationary point
 NARROWEST = 1e-12  # radius of the trust region
 VANISHED = 1e-10  # noise variance over the targets' mean square
@@ -68,23 +68,26 @@ class Search:
             if trial is not None and trial.at.noise_variance < self._vanished:
                 raise FloatingPointError(self._collapse())
             drowned = fall <= 1e-14 * (len(self._problem.y) + self._d + abs(fit.energy))
-            if drowned and fit.norm <= STATIONARY and (trial is None or trial.norm >= fit.norm):
+            share = _share(fit, trial, fall, drowned=drowned)
+            if drowned and share <= 0.0 and fit.norm <= STATIONARY:
                 break
-            share = -math.inf if trial is None else float(trial.norm < fit.norm) if drowned else _share(fit, trial, fall)
             length = float(np.linalg.norm(step))
             radius = 0.25 * length if share < 0.25 else max(radius, 3.0 * length) if share > 0.75 else radius
             if trial is not None and share > 0.1:
                 fit = trial
                 trace.append(fit.energy)
         if not fit.norm <= STATIONARY:
-            problem = f"alpha = {self._problem.alpha:g}: the search ended at a gradient of norm {fit.norm:.3g}"
-            raise FloatingPointError(f"{problem}, which is no stationary point of the energy")
+            raise FloatingPointError(
+                f"alpha = {self._problem.alpha:g}: no stationary point found: after {len(trace) - 1} steps, at a noise "
+                f"variance of {fit.at.noise_variance:.3g}, the gradient still has norm {fit.norm:.3g}"
+            )
         return fit, trace
 
     def _collapse(self) -> str:
+        alpha = self._problem.alpha
+        advice = "fix the noise variance" + (" or take a smaller alpha" if alpha > 0.0 else "")
         return (
-            f"alpha = {self._problem.alpha:g}: no stationary point found: the energy falls as the noise variance goes to "
-            "0; fix the noise variance or take a smaller alpha"
+            f"alpha = {alpha:g}: no stationary point found: the energy falls as the noise variance goes to 0; {advice}"
         )
 
     def _step(self, fit: Fit, radius: float) -> tuple[Array, float]:
@@ -110,7 +113,8 @@ class Search:
         return step, -float(fit.slope @ step + 0.5 * step @ bent)
 
     def _product(self, curvature: Curvature, vector: Array) -> Array:
-        return self._vector(*curvature.times(vector[:-1].reshape(self._d, self._d), float(vector[-1]) / self._root_rows))
+        A, a = vector[:-1].reshape(self._d, self._d), float(vector[-1]) / self._root_rows
+        return self._vector(*curvature.times(A, a))
 
     def _vector(self, by_covariance: Array, by_noise: float) -> Array:
         noise = by_noise / self._root_rows if self._learn_noise else 0.0
@@ -125,8 +129,11 @@ class Search:
         return self.fit(root * self._mask, noise) if np.isfinite(root).all() else None
 
 
-def _share(fit: Fit, trial: Fit, fall: float) -> float:
-    return (fit.energy - trial.energy) / fall if math.isfinite(trial.energy) else -math.inf
+def _share(fit: Fit, trial: Fit | None, fall: float, *, drowned: bool) -> float:
+    """Return the energy's fall over the model's; 1 or 0 by the gradient's where that drowns in rounding."""
+    if trial is None or not math.isfinite(trial.energy):
+        return -math.inf
+    return float(trial.norm < fit.norm) if drowned else (fit.energy - trial.energy) / fall
 
 
 def _to_border(step: Array, direction: Array, radius: float) -> float:
