@@ -43,8 +43,8 @@ class Config(BaseModel):
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 nothing is drawn
     """Return the arrays of the figures and one summary row an example and alpha.
 
-    ``grid`` (G,) are the curves' alphas, ``alphas`` (A,) those fitted, ``ellipses`` (E,) those drawn. Of example i, 1 or 2:
-    ``curve_<i>`` (G,) and ``fitted_<i>`` (A,), a diagonal element of the covariance; ``mean_<i>`` (E, 2) and
+    ``grid`` (G,) are the curves' alphas, ``alphas`` (A,) those fitted, ``ellipses`` (E,) those drawn. Of example i, 1
+    or 2: ``curve_<i>`` (G,) and ``fitted_<i>`` (A,), a diagonal element of the covariance; ``mean_<i>`` (E, 2) and
     ``covariance_<i>`` (E, 2, 2) of the fits; ``posterior_mean_<i>`` (2,) and ``posterior_covariance_<i>`` (2, 2).
     """
     noise = config.noise_variance
@@ -69,8 +69,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 def closed_form(example: int, alpha: float, noise: float) -> float:
     """Return a diagonal element of the fitted covariance, 1 / (1 + 2 lambda), by section B.2.2 or B.4.2.
 
-    The printed lambda is (root - shift) / (2 sigma^2 (2 - alpha)), where root^2 - shift^2 = 2 k sigma^2 (2 - alpha), with
-    k the example's number; so lambda = k / (root + shift) too, which loses no digits where shift is positive.
+    The printed lambda is (root - shift) / (2 sigma^2 (2 - alpha)), where root^2 - shift^2 = 2 k sigma^2 (2 - alpha),
+    with k the example's number; so lambda = k / (root + shift) too, which loses no digits where shift is positive.
     """
     shift = example * alpha + noise - example
     product = 2.0 * noise * (LIMIT - alpha)

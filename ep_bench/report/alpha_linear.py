@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from ep_bench.report.figures import STYLE, Picture, finish
 from ep_bench.types import Array
 
-# A fit's colour, stroke and width, light to dark and told apart by the stroke in grey; the posterior is black.
+# A fit's colour, stroke and width: in grey the stroke tells them apart. The posterior is a thick grey band below them.
 LOOKS = (
     ("#D55E00", (0, (6, 4)), 1.4),
     ("#0072B2", (0, (1, 1.2)), 1.4),
@@ -22,7 +22,7 @@ LOOKS = (
     ("#CC79A7", (0, (7, 1.2)), 1.2),
     ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), 1.4),
 )
-POSTERIOR = {"color": "0.72", "linewidth": 3.2}
+POSTERIOR: dict[str, Any] = {"color": "0.72", "linewidth": 3.2}
 EXAMPLES = {1: "example 1: x = (1, 0), (0, 1)", 2: "example 2: x = (1, -1), (-1, 1)"}
 
 
@@ -52,7 +52,9 @@ def alpha_linear(arrays: Mapping[str, Any], study: str) -> Picture:
 
 def _variances(ax: Axes, arrays: Mapping[str, Any], example: int) -> None:
     ax.plot(arrays["grid"], arrays[f"curve_{example}"], color="black", linewidth=1.0, label="closed form")
-    ax.plot(arrays["alphas"], arrays[f"fitted_{example}"], "o", color="#0072B2", markersize=3.5, label="fit")
+    ax.plot(
+        arrays["alphas"], arrays[f"fitted_{example}"], "o", color="#0072B2", fillstyle="none", markersize=5, label="fit"
+    )
     ax.set_title(EXAMPLES[example])
     ax.set_xlabel("alpha")
     ax.set_ylabel("fitted variance of a weight")

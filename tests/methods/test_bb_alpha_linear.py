@@ -248,7 +248,7 @@ def test_gradient_meets_differences(alpha):
 
 
 def test_gradient_is_the_gap_of_the_moments():
-    """The energy's gradient by natural parameters is (N / alpha - 1) times the gap of (5); here by mean and covariance."""
+    """By natural parameters it is (N / alpha - 1) times the gap of (5); here by mean and covariance."""
     X, y = rows(6, 3)
     mean, covariance = some_q(3)
     alpha, prior, noise = 0.9, 1.5, 1.1
