@@ -10,8 +10,9 @@ The mean is solved for exactly; ``linear_search`` finds covariance and noise, N 
 starts at the answer for alpha = 0 (where that is improper, at a negative alpha, at a narrower one) and goes to an alpha
 below -4 in stages, as an interior-point method does: there the energy is nearly flat up to a wall.
 
-Learned noise: with alpha > 1 the energy falls without bound where the noise goes to 0 and the cavities do not. What is
-returned is then a local minimum below the start; there may be none.
+Learned noise: with alpha > 1 the energy falls without bound where the noise goes to 0 and the cavities do not, and at
+alpha = 1 it may be least there: spread of the weights stands in for noise. What is returned is then a local minimum
+below the start; there may be none.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from ep_bench.methods.bb_alpha.linear_search import Fit, Search
 from ep_bench.types import Array
 
 Family = Literal["diagonal", "full"]
+# A learned noise variance vanishes at this share of the targets' mean square, or of the one learned at alpha = 0.
+VANISHED, VANISHED_BESIDE = 1e-10, 1e-4
 
 
 class LinearPosterior(NamedTuple):
@@ -67,16 +70,7 @@ def fit_linear(
     problem = _checked(X, y, alpha, prior_variance)
     diagonal = _is_diagonal(covariance)
     with np.errstate(all="ignore"):  # what is not finite is refused by name
-        if noise_variance is None:
-            root, noise = _learned(problem, diagonal=diagonal)
-        else:
-            noise = _positive("noise_variance", noise_variance)
-            root = _variational_root(problem, noise, diagonal=diagonal)
-        for alpha_here in _stages(problem.alpha):
-            stage = problem._replace(alpha=alpha_here)
-            search = Search(stage, diagonal=diagonal, learn_noise=noise_variance is None)
-            found, trace = search.descend(_start(search, stage, root, noise))
-            root, noise = found.at.T, found.at.noise_variance
+        found, trace = _search(problem, noise_variance, diagonal=diagonal)
     T = found.at.T
     return LinearPosterior(
         T @ found.mu, T @ T.T, float(found.at.noise_variance), found.energy, tuple(trace), found.norm
@@ -128,6 +122,23 @@ def linear_energy(
     return energy(problem, at, mu), Gradient(inverse.T @ slope.mean, by_covariance, slope.noise / noise)
 
 
+def _search(problem: Problem, noise_variance: float | None, *, diagonal: bool) -> tuple[Fit, list[float]]:
+    """Return the stationary point and the energies on the way, by stages in alpha from the variational answer."""
+    least = None
+    if noise_variance is None:
+        root, noise = _learned(problem, diagonal=diagonal)
+        least = VANISHED_BESIDE * noise
+    else:
+        noise = _positive("noise_variance", noise_variance)
+        root = _variational_root(problem, noise, diagonal=diagonal)
+    for alpha in _stages(problem.alpha):
+        stage = problem._replace(alpha=alpha)
+        search = Search(stage, diagonal=diagonal, least_noise=least)
+        found, trace = search.descend(_start(search, stage, root, noise))
+        root, noise = found.at.T, found.at.noise_variance
+    return found, trace
+
+
 def _checked(X: Array, y: Array, alpha: float, prior_variance: float) -> Problem:
     """Return the problem, or raise ValueError."""
     inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -174,7 +185,7 @@ def _learned(problem: Problem, *, diagonal: bool) -> tuple[Array, float]:
     if noise == 0.0:
         raise ValueError("the noise variance cannot be learned where all targets are 0: the least energy has none")
     variational = problem._replace(alpha=0.0)
-    search = Search(variational, diagonal=diagonal, learn_noise=True)
+    search = Search(variational, diagonal=diagonal, least_noise=VANISHED * noise)
     for _ in range(10):  # expectation-maximisation, quick from afar
         fit = _start(search, variational, _variational_root(variational, noise, diagonal=diagonal), noise)
         noise *= 1.0 - 2.0 * fit.slope[-1] / math.sqrt(len(problem.y))

@@ -19,7 +19,6 @@ from ep_bench.types import Array
 STEPS = 1000  # of Newton; a dozen is usual
 SHARP, STATIONARY = 1e-13, 1e-8  # gradient norms: no further step is tried, and what counts as a stationary point
 NARROWEST = 1e-12  # radius of the trust region
-VANISHED = 1e-10  # noise variance over the targets' mean square
 
 
 class Fit(NamedTuple):
@@ -33,15 +32,18 @@ class Fit(NamedTuple):
 
 
 class Search:
-    """The search of one problem, in a family of q, with or without the noise."""
+    """The search of one problem, in a family of q.
 
-    def __init__(self, problem: Problem, *, diagonal: bool, learn_noise: bool) -> None:
+    ``least_noise`` is the noise variance below which a learned one counts as vanishing; None where it is not learned.
+    """
+
+    def __init__(self, problem: Problem, *, diagonal: bool, least_noise: float | None) -> None:
         self._problem = problem
-        self._learn_noise = learn_noise
+        self._learn_noise = least_noise is not None
+        self._least_noise = least_noise or 0.0
         rows, self._d = problem.X.shape
         self._root_rows = math.sqrt(rows)
         self._mask = np.eye(self._d) if diagonal else np.ones((self._d, self._d))
-        self._vanished = VANISHED * float(np.mean(problem.y**2)) if learn_noise else 0.0
 
     def fit(self, root: Array, noise_variance: float) -> Fit | None:
         """Return the fit of covariance root root'; None where q, a cavity or a tilted distribution is improper."""
@@ -65,7 +67,7 @@ class Search:
                 break
             step, fall = self._step(fit, radius)
             trial = self._moved(fit, step)
-            if trial is not None and trial.at.noise_variance < self._vanished:
+            if trial is not None and trial.at.noise_variance < self._least_noise:
                 raise FloatingPointError(self._collapse())
             drowned = fall <= 1e-14 * (len(self._problem.y) + self._d + abs(fit.energy))
             share = _share(fit, trial, fall, drowned=drowned)
