@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ep_bench import store
+from ep_bench.report.alpha_linear import alpha_linear
 from ep_bench.report.figures import STYLE, Picture, finish
 
 Arrays = Mapping[str, Any]
@@ -122,4 +123,4 @@ def _range(arrays: Arrays, methods: int) -> tuple[float, float]:
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
-DRAWERS: dict[str, Callable[[Arrays, str], Picture]] = {"cubic_toy": cubic_toy}
+DRAWERS: dict[str, Callable[[Arrays, str], Picture]] = {"cubic_toy": cubic_toy, "alpha_linear": alpha_linear}
