@@ -7,6 +7,7 @@ in different studies get the study's name appended.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from ep_bench import store
+from ep_bench import curves, store
 from ep_bench.types import SCORE_COLUMNS
 
 Place = tuple[str, int]  # data set, split
@@ -57,6 +58,9 @@ def merge(folders: Sequence[Path]) -> Merged:
     """Return the cells of all folders as one table. Raises UserError for a folder without results."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     studies = [store.read_study(folder, update=True) for folder in different]
+    for study in studies:
+        with contextlib.suppress(OSError):  # a read-only copy is still worth reading
+            curves.update(study.folder, study.rows)
     return merge_studies(studies)
 
 
