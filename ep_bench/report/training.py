@@ -88,7 +88,9 @@ def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
             entry = curves.find(kept.traces, cells.get((method, dataset), {}))
             if entry is not None:
                 for name, summary in entry["traces"].items():
-                    found.setdefault(name, []).append(_curve(method, dataset, len(entry["splits"]), summary))
+                    curve = _curve(method, dataset, len(entry["splits"]), summary)
+                    if np.isfinite(curve.median).any():
+                        found.setdefault(name, []).append(curve)
     order = {name: place for place, name in enumerate(WORDS)}
     return {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
 
@@ -179,10 +181,8 @@ def _caption(name: str, title: str, found: Sequence[Curve]) -> str:
 def _as_share(curve: Curve) -> Curve:
     """Return a curve as the share of what its median changes from the first epoch to the last."""
     known = curve.median[np.isfinite(curve.median)]
-    change = known[-1] - known[0] if len(known) else 0.0
-    if change == 0.0:
-        change = float(np.ptp(known)) if len(known) else 1.0
-    median, low, high = ((values - known[0]) / (change or 1.0) for values in (curve.median, curve.low, curve.high))
+    change = known[-1] - known[0] or float(np.ptp(known)) or 1.0
+    median, low, high = ((values - known[0]) / change for values in (curve.median, curve.low, curve.high))
     low, high = np.minimum(low, high), np.maximum(low, high)
     return Curve(curve.method, curve.dataset, curve.n, curve.epoch, median, low, high)
 
@@ -211,8 +211,6 @@ def _scale(ax: Axes, found: Sequence[Curve], *, log: bool) -> None:
     _ticks(ax, "x", (0.9, 1.1 * last) if log else (1.0 - 0.04 * last, 1.04 * last), log=log)
     medians = np.concatenate([curve.median[np.isfinite(curve.median)] for curve in found])
     ranges = np.concatenate([v[np.isfinite(v)] for curve in found for v in (curve.low, curve.high)])
-    if not len(medians):
-        return
     low, high, bottom, top = (float(v) for v in (medians.min(), medians.max(), ranges.min(), ranges.max()))
     if low > 0.0 and high > 20.0 * low:
         room = math.sqrt(high / low)

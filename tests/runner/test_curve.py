@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, data
+from ep_bench import Estimator, curves, data, store
 from ep_bench.runner import curve
 from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
+from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
 
 METHODS = '''
@@ -138,3 +139,18 @@ def test_a_constant_input_still_has_a_grid(tmp_path: Path) -> None:
     job = jobs_of(tmp_path, "ep_bench.baselines:ConstantRegressor", "{name: flat, csv: flat.csv, target: y}")[0]
     kept = run_cell(job).notes["curve"]
     assert (kept["grid"][0], kept["grid"][-1]) == (1.0, 3.0)
+
+
+def test_a_run_leaves_the_curves_beside_its_results(tmp_path: Path) -> None:
+    jobs_of(tmp_path, "pbp")
+    plan = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r")
+    outcome = run_plan(plan, plan, RunOptions(quiet=True))
+    assert outcome.complete
+    kept = curves.read(plan.folder)
+    (traces,), (panel,) = kept
+    assert traces["splits"] == [0, 1]
+    assert len(traces["traces"]["noise_deviation"]["median"]) == 40
+    assert panel["splits"] == [0]
+    record = store.read_record(plan.folder / store.CELLS / f"{jobs_of(tmp_path, 'pbp')[0].cell.key}.json")
+    assert record is not None
+    assert panel["panel"] == record.notes["curve"]
