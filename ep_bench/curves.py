@@ -27,6 +27,7 @@ DIGITS = 4
 
 Entry = dict[str, Any]
 Cells = Mapping[int, str]  # split -> hash of a finished cell
+Index = dict[tuple[int, ...], dict[str, Entry]]
 
 
 class Curves(NamedTuple):
@@ -59,9 +60,10 @@ def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
     Raises UserError where curves.json cannot be read.
     """
     before, here = read(folder), store.stamps(folder).keys()
+    all_traces, all_panels = index(before.traces), index(before.panels)
     found = Curves([], [])
     for (method, dataset), cells in sorted(finished(rows).items()):
-        old_traces, old_panel = find(before.traces, cells), find(before.panels, cells)
+        old_traces, old_panel = find(all_traces, cells), find(all_panels, cells)
         local = {split: key for split, key in sorted(cells.items()) if key in here}
         traces, panel = (None, None) if _covered(local, old_traces, old_panel) else _read_cells(folder, local)
         if old_traces is not None and (traces is None or len(traces["splits"]) < len(old_traces["splits"])):
@@ -83,17 +85,21 @@ def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[in
     return cells
 
 
-def find(entries: Sequence[Entry], cells: Cells) -> Entry | None:
+def index(entries: Iterable[Entry]) -> Index:
+    """Return entries by the splits and the cells that they rest on, those of the most splits first."""
+    found: Index = {}
+    for entry in sorted(entries, key=lambda entry: (-len(entry["splits"]), entry["splits"])):
+        found.setdefault(tuple(entry["splits"]), {}).setdefault(entry["cells"], entry)
+    return found
+
+
+def find(entries: Index, cells: Cells) -> Entry | None:
     """Return the entry that rests on some of these cells and on no other, that of the most splits; None without one."""
-    by_splits: dict[tuple[int, ...], list[Entry]] = {}
-    for entry in entries:
-        by_splits.setdefault(tuple(entry["splits"]), []).append(entry)
-    for splits in sorted(by_splits, key=lambda splits: (-len(splits), splits)):
+    for splits, by_cells in entries.items():
         if all(split in cells for split in splits):
-            wanted = _hash({split: cells[split] for split in splits})
-            for entry in by_splits[splits]:
-                if entry["cells"] == wanted:
-                    return entry
+            entry = by_cells.get(_hash({split: cells[split] for split in splits}))
+            if entry is not None:
+                return entry
     return None
 
 

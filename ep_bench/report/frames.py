@@ -53,6 +53,10 @@ class Merged:
         """Return the rows of the cells that ended ``ok``."""
         return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
 
+    def cells(self) -> dict[tuple[str, str], dict[int, str]]:
+        """Return the hashes of these cells by (method, data set) and split."""
+        return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
+
 
 def merge(folders: Sequence[Path]) -> Merged:
     """Return the cells of all folders as one table. Raises UserError for a folder without results."""

@@ -38,10 +38,10 @@ class Panel(NamedTuple):
 
 def collect(merged: Merged, kept: curves.Curves) -> list[Picture]:
     """Return the figures of the data sets that have one input, as far as their predictions are known."""
-    cells = curves.finished(merged.rows.to_dict("records"))
+    cells, known = merged.cells(), curves.index(kept.panels)
     pictures: list[Picture] = []
     for dataset in merged.datasets:
-        entries = {m: curves.find(kept.panels, cells.get((m, dataset), {})) for m in merged.methods}
+        entries = {m: curves.find(known, cells.get((m, dataset), {})) for m in merged.methods}
         found = {method: entry for method, entry in entries.items() if entry}
         splits = {entry["splits"][0] for entry in found.values()}
         panels = [

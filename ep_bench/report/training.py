@@ -81,11 +81,11 @@ def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
 
 def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
     """Return the curves of every quantity, those that several methods share first."""
-    cells = curves.finished(merged.rows.to_dict("records"))
+    cells, entries = merged.cells(), curves.index(kept.traces)
     found: dict[str, list[Curve]] = {}
     for dataset in merged.datasets:
         for method in merged.methods:
-            entry = curves.find(kept.traces, cells.get((method, dataset), {}))
+            entry = curves.find(entries, cells.get((method, dataset), {}))
             if entry is not None:
                 for name, summary in entry["traces"].items():
                     curve = _curve(method, dataset, len(entry["splits"]), summary)
