@@ -54,6 +54,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
     _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
+    curves.read(plan.folder)  # one that cannot be read is refused before the hours of a run
     store.sweep(plan.folder)
     _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False

@@ -16,6 +16,7 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
+from ep_bench.types import UserError
 
 METHODS = '''
 import warnings
@@ -154,3 +155,13 @@ def test_a_run_leaves_the_curves_beside_its_results(tmp_path: Path) -> None:
     record = store.read_record(plan.folder / store.CELLS / f"{jobs_of(tmp_path, 'pbp')[0].cell.key}.json")
     assert record is not None
     assert panel["panel"] == record.notes["curve"]
+
+
+def test_a_file_of_curves_that_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    jobs_of(tmp_path, "pbp")
+    plan = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r")
+    plan.folder.mkdir(parents=True)
+    (plan.folder / curves.FILE).write_text("<<<<<<< HEAD")
+    with pytest.raises(UserError, match=r"curves\.json: cannot be read"):
+        run_plan(plan, plan, RunOptions(quiet=True))
+    assert not (plan.folder / store.CELLS).exists()
