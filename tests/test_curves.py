@@ -141,6 +141,27 @@ def test_an_entry_goes_with_the_cells_that_it_rests_on(study: Study) -> None:
     assert study.update().traces[0]["splits"] == [1]
 
 
+def test_curves_of_older_cells_are_not_taken_for_those_of_newer_ones(study: Study) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
+    study.update()
+    study.version = 2
+    study.plan()
+    study.finish(range(4))
+    store.export(study.folder)
+    shutil.rmtree(study.folder / store.CELLS)  # the rows of the new cells are here, their files are elsewhere
+    assert study.update() == curves.Curves([], [])
+
+
+def test_methods_of_the_same_splits_are_told_apart(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", methods=("a", "b"))
+    for method, value in (("a", 1.0), ("b", 2.0)):
+        study.finish(range(4), method=method, trace=lambda _, value=value: {"objective": [value]})
+    study.update()
+    shutil.rmtree(study.folder / store.CELLS)
+    found = {entry["method"]: entry["traces"]["objective"]["median"] for entry in study.update().traces}
+    assert found == {"a": [1.0], "b": [2.0]}
+
+
 def test_an_entry_of_more_splits_than_are_planned_goes_too(study: Study) -> None:
     study.finish(range(4))
     study.update()
