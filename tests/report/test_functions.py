@@ -63,7 +63,8 @@ def test_one_panel_a_method_of_the_first_split(folder):
     (mean,) = (line for line in found["pbp"].lines if line.get_label() == "mean")
     np.testing.assert_allclose(mean.get_ydata(), 20.0 * GRID)
     (band,) = found["pbp"].collections
-    np.testing.assert_allclose(band.get_paths()[0].get_extents().ymax, 20.0 * 6 + 3 * 9.0)
+    reach = band.get_paths()[0].get_extents()
+    np.testing.assert_allclose((reach.ymin, reach.ymax), (-20.0 * 6 - 3 * 9.0, 20.0 * 6 + 3 * 9.0))
 
 
 def test_a_method_without_deviations_has_its_mean_only(tmp_path, make_study):
