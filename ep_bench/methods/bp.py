@@ -41,8 +41,8 @@ class Config(BaseModel):
         (50,), description="units of each hidden layer; section 5.1: 50, and 100 for year and protein"
     )
     epochs: PositiveInt = Field(40, description="passes over the training rows; section 5.1: 40")
-    learning_rate: PositiveFloat = Field(1e-2, description="first step size; tuned in the paper, default ours")
-    momentum: float = Field(0.5, ge=0.0, lt=1.0, description="tuned in the paper, default ours")
+    learning_rate: PositiveFloat = Field(2e-2, description="first step size; tuned in the paper, default ours")
+    momentum: float = Field(0.9, ge=0.0, lt=1.0, description="tuned in the paper, default ours")
     weight_decay: NonNegativeFloat = Field(
         0.1, description="precision of the prior over that of the noise; tuned in the paper, default ours"
     )
@@ -151,7 +151,7 @@ METHOD = Method(
     warmup={"epochs": 1},
     published=_published,
     space={
-        "learning_rate": {"log": [1e-4, 5e-2]},
+        "learning_rate": {"log": [1e-3, 5e-2]},
         "momentum": {"uniform": [0.0, 0.95]},
         "weight_decay": {"log": [1e-4, 10.0]},
     },
