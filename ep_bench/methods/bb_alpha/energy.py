@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ep_bench.models.meanfield import sum_of_logs
 from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 from ep_bench.numerics.lanes import WIDTH, load, store
@@ -52,11 +53,12 @@ def deviations(theta: Any, prior_variance: float, work: Work, n: int) -> None:
     P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
     for i in range(P):
-        v = prior_variance / (1.0 + math.exp(-theta[P + i]))
-        s[i] = math.sqrt(v)
-        # 1 / v - 1 / v0 = exp(-rho) / v0
-        tau[i] = math.exp(-theta[P + i]) / (prior_variance * n)
-        nu[i] = theta[i] / (v * n)
+        s[i] = math.exp(-theta[P + i])
+    for i in range(P):
+        odds = s[i]
+        tau[i] = odds / (prior_variance * n)  # 1 / v - 1 / v0 = exp(-rho) / v0
+        nu[i] = theta[i] * (1.0 + odds) / (prior_variance * n)
+        s[i] = math.sqrt(prior_variance / (1.0 + odds))
 
 
 @jit(relaxed=REORDER)
@@ -88,7 +90,7 @@ def energy(
         _add_sample(share, work.gradients, work.noise[k], gradient, work.vectors)
     gradient[2 * P] = factor * by_noise
     _collect(theta, prior_variance, rows, n, work, gradient)
-    return _log_normalisers(theta, prior_variance, P) - factor * data
+    return _log_normalisers(theta, prior_variance, work.vectors[0]) - factor * data
 
 
 @jit(relaxed=REORDER)
@@ -188,13 +190,12 @@ def _add_sample(r: float, g: Any, e: Any, by_w: Any, vectors: Any) -> None:
 
 
 @jit(relaxed=REORDER)
-def _log_normalisers(theta: Any, prior_variance: float, P: int) -> float:
+def _log_normalisers(theta: Any, prior_variance: float, s: Any) -> float:
     """Return log Z_prior - log Z_q."""
     total = 0.0
-    for i in range(P):
-        share = 1.0 / (1.0 + math.exp(-theta[P + i]))  # v / v0
-        total -= 0.5 * (math.log(share) + theta[i] * theta[i] / (prior_variance * share))
-    return total
+    for i in range(s.size):
+        total -= theta[i] * theta[i] / (s[i] * s[i])
+    return 0.5 * (total + s.size * math.log(prior_variance)) - sum_of_logs(s)
 
 
 def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> Work:
