@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 
 from ep_bench.numerics.jit import REORDER, jit
+from ep_bench.numerics.lanes import WIDTH, load, repeat, select_above, spread, store, total
 
+TILE = 8  # rows whose sums one pass over the weights keeps in registers
+GROUP = 4  # inputs whose gradients one pass over the rows keeps in registers
 CHUNK = 512  # rows at a time where many are evaluated, so that a layer's outputs stay in the cache
 
 
@@ -57,21 +60,95 @@ def initial_weights(layers: Any, rng: np.random.Generator) -> Any:
 @jit(relaxed=REORDER)
 def forward(X: Any, w: Any, layers: Any, Z: Any, f: Any) -> None:
     """Write the outputs f (B,) of rows X (B, d), and the hidden units' outputs to scratch Z (B * units,)."""
-    rows, at = X.shape[0], 0
+    rows, at, last = X.shape[0], 0, layers.shape[0] - 1
     inputs = X
-    for l in range(layers.shape[0] - 1):
+    for l in range(last):
         offset, n_in, n_out = layers[l]
         end = offset + n_in * n_out
+        if l == last - 1 and rows >= TILE and n_out >= WIDTH:
+            flat = inputs.reshape(rows * n_in)
+            _last_hidden(flat, w[offset:], n_in, w[layers[last, 0] :], Z[at : at + rows * n_out], f)
+            return
         outputs = Z[at : at + rows * n_out].reshape(rows, n_out)
         np.dot(inputs, w[offset:end].reshape(n_in, n_out), outputs)
-        rectify(outputs, w[end : end + n_out])
+        if l < last - 1:
+            rectify(outputs, w[end : end + n_out])
+        else:
+            _rectified_output(Z[at : at + rows * n_out], w[end : end + n_out], w[layers[last, 0] :], f)
         inputs = outputs
         at += rows * n_out
-    offset, n_in, _ = layers[-1]
-    np.dot(inputs, w[offset : offset + n_in], f)
-    bias = w[offset + n_in]
+    if last == 0:
+        np.dot(X, w[:-1], f)
+        for b in range(rows):
+            f[b] += w[-1]
+
+
+@jit(relaxed=REORDER)
+def _last_hidden(x: Any, w: Any, n_in: int, v: Any, Z: Any, f: Any) -> None:
+    """Write Z = max(x w + bias, 0), all flat, and f (B,) = Z v + v_n, B >= TILE; the last tile and block overlap."""
+    rows, n = f.size, Z.size // f.size
+    tail, fresh = np.zeros(WIDTH), n - (n - 1) // WIDTH * WIDTH
+    tail[WIDTH - fresh :] = v[n - fresh : n]  # each product enters f once
+    for start in range(0, rows, TILE):
+        b = min(start, rows - TILE)
+        at, to = b * n_in, b * n
+        f_0 = f_1 = f_2 = f_3 = f_4 = f_5 = f_6 = f_7 = spread(0.0)
+        for first in range(0, n, WIDTH):
+            j = min(first, n - WIDTH)
+            a_0 = a_1 = a_2 = a_3 = a_4 = a_5 = a_6 = a_7 = load(w, n_in * n + j)
+            for i in range(n_in):
+                u, k = load(w, i * n + j), at + i
+                a_0 = a_0 + u * repeat(x, k)
+                a_1 = a_1 + u * repeat(x, k + n_in)
+                a_2 = a_2 + u * repeat(x, k + 2 * n_in)
+                a_3 = a_3 + u * repeat(x, k + 3 * n_in)
+                a_4 = a_4 + u * repeat(x, k + 4 * n_in)
+                a_5 = a_5 + u * repeat(x, k + 5 * n_in)
+                a_6 = a_6 + u * repeat(x, k + 6 * n_in)
+                a_7 = a_7 + u * repeat(x, k + 7 * n_in)
+            u = load(v, j) if first + WIDTH <= n else load(tail, 0)
+            f_0 = f_0 + u * _store_positive(Z, to + j, a_0)
+            f_1 = f_1 + u * _store_positive(Z, to + n + j, a_1)
+            f_2 = f_2 + u * _store_positive(Z, to + 2 * n + j, a_2)
+            f_3 = f_3 + u * _store_positive(Z, to + 3 * n + j, a_3)
+            f_4 = f_4 + u * _store_positive(Z, to + 4 * n + j, a_4)
+            f_5 = f_5 + u * _store_positive(Z, to + 5 * n + j, a_5)
+            f_6 = f_6 + u * _store_positive(Z, to + 6 * n + j, a_6)
+            f_7 = f_7 + u * _store_positive(Z, to + 7 * n + j, a_7)
+        f[b], f[b + 1], f[b + 2], f[b + 3] = total(f_0), total(f_1), total(f_2), total(f_3)
+        f[b + 4], f[b + 5], f[b + 6], f[b + 7] = total(f_4), total(f_5), total(f_6), total(f_7)
     for b in range(rows):
-        f[b] += bias
+        f[b] += v[n]
+
+
+@jit(relaxed=REORDER, inline=True)
+def _store_positive(out: Any, at: int, lanes: Any) -> Any:
+    """Store and return max(lanes, 0); NaN stays."""
+    zero = spread(0.0)
+    positive = select_above(zero, lanes, zero, lanes)
+    store(out, at, positive)
+    return positive
+
+
+@jit(relaxed=REORDER)
+def _rectified_output(Z: Any, bias: Any, v: Any, f: Any) -> None:
+    """Turn the last layer's products Z (B * n,) into max(Z + bias, 0) and write f (B,) = Z v + v_n."""
+    n = bias.size
+    whole, zero = n // WIDTH * WIDTH, spread(0.0)
+    for b in range(f.size):
+        at = b * n
+        sums = zero
+        for j in range(0, whole, WIDTH):
+            z = load(Z, at + j) + load(bias, j)
+            z = select_above(zero, z, zero, z)  # NaN stays
+            store(Z, at + j, z)
+            sums = sums + z * load(v, j)
+        rest = v[n]
+        for j in range(whole, n):
+            positive = max(Z[at + j] + bias[j], 0.0)
+            Z[at + j] = positive
+            rest += positive * v[j]
+        f[b] = total(sums) + rest
 
 
 @jit(relaxed=REORDER, inline=True)
@@ -90,6 +167,11 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, df: Any, scale: float, g: Any,
     1 / (1 - rate); a unit whose output is 0 passes nothing on.
     """
     rows, last = X.shape[0], layers.shape[0] - 1
+    if last == 1 and layers[0, 1] >= GROUP and layers[0, 2] >= WIDTH:
+        n_in, n_out = layers[0, 1], layers[0, 2]
+        _one_hidden(X.reshape(rows * n_in), n_in, w[layers[1, 0] : -1], Z[: rows * n_out], df, scale, g)
+        g[-1] = np.sum(df)
+        return
     at = rows * np.sum(layers[:last, 2])
     for l in range(last, -1, -1):
         offset, n_in, n_out = layers[l]
@@ -101,26 +183,83 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, df: Any, scale: float, g: Any,
             inputs = X
         below = D[l % 2, : rows * n_in].reshape(rows, n_in) if l > 0 else D[0, :0].reshape(0, n_in)
         if l == last:
-            np.dot(inputs.T, df, g[offset:end])
             g[end] = np.sum(df)
             if l > 0:
-                _outer(df, w[offset:end], inputs, scale, below)
+                biases = g[offset - n_in : offset]
+                _last_layer(df, w[offset:end], Z[at : at + rows * n_in], scale, D[l % 2], g[offset:end], biases)
+            else:
+                np.dot(X.T, df, g[offset:end])
         else:
             above = D[(l + 1) % 2, : rows * n_out].reshape(rows, n_out)
             np.dot(inputs.T, above, g[offset:end].reshape(n_in, n_out))
-            _column_sums(above, g[end : end + n_out])
+            if l < last - 1:
+                _column_sums(above, g[end : end + n_out])
             if l > 0:
                 np.dot(above, w[offset:end].reshape(n_in, n_out).T, below)
                 _gate(inputs, scale, below)
 
 
-@jit(relaxed=REORDER, inline=True)
-def _outer(df: Any, v: Any, Z: Any, scale: float, out: Any) -> None:
-    """Write df_b v_j where unit j was active in row b, else 0."""
-    for b in range(Z.shape[0]):
-        d = df[b] * scale
-        for j in range(Z.shape[1]):
-            out[b, j] = d * v[j] if Z[b, j] > 0.0 else 0.0
+@jit(relaxed=REORDER)
+def _one_hidden(x: Any, n_in: int, v: Any, Z: Any, df: Any, scale: float, g: Any) -> None:
+    """Write the gradient of a network with one hidden layer but for the output's bias; x, Z flat.
+
+    The derivatives df_b v_j scale, where unit j was active, are taken anew for each group of inputs: they cost less
+    than their way to memory and back.
+    """
+    rows, n = df.size, v.size
+    zero = spread(0.0)
+    for first in range(0, n, WIDTH):
+        j = min(first, n - WIDTH)
+        slope = load(v, j) * scale
+        for start in range(0, n_in - 1, GROUP):
+            i = min(start, n_in - GROUP)
+            a_0 = a_1 = a_2 = a_3 = zero
+            for b in range(rows):
+                at, d = b * n_in + i, select_above(load(Z, b * n + j), zero, repeat(df, b), zero)
+                a_0 = a_0 + d * repeat(x, at)
+                a_1 = a_1 + d * repeat(x, at + 1)
+                a_2 = a_2 + d * repeat(x, at + 2)
+                a_3 = a_3 + d * repeat(x, at + 3)
+            to = i * n + j
+            store(g, to, slope * a_0)
+            store(g, to + n, slope * a_1)
+            store(g, to + 2 * n, slope * a_2)
+            store(g, to + 3 * n, slope * a_3)
+        a_0 = a_1 = a_2 = zero  # the last input, the bias, the unit's weight in the output
+        for b in range(rows):
+            z = load(Z, b * n + j)
+            d = select_above(z, zero, repeat(df, b), zero)
+            a_0, a_1, a_2 = a_0 + d * repeat(x, b * n_in + n_in - 1), a_1 + d, a_2 + z * repeat(df, b)
+        store(g, (n_in - 1) * n + j, slope * a_0)
+        store(g, n_in * n + j, slope * a_1)
+        store(g, (n_in + 1) * n + j, a_2)
+
+
+@jit(relaxed=REORDER)
+def _last_layer(df: Any, v: Any, Z: Any, scale: float, below: Any, by_v: Any, by_bias: Any) -> None:
+    """Write Z' df, the derivatives by the last hidden units' inputs and their sums over rows, in one pass.
+
+    The derivatives are df_b v_j scale where unit j was active in row b, else 0; Z and ``below`` (B * n,).
+    """
+    rows, n = df.size, v.size
+    whole, zero = n // WIDTH * WIDTH, spread(0.0)
+    for j in range(0, whole, WIDTH):
+        slope, sums, products = load(v, j) * scale, zero, zero
+        for b in range(rows):
+            d, z = repeat(df, b), load(Z, b * n + j)
+            passed = select_above(z, zero, d * slope, zero)
+            store(below, b * n + j, passed)
+            sums, products = sums + passed, products + d * z
+        store(by_v, j, products)
+        store(by_bias, j, sums)
+    for j in range(whole, n):
+        factor, sum_, product = v[j] * scale, 0.0, 0.0
+        for b in range(rows):
+            z = Z[b * n + j]
+            back = df[b] * factor if z > 0.0 else 0.0
+            below[b * n + j] = back
+            sum_, product = sum_ + back, product + df[b] * z
+        by_v[j], by_bias[j] = product, sum_
 
 
 @jit(relaxed=REORDER, inline=True)

@@ -24,8 +24,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ep_bench.models.meanfield import sum_of_logs
 from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.jit import FUSE, REORDER, jit
+from ep_bench.numerics.lanes import WIDTH, load, store
 
 TINY = 1e-14  # an alpha of this size is 0: below, its inverse would lift rounding above everything else
 
@@ -35,14 +37,13 @@ class Work(NamedTuple):
 
     noise: Any  # (K, P) e
     W: Any  # (K, P) w
-    gradients: Any  # (K, P) of the data term by w
+    gradients: Any  # (P,) of the data term by a sample's w
     Z: Any  # (K, B * units) hidden outputs
     D: Any  # (2, B * widest)
     f: Any  # (B,)
     tilt: Any  # (K, B) network outputs, then the derivatives by them
     shares: Any  # (K, B) alpha (l - F), then p
     F: Any  # (K,)
-    r: Any  # (K,)
     vectors: Any  # (6, P) s, tau, nu, sums over k of r e, r e^2 and g e
 
 
@@ -52,11 +53,12 @@ def deviations(theta: Any, prior_variance: float, work: Work, n: int) -> None:
     P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
     for i in range(P):
-        v = prior_variance / (1.0 + math.exp(-theta[P + i]))
-        s[i] = math.sqrt(v)
-        # 1 / v - 1 / v0 = exp(-rho) / v0
-        tau[i] = math.exp(-theta[P + i]) / (prior_variance * n)
-        nu[i] = theta[i] / (v * n)
+        s[i] = math.exp(-theta[P + i])
+    for i in range(P):
+        odds = s[i]
+        tau[i] = odds / (prior_variance * n)  # 1 / v - 1 / v0 = exp(-rho) / v0
+        nu[i] = theta[i] * (1.0 + odds) / (prior_variance * n)
+        s[i] = math.sqrt(prior_variance / (1.0 + odds))
 
 
 @jit(relaxed=REORDER)
@@ -72,20 +74,23 @@ def energy(
     sigma2 = math.exp(theta[2 * P])
     data = _tilted(theta, X, y, layers, alpha, work)
     by_noise = 0.0
-    factor = n / rows
+    factor, precision = n / rows, 1.0 / sigma2
+    gradient[:P] = 0.0
+    work.vectors[3:] = 0.0
     for k in range(K):
-        share = 0.0
+        share, squares = 0.0, 0.0
+        p, slope = work.shares[k], work.tilt[k, :rows]
         for b in range(rows):
-            residual = y[b] - work.tilt[k, b]
-            p = work.shares[k, b]
-            share += p
-            by_noise += p * (0.5 - 0.5 * residual * residual / sigma2)
-            work.tilt[k, b] = -factor * p * residual / sigma2
-        work.r[k] = share
-        backward(X, work.W[k], layers, work.Z[k], work.tilt[k, :rows], 1.0, work.gradients[k], work.D)
+            residual = y[b] - slope[b]
+            share += p[b]
+            squares += p[b] * residual * residual
+            slope[b] = -factor * precision * p[b] * residual
+        by_noise += 0.5 * (share - precision * squares)
+        backward(X, work.W[k], layers, work.Z[k], slope, 1.0, work.gradients, work.D)
+        _add_sample(share, work.gradients, work.noise[k], gradient, work.vectors)
     gradient[2 * P] = factor * by_noise
     _collect(theta, prior_variance, rows, n, work, gradient)
-    return _log_normalisers(theta, prior_variance, P) - factor * data
+    return _log_normalisers(theta, prior_variance, work.vectors[0]) - factor * data
 
 
 @jit(relaxed=REORDER)
@@ -100,10 +105,11 @@ def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: Work) -
     for k in range(K):
         forward(X, work.W[k], layers, work.Z[k], f)
         work.F[k] = _log_factor(work.W[k], work.vectors[1], work.vectors[2])
+        level, slope, shares, tilt = power * (constant - work.F[k]), -0.5 * power / sigma2, work.shares[k], work.tilt[k]
         for b in range(rows):
             residual = y[b] - f[b]
-            work.tilt[k, b] = f[b]
-            work.shares[k, b] = power * (constant - 0.5 * residual * residual / sigma2 - work.F[k])
+            tilt[b] = f[b]
+            shares[b] = level + slope * residual * residual
     total = 0.0
     for b in range(rows):
         total += _mean_share(work.shares, b) if limit else _log_mean_share(work.shares, b) / alpha
@@ -146,15 +152,10 @@ def _mean_share(shares: Any, b: int) -> float:
 
 @jit(relaxed=REORDER)
 def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: Work, gradient: Any) -> None:
-    """Add up the gradient by m and rho: through the samples, through the factor, through log Z_q."""
-    K, P = work.W.shape
+    """Turn the sums over samples into the gradient by m and rho: through them, the factor and log Z_q."""
+    P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
     re, ree, ge = work.vectors[3], work.vectors[4], work.vectors[5]
-    for i in range(P):
-        gradient[i], re[i], ree[i], ge[i] = 0.0, 0.0, 0.0, 0.0
-    for k in range(K):
-        r, g, e = work.r[k], work.gradients[k], work.noise[k]
-        _add_sample(r, g, e, gradient, re, ree, ge)
     for i in range(P):
         m, variance = theta[i], s[i] * s[i]
         # sums over k of r w and r w^2 from those of r e and r e^2; sum of r is the number of rows
@@ -169,26 +170,32 @@ def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: Work, g
         gradient[P + i] = (0.5 * by_s / s[i] + by_v) * variance * (1.0 - variance / prior_variance)
 
 
-@jit(relaxed=REORDER, inline=True)
-def _add_sample(r: float, g: Any, e: Any, by_w: Any, re: Any, ree: Any, ge: Any) -> None:
-    for i in range(g.size):
+@jit(relaxed=REORDER)
+def _add_sample(r: float, g: Any, e: Any, by_w: Any, vectors: Any) -> None:
+    """Add a sample's g to ``by_w`` and its r e, r e^2 and g e to the last three vectors."""
+    re, ree, ge = vectors[3], vectors[4], vectors[5]
+    whole = g.size // WIDTH * WIDTH
+    for i in range(0, whole, WIDTH):
+        slope, noise = load(g, i), load(e, i)
+        share = r * noise
+        store(by_w, i, load(by_w, i) + slope)
+        store(re, i, load(re, i) + share)
+        store(ree, i, load(ree, i) + share * noise)
+        store(ge, i, load(ge, i) + slope * noise)
+    for i in range(whole, g.size):
         by_w[i] += g[i]
-    for i in range(g.size):
-        ge[i] += g[i] * e[i]
-    for i in range(g.size):
         re[i] += r * e[i]
-    for i in range(g.size):
         ree[i] += r * e[i] * e[i]
+        ge[i] += g[i] * e[i]
 
 
 @jit(relaxed=REORDER)
-def _log_normalisers(theta: Any, prior_variance: float, P: int) -> float:
+def _log_normalisers(theta: Any, prior_variance: float, s: Any) -> float:
     """Return log Z_prior - log Z_q."""
     total = 0.0
-    for i in range(P):
-        share = 1.0 / (1.0 + math.exp(-theta[P + i]))  # v / v0
-        total -= 0.5 * (math.log(share) + theta[i] * theta[i] / (prior_variance * share))
-    return total
+    for i in range(s.size):
+        total -= theta[i] * theta[i] / (s[i] * s[i])
+    return 0.5 * (total + s.size * math.log(prior_variance)) - sum_of_logs(s)
 
 
 def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> Work:
@@ -196,13 +203,12 @@ def workspace(samples: int, rows: int, weights: int, units: int, widest: int) ->
     return Work(
         noise=np.empty((samples, weights)),
         W=np.empty((samples, weights)),
-        gradients=np.empty((samples, weights)),
+        gradients=np.empty(weights),
         Z=np.empty((samples, rows * units)),
         D=np.empty((2, rows * widest)),
         f=np.empty(rows),
         tilt=np.empty((samples, rows)),
         shares=np.empty((samples, rows)),
         F=np.empty(samples),
-        r=np.empty(samples),
         vectors=np.empty((6, weights)),
     )
