@@ -113,7 +113,7 @@ def _range(panels: Sequence[Panel]) -> tuple[float, float]:
     """
     shown = [values for p in panels for values in (p.truth, p.y, p.y_test) if values is not None and len(values)]
     bottom, top = min(float(v.min()) for v in shown), max(float(v.max()) for v in shown)
-    room = 0.5 * (top - bottom) or 1.0
+    room = 0.15 * (top - bottom) or 1.0
     bands = [(p.mean, 0.0 * p.mean if p.std is None else 3.0 * p.std) for p in panels]
     low = min(bottom, max(bottom - room, min(float((mean - band).min()) for mean, band in bands)))
     high = max(top, min(top + room, max(float((mean + band).max()) for mean, band in bands)))
