@@ -216,6 +216,11 @@ class Predictive:
         """Return one Gaussian an observation, from means (N,) and variances (N,)."""
         return cls(np.ones(1), np.asarray(mean)[None, :], np.asarray(variance)[None, :])
 
+    @classmethod
+    def equal_mixture(cls, means: Array, variance: float) -> Predictive:
+        """Return the mixture of S equally weighted Gaussians an observation, from means (S, N) and one variance."""
+        return cls(np.full(len(means), 1.0 / len(means)), means, np.full_like(means, variance))
+
     def rescale(self, shift: float, scale: float) -> Predictive:
         """Return the distribution of ``shift + scale * y``."""
         return Predictive(self.weights, shift + scale * self.means, scale**2 * self.variances)

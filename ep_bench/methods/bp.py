@@ -20,7 +20,6 @@ one the last rows seen weigh most. A row's step is shortened where it would over
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,7 +128,7 @@ def _parted(n: int, fraction: float, rng: np.random.Generator) -> tuple[Any, Any
 
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of both fits on one core."""
-    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise((d, *config.hidden, 1)))
+    weights = mlp.count(mlp.layout(d, config.hidden))
     return (2.0 - config.validation_fraction) * config.epochs * n * (1.2e-9 * weights + 1.2e-6)
 
 

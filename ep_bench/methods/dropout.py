@@ -21,7 +21,6 @@ Deviation: 1,000 passes where the program takes 10,000.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,8 +105,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return mixtures over stochastic passes for rows X (n, d), standardised units, noise included."""
     outputs = mlp.evaluate(X, _thinned(state, rng), state.layers)
-    weights = np.full(len(outputs), 1.0 / len(outputs))
-    return Predictive(weights, outputs, np.full_like(outputs, state.noise_variance))
+    return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
 def _thinned(state: State, rng: np.random.Generator) -> Array:
@@ -207,7 +205,7 @@ def _workspace(layers: Array, rows: int) -> Work:
 
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: draws by units, products by weights."""
-    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise((d, *config.hidden, 1)))
+    weights = mlp.count(mlp.layout(d, config.hidden))
     return config.epochs * n * (4e-9 * (d + 2 * sum(config.hidden)) + 0.3e-9 * weights + 0.1e-6)
 
 

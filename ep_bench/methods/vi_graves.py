@@ -22,7 +22,6 @@ deviations 0.1 / sqrt(n_in + 1), sigma2 = 1. The step size falls in a straight l
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,8 +102,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return mixtures over weight samples for rows X (n, d), standardised units, noise included."""
     outputs = meanfield.sample_networks(state.mean, state.deviation, state.test_samples, state.layers, X, rng)
-    weights = np.full(len(outputs), 1.0 / len(outputs))
-    return Predictive(weights, outputs, np.full_like(outputs, state.noise_variance))
+    return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
 @jit(relaxed=FUSE)
@@ -171,7 +169,7 @@ def _workspace(layers: Array) -> Work:
 
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core, by weights."""
-    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise((d, *config.hidden, 1)))
+    weights = mlp.count(mlp.layout(d, config.hidden))
     return config.epochs * n * (2e-8 * weights + 1.5e-6)
 
 

@@ -23,7 +23,6 @@ draws each step; Adam at 0.001 on minibatches of 32.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -119,8 +118,7 @@ def predict(state: State | LinearPosterior, X: Array, rng: np.random.Generator) 
     if isinstance(state, LinearPosterior):
         return Predictive.gaussian(*predict_linear(state, X))
     outputs = meanfield.sample_networks(state.mean, state.deviation, state.test_samples, state.layers, X, rng)
-    weights = np.full(len(outputs), 1.0 / len(outputs))
-    return Predictive(weights, outputs, np.full_like(outputs, state.noise_variance))
+    return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
 def _fit_linear(train: Rows, config: Config) -> tuple[LinearPosterior, dict[str, list[float]]]:
@@ -143,8 +141,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: samples by weights (draws) and by rows (products)."""
     if not config.hidden:
         return 1e-6 * n * d * d
-    sizes = (d, *config.hidden, 1)
-    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+    weights = mlp.count(mlp.layout(d, config.hidden))
     step = config.samples * (7e-9 * weights + config.batch_size * (0.22e-9 * weights + 1.5e-9 * sum(config.hidden)))
     return config.epochs * n / config.batch_size * (step + 3e-5)
 

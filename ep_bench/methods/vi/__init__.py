@@ -17,7 +17,6 @@ the second half of the epochs; means N(0, 2 / n_in) (output N(0, 1 / n_in)), noi
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -101,8 +100,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return mixtures over weight samples for rows X (n, d), standardised units, noise included."""
     outputs = meanfield.sample_networks(state.mean, state.deviation, state.test_samples, state.layers, X, rng)
-    weights = np.full(len(outputs), 1.0 / len(outputs))
-    return Predictive(weights, outputs, np.full_like(outputs, state.noise_variance))
+    return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
 def _engine(config: Config, layers: Array, rows: int) -> tuple[Any, Any, tuple[int, ...]]:
@@ -129,8 +127,7 @@ def _check(theta: Array, objective: float, epoch: int) -> None:
 
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: samples by weights (draws) and by rows (products)."""
-    sizes = (d, *config.hidden, 1)
-    weights = sum((n_in + 1) * n_out for n_in, n_out in pairwise(sizes))
+    weights = mlp.count(mlp.layout(d, config.hidden))
     step = config.samples * (7e-9 * weights + config.batch_size * (0.22e-9 * weights + 1.5e-9 * sum(config.hidden)))
     return config.epochs * n / config.batch_size * (step + 2e-8 * weights + 5e-6)
 
