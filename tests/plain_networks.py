@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 
 def matrices(w, sizes):
     """Weights (n_in, n_out) and biases (n_out,) of each layer, from the vector."""
     layers, at = [], 0
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in pairwise(sizes):
         W = np.array([[w[at + i * n_out + j] for j in range(n_out)] for i in range(n_in)])
         at += n_in * n_out
         layers.append((W, np.array([w[at + j] for j in range(n_out)])))
@@ -120,7 +122,7 @@ def adam(theta, gradients, rate):
 
 
 def check_gradient(function, point, gradient, rng, *, directions=8, step=1e-5, rel=1e-6):
-    """Hold a gradient against central differences of a function, along random directions and from coarse and fine steps."""
+    """Hold a gradient against central differences of a function along random directions."""
     for _ in range(directions):
         direction = rng.normal(size=len(point)) * np.maximum(np.abs(point), 0.1)
         expected = float(gradient @ direction)

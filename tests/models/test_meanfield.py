@@ -22,10 +22,11 @@ class TestDivergence:
         total = 0.0
         for m, s, v0 in zip(*q, strict=True):
             here, prior = stats.norm(m, s), stats.norm(0.0, np.sqrt(v0))
-            total += integrate.quad(
-                lambda w, here=here, prior=prior: here.pdf(w) * (here.logpdf(w) - prior.logpdf(w)), m - 30 * s, m + 30 * s,
-                points=[m], limit=200,
-            )[0]  # fmt: skip
+
+            def ratio(w, here=here, prior=prior):
+                return here.pdf(w) * (here.logpdf(w) - prior.logpdf(w))
+
+            total += integrate.quad(ratio, m - 30 * s, m + 30 * s, points=[m], limit=200)[0]
         assert meanfield.divergence(*q) == pytest.approx(total, rel=1e-9)
 
     def test_monte_carlo(self, q):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ class TestLayout:
     def test_sizes(self, hidden):
         layers = mlp.layout(6, hidden)
         sizes = (6, *hidden, 1)
-        assert mlp.count(layers) == sum((a + 1) * b for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+        assert mlp.count(layers) == sum((a + 1) * b for a, b in pairwise(sizes))
         assert mlp.units(layers) == (sum(hidden) or 1)
         assert mlp.widest(layers) == max(hidden, default=1)
 
