@@ -2,8 +2,9 @@
 
 A study's folder holds ``cells/<hash>.json`` (one a finished cell, with its trace and provenance, not committed),
 ``results.csv`` (one row a cell) and ``study.lock.json`` (the plan: the factors behind each hash). The last two are
-enough for a fresh clone to go on. A cell file carries the checksum of its content, so that a torn or altered one is
-recognised; rows that a changed study has replaced are kept in ``superseded.csv``.
+enough for a fresh clone to go on; ``curves`` adds what its report draws. A cell file carries the checksum of its
+content, so that a torn or altered one is recognised; rows that a changed study has replaced are kept in
+``superseded.csv``.
 """
 
 from __future__ import annotations

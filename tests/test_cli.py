@@ -263,7 +263,8 @@ def test_a_run_outlives_the_shell_that_started_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
-    study = (ROOT / "configs/cubic_toy.yaml").read_text()
+    entry = "{use: pbp, label: PBP, hidden: [100], epochs: 40}"
+    study = f"study: cubic-toy\nseed: 0\nexperiment: cubic_toy\noptions:\n  methods:\n    - {entry}\n"
     (tmp_path / "toy.yaml").write_text(study)
     assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
     folder = tmp_path / "results/cubic-toy"

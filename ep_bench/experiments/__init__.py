@@ -21,7 +21,10 @@ from ep_bench import store
 from ep_bench.environment import environment
 
 # One line an experiment: its name and its module.
-REGISTRY = {"cubic_toy": "ep_bench.experiments.cubic_toy"}
+REGISTRY = {
+    "cubic_toy": "ep_bench.experiments.cubic_toy",
+    "alpha_linear": "ep_bench.experiments.alpha_linear",
+}
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
 

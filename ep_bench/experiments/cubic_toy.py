@@ -1,9 +1,10 @@
 """The toy problem of the PBP paper (Hernandez-Lobato and Adams 2015, section 5.3, figure 1).
 
 Twenty inputs uniform in [-4, 4], targets x^3 plus noise of variance 9; each method's predictive mean and deviation
-over a grid that goes beyond the data.
+over a grid that goes beyond the data. The same data and noise show what alpha does to black-box alpha's predictions
+(Hernandez-Lobato et al. 2016, supplement, figure 5), there with the noise variance given and not learned.
 
-Deviation: the paper's twenty points are not published; the embedded data set ``cubic`` is one draw like them.
+Deviation: the papers' twenty points are not published; the embedded data set ``cubic`` is one draw like them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.types import Array
 
 VERSION = 1
+NOISE = "noise_variance"  # a method's option: the variance of the noise in standardised units, given and not learned
 
 
 class Entry(BaseModel):
@@ -28,13 +30,33 @@ class Entry(BaseModel):
 
     use: str
     label: str = ""
+    noise_deviation: float | None = Field(
+        None,
+        gt=0,
+        description="known deviation of the noise in the target's unit, for methods with the option noise_variance",
+    )
 
     @model_validator(mode="after")
     def _known(self) -> Entry:
         if self.use not in methods.names():
             raise ValueError(f"unknown method, allowed: {', '.join(methods.names())}")
-        parse_options(methods.get(self.use), self.model_extra or {})
+        if self.noise_deviation is not None:
+            if NOISE not in methods.get(self.use).config.model_fields:  # type: ignore[attr-defined]
+                raise ValueError(f"noise_deviation: {self.use} has no option {NOISE}, and learns the noise")
+            if NOISE in (self.model_extra or {}):
+                raise ValueError(f"noise_deviation and {NOISE} say the same in two units: give one of them")
+        parse_options(methods.get(self.use), self.options(1.0))
         return self
+
+    def options(self, target_std: float) -> dict[str, Any]:
+        """Return the method's options, for a training target of this deviation (ddof 0).
+
+        A known noise deviation becomes a variance in standardised units, those in which methods see the target.
+        """
+        options = dict(self.model_extra or {})
+        if self.noise_deviation is not None:
+            options[NOISE] = (self.noise_deviation / target_std) ** 2
+        return options
 
 
 class Config(BaseModel):
@@ -65,7 +87,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     arrays: dict[str, Any] = {"grid": grid, "truth": truth, "x": toy.X[:, 0], "y": toy.y}
     labels, summary = [], []
     for i, entry in enumerate(config.methods):
-        label, use, options = entry.label or entry.use, entry.use, entry.model_extra or {}
+        label, use, options = entry.label or entry.use, entry.use, entry.options(float(toy.y.std()))
         warm_up(use, options)
         started = time.perf_counter()
         model = Estimator(use, **options, random_state=seed).fit(toy.X, toy.y)

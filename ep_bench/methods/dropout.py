@@ -10,11 +10,13 @@ N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate an
 
 Symbols: Z a layer's outputs, mask 0 or 1 / (1 - rate).
 
-Deviation: one mask a pass serves all test rows, which changes no row's distribution and makes each pass a function of the
-inputs; a prediction then hangs on no other row.
+Deviation: one mask a pass serves all test rows, which changes no row's distribution and makes each pass a function of
+the inputs; a prediction then hangs on no other row.
 Deviation: tau is in units of the standardised target, as everything that a method sees; the program's is in original
 units. Its grids differ per data set; ``tune`` searches one range on all.
-Deviation: 1,000 passes where the program takes 10,000, whose mean and log density differ in the third digit at most.
+Deviation: minibatches of 32 and a step size of 0.005, where the program has 128 and 0.001: with those, 400 epochs are
+too few for the small sets (RMSE on validation rows of yacht 4.6 against 1.6, of energy 1.8 against 0.7).
+Deviation: 1,000 passes where the program takes 10,000.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 from ep_bench.models import mlp
 from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import Moments, adam_step, moments
+from ep_bench.numerics.draws import fill_masks, stream
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -51,8 +54,8 @@ class Config(BaseModel):
     )
     lengthscale: PositiveFloat = Field(1e-2, description="prior length-scale; the program: 0.01")
     epochs: PositiveInt = Field(400, description="passes over the training rows; the paper: 10 times 40")
-    batch_size: PositiveInt = Field(128, description="rows a step; the program: 128")
-    learning_rate: PositiveFloat = Field(1e-3, description="of Adam; the program: 0.001")
+    batch_size: PositiveInt = Field(32, description="rows a step; the program: 128")
+    learning_rate: PositiveFloat = Field(5e-3, description="of Adam; the program: 0.001")
     passes: PositiveInt = Field(1000, description="stochastic passes of a prediction; the program: 10,000")
 
 
@@ -71,7 +74,7 @@ class Work(NamedTuple):
 
     inputs: Any  # (B, d) after dropout
     Z: Any  # (B * units,)
-    masks: Any  # (B * units,)
+    masks: Any  # (B * (d + units),) of the inputs, then of the hidden units
     D: Any  # (2, B * widest)
     f: Any  # (B,)
 
@@ -87,11 +90,12 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     weights, rows = mlp.initial_weights(layers, rng), min(config.batch_size, n)
     penalty = _penalty(layers, config.lengthscale**2 * (1.0 - config.rate) / (2.0 * n * config.tau))
     work, state, gradient = _workspace(layers, rows), moments(len(weights)), np.empty_like(weights)
+    words = stream(rng)
     trace: dict[str, list[float]] = {"objective": []}
     for epoch in range(config.epochs):
         loss = _epoch(
             X, y, rng.permutation(n), rows, weights, state, gradient, layers, penalty, config.rate,
-            config.learning_rate, rng, work,
+            config.learning_rate, words, work,
         )  # fmt: skip
         if not (np.isfinite(loss) and np.isfinite(weights).all()):
             raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
@@ -119,7 +123,7 @@ def _thinned(state: State, rng: np.random.Generator) -> Array:
 @jit(relaxed=REORDER)
 def _epoch(
     X: Any, y: Any, order: Any, batch: int, weights: Any, state: Moments, gradient: Any, layers: Any, penalty: Any,
-    rate: float, step: float, rng: Any, work: Work,
+    rate: float, step: float, words: Any, work: Work,
 ) -> float:  # fmt: skip
     """Take the rows in their order, ``batch`` at a time, one step of Adam each; return the mean of the losses."""
     total, steps, targets = 0.0, 0, np.empty(batch)
@@ -129,36 +133,15 @@ def _epoch(
             row = order[start + b]
             targets[b] = y[row]
             work.inputs[b] = X[row]
-        draw_masks(work.masks[: rows * units_of(layers)], rate, rng)
-        drop(work.inputs[:rows], rate, rng)
-        total += penalised_loss(work.inputs[:rows], targets[:rows], weights, layers, penalty, rate, work, gradient)
+        fill_masks(words, rate, work.masks)
+        inputs = work.inputs[:rows]
+        for b in range(rows):
+            for i in range(inputs.shape[1]):
+                inputs[b, i] *= work.masks[b * inputs.shape[1] + i]
+        total += penalised_loss(inputs, targets[:rows], weights, layers, penalty, rate, work, gradient)
         adam_step(weights, gradient, state, step)
         steps += 1
     return total / steps
-
-
-@jit(inline=True)
-def units_of(layers: Any) -> int:
-    """Return the number of hidden units."""
-    total = 0
-    for l in range(layers.shape[0] - 1):
-        total += layers[l, 2]
-    return total
-
-
-@jit()
-def draw_masks(masks: Any, rate: float, rng: Any) -> None:
-    """Fill a vector with 0, probability ``rate``, and 1 / (1 - rate)."""
-    for i in range(masks.size):
-        masks[i] = 0.0 if rng.random() < rate else 1.0 / (1.0 - rate)
-
-
-@jit()
-def drop(inputs: Any, rate: float, rng: Any) -> None:
-    """Drop inputs (B, d) in place."""
-    for b in range(inputs.shape[0]):
-        for i in range(inputs.shape[1]):
-            inputs[b, i] = 0.0 if rng.random() < rate else inputs[b, i] / (1.0 - rate)
 
 
 @jit(relaxed=REORDER)
@@ -171,7 +154,7 @@ def penalised_loss(
     """
     rows = len(y)
     f = work.f[:rows]
-    _masked_forward(inputs, weights, layers, work.Z, work.masks, f)
+    _masked_forward(inputs, weights, layers, work.Z, work.masks[rows * inputs.shape[1] :], f)
     loss = 0.0
     for b in range(rows):
         residual = f[b] - y[b]
@@ -217,8 +200,8 @@ def _penalty(layers: Array, size: float) -> Array:
 def _workspace(layers: Array, rows: int) -> Work:
     units, widest, inputs = mlp.units(layers), mlp.widest(layers), int(layers[0, 1])
     return Work(
-        np.empty((rows, inputs)), np.empty(rows * units), np.empty(rows * units), np.empty((2, rows * widest)),
-        np.empty(rows),
+        np.empty((rows, inputs)), np.empty(rows * units), np.empty(rows * (inputs + units)),
+        np.empty((2, rows * widest)), np.empty(rows),
     )  # fmt: skip
 
 

@@ -158,3 +158,25 @@ def evaluate(X: Any, W: Any, layers: Any) -> Any:
         rows = np.array(X[at : at + CHUNK], dtype=np.float64, order="C")
         _evaluate(rows, weights, layers, np.empty(len(rows) * units(layers)), np.empty(len(rows)), out, at)
     return out
+
+
+@jit(relaxed=REORDER)
+def row_gradient(x: Any, w: Any, layers: Any, Z: Any, f: Any, g: Any, D: Any) -> Any:
+    """Write output f (1,) and its gradient g (P,) by the weights for a row x (1, d); return the gradient's square."""
+    forward(x, w, layers, Z, f)
+    backward(x, w, layers, Z, np.ones(1), 1.0, g, D)
+    total = 0.0
+    for i in range(g.size):
+        total += g[i] * g[i]
+    return total
+
+
+@jit()
+def shortened(rate: float, momentum: float, square: float) -> float:
+    """Return the step size of a row for gradient descent on half the squared error.
+
+    It is ``rate``, but no more than brings the row's own output to its target, momentum included: a step changes the
+    output by rate / (1 - momentum) times the gradient's ``square`` times the residual. A row far out among the inputs
+    would else throw the weights about.
+    """
+    return min(rate, (1.0 - momentum) / square)

@@ -118,3 +118,14 @@ def _turn(words: Any) -> None:
         exchanged = (bits & np.int64(1)) != 0
         reals[6 * LANES + i] = radius * (cosine if exchanged else sine)
         reals[7 * LANES + i] = radius * (sine if exchanged else cosine)
+
+
+@jit(relaxed=FUSE)
+def fill_masks(words: Any, rate: float, out: Any) -> None:
+    """Fill a contiguous vector with masks: 0 with probability ``rate``, else 1 / (1 - rate)."""
+    kept = 1.0 / (1.0 - rate)
+    bound = np.uint64(rate * 2.0**53)
+    for start in range(0, out.size, LANES):
+        _advance(words, 4 * LANES)
+        for i in range(min(out.size - start, LANES)):
+            out[start + i] = 0.0 if (words[4 * LANES + i] >> np.uint64(11)) < bound else kept

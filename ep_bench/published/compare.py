@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ep_bench.published.sources import load_sources
+from ep_bench.published.sources import Options, load_sources
 from ep_bench.published.tables import METRICS, described_rows, source_names
 from ep_bench.types import UserError
 
@@ -49,8 +49,10 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
     against : sources to compare with, by default all
 
     A number applies where a method's label answers to its column, the data set is the same with the same irrelevant
-    inputs and no file of the user's, and the split scheme is that of the table. Splits that were planned and are not
-    there count as missing. ``mean`` and ``stderr`` are in the published number's units.
+    inputs and no file of the user's, and the split scheme is that of the table. Where the table's splits are random
+    ones of its own, a kindred scheme serves as well: the means are then independent, each with its standard error, and
+    the reason says so. Splits that were planned and are not there count as missing. ``mean`` and ``stderr`` are in the
+    published number's units.
 
     Raises UserError for a source that there is not.
     """
@@ -60,8 +62,9 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
     cells = _cells(rows)
     found = [
         _compare(number, cells.get((method, dataset), []), lock, method, dataset)
-        for number in described_rows()
-        if number["source"] in wanted and number["metric"] in METRICS and math.isfinite(number["mean"])
+        for printed in described_rows()
+        if printed["source"] in wanted and printed["metric"] in METRICS and math.isfinite(printed["mean"])
+        for number in _under(printed, lock.get("splits") or {})
         for method, dataset in _labels(number, lock)
     ]
     found.sort(key=lambda row: tuple(str(row[key]) for key in CHECK_COLUMNS[:5]))
@@ -97,12 +100,18 @@ def _cells(rows: pd.DataFrame) -> dict[tuple[str, str], list[dict[str, Any]]]:
 
 def _labels(number: Mapping[str, Any], lock: Lock) -> Iterator[tuple[str, str]]:
     """Yield the labels of method and data set to which a published number applies."""
-    if not _scheme_fits(number, lock.get("splits") or {}):
-        return
     for method, entry in (lock.get("methods") or {}).items():
         for dataset, ref in (lock.get("datasets") or {}).items():
             if number["method"] in (entry.get("published") or ()) and _same_data(number, dataset, ref):
                 yield method, dataset
+
+
+def _under(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the number as it stands under a study's splits, with how many of them it takes; none where it does not."""
+    if _scheme_fits(number, splits):
+        yield number
+    elif number["kindred_scheme"] and splits.get("scheme", "standard") == number["kindred_scheme"]:
+        yield {**number, "n_splits": number["kindred_splits"]}
 
 
 def _scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
@@ -201,6 +210,8 @@ def _reasons(number: Mapping[str, Any], ours: Ours, lock: Lock, method: str, dat
         reasons.append(f"{ours.n_other} cells without a score")
     if ours.n_ok == 1:
         reasons.append("one split, no spread of ours")
+    if number["kindred_scheme"]:
+        reasons.append("not the published splits but others of the same kind: independent means")
     if math.isnan(number["stderr"]):
         reasons.append("no published spread, taken as 0")
     if number["correction"]:
@@ -211,14 +222,18 @@ def _reasons(number: Mapping[str, Any], ours: Ours, lock: Lock, method: str, dat
 
 
 def _remarks(number: Mapping[str, Any], lock: Lock, method: str, dataset: str) -> Iterator[str]:
-    """Yield what is to be said because our cells lack the options that the published number rests on."""
+    """Yield what is to be said of a number's protocol, or because our cells lack the options that it rests on."""
     for remark in load_sources().table(number["source"], number["table"]).remarks:
-        if number["method"] not in remark.methods or number["dataset"] != remark.dataset:
+        if number["method"] not in remark.methods or remark.dataset not in {None, number["dataset"]}:
             continue
-        ref = (lock.get("datasets") or {}).get(dataset, {})
-        met = _has(ref, remark.unless.dataset) and _has(_options(lock, method, dataset), remark.unless.options)
-        if not met:
+        if remark.unless is None or not _met(remark.unless, lock, method, dataset):
             yield remark.text
+
+
+def _met(wanted: Options, lock: Lock, method: str, dataset: str) -> bool:
+    """Return whether our cells have the options that a remark names."""
+    ref = (lock.get("datasets") or {}).get(dataset, {})
+    return _has(ref, wanted.dataset) and _has(_options(lock, method, dataset), wanted.options)
 
 
 def _has(options: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -28,11 +28,23 @@ class OneScheme(_Strict):
     test_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
 
 
+class Kindred(_Strict):
+    """A scheme whose splits are other draws of the same kind, and how many of them a mean of ours must rest on."""
+
+    scheme: Scheme
+    count: PositiveInt
+    counts: dict[str, PositiveInt] = Field(default_factory=dict)
+
+
 class Splits(OneScheme):
-    """The scheme of a table, with the data sets whose number of splits or whose scheme is another."""
+    """The scheme of a table, with the data sets whose number of splits or whose scheme is another.
+
+    ``kindred`` is named where the table rests on random splits of its own, which nobody else can draw again.
+    """
 
     counts: dict[str, PositiveInt] = Field(default_factory=dict)
     others: dict[str, OneScheme] = Field(default_factory=dict)
+    kindred: Kindred | None = None
 
     def of(self, dataset: str) -> OneScheme:
         """Return the scheme and number of splits of one data set, named as in the table."""
@@ -40,6 +52,12 @@ class Splits(OneScheme):
             return self.others[dataset]
         count = self.counts.get(dataset, self.count)
         return OneScheme(scheme=self.scheme, count=count, folds=self.folds, test_fraction=self.test_fraction)
+
+    def kindred_of(self, dataset: str) -> tuple[str, int]:
+        """Return the kindred scheme and its number of splits of one data set; no name and 0 where there is none."""
+        if self.kindred is None or dataset in self.others:
+            return "", 0
+        return self.kindred.scheme, self.kindred.counts.get(dataset, self.kindred.count)
 
 
 class Alias(_Strict):
@@ -74,11 +92,11 @@ class Options(_Strict):
 
 
 class Remark(_Strict):
-    """What is said beside a comparison, unless the cells have the options named."""
+    """What is said beside a comparison, of one data set or of all, unless the cells have the options named."""
 
     methods: tuple[str, ...]
-    dataset: str
-    unless: Options
+    dataset: str | None = None
+    unless: Options | None = None
     text: str
 
 

@@ -28,7 +28,8 @@ def load_published() -> pd.DataFrame:
     printed digit), ``correction`` (empty or what was corrected), ``citation``, ``protocol``, ``spread`` (what the
     printed spread is), ``units`` (``original`` or ``normalised``), ``trust``, ``why``, ``name`` and
     ``irrelevant_inputs`` (the data set as a study names it), ``scheme``, ``folds``, ``test_fraction`` and ``n_splits``
-    (the splits that the mean rests on; no scheme: not comparable with cells of ours).
+    (the splits that the mean rests on; no scheme: not comparable with cells of ours), ``kindred_scheme`` and
+    ``kindred_splits`` (another scheme that draws splits of the same kind; empty and 0 without one).
     """
     import pandas as pd
 
@@ -73,6 +74,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
     right, correction = _corrected(row, by_place, table)
     spread = column.spread or table.spread
     scheme = table.splits.of(row["dataset"])
+    kindred_scheme, kindred_splits = table.splits.kindred_of(row["dataset"])
     alias = sources.alias(table, row["dataset"])
     return {
         **row,
@@ -94,6 +96,8 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
         "folds": scheme.folds,
         "test_fraction": scheme.test_fraction,
         "n_splits": scheme.count,
+        "kindred_scheme": kindred_scheme,
+        "kindred_splits": kindred_splits,
     }
 
 

@@ -9,8 +9,21 @@ from typing import Any
 
 import pandas as pd
 
-from ep_bench import store
-from ep_bench.report import content, diagrams, experiments, figures, frames, html, markdown, summary, tables, tuned
+from ep_bench import curves, store
+from ep_bench.report import (
+    content,
+    diagrams,
+    experiments,
+    figures,
+    frames,
+    functions,
+    html,
+    markdown,
+    summary,
+    tables,
+    training,
+    tuned,
+)
 from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
 from ep_bench.report.scores import FIGURES, MAIN, MORE, Score
@@ -45,6 +58,8 @@ class Report:
     experiments: list[experiments.Drawn]
     checks: pd.DataFrame | None
     tuned: tuned.Tuned | None = None
+    functions: list[Picture] = field(default_factory=list)
+    training: training.Training | None = None
 
     @property
     def title(self) -> str:
@@ -53,7 +68,8 @@ class Report:
     def pictures(self) -> list[Picture]:
         """Return all figures."""
         own = [picture for part in self.parts for picture in (part.panels, part.diagram) if picture]
-        return [*(picture for drawn in self.experiments for picture in drawn.pictures), *own, *self.plots]
+        drawn = [picture for experiment in self.experiments for picture in experiment.pictures]
+        return [*drawn, *own, *self.functions, *self.plots, *(self.training.pictures if self.training else ())]
 
 
 def write(
@@ -91,7 +107,17 @@ def make(merged: Merged) -> Report:
     times = [more[name] for name in ("tune_seconds", "fit_seconds", "predict_seconds") if name in more]
     plots += [figures.times(times)] if times else []
     drawn = [experiments.draw(study) for study in merged.studies if study.lock.get("experiment")]
-    return Report(merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged))
+    kept = _curves(merged)
+    return Report(
+        merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged),
+        functions.collect(merged, kept), training.collect(merged, kept),
+    )  # fmt: skip
+
+
+def _curves(merged: Merged) -> curves.Curves:
+    """Return the curves of all studies; their labels are those of the studies, their cells tell them apart."""
+    found = [curves.collect(study.folder, study.rows) for study in merged.studies]
+    return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in range(2)))
 
 
 def _part(merged: Merged, score: Score) -> Part | None:
@@ -127,7 +153,9 @@ def page_content(report: Report) -> dict[str, Any]:
         "experiments": [drawn.for_page(html.embedded) for drawn in report.experiments],
         "scores": [_score_content(part.table, part.ranking, part.panels) for part in report.parts],
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
+        "functions": [html.embedded(picture) for picture in report.functions],
         "plots": [html.embedded(picture) for picture in report.plots],
+        "training": content.training_part(report.training, html.embedded),
         "tuned": content.tuned_table(report.tuned),
         "more": [_score_content(table) for table in report.more],
         "checks": None if report.checks is None else content.check_rows(report.checks),
@@ -136,9 +164,9 @@ def page_content(report: Report) -> dict[str, Any]:
         "studies": [content.study_facts(study, tag) for study, tag in zip(merged.studies, merged.tags, strict=True)],
     }
     names = {
-        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "plots": "Calibration and time",
-        "tuned": "Tuned options", "more": "Further scores", "published": "Published numbers",
-        "missing": "Missing cells", "run": "What was run",
+        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "functions": "Predictions over one input",
+        "plots": "Calibration and time", "training": "Training curves", "tuned": "Tuned options",
+        "more": "Further scores", "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
     }  # fmt: skip
     shown = parts | {"published": report.checks is not None, "missing": parts["gaps"] or parts["remarks"], "run": True}
     parts["sections"] = [(drawn["id"], drawn["title"]) for drawn in parts["experiments"]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from ep_bench import published, store
-from ep_bench.report import frames, ranks, tables, tuned
+from ep_bench.report import frames, ranks, tables, training, tuned
+from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
 from ep_bench.report.summary import Ranking, ScoreTable
 
@@ -162,6 +163,15 @@ def tuned_table(found: tuned.Tuned | None) -> dict[str, Any] | None:
         return None
     rows = [[*row[:3], _text(row[3]), _text(row[4]), item(row[5], float(row[5]))] for row in found.rows]
     return {"lines": found.lines, "head": tuned.HEAD, "rows": rows, "caption": TUNED_CAPTION}
+
+
+def training_part(
+    found: training.Training | None, embedded: Callable[[Picture], dict[str, str]]
+) -> dict[str, Any] | None:
+    """Return the training curves, as the template wants them."""
+    if found is None:
+        return None
+    return {"lines": found.lines, "pictures": [embedded(picture) for picture in found.pictures]}
 
 
 def _text(text: str) -> Item:

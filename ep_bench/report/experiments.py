@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.figure import Figure
 
 from ep_bench import store
-from ep_bench.report.figures import STYLE, Picture, finish
+from ep_bench.report import functions
+from ep_bench.report.alpha_linear import alpha_linear
+from ep_bench.report.figures import Picture
 
 Arrays = Mapping[str, Any]
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
@@ -54,7 +53,7 @@ def draw(study: store.StudyResults) -> Drawn:
     pictures = []
     if name in DRAWERS and path.exists():
         with np.load(path, allow_pickle=False) as arrays:
-            pictures = [DRAWERS[name](dict(arrays), study.name)]
+            pictures = [DRAWERS[name](dict(arrays), study)]
     head, rows = _summary(study)
     return Drawn(name, study.name, pictures, head, rows)
 
@@ -75,51 +74,25 @@ def _short(text: str) -> str:
         return text
 
 
-def cubic_toy(arrays: Arrays, study: str) -> Picture:
-    """Return one panel a method: mean and 3 standard deviations, data and true function (PBP paper, figure 1).
+def cubic_toy(arrays: Arrays, study: store.StudyResults) -> Picture:
+    """Return one panel a method: mean and 3 standard deviations, data and true function.
 
     Arrays: grid, truth (G,); x, y (n,); labels (M,); mean_i, std_i (G,) of method i.
     """
-    labels = [str(label) for label in arrays["labels"]]
-    columns = min(len(labels), 4)
-    rows = math.ceil(len(labels) / columns)
     grid, truth, x, y = (np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y"))
-    low, high = _range(arrays, len(labels))
-    with mpl.rc_context(STYLE):
-        width = 2.9 if columns > 1 else 4.6  # the legend needs as much
-        figure = Figure(figsize=(0.6 + width * columns, 0.5 + 0.8 * width * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-        for i, (label, ax) in enumerate(zip(labels, axes, strict=False)):
-            mean, std = np.asarray(arrays[f"mean_{i}"]), np.asarray(arrays[f"std_{i}"])
-            ax.fill_between(grid, mean - 3 * std, mean + 3 * std, color="0.85", linewidth=0, label="mean ± 3 sd")
-            ax.plot(grid, mean, color="#0072B2", linestyle="--", linewidth=1.3, label="mean")
-            ax.plot(grid, truth, color="black", linewidth=1.0, label="true function")
-            ax.plot(x, y, "o", color="black", markersize=3, label="data")
-            ax.set_title(label)
-            ax.set_xlim(grid[0], grid[-1])
-            ax.set_ylim(low, high)
-        for ax in axes[len(labels) :]:
-            ax.set_axis_off()
-        figure.supxlabel("input x", fontsize=8)
-        figure.supylabel("target y", fontsize=8)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
-    caption = (
-        "Predictions on the cubic toy data: mean (dashed), mean ± 3 standard deviations (shaded), true function (line) "
-        "and data (points), as in figure 1 of Hernández-Lobato and Adams (2015)."
-    )
-    return finish(figure, f"cubic-toy-{study}", caption)
+    none = np.empty(0)
+    panels = [
+        functions.Panel(str(label), grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
+        for i, label in enumerate(arrays["labels"])
+    ]
+    entries = study.lock.get("options", {}).get("methods", ())
+    figures = "figure 1 of Hernández-Lobato and Adams (2015)"
+    if any(entry.get("use") == "bb_alpha" for entry in entries):
+        figures += " and the toy figure of black-box alpha (Hernández-Lobato et al. 2016, supplement, figure 5)"
+    return functions.draw(panels, f"cubic-toy-{study.name}", f"Predictions on the cubic toy data, as in {figures}: ")
 
 
-def _range(arrays: Arrays, methods: int) -> tuple[float, float]:
-    """Return the range of targets to show: every band, but at most half the true function's range beyond it."""
-    bands = [(arrays[f"mean_{i}"], 3 * arrays[f"std_{i}"]) for i in range(methods)]
-    truth = arrays["truth"]
-    room = 0.5 * float(np.ptp(truth))
-    low = min(float(np.min(mean - band)) for mean, band in bands)
-    high = max(float(np.max(mean + band)) for mean, band in bands)
-    low = min(max(low, float(np.min(truth)) - room), float(np.min(truth)))
-    high = max(min(high, float(np.max(truth)) + room), float(np.max(truth)))
-    return low - 0.05 * (high - low), high + 0.05 * (high - low)
-
-
-DRAWERS: dict[str, Callable[[Arrays, str], Picture]] = {"cubic_toy": cubic_toy}
+DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
+    "cubic_toy": cubic_toy,
+    "alpha_linear": lambda arrays, study: alpha_linear(arrays, study.name),
+}

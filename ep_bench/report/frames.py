@@ -7,6 +7,7 @@ in different studies get the study's name appended.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from ep_bench import store
+from ep_bench import curves, store
 from ep_bench.types import SCORE_COLUMNS
 
 Place = tuple[str, int]  # data set, split
@@ -52,11 +53,18 @@ class Merged:
         """Return the rows of the cells that ended ``ok``."""
         return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
 
+    def cells(self) -> dict[tuple[str, str], dict[int, str]]:
+        """Return the hashes of these cells by (method, data set) and split."""
+        return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
+
 
 def merge(folders: Sequence[Path]) -> Merged:
     """Return the cells of all folders as one table. Raises UserError for a folder without results."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     studies = [store.read_study(folder, update=True) for folder in different]
+    for study in studies:
+        with contextlib.suppress(OSError):  # a read-only copy is still worth reading
+            curves.update(study.folder, study.rows)
     return merge_studies(studies)
 
 

@@ -24,8 +24,13 @@ def page(report: Report) -> str:
         lines += _pictures([part.panels] if part.panels else [])
         lines += [f"- {line}" for line in content.rank_lines(part.rankings)]
         lines += ["", *_pictures([part.diagram] if part.diagram else [])]
+    if report.functions:
+        lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:
         lines += ["", "## Calibration and time", "", *_pictures(report.plots)]
+    if report.training is not None:
+        lines += ["", "## Training curves", "", *(f"- {line}" for line in report.training.lines), ""]
+        lines += _pictures(report.training.pictures)
     table = content.tuned_table(report.tuned)
     if table is not None:
         lines += ["", "## Tuned options", "", *(f"- {line}" for line in table["lines"]), ""]

@@ -16,7 +16,7 @@ import numpy as np
 
 from ep_bench import adapters, data, estimator, methods, scoring
 from ep_bench.predictions import missing_density
-from ep_bench.runner import tuned
+from ep_bench.runner import curve, tuned
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.records import (
@@ -79,6 +79,9 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
         for name in lost:
             del record.row[name]
         raise CellError("failed", f"non-finite {', '.join(lost)}")
+    drawn = curve.over_grid(model, job.dataset, dataset, split)
+    if drawn is not None:
+        record.notes["curve"] = drawn
     return missing_density(prediction)
 
 

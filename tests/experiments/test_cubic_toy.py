@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import csv
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
 
-from ep_bench import experiments, store
+from ep_bench import data, experiments, methods, store
+from ep_bench.types import Array, Method, Predictive, Rows
+
+TOY = yaml.safe_load((Path(__file__).parents[2] / "configs" / "toy.yaml").read_text(encoding="utf-8"))
+TOY_METHODS = {entry["use"] for entry in TOY["options"]["methods"]}
+needs_methods = pytest.mark.skipif(bool(TOY_METHODS - set(methods.names())), reason="a method of the study is missing")
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +66,87 @@ def test_bad_options_are_told_with_their_place() -> None:
     assert "points" in problem[3]
     (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbpp"}]})[:1]
     assert problem[0][:2] == ("methods", 0)
+
+
+class KnownNoise(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    noise_variance: float | None = Field(None, gt=0, description="standardised units")
+
+
+def fit_known_noise(train: Rows, config: KnownNoise, rng: np.random.Generator) -> tuple[float, dict[str, list[float]]]:
+    return config.noise_variance or 1.0, {}
+
+
+def predict_known_noise(state: float, X: Array, rng: np.random.Generator) -> Predictive:
+    return Predictive.gaussian(np.zeros(len(X)), np.full(len(X), state))
+
+
+@pytest.fixture
+def known_noise(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A method of the registry that predicts the mean, with the noise variance that it is given."""
+    module = types.ModuleType("known_noise_method")
+    module.METHOD = Method(
+        name="known_noise", version=1, title="Known noise", paper="none", tasks=("regression",), config=KnownNoise,
+        fit=fit_known_noise, predict=predict_known_noise,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(methods.REGISTRY, "known_noise", module.__name__)
+    return "known_noise"
+
+
+def test_a_known_noise_deviation_is_in_the_unit_of_the_target(known_noise: str, tmp_path: Path) -> None:
+    entries = [{"use": known_noise, "label": "3", "noise_deviation": 3}, {"use": known_noise, "label": "unknown"}]
+    assert experiments.problems("cubic_toy", {"methods": entries}) == []
+    folder = experiments.run("cubic_toy", {"methods": entries, "points": 5}, 0, tmp_path / "toy", "toy")
+    with np.load(folder / "arrays.npz") as arrays:
+        np.testing.assert_allclose(arrays["std_0"], 3.0)
+        np.testing.assert_allclose(arrays["std_1"], data.load_dataset("cubic").y.std())
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"use": "pbp", "noise_deviation": 3}, "pbp has no option noise_variance"),
+        ({"use": "known_noise", "noise_deviation": 3, "noise_variance": 0.1}, "give one of them"),
+        ({"use": "known_noise", "noise_deviation": 0}, "greater than 0"),
+    ],
+)
+def test_a_noise_deviation_that_cannot_be_used_is_refused(known_noise: str, entry: dict, words: str) -> None:
+    (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbp"}, entry]})
+    assert problem[0][:2] == ("methods", 1)
+    assert words in problem[1]
+
+
+def test_the_study_shows_both_figures() -> None:
+    """PBP, VI and BP with 100 hidden units and 40 epochs; black-box alpha from below 0 to 1 under a known noise."""
+    assert (TOY["study"], TOY["experiment"]) == ("toy", "cubic_toy")
+    entries = TOY["options"]["methods"]
+    first = {entry["label"]: entry for entry in entries if entry["use"] in {"pbp", "vi_graves", "bp"}}
+    assert first.keys() == {"PBP", "VI (Graves)", "BP"}
+    assert all((entry["hidden"], entry["epochs"]) == ([100], 40) for entry in first.values())
+    row = [entry for entry in entries if entry["use"] == "bb_alpha"]
+    alphas = [entry["alpha"] for entry in row]
+    assert alphas == sorted(alphas)
+    assert {1e-6, 0.5, 1.0} <= set(alphas)
+    assert sum(alpha < 0 for alpha in alphas) == 2
+    assert all((entry["hidden"], entry["noise_deviation"]) == ([100], 3) for entry in row)
+    cubic = data.load_dataset("cubic")
+    (dropout,) = (entry for entry in entries if entry["use"] == "dropout")
+    assert dropout["tau"] == pytest.approx(cubic.y.var() / 9, rel=1e-3)
+
+
+@needs_methods
+def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
+    entries = [{**entry, "epochs": 2} for entry in TOY["options"]["methods"]]
+    folder = experiments.run("cubic_toy", {"methods": entries, "points": 11}, 0, tmp_path / "toy", "toy")
+    with np.load(folder / "arrays.npz") as arrays:
+        assert list(arrays["labels"]) == [entry["label"] for entry in entries]
+        for i, entry in enumerate(entries):
+            assert np.isfinite(arrays[f"mean_{i}"]).all()
+            least = 3.0 if entry["use"] == "bb_alpha" else 0.0  # the known noise is part of the deviation
+            assert np.all(arrays[f"std_{i}"] >= least * (1 - 1e-9))
+
+
+@needs_methods
+def test_the_study_has_no_problem() -> None:
+    assert experiments.problems("cubic_toy", TOY["options"]) == []

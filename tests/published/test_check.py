@@ -181,10 +181,46 @@ def test_another_split_scheme_is_not_compared():
 def test_own_random_splits_are_compared_with_own_random_splits():
     splits = {"scheme": "shuffle", "test_fraction": 0.1, "seed": 0}
     lock = study(method="vi", published=["DVI-1"], splits=splits)
-    assert only(check(frame(rows(method="vi", ll=-2.41)), lock))["verdict"] == "reproduced"
-    assert len(check(frame(rows(method="vi", ll=-2.41)), study(method="vi", published=["DVI-1"]))) == 0
+    found = only(check(frame(rows(method="vi", ll=-2.41)), lock))
+    assert found["verdict"] == "reproduced"
+    assert "not the published splits but others of the same kind: independent means" in found["reason"]
     lock["splits"] = splits | {"test_fraction": 0.2}
     assert len(check(frame(rows(method="vi", ll=-2.41)), lock)) == 0
+
+
+def test_standard_splits_are_compared_with_random_ones_as_independent_means():
+    # ll -2.5 and -2.7 in turn: mean -2.6, standard error 0.1 / sqrt 20; published -2.58 +- 0.04, last digit 0.01
+    lock = study(method="vi", published=["hoDVI-1 (homoscedastic)"])
+    found = only(check(frame(rows(method="vi", ll=[-2.5, -2.7] * 10)), lock))
+    assert found["z"] == pytest.approx(-0.02 / math.sqrt(0.0005 + 0.0016 + 1e-4 / 12))
+    assert (found["verdict"], found["n_splits"]) == ("reproduced", 20)
+    assert found["reason"] == (
+        "published as hoDVI-1 (homoscedastic); "
+        "not the published splits but others of the same kind: independent means; "
+        "the published row has an empirical-Bayes prior"
+    )
+
+
+@pytest.mark.parametrize(("column", "source"), [("hoDVI-1 (homoscedastic)", "wu2019-dvi"), ("SGP L1", "star-dgp")])
+@pytest.mark.parametrize(("dataset", "needed"), [("boston", 20), ("protein", 5)])
+def test_kindred_splits_are_complete_with_the_number_of_the_study_s_own_scheme(column, source, dataset, needed):
+    lock = study(method="vi", published=[column], dataset=dataset)
+    for n, complete in ((needed, True), (needed - 1, False)):
+        found = only(check(frame(rows(method="vi", dataset=dataset, n=n, ll=-2.6)), lock), source=source)
+        assert (found["verdict"] != "incomplete") == complete
+        assert (f"{n} of {needed} splits" in found["reason"]) != complete
+
+
+def test_heteroscedastic_rows_say_what_they_are():
+    for column in ("DVI-1", "dDVI-1", "MCVI-1 (mean-field reparam S=10)"):
+        lock = study(method="vi", published=[column], dataset="yacht")
+        found = only(check(frame(rows(method="vi", dataset="yacht", ll=-1.0)), lock))
+        assert found["reason"].endswith("the published row has heteroscedastic noise and an empirical-Bayes prior")
+
+
+@pytest.mark.parametrize("splits", [{"scheme": "kfold", "folds": 10}, {"scheme": "gap"}, {"scheme": "holdout"}])
+def test_other_schemes_are_not_kindred(splits):
+    assert len(check(frame(rows(method="vi", ll=-2.41)), study(method="vi", published=["DVI-1"], splits=splits))) == 0
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,24 @@ def test_sources_describe_nothing_that_is_not_there():
         assert {name for column in table.columns for name in column.methods} <= methods
         assert {exchange.method for exchange in table.exchanged} <= methods
         assert {name for exchange in table.exchanged for name in exchange.datasets} <= datasets
-        assert {remark.dataset for remark in table.remarks} <= datasets
+        assert {remark.dataset for remark in table.remarks} <= datasets | {None}
         assert all(set(remark.methods) & methods for remark in table.remarks)
         assert set(table.splits.counts) <= datasets | {"year"}  # a protocol's number, in the table or not
         assert set(table.splits.others) | set(table.points) | set(table.aliases) <= datasets
         assert set(table.point_spreads) | set(table.point_spreads.values()) <= {r["metric"] for r in rows}
+
+
+def test_random_splits_of_a_table_s_own_have_the_standard_ones_as_kindred(published):
+    for source, own in (("wu2019-dvi", 20), ("star-dgp", 10)):
+        mine = published[published["source"] == source]
+        assert set(mine["scheme"]) == {"shuffle"}
+        assert set(mine["n_splits"]) == {own}
+        assert set(mine["kindred_scheme"]) == {"standard"}
+        needed = dict(zip(mine["dataset"], mine["kindred_splits"], strict=True))
+        assert needed == dict.fromkeys(needed, 20) | {"protein": 5}
+    others = published[~published["source"].isin(["wu2019-dvi", "star-dgp"])]
+    assert set(others["kindred_scheme"]) == {""}
+    assert set(others["kindred_splits"]) == {0}
 
 
 def test_a_column_has_one_description_in_its_table():

@@ -12,8 +12,8 @@ Symbols (P weights, K samples, B rows of the batch, N rows in all):
 
     energy = log Z_prior - log Z_q - N / (B alpha) sum_b (logsumexp_k alpha (l_bk - F_k) - log K)
 
-with log Z_q = sum(log(2 pi v) / 2 + m^2 / (2 v)), log Z_prior likewise. As alpha goes to 0 the last term becomes the mean
-over k of l_bk - F_k, and the energy the negative variational bound, its divergence estimated from the same samples.
+with log Z_q = sum(log(2 pi v) / 2 + m^2 / (2 v)), log Z_prior likewise. As alpha goes to 0 the last term becomes the
+mean over k of l_bk - F_k, and the energy the negative variational bound, the divergence estimated from the same draws.
 The parameters are theta = (m, rho, log sigma2), v = v0 / (1 + exp(-rho)).
 """
 

@@ -1,7 +1,7 @@
 """Variational inference by reparameterisation: VI(KW) of Bui et al. (2015, section 8), after Kingma and Welling (2014).
 
-A network of rectified linear units with Gaussian noise and weights w ~ N(0, 1). A factorised Gaussian q(w) maximises the
-variational bound, whose expected log-likelihood is estimated from draws w = m + s e on minibatches and whose divergence
+A network of rectified linear units with Gaussian noise and weights w ~ N(0, 1). A factorised Gaussian q(w) maximises
+the variational bound: its expected log-likelihood is estimated from draws w = m + s e on minibatches, its divergence
 from the prior is closed. The noise variance is optimised with the bound. Predictions are mixtures over weight samples.
 
 Options beyond that paper: local reparameterisation (Kingma, Salimans and Welling 2015), which draws the units' inputs
@@ -11,7 +11,8 @@ Modules: ``bound`` of a minibatch and its gradient, with the table of symbols, `
 reparameterisation, ``training`` the passes over the rows.
 
 Deviation: the paper states neither optimiser nor steps nor starting point. Here: Adam, its step size falling to 0 over
-the last half of the epochs; means N(0, 2 / n_in) (output N(0, 1 / n_in)), deviations 0.005 (with 0.05 the bound of energy is still 0.9 nats a row worse after 1,000 epochs), noise variance 1.
+the second half of the epochs; means N(0, 2 / n_in) (output N(0, 1 / n_in)), noise variance 1, deviations 0.005 (from
+0.05 the bound of energy is still 0.9 nats a row worse after 1,000 epochs).
 """
 
 from __future__ import annotations

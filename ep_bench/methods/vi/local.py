@@ -75,7 +75,7 @@ def bound(theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, 
         squares += residual * residual
         work.above[r] = -factor * precision * residual
     for l in range(last, -1, -1):
-        _, n_in, n_out = layers[l]
+        n_in = layers[l, 1]
         begin = at - copies * n_in
         inputs = X if l == 0 else work.Z[begin:at].reshape(copies, n_in)
         _backward_layer(theta, inputs, layers[l], l == 0, at, work, gradient)
@@ -125,7 +125,7 @@ def _squared(inputs: Any, work: Work) -> Any:
 
 @jit(relaxed=REORDER)
 def _backward_layer(theta: Any, inputs: Any, layer: Any, first: bool, at: int, work: Work, gradient: Any) -> None:
-    """Write a layer's gradient from the derivatives by its a in ``work.above``; leave there those of the layer below."""
+    """Write a layer's gradient from the derivatives by its a in ``work.above``; leave there those of the next below."""
     copies = inputs.shape[0]
     offset, n_in, n_out = layer
     end, size = offset + n_in * n_out, work.deviation.size

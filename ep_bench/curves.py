@@ -1,0 +1,205 @@
+"""The curves of a study in a file that is committed: training curves, and predictions over one input.
+
+Cell files hold them whole and stay on their machine; ``curves.json`` beside results.csv keeps of every method and data
+set the median and the range over the finished splits, at so many epochs as a picture can show, and the predictions of
+one split. An entry names the splits that it rests on and carries a hash of their cells. It is dropped when one of
+these is no longer a finished cell of the plan, is found again under another label, and is made anew only where this
+machine has the cell files of as many splits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench import store
+from ep_bench.types import Indices, Record, UserError
+
+FILE, FORMAT = "curves.json", 1
+POINTS = 48  # epochs of a longer curve that are kept
+DIGITS = 4
+
+Entry = dict[str, Any]
+Cells = Mapping[int, str]  # split -> hash of a finished cell
+Index = dict[tuple[int, ...], dict[str, Entry]]
+
+
+class Curves(NamedTuple):
+    """What a study's folder knows, sorted by method and data set.
+
+    Both kinds have ``method``, ``dataset`` (labels), ``splits`` and ``cells`` (a hash of these splits' cells).
+    ``traces`` have under ``traces`` by name: ``epoch`` (from 1), ``median`` and, of more than one split, ``min`` and
+    ``max``, None where no split has a finite value. ``panels`` have under ``panel`` what ``runner.curve`` keeps.
+    """
+
+    traces: list[Entry]
+    panels: list[Entry]
+
+
+def update(folder: Path, rows: Iterable[store.Row]) -> None:
+    """Bring curves.json up to the cell files and the finished ``rows`` of the plan. Raises UserError, OSError."""
+    path, found = folder / FILE, collect(folder, rows)
+    text = _text(found)
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    if found.traces or found.panels:
+        if text != before:
+            store.write_atomically(path, text)
+    elif before is not None:
+        path.unlink()
+
+
+def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
+    """Return the curves of the finished ``rows``: of the cell files, or of curves.json where it knows more.
+
+    Raises UserError where curves.json cannot be read.
+    """
+    before, here = read(folder), store.stamps(folder).keys()
+    all_traces, all_panels = index(before.traces), index(before.panels)
+    found = Curves([], [])
+    for (method, dataset), cells in sorted(finished(rows).items()):
+        old_traces, old_panel = find(all_traces, cells), find(all_panels, cells)
+        local = {split: key for split, key in sorted(cells.items()) if key in here}
+        traces, panel = (None, None) if _covered(local, old_traces, old_panel) else _read_cells(folder, local)
+        if old_traces is not None and (traces is None or len(traces["splits"]) < len(old_traces["splits"])):
+            traces = old_traces
+        if old_panel is not None and (panel is None or panel["splits"] > old_panel["splits"]):
+            panel = old_panel
+        for entry, kind in ((traces, found.traces), (panel, found.panels)):
+            if entry is not None:
+                kind.append({**entry, "method": method, "dataset": dataset})
+    return found
+
+
+def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[int, str]]:
+    """Return the hashes of the cells that ended ok, by (method, data set) and split."""
+    cells: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            cells.setdefault((str(row["method"]), str(row["dataset"])), {})[int(row["split"])] = str(row["cell"])
+    return cells
+
+
+def index(entries: Iterable[Entry]) -> Index:
+    """Return entries by the splits and the cells that they rest on, those of the most splits first."""
+    found: Index = {}
+    for entry in sorted(entries, key=lambda entry: (-len(entry["splits"]), entry["splits"])):
+        found.setdefault(tuple(entry["splits"]), {}).setdefault(entry["cells"], entry)
+    return found
+
+
+def find(entries: Index, cells: Cells) -> Entry | None:
+    """Return the entry that rests on some of these cells and on no other, that of the most splits; None without one."""
+    for splits, by_cells in entries.items():
+        if all(split in cells for split in splits):
+            entry = by_cells.get(_hash({split: cells[split] for split in splits}))
+            if entry is not None:
+                return entry
+    return None
+
+
+def read(folder: Path) -> Curves:
+    """Return what curves.json holds, nothing where there is none. Raises UserError where it cannot be read."""
+    path = folder / FILE
+    if not path.exists():
+        return Curves([], [])
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = found["format"]
+        kinds = [[entry for entry in found[kind] if entry["splits"] and entry["cells"]] for kind in Curves._fields]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"cannot be read ({type(error).__name__}: {error}); take it from version control, or remove it and it is "
+            "made of the cell files that are here",
+            where=str(path),
+        ) from error
+    if version > FORMAT:
+        raise UserError(f"written by a newer version of ep-bench (format {version}): upgrade it", where=str(path))
+    return Curves(*kinds)
+
+
+def _text(found: Curves) -> str:
+    """Return the file's text: one line an entry, so that a change shows where it is."""
+    parts = [f'"format": {FORMAT}']
+    for kind, entries in zip(Curves._fields, found, strict=True):
+        lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
+        parts.append(f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]")
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def _hash(cells: Cells) -> str:
+    return store.factor_hash({str(split): key for split, key in cells.items()})
+
+
+# From cell files
+
+
+def _covered(local: Cells, traces: Entry | None, panel: Entry | None) -> bool:
+    """Tell whether the cell files of this machine would add nothing to what is known."""
+    if traces is not None:
+        return local.keys() <= set(traces["splits"])
+    return not local or (panel is not None and panel["splits"][0] <= min(local))
+
+
+def _read_cells(folder: Path, cells: Cells) -> tuple[Entry | None, Entry | None]:
+    """Return the training curves over cells, ascending in their splits, and the predictions of the first split."""
+    panel: Entry | None = None
+    by_split: dict[int, dict[str, list[float]]] = {}
+    for split, record in _records(folder, cells):
+        curve = record.notes.get("curve")
+        if curve and panel is None:
+            panel = {"splits": [split], "cells": _hash({split: cells[split]}), "panel": curve}
+        if not record.trace:
+            break  # a method keeps curves of every fit or of none
+        by_split[split] = record.trace
+    if not by_split:
+        return None, panel
+    names = sorted({name for trace in by_split.values() for name, values in trace.items() if values})
+    traces = {name: _summary([trace[name] for trace in by_split.values() if trace.get(name)]) for name in names}
+    used = {split: cells[split] for split in by_split}
+    return {"splits": list(used), "cells": _hash(used), "traces": traces}, panel
+
+
+def _records(folder: Path, cells: Cells) -> Iterator[tuple[int, Record]]:
+    for split, key in cells.items():
+        record = store.read_record(folder / store.CELLS / f"{key}.json")
+        if record is not None and record.row["status"] == "ok":
+            yield split, record
+
+
+def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
+    """Return the median and the range of curves, of each epoch over those that are as long."""
+    length = max(len(curve) for curve in curves)
+    table = np.full((len(curves), length), math.nan)
+    for row, curve in zip(table, curves, strict=True):
+        row[: len(curve)] = curve
+    table[~np.isfinite(table)] = math.nan
+    places = np.unique([0, length - 1]) if np.ptp(table) == 0.0 else thinned(length)
+    table = table[:, places]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # an epoch without a finite value is none
+        kept = {"median": np.nanmedian(table, axis=0)}
+        if len(curves) > 1:
+            kept |= {"min": np.nanmin(table, axis=0), "max": np.nanmax(table, axis=0)}
+    return {"epoch": (places + 1).tolist(), **{name: _short(values) for name, values in kept.items()}}
+
+
+def thinned(length: int, points: int = POINTS) -> Indices:
+    """Return at most ``points`` places of a curve, the first and the last among them: half evenly, half by ratio.
+
+    The first epochs change most, and stay visible on a logarithmic axis.
+    """
+    if length <= points:
+        return np.arange(length, dtype=np.int64)
+    half = points // 2
+    places = np.concatenate([np.linspace(0, length - 1, half), np.geomspace(1, length, half) - 1])
+    return np.unique(np.round(places).astype(np.int64))
+
+
+def _short(values: Any) -> list[float | None]:
+    return [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in values.tolist()]

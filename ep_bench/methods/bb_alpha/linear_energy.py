@@ -1,0 +1,172 @@
+"""The black-box alpha energy of Bayesian linear regression in closed form, with its gradient and curvature.
+
+Model: y_n = x_n' w + N(0, sigma^2), w ~ N(0, v0 I), no bias; q(w) = N(m, V) = prior times f^N with one tied factor f.
+Hernandez-Lobato and others (ICML 2016), supplement, section B: the tilted distributions of (5) are Gaussians (8), and
+
+    E = log Z_prior - log Z_q - (1 / alpha) sum_n log E_q[(p(y_n | w) / f(w))^alpha]
+      = (1/2) sum_i [-log r_i + log(g_i) / beta + (1 - beta) r_i mu_i^2 / g_i]
+        + sum_n [log(2 pi sigma^2) / 2 + log(1 + alpha s_n / sigma^2) / (2 alpha) + D_n e_n^2 / 2].
+
+Nothing is divided by alpha but a log1p of its multiple, so that a tiny alpha costs no digits; alpha = 0 is the negative
+evidence lower bound. The gradient is (N / alpha - 1) times the gap of the moments in (5), free of both factors here.
+
+Symbols; the coordinates are whitened by T, the root of V whose columns are orthogonal:
+
+    beta       alpha / N
+    T, r       V = T T', T' T = v0 diag(r)
+    mu         m = T mu
+    g          1 + beta (r - 1): variances of q over those of the cavity q f^-alpha, positive if that is proper
+    Z          rows z_n = x_n' T / g
+    s, t       variance and mean of x_n' w under the cavity: z_n' diag(g) z_n and (1 - beta) z_n' mu
+    D, e, h    1 / (sigma^2 + alpha s), y - t, D - alpha e^2 D^2
+    rho        r mu / g, which is Z' D e where the mean is best
+    A, a       directions: V = T exp(A) T' with A symmetric, sigma^2 exp(a)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ep_bench.types import Array
+
+
+class Problem(NamedTuple):
+    """What the energy rests on besides q and the noise."""
+
+    X: Array  # (N, d)
+    y: Array  # (N,)
+    alpha: float
+    prior_variance: float
+
+    @property
+    def beta(self) -> float:
+        """The share alpha / N of the prior in a cavity."""
+        return self.alpha / len(self.y)
+
+
+class Point(NamedTuple):
+    """A covariance T T' and a noise variance, with what energy, gradient and curvature share."""
+
+    T: Array  # (d, d)
+    noise_variance: float
+    r: Array  # (d,)
+    g: Array  # (d,)
+    Z: Array  # (N, d)
+    s: Array  # (N,)
+    D: Array  # (N,)
+
+
+class Gradient(NamedTuple):
+    """Derivatives of the energy by mu (d,), by A (d, d) at constant mean, and by a."""
+
+    mean: Array
+    covariance: Array
+    noise: float
+
+
+def point(problem: Problem, root: Array, noise_variance: float) -> Point | None:
+    """Return the point of covariance root root'; None where a cavity or a tilted distribution is improper."""
+    T = root if _is_diagonal(root) else _with_orthogonal_columns(root)
+    r = np.einsum("ij,ij->j", T, T) / problem.prior_variance
+    g = 1.0 + problem.beta * (r - 1.0)
+    if not (np.isfinite(noise_variance) and noise_variance > 0.0 and np.isfinite(r).all() and r.min() > 0.0):
+        return None
+    if not g.min() > 0.0:
+        return None
+    Z = problem.X @ (T / g)
+    s = np.square(Z) @ g
+    width = noise_variance + problem.alpha * s
+    return Point(T, noise_variance, r, g, Z, s, 1.0 / width) if width.min() > 0.0 else None
+
+
+def _is_diagonal(root: Array) -> bool:
+    return bool(np.count_nonzero(root) == np.count_nonzero(np.diagonal(root)))
+
+
+def _with_orthogonal_columns(root: Array) -> Array:
+    """Return T (d, d) with T T' = root root' and orthogonal columns."""
+    vectors, values, _ = np.linalg.svd(root)
+    return np.asarray(vectors * values)
+
+
+def best_mean(problem: Problem, at: Point) -> Array:
+    """Return mu (d,) of the least energy at a covariance and a noise: m / v0 = X' D e is linear in it."""
+    return np.asarray(cho_solve(_mean_system(problem, at), at.Z.T @ (at.D * problem.y)))
+
+
+def _mean_system(problem: Problem, at: Point) -> tuple[Array, bool]:
+    """Return the Cholesky factor of diag(r / g) + (1 - beta) Z' D Z, the energy's second derivative by mu."""
+    matrix = (1.0 - problem.beta) * (at.Z.T * at.D) @ at.Z
+    matrix[np.diag_indices_from(matrix)] += at.r / at.g
+    factor: tuple[Array, bool] = cho_factor(matrix, lower=True)
+    return factor
+
+
+def residuals(problem: Problem, at: Point, mu: Array) -> Array:
+    """Return e (N,), targets less the cavity's means."""
+    return problem.y - (1.0 - problem.beta) * (at.Z @ mu)
+
+
+def energy(problem: Problem, at: Point, mu: Array) -> float:
+    """Return E, in nats."""
+    beta, noise = problem.beta, at.noise_variance
+    weights = -np.log(at.r) + _log1p_over(at.r - 1.0, beta) + (1.0 - beta) * at.r * mu**2 / at.g
+    e = residuals(problem, at, mu)
+    rows = np.log(2.0 * np.pi * noise) + _log1p_over(at.s / noise, problem.alpha) + at.D * e**2
+    return 0.5 * float(weights.sum() + rows.sum())
+
+
+def _log1p_over(x: Array, scale: float) -> Array:
+    """Return log(1 + scale x) / scale, x at scale = 0."""
+    z = scale * x
+    ratio = np.ones_like(z)
+    np.divide(np.log1p(z), z, out=ratio, where=z != 0.0)
+    return x * ratio
+
+
+def gradient(problem: Problem, at: Point, mu: Array) -> Gradient:
+    """Return the gradient in the whitened coordinates; every term of order one in alpha."""
+    beta, noise = problem.beta, at.noise_variance
+    e = residuals(problem, at, mu)
+    rho = at.r * mu / at.g
+    pull = rho - at.Z.T @ (at.D * e)  # 0 where the mean is best
+    h = at.D - problem.alpha * (e * at.D) ** 2
+    by_covariance = (at.Z.T * h) @ at.Z + beta * (np.outer(rho, rho) - np.outer(pull, rho) - np.outer(rho, pull))
+    by_covariance[np.diag_indices_from(by_covariance)] += (at.r - 1.0) / at.g
+    by_noise = 0.5 * float(np.sum(1.0 - at.s * at.D - noise * (e * at.D) ** 2))
+    return Gradient((1.0 - beta) * pull, 0.5 * (1.0 - beta) * by_covariance, by_noise)
+
+
+class Curvature:
+    """Second derivatives at a point whose mean is the best one, the mean following: products, no matrix."""
+
+    def __init__(self, problem: Problem, at: Point, mu: Array) -> None:
+        self._problem, self._at = problem, at
+        self._e = residuals(problem, at, mu)
+        self._rho = at.r * mu / at.g
+        self._gradient = gradient(problem, at, mu)
+        self._system = _mean_system(problem, at)
+
+    def times(self, A: Array, a: float) -> tuple[Array, float]:
+        """Return the product with a direction: symmetric A (d, d) and a."""
+        problem, at, e, rho = self._problem, self._at, self._e, self._rho
+        alpha, rest, noise = problem.alpha, 1.0 - problem.beta, at.noise_variance
+        ds = rest * np.einsum("ij,ij->i", at.Z @ A, at.Z)
+        dD = -(at.D**2) * (alpha * ds + noise * a)
+        dmu = cho_solve(self._system, at.Z.T @ (dD * e) - problem.beta * at.r / at.g * (A @ rho))
+        de = -rest * (at.Z @ dmu)
+        drho = at.r / at.g * (dmu + problem.beta * (A @ rho))
+        dh = dD * (1.0 - 2.0 * alpha * at.D * e**2) - 2.0 * alpha * e * at.D**2 * de
+        change = (at.Z.T * dh) @ at.Z + problem.beta * (np.outer(drho, rho) + np.outer(rho, drho))
+        change += rest * A / np.outer(at.g, at.g) + problem.beta * A * np.outer(at.r / at.g, at.r / at.g)
+        by_noise = ds * at.D + at.s * dD + noise * a * (e * at.D) ** 2 + 2.0 * noise * e * at.D * (de * at.D + e * dD)
+        return 0.5 * rest * change + self._bend(A), -0.5 * float(by_noise.sum())
+
+    def _bend(self, A: Array) -> Array:
+        """Return what the curved path A -> cavity covariance adds where the gradient is not 0."""
+        half = self._gradient.covariance @ A
+        bent = ((1.0 - self._problem.beta) / self._at.g) * half - 0.5 * half
+        return np.asarray(bent + bent.T)
