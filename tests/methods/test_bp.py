@@ -22,30 +22,35 @@ def rows(n, d, seed):
     return Rows(X, (y - y.mean()) / (y.std() or 1.0))
 
 
-def row_gradient(x, y, w, sizes):
-    """Gradient of half the squared residual of one row, by the chain rule in matrices; and the residual."""
+def row_gradient(x, w, sizes):
+    """Output of one row and its gradient by the weights, by the chain rule in matrices."""
     layers, inputs = plain.matrices(w, sizes), [x]
     for W, b in layers[:-1]:
         inputs.append(np.maximum(inputs[-1] @ W + b, 0.0))
-    residual = (inputs[-1] @ layers[-1][0] + layers[-1][1])[0] - y
-    above, parts = np.array([residual]), []
+    output = (inputs[-1] @ layers[-1][0] + layers[-1][1])[0]
+    above, parts = np.ones(1), []
     for z, (W, _) in zip(inputs[::-1], layers[::-1], strict=True):
         parts.insert(0, (np.outer(z, above), above))
         above = (W @ above) * (z > 0)
-    return plain.flat(parts), residual
+    return output, plain.flat(parts)
 
 
 class SlowBP:
-    """Stochastic gradient descent with momentum as the docstring prints it."""
+    """Stochastic gradient descent with momentum as the docstring prints it, a row's step shortened."""
 
     def __init__(self, w, sizes):
-        self.w, self.velocity, self.sizes = w.copy(), np.zeros_like(w), sizes
+        self.w, self.velocity, self.sizes, self.shortened = w.copy(), np.zeros_like(w), sizes, 0
 
     def epoch(self, X, y, order, rate, momentum, decay):
         total = 0.0
         for row in order:
-            g, residual = row_gradient(X[row], y[row], self.w, self.sizes)
-            self.velocity = momentum * self.velocity - rate * (g + decay / len(y) * self.w)
+            f, slope = row_gradient(X[row], self.w, self.sizes)
+            residual = f - y[row]
+            step = rate
+            if rate / (1 - momentum) * (slope @ slope) > 1:  # beyond the row's own target
+                step = (1 - momentum) / (slope @ slope)
+                self.shortened += 1
+            self.velocity = momentum * self.velocity - step * residual * slope - rate * decay / len(y) * self.w
             self.w = self.w + self.velocity
             total += 0.5 * residual**2
         return total / len(order)
@@ -59,28 +64,36 @@ def slow_descent(train, hidden, config, rng):
         rate = config.learning_rate * (1 - epoch / config.epochs)
         order = rng.permutation(len(train.y))
         losses.append(slow.epoch(train.X, train.y, order, rate, config.momentum, config.weight_decay))
-    return slow.w, losses
+    return slow, losses
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestSteps:
-    def test_the_twins_gradient_is_that_of_the_loss(self, hidden):
+    def test_the_twins_gradient_is_that_of_the_output(self, hidden):
         rng = np.random.default_rng(1)
         sizes = (3, *hidden, 1)
         w, x = rng.normal(size=mlp.count(mlp.layout(3, hidden))), rng.normal(size=3)
 
-        def loss(at):
-            return 0.5 * (plain.outputs(x[None], at, sizes)[0] - 0.7) ** 2
+        output, gradient = row_gradient(x, w, sizes)
+        assert output == pytest.approx(plain.outputs(x[None], w, sizes)[0], rel=1e-12)
+        check_gradient(lambda at: plain.outputs(x[None], at, sizes)[0], w, gradient, rng, step=1e-6)
 
-        check_gradient(loss, w, row_gradient(x, 0.7, w, sizes)[0], rng, step=1e-6)
-
-    @pytest.mark.parametrize("options", [{}, {"momentum": 0.0, "weight_decay": 0.0}, {"weight_decay": 30.0}])
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"momentum": 0.0, "weight_decay": 0.0, "learning_rate": 1e-3},
+            {"weight_decay": 30.0},
+            {"momentum": 0.3, "learning_rate": 1.0},
+        ],
+    )
     def test_a_fit_is_the_twins(self, hidden, options):
         train = rows(40, 3, 2)
         config = bp.Config(hidden=hidden, epochs=3, **options)
         w, trace = bp._descend(train.X, train.y, mlp.layout(3, hidden), config, np.random.default_rng(3))
-        expected, losses = slow_descent(train, hidden, config, np.random.default_rng(3))
-        np.testing.assert_allclose(w, expected, rtol=1e-9, atol=1e-11)
+        slow, losses = slow_descent(train, hidden, config, np.random.default_rng(3))
+        np.testing.assert_allclose(w, slow.w, rtol=1e-8, atol=1e-10)
+        assert (slow.shortened > 0) == (config.learning_rate > 1e-3)
         np.testing.assert_allclose(trace["objective"], losses, rtol=1e-10)
 
     def test_the_variance_is_that_of_rows_held_back(self, hidden):
@@ -90,11 +103,11 @@ class TestSteps:
         rng = np.random.default_rng(5)
         order = rng.permutation(30)
         held, inner = order[:9], order[9:]
-        w, _ = slow_descent(Rows(train.X[inner], train.y[inner]), hidden, config, rng)
-        residuals = train.y[held] - plain.outputs(train.X[held], w, (3, *hidden, 1))
+        slow, _ = slow_descent(Rows(train.X[inner], train.y[inner]), hidden, config, rng)
+        residuals = train.y[held] - plain.outputs(train.X[held], slow.w, (3, *hidden, 1))
         assert state.noise_variance == pytest.approx(np.mean(residuals**2), rel=1e-9)
-        w, _ = slow_descent(train, hidden, config, rng)
-        np.testing.assert_allclose(state.weights, w, rtol=1e-9, atol=1e-11)
+        slow, _ = slow_descent(train, hidden, config, rng)
+        np.testing.assert_allclose(state.weights, slow.w, rtol=1e-8, atol=1e-10)
 
 
 def test_weight_decay_is_a_ratio_of_precisions():
@@ -104,6 +117,13 @@ def test_weight_decay_is_a_ratio_of_precisions():
     w, _ = bp._descend(train.X, train.y, mlp.layout(3, ()), config, np.random.default_rng(0))
     A = np.column_stack([train.X, np.ones(50)])
     np.testing.assert_allclose(w, np.linalg.solve(A.T @ A + 20 * np.eye(4), A.T @ train.y), atol=2e-3)
+
+
+def test_a_row_far_out_among_the_inputs_ends_in_no_infinity():
+    train = rows(50, 3, 10)
+    train.X[7] = [300.0, -200.0, 100.0]
+    state, _ = bp.fit(train, bp.Config(hidden=(10, 10)), np.random.default_rng(0))
+    assert np.abs(state.weights).max() < 100
 
 
 class TestFit:

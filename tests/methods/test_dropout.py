@@ -8,6 +8,7 @@ import pytest
 from ep_bench import Estimator, data
 from ep_bench.methods import dropout
 from ep_bench.models import mlp
+from ep_bench.numerics.draws import fill_masks, stream
 from ep_bench.types import Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
@@ -29,7 +30,8 @@ class Case:
 
     def loss(self, w):
         work, gradient = dropout._workspace(self.layers, len(self.y)), np.full(len(w), np.nan)
-        work.masks[:] = np.concatenate([mask.ravel() for mask in self.masks])
+        work.masks[: self.X.size] = np.nan  # those of the inputs, which are dropped already
+        work.masks[self.X.size :] = np.concatenate([mask.ravel() for mask in self.masks])
         value = dropout.penalised_loss(
             self.X, self.y, w, self.layers, self.penalty, self.rate, work, gradient
         )  # fmt: skip
@@ -68,17 +70,6 @@ class TestLoss:
 
 
 class TestMasks:
-    @pytest.mark.parametrize("rate", [0.0, 0.05, 0.5, 0.9])
-    def test_masks_and_dropped_inputs_have_the_rate(self, rate):
-        rng, n = np.random.default_rng(6), 200_000
-        masks, inputs = np.empty(n), np.full((n // 4, 4), 3.0)
-        dropout.draw_masks(masks, rate, rng)
-        dropout.drop(inputs, rate, rng)
-        for kept in (masks, inputs.ravel() / 3.0):
-            np.testing.assert_allclose(np.unique(kept), [0.0, 1 / (1 - rate)] if rate else [1.0])
-            assert abs(np.mean(kept == 0.0) - rate) <= 4 * np.sqrt(rate * (1 - rate) / n)
-            assert abs(np.mean(kept[1:] * kept[:-1]) - 1) <= 4 * np.sqrt((1 / (1 - rate) ** 2 - 1) / n * 3)
-
     def test_thinned_networks_are_masked_passes(self):
         """Each network's zero rows give the masks back, and those of a twin's pass give its outputs."""
         rng = np.random.default_rng(7)
@@ -148,30 +139,30 @@ def rows(n, d, seed):
 
 
 class TestFit:
-    def test_without_dropout_a_fit_is_plain_adam(self):
-        """Every step again: orders, gradients and Adam from twins."""
-        train, config = rows(20, 3, 13), dropout.Config(hidden=(5,), rate=0.0, epochs=3, batch_size=8)
+    @pytest.mark.parametrize("rate", [0.0, 0.3])
+    def test_a_fit_step_by_step(self, rate):
+        """Orders and masks from the same generators, losses and gradients as tested above, Adam by its twin."""
+        train = rows(20, 3, 13)
+        config = dropout.Config(hidden=(5,), rate=rate, epochs=2, batch_size=8, lengthscale=3.0, tau=2.0)
         state, trace = dropout.fit(train, config, np.random.default_rng(14))
-        rng = np.random.default_rng(14)
-        layers = mlp.layout(3, (5,))
-        w = mlp.initial_weights(layers, rng)
-        penalty = dropout._penalty(layers, 1e-4 / (2 * 20 * 10.0))
-        first, second, t = np.zeros_like(w), np.zeros_like(w), 0
-        for losses in trace["objective"]:
+        rng, case = np.random.default_rng(14), Case((5,), 0, rate=rate)
+        start = mlp.initial_weights(case.layers, rng)
+        words, masks = stream(rng), np.empty(8 * (3 + 5))
+        case.penalty = dropout._penalty(case.layers, 9.0 * (1 - rate) / (2 * 20 * 2.0))
+        w, gradients = start, []
+        for loss in trace["objective"]:
             order, found = rng.permutation(20), []
-            for start in (0, 8, 16):
-                batch = order[start : start + 8]
-                rng.random(len(batch) * (5 + 3))  # the numbers that masks and inputs take
-                Z, f, n = np.empty(len(batch) * 5), np.empty(len(batch)), len(batch)
-                mlp.forward(train.X[batch], w, layers, Z, f)
-                found.append(np.mean((f - train.y[batch]) ** 2) + penalty @ w**2)
-                g, D = np.empty_like(w), np.empty((2, n * 5))
-                mlp.backward(train.X[batch], w, layers, Z, 2 * (f - train.y[batch]) / n, 1.0, g, D)
-                g += 2 * penalty * w
-                t += 1
-                first, second = 0.9 * first + 0.1 * g, 0.999 * second + 0.001 * g**2
-                w = w - 1e-3 * (first / (1 - 0.9**t)) / (np.sqrt(second / (1 - 0.999**t)) + 1e-8)
-            assert losses == pytest.approx(np.mean(found), rel=1e-10)
+            for at in (0, 8, 16):
+                batch = order[at : at + 8]
+                fill_masks(words, rate, masks)
+                taken = masks[: 8 * len(batch)]
+                case.X = train.X[batch] * taken[: 3 * len(batch)].reshape(-1, 3)
+                case.y, case.masks = train.y[batch], [taken[3 * len(batch) :].reshape(-1, 5)]
+                value, gradient = case.loss(w)
+                found.append(value)
+                gradients.append(gradient)
+                w = plain.adam(start, gradients, config.learning_rate)
+            assert loss == pytest.approx(np.mean(found), rel=1e-10)
         np.testing.assert_allclose(state.weights, w, rtol=1e-9, atol=1e-12)
 
     def test_the_penalty_is_the_papers(self):

@@ -29,10 +29,15 @@ class Case:
         self.work.noise[:] = rng.normal(size=self.P)
 
     def row(self, w):
-        """The kernel's -log p(y | w) and gradient by w."""
-        self.work.w[:] = w
-        value = vi_graves.row_gradient(self.x, self.y, self.theta, self.layers, self.work)
-        return value, self.work.g / np.exp(self.theta[-1])
+        """Residual f - y at weights w and the squared gradient of f, which is left in the scratch."""
+        work = self.work
+        square = mlp.row_gradient(self.x, w, self.layers, work.Z, work.f, work.g, work.D)
+        return work.f[0] - self.y, square
+
+    def gradient(self, w):
+        """Gradient of -log p(y | w) by w."""
+        residual, _ = self.row(w)
+        return residual * self.work.g / np.exp(self.theta[-1])
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
@@ -44,51 +49,65 @@ class TestSteps:
         def loss(at):
             return -plain.log_normal(case.y, plain.outputs(case.x, at, case.sizes)[0], np.exp(case.theta[-1]))
 
-        value, gradient = case.row(w)
-        assert value == pytest.approx(loss(w), rel=1e-12)
-        residual = case.y - plain.outputs(case.x, w, case.sizes)[0]
-        assert case.work.f[0] == pytest.approx(residual**2, rel=1e-12)
-        check_gradient(loss, w, gradient.copy(), case.rng, step=1e-6)
+        check_gradient(loss, w, case.gradient(w), case.rng, step=1e-6)
 
-    def test_steps_are_the_twins(self, hidden):
-        case, n, rate, momentum, prior = Case(hidden, 2), 12, 0.01, 0.7, np.array([0.2, 0.6])
-        theta, velocity = case.theta.copy(), np.zeros(2 * case.P + 1)
+    @pytest.mark.parametrize(("rate", "momentum"), [(1e-3, 0.0), (0.01, 0.7), (0.3, 0.5)])
+    def test_steps_are_the_twins(self, hidden, rate, momentum):
+        case, n, prior = Case(hidden, 2), 12, np.array([0.2, 0.6])
+        theta, velocity, most = case.theta.copy(), np.zeros(2 * case.P + 1), (1 - momentum) / rate
         for _ in range(5):
-            e = case.rng.normal(size=case.P)
             m, s, sigma2 = theta[: case.P], np.exp(theta[case.P : -1]), np.exp(theta[-1])
-            w = m + s * e
-            case.theta[:] = theta
-            _, g = case.row(w)
-            g, square = g.copy(), case.work.f[0]
-            by_mean = g + (m - prior[0]) / (n * prior[1])
+            w = m + s * case.rng.normal(size=case.P)
+            residual, square = case.row(w)
+            slope = case.work.g.copy()
+            assert square == pytest.approx(slope @ slope, rel=1e-12)
+            g = residual * slope / sigma2
             by_variance = g**2 / 2 + (1 / prior[1] - 1 / s**2) / (2 * n)  # one row's share
-            gradient = np.concatenate(
-                [sigma2 * by_mean, np.minimum(n * 2 * s**2 * by_variance, 10), [max(0.5 * (1 - square / sigma2), -10)]]
-            )
-            velocity = momentum * velocity - rate * gradient
+            # the row's part of the step on m brings its output to its target at most
+            part = min(rate, (1 - momentum) / square) * sigma2 * g
+            moves = np.concatenate([
+                part + rate * sigma2 * (m - prior[0]) / (n * prior[1]),
+                rate * np.minimum(n * 2 * s**2 * by_variance, most),
+                [rate * max(0.5 * (1 - residual**2 / sigma2), -most)],
+            ])  # fmt: skip
+            velocity = momentum * velocity - moves
             theta = theta + velocity
-            vi_graves.take_step(case.theta, prior, n, rate, momentum, case.work)
+            vi_graves.take_step(case.theta, prior, residual, square, n, rate, momentum, case.work)
             np.testing.assert_allclose(case.theta, theta, rtol=1e-11, atol=1e-13)
 
     def test_gradients_of_the_noise_and_the_divergence(self, hidden):
-        """By log sigma2 that of a row's misfit; by m and log s, without data, that of the divergence over n."""
-        case, n, prior = Case(hidden, 3), 7, np.array([0.1, 0.5])
-        case.row(case.theta[: case.P])
-        square = case.work.f[0]
+        """By log sigma2 that of a row's misfit; by m and log s, without data, that of the divergence."""
+        case, n, prior, rate = Case(hidden, 3), 7, np.array([0.1, 0.5]), 1e-3
+        residual = 1.3
         case.work.g[:] = 0.0
         before, h = case.theta.copy(), 1e-5
-        vi_graves.take_step(case.theta, prior, n, 1.0, 0.0, case.work)
-        found = before - case.theta
-        up, down = (0.5 * (np.log(2 * np.pi) + t + square * np.exp(-t)) for t in (before[-1] + h, before[-1] - h))
-        assert found[-1] == pytest.approx(max((up - down) / (2 * h), -10.0), rel=1e-6)
+        vi_graves.take_step(case.theta, prior, residual, 1.0, n, rate, 0.0, case.work)
+        found = (before - case.theta) / rate
+        up, down = (0.5 * (np.log(2 * np.pi) + t + residual**2 * np.exp(-t)) for t in (before[-1] + h, before[-1] - h))
+        assert found[-1] == pytest.approx((up - down) / (2 * h), rel=1e-6)
         v0 = np.full(case.P, prior[1])
 
         def distance(at):
             return divergence(at[: case.P] - prior[0], np.exp(at[case.P :]), v0)
 
-        by_m, by_log_s = found[: case.P] / np.exp(before[-1]) * n, found[case.P : -1]
-        assert by_log_s.max() < 10
-        check_gradient(distance, before[:-1], np.concatenate([by_m, by_log_s]), case.rng, step=1e-5)
+        by_m = found[: case.P] / np.exp(before[-1]) * n
+        check_gradient(distance, before[:-1], np.append(by_m, found[case.P : -1]), case.rng, step=1e-5)
+
+    def test_no_row_moves_a_logarithm_by_more_than_one(self, hidden):
+        case, rate, momentum = Case(hidden, 4), 0.05, 0.9
+        before = case.theta.copy()
+        for t in range(300):  # the first row is far off, then rows that say nothing
+            residual = 1e6 if t == 0 else 0.0
+            if t:
+                case.work.g[:] = 0.0
+            vi_graves.take_step(
+                case.theta, np.array([0.0, 1e12]), residual, 1.0, 1, 1e-12 if t else rate, momentum, case.work
+            )
+            if t == 0:
+                case.work.velocity[: case.P] = 0.0
+        moved = np.abs(case.theta - before)[case.P :]
+        assert moved.max() <= 1 + 1e-6
+        assert moved[-1] == pytest.approx(1.0, abs=1e-6)
 
 
 class TestEstimators:
@@ -100,7 +119,7 @@ class TestEstimators:
         assert 0.05 < s**2 @ x**2 / sigma2 < 0.95
         case.y = x @ m + np.sqrt(sigma2 - s**2 @ x**2)
         K = 20_000
-        squares = np.array([case.row(m + s * case.rng.normal(size=case.P))[1] ** 2 for _ in range(K)])
+        squares = np.array([case.gradient(m + s * case.rng.normal(size=case.P)) ** 2 for _ in range(K)])
         mean, error = squares.mean(axis=0), squares.std(axis=0) / np.sqrt(K)
         curvature = x**2 / sigma2
         assert np.all(np.abs(mean - curvature) < 4 * error)
@@ -114,9 +133,9 @@ class TestEstimators:
         K, squares = 20_000, np.zeros(case.P)
         for target in f + np.sqrt(sigma2) * case.rng.normal(size=K):
             case.y = target
-            squares += case.row(w)[1] ** 2 / K
+            squares += case.gradient(w) ** 2 / K
         case.y = f + 1.0
-        jacobian = case.row(w)[1] * sigma2
+        jacobian = case.gradient(w) * sigma2
         expected = jacobian**2 / sigma2
         assert np.all(np.abs(squares - expected) <= 4.5 * expected * np.sqrt(2 / K))
 

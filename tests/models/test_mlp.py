@@ -116,6 +116,32 @@ class TestPasses:
         assert np.any(g[0][0][:, :2] != 0.0)
 
 
+class TestRows:
+    @pytest.mark.parametrize("hidden", SHAPES)
+    def test_gradient_of_a_rows_output(self, hidden):
+        x, w, layers, rng = network(3, hidden, 1, 10)
+        Z, f, g, D = np.empty(mlp.units(layers)), np.empty(1), np.empty_like(w), np.empty((2, mlp.widest(layers)))
+        square = mlp.row_gradient(x, w, layers, Z, f, g, D)
+        assert f[0] == pytest.approx(plain.outputs(x, w, (3, *hidden, 1))[0], rel=1e-12)
+        assert square == pytest.approx(g @ g, rel=1e-12)
+        check_gradient(lambda at: plain.outputs(x, at, (3, *hidden, 1))[0], w, g, rng, step=1e-7)
+
+    @pytest.mark.parametrize("momentum", [0.0, 0.9])
+    def test_a_shortened_step_ends_on_the_target_and_a_short_one_is_left_alone(self, momentum):
+        """A linear model, whose output the step changes as told, summed over all that momentum adds."""
+        x, w, _, _ = network(3, (), 1, 11)
+        g, target = np.append(x[0], 1.0), 5.0
+        for rate in (1e-4, 0.05, 100.0):
+            step = mlp.shortened(rate, momentum, float(g @ g))
+            residual = w @ g - target
+            left = (w - step / (1 - momentum) * residual * g) @ g - target
+            if rate / (1 - momentum) * (g @ g) < 1:
+                assert step == rate
+                assert 0 < left / residual < 1
+            else:
+                assert left == pytest.approx(0.0, abs=1e-9)
+
+
 class TestEvaluate:
     @pytest.mark.parametrize("hidden", [(), (5,), (4, 3)])
     @pytest.mark.parametrize("rows", [0, 1, 511, 512, 513, 1300])

@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from ep_bench.numerics import draws
-from ep_bench.numerics.draws import LANES, fill_normals, stream
+from ep_bench.numerics.draws import LANES, fill_masks, fill_normals, stream
 
 MASK = 2**64 - 1
 N = 2_000_000
@@ -109,6 +109,15 @@ class TestWordForWord:
             expected = np.transpose([box_muller(first, second) for second in turns])
             np.testing.assert_allclose(found[:, : len(turns)], expected, rtol=1e-10, atol=1e-11)
 
+    def test_radii(self):
+        words = stream(np.random.default_rng(1))
+        for _ in range(200):
+            draws._advance(words, 4 * LANES)
+            first = words[4 * LANES : 5 * LANES].tolist()
+            draws._radii(words)
+            expected = [math.sqrt(-2 * math.log(1 - (word >> 12) / 2**52)) for word in first]
+            np.testing.assert_allclose(words.view(np.float64)[7 * LANES :], expected, rtol=2e-12)
+
     def test_the_largest_radius(self):
         words = np.zeros(8 * LANES, dtype=np.uint64)
         words[4 * LANES : 5 * LANES] = MASK
@@ -196,3 +205,35 @@ class TestAsASample:
         streams = np.array([drawn(seed, 20_000) for seed in range(30)])
         correlations = (streams @ streams.T / 20_000)[np.triu_indices(30, 1)] * math.sqrt(20_000)
         assert np.abs(correlations).max() < 5.0
+
+
+class TestMasks:
+    @pytest.mark.parametrize("rate", [0.0, 0.005, 0.05, 0.5, 0.9])
+    def test_values_and_rate(self, rate):
+        masks = np.empty(1_000_001)
+        fill_masks(stream(np.random.default_rng(8)), rate, masks)
+        np.testing.assert_allclose(np.unique(masks), [0.0, 1 / (1 - rate)] if rate else [1.0], rtol=1e-15)
+        error = math.sqrt(rate * (1 - rate) / masks.size)
+        assert abs(np.mean(masks == 0.0) - rate) <= 4 * error
+
+    @pytest.mark.parametrize("lag", [1, 2, 63, 64, 65, 128])
+    def test_neighbours_and_lanes_hang_on_nothing(self, lag):
+        masks = np.empty(1_000_000)
+        fill_masks(stream(np.random.default_rng(9)), 0.3, masks)
+        z = (masks - masks.mean()) / masks.std()
+        assert abs((z[lag:] * z[:-lag]).mean()) < 4.5 / math.sqrt(masks.size)
+
+    def test_they_are_the_words_of_the_plain_generator(self):
+        words = stream(np.random.default_rng(10))
+        lanes, found = [Xoshiro(words[i : 4 * LANES : LANES]) for i in range(LANES)], np.empty(300)
+        fill_masks(words, 0.3, found)
+        uniform = np.array([lane.next() / 2**64 for _ in range(5) for lane in lanes])[:300]
+        np.testing.assert_array_equal(found == 0.0, uniform < 0.3)
+
+    def test_the_stream_goes_on(self):
+        words, parts = stream(np.random.default_rng(11)), np.empty((3, 128))
+        for part in parts:
+            fill_masks(words, 0.5, part)
+        whole = np.empty(384)
+        fill_masks(stream(np.random.default_rng(11)), 0.5, whole)
+        np.testing.assert_array_equal(parts.ravel(), whole)
