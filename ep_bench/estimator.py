@@ -195,8 +195,13 @@ def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
     try:
         return method.config(**options)
     except ValidationError as error:
-        lines = [f"{'.'.join(map(str, e['loc']))}: {e['msg'].lower()}, found {e['input']!r}" for e in error.errors()]
-        raise ValueError(f"options of {method.name}: " + "; ".join(lines)) from None
+        raise ValueError(f"options of {method.name}: " + "; ".join(map(_option_problem, error.errors()))) from None
+
+
+def _option_problem(error: Mapping[str, Any]) -> str:
+    """Return what is wrong with an option, or between several of them, where no single value is to be shown."""
+    message = str(error["msg"]).lower().removeprefix("value error, ")
+    return f"{'.'.join(map(str, error['loc']))}: {message}, found {error['input']!r}" if error["loc"] else message
 
 
 def split_common(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

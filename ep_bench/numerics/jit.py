@@ -38,7 +38,7 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False) -> Calla
 
 
 def _watch_sources(compiled: Any, folder: Path) -> None:
-    """Make the cached code stale when any file beside the kernel's or in numerics changes.
+    """Make the cached code stale when any file beside the kernel's, in numerics or in models changes.
 
     By itself numba looks at the kernel's own file only, and would go on running old code of the kernels that it calls.
     """
@@ -49,6 +49,8 @@ def _watch_sources(compiled: Any, folder: Path) -> None:
 
 @cache
 def sources_stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, time of change and size of every source file in a folder and in numerics."""
-    files = sorted({*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")})
+    """Return name, time of change and size of every source file in a folder and in the rooms that share kernels."""
+    numerics = Path(__file__).parent
+    folders = {folder, numerics, numerics.parent / "models"}
+    files = sorted({file for one in folders for file in one.glob("*.py")})
     return tuple((file.name, file.stat().st_mtime_ns, file.stat().st_size) for file in files)

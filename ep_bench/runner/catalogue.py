@@ -80,7 +80,8 @@ def _registry_problems(use: str, options: Mapping[str, Any], base: Path) -> list
             if entry["type"] == "extra_forbidden":
                 problems.append(OptionProblem(place, f"{use} has no such option", None, allowed, str(place[0])))
             else:
-                problems.append(OptionProblem(place, entry["msg"].lower(), entry["input"], None, None))
+                message, found = entry["msg"].lower().removeprefix("value error, "), entry["input"] if place else None
+                problems.append(OptionProblem(place, message, found, None, None))  # without a place: between options
     return problems
 
 

@@ -41,7 +41,7 @@ def test_cached_code_goes_stale_with_any_file_beside_it(tmp_path):
     module.sources_stamp.cache_clear()
     assert module.sources_stamp(tmp_path) != before
     names = {name for name, _, _ in before}
-    assert {"kernel.py", "normal.py", "jit.py"} <= names
+    assert {"kernel.py", "normal.py", "jit.py", "mlp.py"} <= names
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")

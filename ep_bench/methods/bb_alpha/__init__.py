@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods.bb_alpha.energy import workspace
 from ep_bench.methods.bb_alpha.linear import LinearPosterior, fit_linear, predict_linear
@@ -47,7 +47,7 @@ class Config(BaseModel):
     hidden: tuple[PositiveInt, ...] = Field(
         (100,), description="units of each hidden layer, none for the linear model; released program: 100"
     )
-    alpha: float = Field(0.5, description="power; 0 is the variational bound, 1 EP-like; released program: 0.5")
+    alpha: FiniteFloat = Field(0.5, description="power; 0 is the variational bound, 1 EP-like; released program: 0.5")
     samples: PositiveInt = Field(50, description="weight samples K a step; released program: 50")
     test_samples: PositiveInt = Field(50, description="weight samples of a prediction; released program: 50")
     epochs: PositiveInt = Field(500, description="passes over the training rows; released program: 500")

@@ -1,0 +1,201 @@
+"""Graves' variational inference: its steps against a plain twin, its estimators against what they estimate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench import Estimator, data
+from ep_bench.methods import vi_graves
+from ep_bench.models import mlp
+from ep_bench.models.meanfield import divergence
+from ep_bench.types import Rows
+from tests import plain_networks as plain
+from tests.plain_networks import check_gradient
+
+SHAPES = [(), (5,), (4, 3)]
+
+
+class Case:
+    """A random q over a random network and one row."""
+
+    def __init__(self, hidden, seed, d=3):
+        rng = np.random.default_rng(seed)
+        self.sizes, self.layers, self.rng = (d, *hidden, 1), mlp.layout(d, hidden), rng
+        self.P = mlp.count(self.layers)
+        self.theta = np.concatenate([rng.normal(size=self.P), rng.normal(-1.5, 0.5, size=self.P), [-0.6]])
+        self.x, self.y = rng.normal(size=(1, d)), 0.8
+        self.work = vi_graves._workspace(self.layers)
+        self.work.noise[:] = rng.normal(size=self.P)
+
+    def row(self, w):
+        """Residual f - y at weights w and the squared gradient of f, which is left in the scratch."""
+        work = self.work
+        square = mlp.row_gradient(self.x, w, self.layers, work.Z, work.f, work.g, work.D)
+        return work.f[0] - self.y, square
+
+    def gradient(self, w):
+        """Gradient of -log p(y | w) by w."""
+        residual, _ = self.row(w)
+        return residual * self.work.g / np.exp(self.theta[-1])
+
+
+@pytest.mark.parametrize("hidden", SHAPES)
+class TestSteps:
+    def test_gradient_of_a_row(self, hidden):
+        case = Case(hidden, 1)
+        w = case.theta[: case.P] + np.exp(case.theta[case.P : -1]) * case.work.noise
+
+        def loss(at):
+            return -plain.log_normal(case.y, plain.outputs(case.x, at, case.sizes)[0], np.exp(case.theta[-1]))
+
+        check_gradient(loss, w, case.gradient(w), case.rng, step=1e-6)
+
+    @pytest.mark.parametrize(("rate", "momentum"), [(1e-3, 0.0), (0.01, 0.7), (0.3, 0.5)])
+    def test_steps_are_the_twins(self, hidden, rate, momentum):
+        case, n, prior = Case(hidden, 2), 12, np.array([0.2, 0.6])
+        theta, velocity, most = case.theta.copy(), np.zeros(2 * case.P + 1), (1 - momentum) / rate
+        for _ in range(5):
+            m, s, sigma2 = theta[: case.P], np.exp(theta[case.P : -1]), np.exp(theta[-1])
+            w = m + s * case.rng.normal(size=case.P)
+            residual, square = case.row(w)
+            slope = case.work.g.copy()
+            assert square == pytest.approx(slope @ slope, rel=1e-12)
+            g = residual * slope / sigma2
+            by_variance = g**2 / 2 + (1 / prior[1] - 1 / s**2) / (2 * n)  # one row's share
+            # the row's part of the step on m brings its output to its target at most
+            part = min(rate, (1 - momentum) / square) * sigma2 * g
+            moves = np.concatenate([
+                part + rate * sigma2 * (m - prior[0]) / (n * prior[1]),
+                rate * np.minimum(n * 2 * s**2 * by_variance, most),
+                [rate * max(0.5 * (1 - residual**2 / sigma2), -most)],
+            ])  # fmt: skip
+            velocity = momentum * velocity - moves
+            theta = theta + velocity
+            vi_graves.take_step(case.theta, prior, residual, square, n, rate, momentum, case.work)
+            np.testing.assert_allclose(case.theta, theta, rtol=1e-11, atol=1e-13)
+
+    def test_gradients_of_the_noise_and_the_divergence(self, hidden):
+        """By log sigma2 that of a row's misfit; by m and log s, without data, that of the divergence."""
+        case, n, prior, rate = Case(hidden, 3), 7, np.array([0.1, 0.5]), 1e-3
+        residual = 1.3
+        case.work.g[:] = 0.0
+        before, h = case.theta.copy(), 1e-5
+        vi_graves.take_step(case.theta, prior, residual, 1.0, n, rate, 0.0, case.work)
+        found = (before - case.theta) / rate
+        up, down = (0.5 * (np.log(2 * np.pi) + t + residual**2 * np.exp(-t)) for t in (before[-1] + h, before[-1] - h))
+        assert found[-1] == pytest.approx((up - down) / (2 * h), rel=1e-6)
+        v0 = np.full(case.P, prior[1])
+
+        def distance(at):
+            return divergence(at[: case.P] - prior[0], np.exp(at[case.P :]), v0)
+
+        by_m = found[: case.P] / np.exp(before[-1]) * n
+        check_gradient(distance, before[:-1], np.append(by_m, found[case.P : -1]), case.rng, step=1e-5)
+
+    def test_no_row_moves_a_logarithm_by_more_than_one(self, hidden):
+        case, rate, momentum = Case(hidden, 4), 0.05, 0.9
+        before = case.theta.copy()
+        for t in range(300):  # the first row is far off, then rows that say nothing
+            residual = 1e6 if t == 0 else 0.0
+            if t:
+                case.work.g[:] = 0.0
+            vi_graves.take_step(
+                case.theta, np.array([0.0, 1e12]), residual, 1.0, 1, 1e-12 if t else rate, momentum, case.work
+            )
+            if t == 0:
+                case.work.velocity[: case.P] = 0.0
+        moved = np.abs(case.theta - before)[case.P :]
+        assert moved.max() <= 1 + 1e-6
+        assert moved[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+class TestEstimators:
+    def test_squared_gradients_have_the_mean_of_the_curvature_where_residuals_are_the_noise(self):
+        """A linear model; the target so far off that the residual's mean square over the draws is sigma2."""
+        case = Case((), 4)
+        x, sigma2 = np.append(case.x[0], 1.0), np.exp(case.theta[-1])
+        m, s = case.theta[: case.P], np.exp(case.theta[case.P : -1])
+        assert 0.05 < s**2 @ x**2 / sigma2 < 0.95
+        case.y = x @ m + np.sqrt(sigma2 - s**2 @ x**2)
+        K = 20_000
+        squares = np.array([case.gradient(m + s * case.rng.normal(size=case.P)) ** 2 for _ in range(K)])
+        mean, error = squares.mean(axis=0), squares.std(axis=0) / np.sqrt(K)
+        curvature = x**2 / sigma2
+        assert np.all(np.abs(mean - curvature) < 4 * error)
+        assert np.all(error < 0.02 * curvature)
+
+    def test_on_average_over_targets_too(self):
+        """Targets from the model itself: E g^2 over y is the curvature at any weights, for a network as well."""
+        case = Case((4,), 5)
+        w = case.theta[: case.P].copy()
+        f, sigma2 = plain.outputs(case.x, w, case.sizes)[0], np.exp(case.theta[-1])
+        K, squares = 20_000, np.zeros(case.P)
+        for target in f + np.sqrt(sigma2) * case.rng.normal(size=K):
+            case.y = target
+            squares += case.gradient(w) ** 2 / K
+        case.y = f + 1.0
+        jacobian = case.gradient(w) * sigma2
+        expected = jacobian**2 / sigma2
+        assert np.all(np.abs(squares - expected) <= 4.5 * expected * np.sqrt(2 / K))
+
+    def test_the_prior_maximises_the_bound(self):
+        rng = np.random.default_rng(6)
+        m, s = rng.normal(0.4, 1.0, size=30), np.exp(rng.normal(-1, 0.5, size=30))
+        mean, variance = vi_graves._best_prior(m, np.log(s))
+        least = divergence(m - mean, s, np.full(30, variance))
+        for shift, scale in ((1e-3, 1.0), (-1e-3, 1.0), (0.0, 1.001), (0.0, 0.999)):
+            assert least < divergence(m - mean - shift, s, np.full(30, variance * scale)) < least + 1e-4
+
+
+def rows(n, d, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
+    return Rows(X, (y - y.mean()) / y.std())
+
+
+class TestFit:
+    def test_deviations_of_a_linear_model_come_near_those_of_the_mean_field_optimum(self):
+        """Where the noise model holds, the stationary point is the bound's; steps are noisy, hence the width."""
+        rng = np.random.default_rng(7)
+        X = rng.normal(size=(400, 4))
+        y = X @ [1.0, -0.5, 0.3, -0.8] + 0.5 * rng.normal(size=400)
+        config = vi_graves.Config(hidden=(), epochs=150, learning_rate=2e-3, momentum=0.0)
+        state, _ = vi_graves.fit(Rows(X, y), config, np.random.default_rng(0))
+        A = np.column_stack([X, np.ones(400)])
+        best = 1 / np.sqrt((A**2).sum(axis=0) / 0.25 + 1 / state.mean.var())
+        exact = np.linalg.lstsq(A, y, rcond=None)[0]
+        assert np.all(np.abs(state.mean - exact) < best)
+        np.testing.assert_allclose(state.deviation, best, rtol=0.2)
+        assert state.noise_variance == pytest.approx(0.25, rel=0.15)
+
+    @pytest.mark.slow
+    def test_it_learns_where_a_line_does_not(self):
+        """With ten times the paper's passes: at 40 it is as good as a line."""
+        friedman = data.load_dataset("friedman1")
+        X, y = friedman.X, friedman.y
+        model = Estimator("vi_graves", random_state=0, epochs=400).fit(X[:450], y[:450])
+        dist = model.predict_dist(X[450:])
+        A = np.column_stack([X, np.ones(len(y))])
+        line = A[450:] @ np.linalg.lstsq(A[:450], y[:450], rcond=None)[0]
+        rmse = np.sqrt(np.mean((dist.mean() - y[450:]) ** 2))
+        assert rmse < 0.9 * np.sqrt(np.mean((line - y[450:]) ** 2))
+        assert dist.std().mean() == pytest.approx(rmse, rel=0.5)
+
+    def test_the_trace(self):
+        state, trace = vi_graves.fit(rows(80, 2, 8), vi_graves.Config(hidden=(10,)), np.random.default_rng(0))
+        assert {len(curve) for curve in trace.values()} == {40}
+        assert trace["objective"][-1] < trace["objective"][0]
+        assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
+
+    def test_the_generator_decides_everything(self):
+        train, config = rows(50, 3, 9), vi_graves.Config(hidden=(6,), epochs=3)
+        first, again, other = (vi_graves.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
+        for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert not np.array_equal(a, c)
+
+    def test_columns_of_the_papers_tables(self):
+        assert vi_graves.METHOD.published(vi_graves.Config()) == ("VI", "VI(G)-1")
+        assert vi_graves.METHOD.published(vi_graves.Config(hidden=(50, 50))) == ()

@@ -1,0 +1,45 @@
+"""Adam against the algorithm as printed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.numerics.adam import adam_step, moments
+from tests.plain_networks import adam
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.1])
+def test_fifty_steps(rate):
+    rng = np.random.default_rng(1)
+    start = rng.normal(size=12)
+    gradients = rng.normal(size=(50, 12)) * 10.0 ** rng.uniform(-9, 3, size=12)
+    gradients[:, 0] = 0.0
+    gradients[::3, 1] = 0.0
+    theta, state = start.copy(), moments(12)
+    for gradient in gradients:
+        adam_step(theta, gradient, state, rate)
+    np.testing.assert_allclose(theta, adam(start, gradients, rate), rtol=1e-12)
+    assert theta[0] == start[0]
+    assert state.steps[0] == 50
+
+
+def test_the_gradient_is_left_alone_and_the_first_step_has_the_size_of_the_rate():
+    theta, gradient = np.zeros(3), np.array([2.0, -3e-3, 5e5])
+    adam_step(theta, gradient, moments(3), 0.01)
+    np.testing.assert_allclose(theta, [-0.01, 0.01, -0.01], rtol=1e-5)
+    np.testing.assert_array_equal(gradient, [2.0, -3e-3, 5e5])
+
+
+def test_the_bottom_of_a_bowl():
+    theta, state = np.array([3.0, -2.0]), moments(2)
+    for step in range(4000):
+        adam_step(theta, 2 * (theta - [1.0, 5.0]) * [1.0, 30.0], state, 0.05 * (1 - step / 4000))
+    np.testing.assert_allclose(theta, [1.0, 5.0], atol=1e-4)
+
+
+def test_a_value_that_is_no_number_stays_visible():
+    theta = np.zeros(2)
+    adam_step(theta, np.array([np.nan, 1.0]), moments(2), 0.1)
+    assert np.isnan(theta[0])
+    assert np.isfinite(theta[1])
