@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from ep_bench.numerics import draws
-from ep_bench.numerics.draws import LANES, fill_masks, fill_normals, stream
+from ep_bench.numerics.draws import LANES, TOGETHER, fill_masks, fill_normals, stream
 
 MASK = 2**64 - 1
 N = 2_000_000
@@ -61,6 +61,22 @@ def plain_normals(words, size):
     return np.array(numbers[:size])
 
 
+def radii(first):
+    """Return the radii (TOGETHER,) of the first words."""
+    words, radius = first.copy(), np.empty(TOGETHER)
+    draws._split(words, radius)
+    draws._radii(words.view(np.float64), radius)
+    return radius
+
+
+def transformed(first, second):
+    """Return the pairs of normals (2, LANES) of the first advance."""
+    angle, swap, out, radius = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(2 * TOGETHER), radii(first)
+    draws._angles(second, angle, radius, swap)
+    draws._turn(angle, swap, radius, out, 0)
+    return out[: 2 * LANES].reshape(2, LANES)
+
+
 def drawn(seed, size):
     out = np.empty(size)
     fill_normals(stream(np.random.default_rng(seed)), out)
@@ -100,29 +116,21 @@ class TestWordForWord:
         ]
         turns = [0, 1, 2, 3, 2**63, 2**63 - 1, 2**63 + 3, MASK, 1 << 12, MASK << 12 & MASK]
         for first in top:
-            words = np.zeros(8 * LANES, dtype=np.uint64)
-            words[4 * LANES : 5 * LANES] = first
-            words[5 * LANES : 5 * LANES + len(turns)] = turns
-            draws._radii(words)
-            draws._turn(words)
-            found = words.view(np.float64)[6 * LANES :].reshape(2, LANES)
+            found = transformed(
+                np.full(TOGETHER, first, dtype=np.uint64), np.resize(np.array(turns, np.uint64), TOGETHER)
+            )
             expected = np.transpose([box_muller(first, second) for second in turns])
             np.testing.assert_allclose(found[:, : len(turns)], expected, rtol=1e-10, atol=1e-11)
 
     def test_radii(self):
-        words = stream(np.random.default_rng(1))
-        for _ in range(200):
-            draws._advance(words, 4 * LANES)
-            first = words[4 * LANES : 5 * LANES].tolist()
-            draws._radii(words)
-            expected = [math.sqrt(-2 * math.log(1 - (word >> 12) / 2**52)) for word in first]
-            np.testing.assert_allclose(words.view(np.float64)[7 * LANES :], expected, rtol=2e-12)
+        words = np.random.default_rng(1).integers(0, 2**64, size=(50, TOGETHER), dtype=np.uint64)
+        for first in words:
+            expected = [math.sqrt(-2 * math.log(1 - (word >> 12) / 2**52)) for word in first.tolist()]
+            np.testing.assert_allclose(radii(first), expected, rtol=2e-12)
 
     def test_the_largest_radius(self):
-        words = np.zeros(8 * LANES, dtype=np.uint64)
-        words[4 * LANES : 5 * LANES] = MASK
-        draws._radii(words)
-        assert words.view(np.float64)[7 * LANES] == pytest.approx(math.sqrt(104 * math.log(2)), rel=1e-12)
+        found = radii(np.full(TOGETHER, MASK, dtype=np.uint64))
+        np.testing.assert_allclose(found, math.sqrt(104 * math.log(2)), rtol=1e-12)
 
     @pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 127, 128, 129, 1001])
     def test_any_length(self, size):
