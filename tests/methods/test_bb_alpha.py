@@ -215,6 +215,26 @@ def rows(n, d, seed):
     return Rows(X, (y - y.mean()) / y.std())
 
 
+def test_an_epoch_step_by_step():
+    """Every row once in its order, fresh samples each step, Adam by its twin."""
+    train = rows(20, 3, 19)
+    config = bb_alpha.Config(hidden=(4,), epochs=2, batch_size=8, samples=3, prior_variance=V0, learning_rate=0.01)
+    state, trace = bb_alpha.fit(train, config, np.random.default_rng(15))
+    rng, case = np.random.default_rng(15), Case((4,), 0, K=3, total=20)
+    start = np.concatenate([0.1 * rng.standard_normal(case.P), np.full(case.P, -10.0), [0.0]])
+    words, theta, gradients = stream(rng), start, []
+    for objective in trace["objective"]:
+        order, values = rng.permutation(20), []
+        for at in (0, 8, 16):
+            case.X, case.y = train.X[order[at : at + 8]], train.y[order[at : at + 8]]
+            value, gradient = case.energy(0.5, theta, draw=words)
+            values.append(value)
+            gradients.append(gradient)
+            theta = plain.adam(start, gradients, 0.01)
+        assert objective == pytest.approx(np.mean(values) / 20, rel=1e-9)
+    np.testing.assert_allclose(state.mean, theta[: case.P], rtol=1e-6, atol=1e-9)
+
+
 class TestFit:
     @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
     def test_it_learns_function_and_noise(self, alpha):
