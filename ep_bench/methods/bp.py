@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFlo
 
 from ep_bench.models import mlp
 from ep_bench.models.mlp import row_gradient, shortened
+from ep_bench.numerics.holdout import held_back
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -66,7 +67,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    inner, held = _parted(len(y), config.validation_fraction, rng)
+    inner, held = held_back(len(y), config.validation_fraction, rng)
     weights, _ = _descend(X[inner], y[inner], layers, config, rng)
     residuals = y[held] - mlp.evaluate(X[held], weights[None], layers)[0]
     variance = float(np.mean(residuals**2))
@@ -117,13 +118,6 @@ def _descend(
             raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
         trace["objective"].append(loss)
     return w, trace
-
-
-def _parted(n: int, fraction: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return rows to fit and rows to validate; of a single row both."""
-    order = rng.permutation(n)
-    held = min(max(round(fraction * n), 1), n - 1)
-    return (order[held:], order[:held]) if held else (order, order)
 
 
 def _seconds(config: Config, n: int, d: int) -> float:

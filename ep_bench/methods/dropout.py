@@ -6,7 +6,9 @@ the mean squared error plus an L2 penalty on the weights, biases excepted,
     lambda = lengthscale^2 (1 - rate) / (2 N tau),
 
 tau the precision of the noise. Dropout stays on at test time: the predictive distribution of a row is the mixture of
-N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate and tau on validation rows.
+N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate and tau on validation rows, as the paper
+does. Where tau is not given it is the one of the highest density of ``validation_fraction`` of the training rows, held
+back from a first fit (whose penalty has tau = 1); the network is then fitted anew to all rows.
 
 Symbols: Z a layer's outputs, mask 0 or 1 / (1 - rate).
 
@@ -21,17 +23,23 @@ Deviation: 1,000 passes where the program takes 10,000.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 
 from ep_bench.models import mlp
 from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import Moments, adam_step, moments
 from ep_bench.numerics.draws import fill_masks, stream
+from ep_bench.numerics.holdout import held_back
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array, Method, Predictive, Rows
+
+LOG_TAU = (-5.0, 15.0)  # where a precision is looked for
 
 
 class Config(BaseModel):
@@ -48,8 +56,13 @@ class Config(BaseModel):
         lt=1.0,
         description="probability that an input or unit is dropped; the program's grid: 0.005 to 0.1",
     )
-    tau: PositiveFloat = Field(
-        10.0, description="precision of the noise, per squared unit of the standardised target; tuned in the paper"
+    tau: PositiveFloat | None = Field(
+        None,
+        description="precision of the noise, per squared unit of the standardised target; tuned in the paper; "
+        "by default from validation rows",
+    )
+    validation_fraction: float = Field(
+        0.2, gt=0.0, lt=1.0, description="of the training rows, which give tau where it is not given; ours"
     )
     lengthscale: PositiveFloat = Field(1e-2, description="prior length-scale; the program: 0.01")
     epochs: PositiveInt = Field(400, description="passes over the training rows; the paper: 10 times 40")
@@ -85,9 +98,39 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     error under dropout. Raises FloatingPointError where an epoch ends with a number that is not finite.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
-    layers, n = mlp.layout(X.shape[1], config.hidden), len(y)
-    weights, rows = mlp.initial_weights(layers, rng), min(config.batch_size, n)
-    penalty = _penalty(layers, config.lengthscale**2 * (1.0 - config.rate) / (2.0 * n * config.tau))
+    layers = mlp.layout(X.shape[1], config.hidden)
+    tau = config.tau or _held_back_tau(X, y, layers, config, rng)
+    weights, trace = _descend(X, y, layers, config, tau, rng)
+    return State(layers, weights, config.rate, 1.0 / tau, config.passes), trace
+
+
+def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
+    """Return mixtures over stochastic passes for rows X (n, d), standardised units, noise included."""
+    outputs = mlp.evaluate(X, _thinned(state, rng), state.layers)
+    return Predictive.equal_mixture(outputs, state.noise_variance)
+
+
+def _held_back_tau(X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator) -> float:
+    """Return the precision that gives held-back rows the highest mean log density."""
+    inner, held = held_back(len(y), config.validation_fraction, rng)
+    weights, _ = _descend(X[inner], y[inner], layers, config, 1.0, rng)
+    networks = _thinned(State(layers, weights, config.rate, 1.0, config.passes), rng)
+    squares = (y[held] - mlp.evaluate(X[held], networks, layers)) ** 2
+
+    def misfit(log_tau: float) -> float:
+        densities = logsumexp(-0.5 * math.exp(log_tau) * squares, axis=0)
+        return -float(np.mean(densities)) - 0.5 * log_tau
+
+    return math.exp(minimize_scalar(misfit, bounds=LOG_TAU, method="bounded").x)
+
+
+def _descend(
+    X: Array, y: Array, layers: Array, config: Config, tau: float, rng: np.random.Generator
+) -> tuple[Array, dict[str, list[float]]]:
+    """Return weights (P,) fitted to rows, and the trace."""
+    n, weights = len(y), mlp.initial_weights(layers, rng)
+    rows = min(config.batch_size, n)
+    penalty = _penalty(layers, config.lengthscale**2 * (1.0 - config.rate) / (2.0 * n * tau))
     work, state, gradient = _workspace(layers, rows), moments(len(weights)), np.empty_like(weights)
     words = stream(rng)
     trace: dict[str, list[float]] = {"objective": []}
@@ -99,13 +142,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         if not (np.isfinite(loss) and np.isfinite(weights).all()):
             raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
         trace["objective"].append(loss)
-    return State(layers, weights, config.rate, 1.0 / config.tau, config.passes), trace
-
-
-def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
-    """Return mixtures over stochastic passes for rows X (n, d), standardised units, noise included."""
-    outputs = mlp.evaluate(X, _thinned(state, rng), state.layers)
-    return Predictive.equal_mixture(outputs, state.noise_variance)
+    return weights, trace
 
 
 def _thinned(state: State, rng: np.random.Generator) -> Array:
@@ -206,7 +243,8 @@ def _workspace(layers: Array, rows: int) -> Work:
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: draws by units, products by weights."""
     weights = mlp.count(mlp.layout(d, config.hidden))
-    return config.epochs * n * (4e-9 * (d + 2 * sum(config.hidden)) + 0.3e-9 * weights + 0.1e-6)
+    fits = 1.0 if config.tau else 2.0 - config.validation_fraction
+    return fits * config.epochs * n * (4e-9 * (d + 2 * sum(config.hidden)) + 0.3e-9 * weights + 0.1e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:

@@ -170,7 +170,7 @@ def _workspace(layers: Array) -> Work:
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core, by weights."""
     weights = mlp.count(mlp.layout(d, config.hidden))
-    return config.epochs * n * (2e-8 * weights + 1.5e-6)
+    return config.epochs * n * (4.5e-8 * weights + 1.5e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
