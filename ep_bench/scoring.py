@@ -9,6 +9,7 @@ compiles for six seconds when it is imported, too much for a process that is rep
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
@@ -84,6 +85,14 @@ def main_scores(prediction: Prediction, y: Array) -> dict[str, float]:
 def score_training(prediction: Prediction, y: Array) -> dict[str, float]:
     """Return ``train_rmse`` and, where there is a density, ``train_ll`` of the training rows."""
     return {f"train_{name}": value for name, value in main_scores(prediction, y).items()}
+
+
+def joined(parts: Sequence[Mapping[str, float]], shares: Array) -> dict[str, float]:
+    """Return the training scores of all rows from those of blocks of them, ``shares`` the blocks' parts of the rows."""
+    scores = {name: float(shares @ np.array([part[name] for part in parts])) for name in parts[0]}
+    if "train_rmse" in scores:
+        scores["train_rmse"] = float(np.sqrt(shares @ np.array([part["train_rmse"] ** 2 for part in parts])))
+    return scores
 
 
 def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Array) -> float:

@@ -10,7 +10,7 @@ noise. Learning rate, momentum and weight decay are what the paper tunes: ``tune
 
 The paper gives this method no predictive density. Ours is Gaussian around the network's output, its variance the mean
 squared residual of validation rows: ``validation_fraction`` of the training rows are held back in a first fit, and the
-network is then fitted anew to all of them. One training row validates itself.
+network is then fitted anew to all of them. With one training row it is 1.
 
 Deviation: initial weights N(0, 2 / n_in) below rectified units and N(0, 1 / n_in) below the output, biases 0; the
 paper gives none. The step size falls in a straight line to 0 over the passes; the paper is silent, and with a constant
@@ -63,14 +63,16 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """Fit to standardised rows X (n, d), y (n,).
 
     Returns the state, and one value an epoch of ``objective``: the mean over the rows of half the squared residual when
-    each came, in the final fit. Raises FloatingPointError where an epoch ends with a number that is not finite.
+    each came, in the final fit. Raises FloatingPointError where an epoch ends with a number that is not finite, or the
+    last one with a network that is no fit (``mlp.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
     inner, held = held_back(len(y), config.validation_fraction, rng)
     weights, _ = _descend(X[inner], y[inner], layers, config, rng)
     residuals = y[held] - mlp.evaluate(X[held], weights[None], layers)[0]
-    variance = float(np.mean(residuals**2))
+    # A single row can hold nothing back: the variance is that of a standardised target.
+    variance = float(np.mean(residuals**2)) if len(y) > 1 else 1.0
     weights, trace = _descend(X, y, layers, config, rng)
     smallest = np.finfo(np.float64).eps  # a target without spread leaves no residuals
     return State(layers, weights, max(variance, smallest)), trace
@@ -117,6 +119,7 @@ def _descend(
         if not (np.isfinite(loss) and np.isfinite(w).all()):
             raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
         trace["objective"].append(loss)
+    mlp.refuse_divergence(w, layers, X, y)
     return w, trace
 
 

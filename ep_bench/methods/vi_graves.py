@@ -80,7 +80,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 
     Returns the state, and one value an epoch of ``objective`` (the negative bound, nats, divided by n, its expected
     log-likelihood estimated from the draws of the pass, the divergence at its end) and ``noise_deviation``
-    (standardised). Raises FloatingPointError where an epoch ends with a number that is not finite.
+    (standardised). Raises FloatingPointError where an epoch ends with a number that is not finite, or the last one with
+    a network that is no fit (``mlp.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
@@ -98,6 +99,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         trace["objective"].append(misfit + distance / len(y))
         trace["noise_deviation"].append(math.exp(0.5 * theta[-1]))
     mean, deviation = theta[:size].copy(), np.exp(theta[size:-1])
+    mlp.refuse_divergence(mean, layers, X, y)
     return State(layers, mean, deviation, math.exp(theta[-1]), config.test_samples), trace
 
 

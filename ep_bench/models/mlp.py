@@ -20,6 +20,7 @@ from ep_bench.numerics.lanes import WIDTH, load, repeat, select_above, spread, s
 
 TILE = 8  # rows whose sums one pass over the weights keeps in registers
 GROUP = 4  # inputs whose gradients one pass over the rows keeps in registers
+NONSENSE = 1e3  # a mean squared residual of so many variances of the targets is no fit
 CHUNK = 512  # rows at a time where many are evaluated, so that a layer's outputs stay in the cache
 
 
@@ -283,6 +284,20 @@ def _evaluate(X: Any, W: Any, layers: Any, Z: Any, f: Any, out: Any, at: int) ->
     for k in range(W.shape[0]):
         forward(X, W[k], layers, Z, f)
         out[k, at : at + X.shape[0]] = f
+
+
+def refuse_divergence(w: Any, layers: Any, X: Any, y: Any) -> None:
+    """Raise FloatingPointError where a fitted network (P,) answers its own rows X (N, d), y (N,) with finite nonsense.
+
+    That is a mean squared residual over 1,000 times the targets' variance, or 1,000 where that is below 1.
+    """
+    residual = float(np.mean((y - evaluate(X, w[None], layers)[0]) ** 2))
+    largest = NONSENSE * max(float(np.var(y)), 1.0)
+    if not residual <= largest:
+        raise FloatingPointError(
+            f"diverged: mean squared residual {residual:.3g} on the training rows (standardised units), at most "
+            f"{largest:.3g} is taken for a fit; a smaller learning_rate may help"
+        )
 
 
 def evaluate(X: Any, W: Any, layers: Any) -> Any:

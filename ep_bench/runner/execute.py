@@ -32,6 +32,7 @@ from ep_bench.runner.records import (
 )
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
+TRAINING_BLOCK = 4096  # rows that are predicted at once to score a fit on its own rows
 _sent: dict[DatasetRef, Dataset] = {}
 
 
@@ -101,8 +102,15 @@ def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, st
 
 def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict[str, float]:
     scores = scoring.score(prediction, dataset.y[split.test])
-    training = model.predict_dist(dataset.X[split.train])
-    return scores | scoring.score_training(training, dataset.y[split.train])
+    return scores | _training_scores(model, dataset.X[split.train], dataset.y[split.train])
+
+
+def _training_scores(model: Any, X: Array, y: Array) -> dict[str, float]:
+    """Return the scores of the training rows, from blocks of them: a mixture of many parts over all would be large."""
+    blocks = [slice(start, start + TRAINING_BLOCK) for start in range(0, len(y), TRAINING_BLOCK)]
+    parts = [scoring.score_training(model.predict_dist(X[block]), y[block]) for block in blocks]
+    shares = np.array([len(y[block]) for block in blocks]) / len(y)
+    return scoring.joined(parts, shares)
 
 
 def keep_dataset(ref: DatasetRef, dataset: Dataset) -> None:

@@ -19,7 +19,7 @@ from ep_bench.types import Rows, UserError
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
-SHAPES = [(), (5,), (4, 3)]
+SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 ALPHAS = [-1.0, -0.3, 0.0, 1e-6, 0.5, 1.0, 2.0]
 V0 = 0.7
 
@@ -27,7 +27,7 @@ V0 = 0.7
 class Case:
     """A random q over a random network, a batch of ``total`` rows, samples of the noise."""
 
-    def __init__(self, hidden, seed, d=3, rows=6, K=8, total=40):
+    def __init__(self, hidden, seed, d=5, rows=9, K=8, total=40):
         rng = np.random.default_rng(seed)
         self.sizes, self.layers, self.rng = (d, *hidden, 1), mlp.layout(d, hidden), rng
         self.P = mlp.count(self.layers)

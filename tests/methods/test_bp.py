@@ -12,7 +12,7 @@ from ep_bench.types import Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
-SHAPES = [(), (5,), (4, 3)]
+SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 
 
 def rows(n, d, seed):

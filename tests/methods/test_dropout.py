@@ -13,14 +13,14 @@ from ep_bench.types import Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
-SHAPES = [(5,), (4, 3), (3, 4, 5)]
+SHAPES = [(5,), (4, 3), (3, 4, 5), (19,), (9, 17)]
 RATE = 0.4
 
 
 class Case:
     """A network, a batch whose inputs are dropped already, and masks of the hidden units."""
 
-    def __init__(self, hidden, seed, rate=RATE, rows=6, d=3):
+    def __init__(self, hidden, seed, rate=RATE, rows=9, d=5):
         rng = np.random.default_rng(seed)
         self.sizes, self.layers, self.rng, self.rate = (d, *hidden, 1), mlp.layout(d, hidden), rng, rate
         self.w = rng.normal(size=mlp.count(self.layers))

@@ -17,13 +17,13 @@ from ep_bench.types import Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
-SHAPES = [(), (5,), (4, 3)]
+SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 
 
 class Case:
     """A random q over a random network, priors of many variances, a batch and noise for both forms."""
 
-    def __init__(self, hidden, seed, d=3, rows=6, K=3, total=40):
+    def __init__(self, hidden, seed, d=5, rows=9, K=3, total=40):
         rng = np.random.default_rng(seed)
         self.sizes, self.layers, self.rng = (d, *hidden, 1), mlp.layout(d, hidden), rng
         self.P = mlp.count(self.layers)

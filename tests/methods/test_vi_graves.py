@@ -13,13 +13,13 @@ from ep_bench.types import Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
-SHAPES = [(), (5,), (4, 3)]
+SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 
 
 class Case:
     """A random q over a random network and one row."""
 
-    def __init__(self, hidden, seed, d=3):
+    def __init__(self, hidden, seed, d=5):
         rng = np.random.default_rng(seed)
         self.sizes, self.layers, self.rng = (d, *hidden, 1), mlp.layout(d, hidden), rng
         self.P = mlp.count(self.layers)

@@ -11,7 +11,7 @@ from ep_bench.models import mlp
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
-SHAPES = [(), (1,), (5,), (4, 3), (3, 4, 5)]
+SHAPES = [(), (1,), (5,), (7,), (8,), (9,), (50,), (4, 3), (9, 17), (17, 9), (3, 4, 5), (16, 8, 16)]
 
 
 def network(d, hidden, rows, seed):
@@ -58,7 +58,7 @@ class TestLayout:
 
 class TestPasses:
     @pytest.mark.parametrize("hidden", SHAPES)
-    @pytest.mark.parametrize(("rows", "d"), [(1, 3), (7, 1), (9, 4)])
+    @pytest.mark.parametrize(("rows", "d"), [(1, 3), (7, 1), (9, 4), (33, 13)])
     def test_forward_is_the_loops(self, hidden, rows, d):
         X, w, layers, _ = network(d, hidden, rows, 1)
         Z, f = run(X, w, layers)
@@ -74,14 +74,14 @@ class TestPasses:
         np.testing.assert_allclose(Z[15:].reshape(5, 4), np.maximum(below @ second + other, 0), atol=1e-15)
 
     @pytest.mark.parametrize("hidden", SHAPES)
-    @pytest.mark.parametrize(("rows", "d"), [(1, 3), (7, 1), (9, 4)])
+    @pytest.mark.parametrize(("rows", "d"), [(1, 3), (7, 1), (9, 4), (33, 13)])
     def test_backward_along_random_directions(self, hidden, rows, d):
         X, w, layers, rng = network(d, hidden, rows, 3)
         df = rng.normal(size=rows)  # of the loss sum(df f)
         g = gradient_of(X, w, layers, run(X, w, layers)[0], df)
         check_gradient(lambda at: df @ plain.outputs(X, at, (d, *hidden, 1)), w, g, rng, step=1e-7, rel=1e-6)
 
-    @pytest.mark.parametrize("hidden", [(5,), (4, 3), (3, 4, 5)])
+    @pytest.mark.parametrize("hidden", [(5,), (4, 3), (3, 4, 5), (19,), (9, 17)])
     def test_backward_under_masks_of_dropout(self, hidden):
         rate = 0.4
         X, w, layers, rng = network(3, hidden, 6, 4)

@@ -11,7 +11,8 @@ minibatch. Alpha -> 0 is the variational bound, alpha = 1 resembles expectation 
 is allowed. The noise variance is learned with q unless it is given. Predictions are mixtures over weight samples.
 
 Without hidden layers the model is linear in the inputs, without a constant, the energy is exact, and its minimum is the
-stationary point (5); the covariance is then diagonal or full, and predictions are Gaussian.
+stationary point (5); the covariance is then diagonal or full, and predictions are Gaussian. Nothing is drawn or
+stepped there: samples, test_samples, epochs, batch_size and learning_rate have no meaning.
 
 Modules: ``energy`` of a minibatch and its gradient, with the table of symbols, ``training`` the passes over the rows,
 ``linear`` the exact energy of the linear model.
@@ -84,8 +85,9 @@ def fit(
     """Fit to standardised rows X (n, d), y (n,).
 
     Returns the state, and one value an epoch of ``objective`` (the mean over minibatches of the energy estimate, nats,
-    divided by n) and ``noise_deviation`` (standardised). Raises FloatingPointError where an epoch ends with a number
-    that is not finite, or the linear model has no stationary point.
+    divided by n) and ``noise_deviation`` (standardised); of the linear model ``objective``, a value a step. Raises
+    FloatingPointError where an epoch ends with a number that is not finite, the last one with a network that is no fit
+    (``mlp.refuse_divergence``), or the linear model has no stationary point; ValueError for alpha >= n there.
     """
     if not config.hidden:
         return _fit_linear(train, config)
@@ -107,6 +109,7 @@ def fit(
         trace["objective"].append(objective / len(y))
         trace["noise_deviation"].append(float(np.exp(0.5 * theta[-1])))
     deviation = np.sqrt(config.prior_variance / (1.0 + np.exp(-theta[size:-1])))
+    mlp.refuse_divergence(theta[:size], layers, X, y)
     return State(layers, theta[:size].copy(), deviation, float(np.exp(theta[-1])), config.test_samples), trace
 
 

@@ -41,6 +41,11 @@ class LinearPosterior(NamedTuple):
     trace: tuple[float, ...]  # the energy at the start and after each step, of the last stage
     gradient_norm: float  # by whitened log covariance and log noise variance, over the curvature's (1 - alpha / N) / 2
 
+    @property
+    def log_evidence(self) -> float:
+        """The energy's estimate of the log evidence, nats: exact for alpha = 0 and a full covariance, a bound at 0."""
+        return -self.energy
+
 
 def fit_linear(
     X: Array,
@@ -183,7 +188,7 @@ def _learned(problem: Problem, *, diagonal: bool) -> tuple[Array, float]:
     """Return covariance root and noise variance of the least energy at alpha = 0."""
     noise = float(np.mean(problem.y**2))
     if noise == 0.0:
-        raise ValueError("the noise variance cannot be learned where all targets are 0: the least energy has none")
+        raise FloatingPointError("all targets are 0: no noise variance has the least energy; give noise_variance")
     variational = problem._replace(alpha=0.0)
     search = Search(variational, diagonal=diagonal, least_noise=VANISHED * noise)
     for _ in range(10):  # expectation-maximisation, quick from afar
