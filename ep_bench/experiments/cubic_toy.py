@@ -10,6 +10,7 @@ Deviation: the papers' twenty points are not published; the embedded data set ``
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,18 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import data, methods
 from ep_bench.estimator import Estimator, parse_options, warm_up
-from ep_bench.types import Array
+from ep_bench.types import Array, nearest
 
 VERSION = 1
 NOISE = "noise_variance"  # a method's option: the variance of the noise in standardised units, given and not learned
+
+
+def _refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
+    """Raise ValueError with the nearest right name where ``name`` is not allowed."""
+    if name not in set(allowed):
+        hint = nearest(name, allowed)
+        suffix = f"; did you mean {hint!r}?" if hint else ""
+        raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
 
 
 class Entry(BaseModel):
@@ -38,13 +47,15 @@ class Entry(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> Entry:
-        if self.use not in methods.names():
-            raise ValueError(f"unknown method, allowed: {', '.join(methods.names())}")
+        _refuse_unknown("unknown method", self.use, methods.names())
         if self.noise_deviation is not None:
             if NOISE not in methods.get(self.use).config.model_fields:  # type: ignore[attr-defined]
                 raise ValueError(f"noise_deviation: {self.use} has no option {NOISE}, and learns the noise")
             if NOISE in (self.model_extra or {}):
                 raise ValueError(f"noise_deviation and {NOISE} say the same in two units: give one of them")
+        known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
+        for option in self.model_extra or {}:
+            _refuse_unknown(f"{self.use} has no such option", option, known)
         parse_options(methods.get(self.use), self.options(1.0))
         return self
 
