@@ -76,9 +76,9 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """Fit to standardised rows X (n, d), y (n,).
 
     Returns the state, and one value an epoch of ``objective`` (the mean over minibatches of the negative bound, nats,
-    divided by n), ``noise_deviation`` (standardised) and, where the prior is empirical, ``prior_variance`` (mean over the
-    weights). Raises FloatingPointError where an epoch ends with a number
-    that is not finite, or the last one with a network that is no fit (``mlp.refuse_divergence``).
+    divided by n), ``noise_deviation`` (standardised) and, where the prior is empirical, ``prior_variance`` (the mean
+    over the weights). Raises FloatingPointError where an epoch ends with a number that is not finite, or the last one
+    with a network that is no fit (``mlp.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
