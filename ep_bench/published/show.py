@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+MOST_PRINTED = 5  # decimals of a printed error
+
 
 def printed(mean: float, stderr: float) -> str:
-    """Return a published mean and standard error as they were printed, but for zeros at the end."""
+    """Return a published mean and standard error as they were printed, but for zeros at the end.
+
+    An error that was worked out from another printed spread is cut to three digits.
+    """
     if math.isnan(mean):
         return ""
-    errors = [] if math.isnan(stderr) else [stderr]
+    errors = [] if math.isnan(stderr) else [stderr if _decimals(stderr) <= MOST_PRINTED else float(f"{stderr:.3g}")]
     return " ± ".join(f"{value:.{_decimals(value)}f}" for value in (mean, *errors))
 
 
