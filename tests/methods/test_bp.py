@@ -127,15 +127,9 @@ def test_a_row_far_out_among_the_inputs_ends_in_no_infinity():
 
 
 class TestFit:
-    @pytest.mark.parametrize(
-        ("n", "fraction", "held"), [(1, 0.2, 1), (2, 0.2, 1), (10, 0.25, 2), (5, 0.99, 4), (3, 0.01, 1)]
-    )
-    def test_parts(self, n, fraction, held):
-        inner, validation = bp._parted(n, fraction, np.random.default_rng(0))
-        assert len(validation) == held
-        assert sorted({*inner, *validation}) == list(range(n))
-        if n > 1:
-            assert not set(inner) & set(validation)
+    def test_a_single_row_has_the_variance_of_a_standardised_target(self):
+        state, _ = bp.fit(Rows(np.ones((1, 2)), np.array([5.0])), bp.Config(epochs=1), np.random.default_rng(0))
+        assert state.noise_variance == 1.0
 
     def test_the_generator_decides_everything(self):
         train, config = rows(50, 3, 7), bp.Config(hidden=(6,), epochs=3)

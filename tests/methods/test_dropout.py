@@ -60,11 +60,12 @@ class TestLoss:
 
     def test_at_rate_zero_it_is_the_network(self, hidden):
         case = Case(hidden, 5, rate=0.0)
-        Z, f = np.empty(6 * mlp.units(case.layers)), np.empty(6)
+        n = len(case.y)
+        Z, f = np.empty(n * mlp.units(case.layers)), np.empty(n)
         mlp.forward(case.X, case.w, case.layers, Z, f)
         value, gradient = case.loss(case.w)
-        D, expected = np.empty((2, 6 * mlp.widest(case.layers))), np.empty_like(case.w)
-        mlp.backward(case.X, case.w, case.layers, Z, 2 * (f - case.y) / 6, 1.0, expected, D)
+        D, expected = np.empty((2, n * mlp.widest(case.layers))), np.empty_like(case.w)
+        mlp.backward(case.X, case.w, case.layers, Z, 2 * (f - case.y) / n, 1.0, expected, D)
         np.testing.assert_allclose(gradient, expected + 2 * case.penalty * case.w, rtol=1e-12, atol=1e-13)
         assert value == pytest.approx(np.mean((f - case.y) ** 2) + case.penalty @ case.w**2, rel=1e-12)
 
@@ -145,7 +146,7 @@ class TestFit:
         train = rows(20, 3, 13)
         config = dropout.Config(hidden=(5,), rate=rate, epochs=2, batch_size=8, lengthscale=3.0, tau=2.0)
         state, trace = dropout.fit(train, config, np.random.default_rng(14))
-        rng, case = np.random.default_rng(14), Case((5,), 0, rate=rate)
+        rng, case = np.random.default_rng(14), Case((5,), 0, rate=rate, d=3)
         start = mlp.initial_weights(case.layers, rng)
         words, masks = stream(rng), np.empty(8 * (3 + 5))
         case.penalty = dropout._penalty(case.layers, 9.0 * (1 - rate) / (2 * 20 * 2.0))

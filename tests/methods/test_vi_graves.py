@@ -9,6 +9,7 @@ from ep_bench import Estimator, data
 from ep_bench.methods import vi_graves
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
+from ep_bench.numerics.draws import fill_normals, stream
 from ep_bench.types import Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
@@ -27,6 +28,10 @@ class Case:
         self.x, self.y = rng.normal(size=(1, d)), 0.8
         self.work = vi_graves._workspace(self.layers)
         self.work.noise[:] = rng.normal(size=self.P)
+
+    def step(self, prior, residual, square, n, rate, momentum):
+        self.work.deviation[:] = np.exp(self.theta[self.P : -1])
+        vi_graves.take_step(self.theta, prior, residual, square, n, rate, momentum, self.work)
 
     def row(self, w):
         """Residual f - y at weights w and the squared gradient of f, which is left in the scratch."""
@@ -72,7 +77,7 @@ class TestSteps:
             ])  # fmt: skip
             velocity = momentum * velocity - moves
             theta = theta + velocity
-            vi_graves.take_step(case.theta, prior, residual, square, n, rate, momentum, case.work)
+            case.step(prior, residual, square, n, rate, momentum)
             np.testing.assert_allclose(case.theta, theta, rtol=1e-11, atol=1e-13)
 
     def test_gradients_of_the_noise_and_the_divergence(self, hidden):
@@ -81,7 +86,7 @@ class TestSteps:
         residual = 1.3
         case.work.g[:] = 0.0
         before, h = case.theta.copy(), 1e-5
-        vi_graves.take_step(case.theta, prior, residual, 1.0, n, rate, 0.0, case.work)
+        case.step(prior, residual, 1.0, n, rate, 0.0)
         found = (before - case.theta) / rate
         up, down = (0.5 * (np.log(2 * np.pi) + t + residual**2 * np.exp(-t)) for t in (before[-1] + h, before[-1] - h))
         assert found[-1] == pytest.approx((up - down) / (2 * h), rel=1e-6)
@@ -100,9 +105,7 @@ class TestSteps:
             residual = 1e6 if t == 0 else 0.0
             if t:
                 case.work.g[:] = 0.0
-            vi_graves.take_step(
-                case.theta, np.array([0.0, 1e12]), residual, 1.0, 1, 1e-12 if t else rate, momentum, case.work
-            )
+            case.step(np.array([0.0, 1e12]), residual, 1.0, 1, 1e-12 if t else rate, momentum)
             if t == 0:
                 case.work.velocity[: case.P] = 0.0
         moved = np.abs(case.theta - before)[case.P :]
@@ -113,7 +116,7 @@ class TestSteps:
 class TestEstimators:
     def test_squared_gradients_have_the_mean_of_the_curvature_where_residuals_are_the_noise(self):
         """A linear model; the target so far off that the residual's mean square over the draws is sigma2."""
-        case = Case((), 4)
+        case = Case((), 4, d=3)
         x, sigma2 = np.append(case.x[0], 1.0), np.exp(case.theta[-1])
         m, s = case.theta[: case.P], np.exp(case.theta[case.P : -1])
         assert 0.05 < s**2 @ x**2 / sigma2 < 0.95
@@ -156,6 +159,31 @@ def rows(n, d, seed):
 
 
 class TestFit:
+    def test_a_fit_step_by_step(self):
+        """Orders and noise from the same generators, gradients and steps as tested above."""
+        train, config = rows(15, 5, 10), vi_graves.Config(hidden=(9,), epochs=2, learning_rate=0.02, momentum=0.3)
+        state, trace = vi_graves.fit(train, config, np.random.default_rng(11))
+        rng, case = np.random.default_rng(11), Case((9,), 0)
+        start = [np.full((a + 1) * b, 0.1 / np.sqrt(a + 1)) for a, b in ((5, 9), (9, 1))]
+        case.theta = np.concatenate([mlp.initial_weights(case.layers, rng), np.log(np.concatenate(start)), [0.0]])
+        words, noise = stream(rng), np.empty(case.P)
+        for epoch in range(2):
+            m, s = case.theta[: case.P], np.exp(case.theta[case.P : -1])
+            prior = np.array([m.mean(), np.mean((m - m.mean()) ** 2 + s**2)])
+            misfits = []
+            for row in rng.permutation(15):
+                fill_normals(words, noise)
+                case.x, case.y = train.X[row : row + 1], train.y[row]
+                residual, square = case.row(case.theta[: case.P] + np.exp(case.theta[case.P : -1]) * noise)
+                misfits.append(-plain.log_normal(residual, 0.0, np.exp(case.theta[-1])))
+                case.step(prior, residual, square, 15, 0.02 * (1 - epoch / 2), 0.3)
+            m, s = case.theta[: case.P], np.exp(case.theta[case.P : -1])
+            distance = plain.divergence(m - prior[0], s, np.full(case.P, prior[1]))
+            assert trace["objective"][epoch] == pytest.approx(np.mean(misfits) + distance / 15, rel=1e-9)
+        np.testing.assert_allclose(state.mean, m, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(state.deviation, s, rtol=1e-9)
+        assert state.noise_variance == pytest.approx(np.exp(case.theta[-1]), rel=1e-9)
+
     def test_deviations_of_a_linear_model_come_near_those_of_the_mean_field_optimum(self):
         """Where the noise model holds, the stationary point is the bound's; steps are noisy, hence the width."""
         rng = np.random.default_rng(7)
@@ -199,3 +227,4 @@ class TestFit:
     def test_columns_of_the_papers_tables(self):
         assert vi_graves.METHOD.published(vi_graves.Config()) == ("VI", "VI(G)-1")
         assert vi_graves.METHOD.published(vi_graves.Config(hidden=(50, 50))) == ()
+        assert vi_graves.METHOD.published(vi_graves.Config(epochs=39)) == ()
