@@ -20,8 +20,8 @@ def fill_exponentials(x: Any, out: Any) -> None:
     for i in range(0, whole, WIDTH):
         store(out, i, _exponential(load(x, i)))
     for i in range(whole, x.size):
-        value = x[i] if x[i] > LOWEST else LOWEST  # NaN too
-        out[i] = math.exp(min(value, HIGHEST))
+        known = x[i] > LOWEST  # not so of NaN
+        out[i] = math.exp(min(x[i], HIGHEST)) if known else math.exp(LOWEST)
 
 
 @jit(relaxed=FUSE, inline=True)
