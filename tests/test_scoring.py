@@ -143,3 +143,20 @@ def test_crps_of_thousands_of_components_takes_little_memory() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20 * mixture.means.nbytes
+
+
+@pytest.mark.parametrize("kind", ["mixture", "points"])
+def test_training_scores_of_blocks_join_to_those_of_the_whole(kind: str) -> None:
+    rng = np.random.default_rng(8)
+    y, means, variances = rng.normal(size=50), rng.normal(size=(3, 50)), rng.gamma(1.0, size=(3, 50))
+
+    def scores(rows: slice) -> dict[str, float]:
+        even = np.full(3, 1 / 3)
+        mixture = Predictive(even, means[:, rows], variances[:, rows])
+        return scoring.score_training(mixture if kind == "mixture" else PointPrediction(mixture.mean()), y[rows])
+
+    whole = scores(slice(None))
+    assert whole.keys() == ({"train_rmse", "train_ll"} if kind == "mixture" else {"train_rmse"})
+    for edges in ([0, 50], [0, 1, 50], [0, 20, 40, 50]):
+        parts = [scores(slice(a, b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        assert scoring.joined(parts, np.diff(edges) / 50) == pytest.approx(whole, rel=1e-12)

@@ -20,7 +20,8 @@ def fill_exponentials(x: Any, out: Any) -> None:
     for i in range(0, whole, WIDTH):
         store(out, i, _exponential(load(x, i)))
     for i in range(whole, x.size):
-        out[i] = math.exp(min(max(x[i], LOWEST), HIGHEST))
+        value = x[i] if x[i] > LOWEST else LOWEST  # NaN too
+        out[i] = math.exp(min(value, HIGHEST))
 
 
 @jit(relaxed=FUSE, inline=True)

@@ -9,7 +9,8 @@ from ep_bench import Estimator, data
 from ep_bench.methods import dropout
 from ep_bench.models import mlp
 from ep_bench.numerics.draws import fill_masks, stream
-from ep_bench.types import Rows
+from ep_bench.numerics.holdout import held_back
+from ep_bench.types import Predictive, Rows
 from tests import plain_networks as plain
 from tests.plain_networks import check_gradient
 
@@ -165,6 +166,46 @@ class TestFit:
                 w = plain.adam(start, gradients, config.learning_rate)
             assert loss == pytest.approx(np.mean(found), rel=1e-10)
         np.testing.assert_allclose(state.weights, w, rtol=1e-9, atol=1e-12)
+
+    def test_tau_is_the_one_of_the_highest_density_of_rows_held_back(self):
+        """Every step of the fit again: rows held back, first fit with tau = 1, densities over a grid, second fit."""
+        train = rows(60, 2, 18)
+        config = dropout.Config(hidden=(8,), rate=0.1, epochs=60, passes=50, lengthscale=2.0, validation_fraction=0.3)
+        state, trace = dropout.fit(train, config, np.random.default_rng(19))
+        rng, layers = np.random.default_rng(19), state.layers
+        inner, held = held_back(60, 0.3, rng)
+        assert len(held) == 18
+        first, _ = dropout._descend(train.X[inner], train.y[inner], layers, config, 1.0, rng)
+        networks = dropout._thinned(dropout.State(layers, first, 0.1, 1.0, 50), rng)
+        outputs = mlp.evaluate(train.X[held], networks, layers)
+
+        def density(tau):
+            return Predictive.equal_mixture(outputs, 1 / tau).logpdf(train.y[held]).mean()
+
+        found, grid = 1 / state.noise_variance, np.exp(np.linspace(-5, 15, 2001))
+        values = [density(tau) for tau in grid]
+        assert found == pytest.approx(grid[np.argmax(values)], rel=0.0101)  # the grid's step
+        assert max(values) <= density(found) + 1e-8
+        weights, losses = dropout._descend(train.X, train.y, layers, config, found, rng)
+        np.testing.assert_allclose(state.weights, weights, rtol=1e-9)
+        np.testing.assert_allclose(trace["objective"], losses["objective"], rtol=1e-9)
+
+    def test_tau_that_is_given_is_kept_and_that_of_a_single_row_is_one(self):
+        config = dropout.Config(hidden=(4,), epochs=2, tau=7.0)
+        state, _ = dropout.fit(rows(20, 2, 20), config, np.random.default_rng(0))
+        assert state.noise_variance == pytest.approx(1 / 7, rel=1e-15)
+        single = Rows(np.ones((1, 2)), np.array([0.5]))
+        state, _ = dropout.fit(single, dropout.Config(hidden=(4,), epochs=2), np.random.default_rng(0))
+        assert state.noise_variance == 1.0
+
+    def test_columns_of_the_papers_tables(self):
+        quoted = ("Dropout-1", "MC-dropout-1 (as quoted)")
+        for hidden in ((50,), (100,)):
+            assert dropout.METHOD.published(dropout.Config(hidden=hidden)) == quoted
+        assert dropout.METHOD.published(dropout.Config(epochs=3999)) == quoted
+        assert dropout.METHOD.published(dropout.Config(epochs=4000)) == (*quoted, "MC-dropout-1")
+        for options in ({"hidden": (50, 50)}, {"hidden": (7,)}, {"epochs": 399}):
+            assert dropout.METHOD.published(dropout.Config(**options)) == ()
 
     def test_the_penalty_is_the_papers(self):
         config = dropout.Config(rate=0.1, tau=5.0, lengthscale=2.0)

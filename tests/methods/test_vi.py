@@ -354,6 +354,12 @@ class TestFit:
         np.testing.assert_array_equal(answer.variances, state.noise_variance)
 
     def test_columns_of_the_papers_tables(self):
-        assert "VI(KW)-1" in vi.METHOD.published(vi.Config())
-        assert vi.METHOD.published(vi.Config(hidden=(50, 50))) == ("VI(KW)-2",)
-        assert vi.METHOD.published(vi.Config(hidden=(7,))) == ()
+        later = ("MCVI-1 (mean-field reparam S=10)", "hoDVI-1 (homoscedastic)")
+        for hidden in ((50,), (100,)):
+            assert vi.METHOD.published(vi.Config(hidden=hidden)) == ("VI(KW)-1", *later)
+            assert vi.METHOD.published(vi.Config(hidden=hidden * 2)) == ("VI(KW)-2",)
+        for other in ({"prior": "empirical"}, {"prior_variance": 0.9}, {"local_reparameterization": True}):
+            assert vi.METHOD.published(vi.Config(**other)) == later
+            assert vi.METHOD.published(vi.Config(hidden=(50, 50), **other)) == ()
+        for other in ({"hidden": (7,)}, {"noise_variance": 0.1}, {"epochs": 999}):
+            assert vi.METHOD.published(vi.Config(**other)) == ()

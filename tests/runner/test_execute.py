@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, data, store
+from ep_bench.estimator import warm_up
+from ep_bench.runner import execute
 from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
@@ -152,3 +154,37 @@ def test_helpers_of_one_name_in_two_folders_are_two(odd: Path, tmp_path: Path) -
     first, second = (run_cell(odd_job(folder, "Helped")).row for folder in (odd, other))
     assert first["status"] == second["status"] == "ok"
     assert first["rmse"] != second["rmse"]
+
+
+@pytest.mark.parametrize("block", [1, 7, 45, 46])
+def test_training_rows_are_scored_in_blocks_and_it_does_not_show(
+    block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [{use: pbp, epochs: 2}]\n"
+    (one,) = jobs_of(tmp_path, text)
+    whole = run_cell(one).row
+    sizes = []
+    score = execute.scoring.score_training
+    monkeypatch.setattr(execute, "TRAINING_BLOCK", block)
+    monkeypatch.setattr(execute.scoring, "score_training", lambda p, y: sizes.append(len(y)) or score(p, y))
+    row = run_cell(one).row
+    n = whole["n_train"]
+    assert sizes == [min(block, n - start) for start in range(0, n, block)]
+    for name in ("train_rmse", "train_ll"):
+        assert row[name] == pytest.approx(whole[name], rel=1e-12)
+    assert row["rmse"] == whole["rmse"]
+
+
+def test_a_cell_whose_method_refuses_the_rows_that_warm_it_up(tmp_path: Path) -> None:
+    options = {"hidden": [], "alpha": 0.5}
+    with pytest.raises(FloatingPointError):  # noise learned from three rows, as warm_up has
+        Estimator("bb_alpha", **options).fit(np.arange(9.0).reshape(3, 3) % 4.0, np.arange(3.0))
+    assert warm_up("bb_alpha", options) >= 0.0
+    text = (
+        "study: s\ndatasets: [diabetes]\nsplits: {scheme: standard, count: 1}\n"
+        "methods: [{use: bb_alpha, hidden: [], alpha: 0.5}]\n"
+    )
+    (one,) = jobs_of(tmp_path, text)
+    row = run_cell(one).row
+    assert (row["status"], row["reason"]) == ("ok", "")
+    assert np.isfinite([row["ll"], row["train_ll"]]).all()
