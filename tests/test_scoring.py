@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -158,5 +160,5 @@ def test_training_scores_of_blocks_join_to_those_of_the_whole(kind: str) -> None
     whole = scores(slice(None))
     assert whole.keys() == ({"train_rmse", "train_ll"} if kind == "mixture" else {"train_rmse"})
     for edges in ([0, 50], [0, 1, 50], [0, 20, 40, 50]):
-        parts = [scores(slice(a, b)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        parts = [scores(slice(a, b)) for a, b in pairwise(edges)]
         assert scoring.joined(parts, np.diff(edges) / 50) == pytest.approx(whole, rel=1e-12)

@@ -6,8 +6,8 @@ the mean squared error plus an L2 penalty on the weights, biases excepted,
     lambda = lengthscale^2 (1 - rate) / (2 N tau),
 
 tau the precision of the noise; the constant is the program's. Dropout stays on at test time: the predictive
-distribution of a row is the mixture of N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate and
-tau on validation rows, as the paper does. Where tau is not given it is the one of the highest density of
+distribution of a row is the mixture of N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate
+and tau on validation rows, as the paper does. Where tau is not given it is the one of the highest density of
 ``validation_fraction`` of the training rows, held back from a first fit (whose penalty has tau = 1); the network is
 then fitted anew to all rows.
 

@@ -20,7 +20,7 @@ def fill_exponentials(x: Any, out: Any) -> None:
     for i in range(0, whole, WIDTH):
         store(out, i, _exponential(load(x, i)))
     for i in range(whole, x.size):
-        value = x[i] if x[i] > LOWEST else LOWEST  # NaN too
+        value = max(LOWEST, x[i])  # in this order NaN is below too
         out[i] = math.exp(min(value, HIGHEST))
 
 

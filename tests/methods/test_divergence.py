@@ -81,7 +81,7 @@ class TestNonsense:
     def test_every_engine_judges_what_it_returns(self, name, monkeypatch):
         """With a limit that no fit keeps, the rows that it fits well are refused too."""
         monkeypatch.setattr(mlp, "NONSENSE", 1e-9)
-        with pytest.raises(FloatingPointError, match="diverged: .* at most 1e-09 .* smaller learning_rate"):
+        with pytest.raises(FloatingPointError, match=r"diverged: .* at most 1e-09 .* smaller learning_rate"):
             fit(name, train(), **({"tau": 1.0} if name == "dropout" else {}))
 
     @pytest.mark.parametrize(("spread", "largest"), [(1.0, 1e3), (0.1, 1e3), (0.0, 1e3), (4.0, 16e3)])
