@@ -348,7 +348,6 @@ def test_the_energy_falls_along_the_trace():
         ({"y": np.zeros(2)}, r"y must have shape \(3,\).*found \(2,\)"),
         ({"X": np.zeros(3)}, r"X must have shape \(N, d\).*found \(3,\)"),
         ({"y": np.array([0.0, np.inf, 1.0])}, "finite"),
-        ({"y": np.zeros(3), "noise_variance": None}, "all targets are 0"),
     ],
 )
 def test_bad_arguments_are_named(changed, message):
@@ -357,6 +356,14 @@ def test_bad_arguments_are_named(changed, message):
     options = {"X": X, "y": y} | good | changed
     with pytest.raises(ValueError, match=message):
         fit_linear(options.pop("X"), options.pop("y"), **options)
+
+
+def test_targets_that_leave_no_noise_to_learn_are_told():
+    X, _ = rows(3, 2)
+    options = {"alpha": 0.5, "prior_variance": 1.0, "covariance": "full"}
+    with pytest.raises(FloatingPointError, match=r"all targets are 0.*give noise_variance"):
+        fit_linear(X, np.zeros(3), noise_variance=None, **options)
+    np.testing.assert_array_equal(fit_linear(X, np.zeros(3), noise_variance=0.1, **options).mean, 0.0)
 
 
 @pytest.mark.parametrize(("alpha", "exact"), [(0.0, True), (1.5, False)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench import methods
+from ep_bench import data, methods
+from ep_bench.models import mlp
 from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
@@ -54,3 +55,44 @@ class TestEngines:
         assert row["status"] == "failed"
         assert row["reason"].startswith("FloatingPointError: epoch ")
         assert "rmse" not in row or not np.isfinite(row["rmse"] or np.nan)
+
+
+class TestNonsense:
+    """Fits that end in finite numbers, and are none."""
+
+    @pytest.mark.parametrize(
+        ("name", "rate", "words"),
+        [
+            ("vi", 10.0, "diverged: mean squared residual"),
+            ("bb_alpha", 10.0, "diverged: mean squared residual"),
+            ("dropout", 100.0, "diverged: mean squared residual"),
+            ("bp", 1e4, "not finite"),  # its steps are shortened: the weight decay alone does it
+            ("vi_graves", 10.0, "not finite"),
+        ],
+    )
+    def test_steps_far_too_large(self, name, rate, words):
+        friedman = data.load_dataset("friedman1")
+        X, y = friedman.X[:60], friedman.y[:60]
+        rows = Rows((X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std())
+        with pytest.raises(FloatingPointError, match=words):
+            fit(name, rows, learning_rate=rate)
+
+    @pytest.mark.parametrize("name", ENGINES)
+    def test_every_engine_judges_what_it_returns(self, name, monkeypatch):
+        """With a limit that no fit keeps, the rows that it fits well are refused too."""
+        monkeypatch.setattr(mlp, "NONSENSE", 1e-9)
+        with pytest.raises(FloatingPointError, match=r"diverged: .* at most 1e-09 .* smaller learning_rate"):
+            fit(name, train(), **({"tau": 1.0} if name == "dropout" else {}))
+
+    @pytest.mark.parametrize(("spread", "largest"), [(1.0, 1e3), (0.1, 1e3), (0.0, 1e3), (4.0, 16e3)])
+    def test_the_limit_is_a_thousand_variances_or_a_thousand(self, spread, largest):
+        layers, X, y = mlp.layout(1, ()), np.zeros((10, 1)), spread * np.resize([-1.0, 1.0], 10)
+
+        def answer(square):  # a constant, of that mean squared residual
+            return np.array([0.0, np.sqrt(square - spread**2)])
+
+        mlp.refuse_divergence(answer(0.999 * largest), layers, X, y)
+        with pytest.raises(FloatingPointError, match=f"at most {largest:.3g}".replace("+", r"\+")):
+            mlp.refuse_divergence(answer(1.001 * largest), layers, X, y)
+        with pytest.raises(FloatingPointError, match="residual nan"):
+            mlp.refuse_divergence(np.array([0.0, np.nan]), layers, X, y)
