@@ -198,12 +198,10 @@ class TestFit:
         np.testing.assert_allclose(state.deviation, best, rtol=0.2)
         assert state.noise_variance == pytest.approx(0.25, rel=0.15)
 
-    @pytest.mark.slow
     def test_it_learns_where_a_line_does_not(self):
-        """With ten times the paper's passes: at 40 it is as good as a line."""
         friedman = data.load_dataset("friedman1")
         X, y = friedman.X, friedman.y
-        model = Estimator("vi_graves", random_state=0, epochs=400).fit(X[:450], y[:450])
+        model = Estimator("vi_graves", random_state=0).fit(X[:450], y[:450])
         dist = model.predict_dist(X[450:])
         A = np.column_stack([X, np.ones(len(y))])
         line = A[450:] @ np.linalg.lstsq(A[:450], y[:450], rcond=None)[0]
