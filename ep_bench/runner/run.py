@@ -15,6 +15,7 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
+from ep_bench.store import Row
 from ep_bench.types import Record, UserError
 
 _OVERHEAD = 0.01  # seconds that a cell takes beside its fit and prediction
@@ -62,12 +63,22 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
         ran, stopped = _run(jobs, plan, options)
     except BaseException:
         with contextlib.suppress(OSError, UserError):  # what stopped the run is the news
-            store.export(plan.folder, plan.rows)  # without reading the cell files again: a Ctrl-C is answered at once
+            store.export(plan.folder, plan.rows | _stored_unnoted(plan))
         raise
     curves.update(plan.folder, store.export(plan.folder))
     rows = store.known_rows(plan.folder)
     found = (rows.get(planned.job.cell.key) for planned in plan.cells)
     return Outcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
+
+
+def _stored_unnoted(plan: Plan) -> dict[str, Row]:
+    """Return the rows of cell files that the run does not know of: one that it was just noting, those of other runs.
+
+    The others are not read again, for a Ctrl-C is answered at once.
+    """
+    unknown = store.stamps(plan.folder).keys() - plan.rows.keys()
+    fresh = {key: store.record_since(plan.folder, key, None) for key in unknown}
+    return {key: record.row for key, record in fresh.items() if record is not None}
 
 
 def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:

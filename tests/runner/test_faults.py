@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 from ep_bench import store
-from ep_bench.types import UserError
+from ep_bench.runner.catalogue import Installed
+from ep_bench.runner.plan import make_plan
+from ep_bench.runner.run import RunOptions, run_plan
+from ep_bench.spec import read_study
+from ep_bench.types import Record, UserError
 
 STUDY = """
 study: faults
@@ -191,3 +195,19 @@ def test_a_lock_file_cut_short_is_named(study: Path, tmp_path: Path) -> None:
     assert str(lock) in refused.stderr
     with pytest.raises(UserError, match="cannot be read"):
         store.read_lock(results / "faults")
+
+
+def test_an_interrupt_between_storing_a_cell_and_noting_it(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """results.csv has all that was stored, whenever a signal came."""
+    written = store.write_record
+
+    def write_then_interrupt(folder: Path, record: Record) -> None:
+        written(folder, record)
+        if len(store.stamps(folder)) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "write_record", write_then_interrupt)
+    plan = make_plan(read_study(study, Installed()), study.parent / "results")
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan, plan, RunOptions(quiet=True))
+    assert {row["cell"] for row in store.read_rows(plan.folder / "results.csv")} == store.stamps(plan.folder).keys()
