@@ -1,8 +1,7 @@
-"""Tuned cells: their rows and trials recomputed by hand, their factors, their times."""
+"""Tuned cells: their rows and trials recomputed by hand."""
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,94 +11,22 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from ep_bench import Estimator, adapters, data, estimator, methods, store, tuning
+from ep_bench import Estimator, adapters, data, estimator, tuning
 from ep_bench.runner import execute, tuned
-from ep_bench.runner import plan as planning
 from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
-from ep_bench.runner.jobs import Job
-from ep_bench.runner.plan import Plan, make_plan
+from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.spec import read_study
-from ep_bench.types import COLUMNS, Record, UserError
-from tests.runner.test_plan import finish, planned, states
+from ep_bench.types import COLUMNS, Record
+from tests.runner.tuned_support import RIDGE, plan_of, with_methods
 
 ROOT = Path(__file__).parents[2]
-RIDGE = '{use: "sklearn.linear_model:Ridge", tune: {trials: 8, score: rmse, space: {alpha: {log: [0.001, 1000]}}}}'
-
-SPIES = '''
-import time
-import numpy as np
-from ep_bench.baselines import ConstantRegressor
-
-class Spy(ConstantRegressor):
-    """Keeps what it is fitted to."""
-    seen = []
-    def __init__(self, a=0.5, random_state=None):
-        self.a, self.random_state = a, random_state
-    def fit(self, X, y):
-        type(self).seen.append(np.array(y))
-        return super().fit(X, y)
-
-class Other(Spy):
-    seen = []
-
-class Spread(ConstantRegressor):
-    """Says its deviation and how far its mean is off; its search space is declared."""
-    tune_space = {"std": {"log": [1.0, 1000.0]}, "off": [0.0, 500.0]}
-    def __init__(self, std=1.0, off=0.0):
-        self.std, self.off = std, off
-    def predict(self, X, return_std=False):
-        mean = super().predict(X) + self.off
-        return (mean, np.full(len(X), self.std)) if return_std else mean
-
-class Fails(ConstantRegressor):
-    def __init__(self, a=0.0, seed=None):
-        self.a = a
-    def fit(self, X, y):
-        if self.a > 0.5:
-            raise FloatingPointError("too much of a")
-        if self.a > 0.3:
-            import warnings
-            from sklearn.exceptions import ConvergenceWarning
-            warnings.warn("stopped early", ConvergenceWarning)
-        return super().fit(X, y)
-
-class Needs(ConstantRegressor):
-    def __init__(self, a):
-        self.a = a
-
-class Global(ConstantRegressor):
-    """Draws from the global generator."""
-    def __init__(self, a=0.5):
-        self.a = a
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.mean_ += self.a * np.random.normal()
-        return self
-
-class Slow(ConstantRegressor):
-    def __init__(self, a=0.5):
-        self.a = a
-    def fit(self, X, y):
-        time.sleep(0.25)
-        return super().fit(X, y)
-'''
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "m.py").write_text(SPIES)
-    return tmp_path
-
-
-def plan_of(
-    folder: Path, *entries: str, datasets: str = "[diabetes]", splits: str = "count: 2", head: str = ""
-) -> Plan:
-    lines = "".join(f"  - {entry}\n" for entry in entries)
-    text = f"study: s\n{head}datasets: {datasets}\nsplits: {{scheme: standard, {splits}}}\nmethods:\n{lines}"
-    (folder / "s.yaml").write_text(text)
-    return make_plan(read_study(folder / "s.yaml", Installed()), folder / "results")
+    return with_methods(tmp_path)
 
 
 def run_one(folder: Path, entry: str, **study: str) -> Record:
@@ -316,172 +243,3 @@ def test_kernels_of_every_choice_are_compiled_before_the_clock_starts(
     record = execute.run_cell(plan_of(folder, entry).cells[0].job, lambda: events.append("started"))
     assert record.row["status"] == "ok"
     assert events == [[50], [4], [4, 4], "started", "search"]
-
-
-# The plan
-
-
-TUNED = """
-study: s
-datasets: [diabetes, friedman1]
-splits: {scheme: standard, count: 2}
-methods:
-  - {use: pbp, label: PBP, epochs: 2, tune: {trials: 9, fraction: 0.25, space: {epochs: {int: [1, 4]}}}}
-  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
-"""
-UNTUNED = TUNED.replace(", tune: {trials: 9, fraction: 0.25, space: {epochs: {int: [1, 4]}}}", "")
-
-
-def test_tune_is_a_factor_where_it_is_given_and_nowhere_else(tmp_path: Path) -> None:
-    plan = planned(tmp_path, TUNED)
-    for cell in (p.job.cell for p in plan.cells):
-        assert ("tune" in cell.factors) == (cell.method == "PBP")
-    factors = plan.cells[0].job.cell.factors
-    assert factors["tune"] == {
-        "trials": 9, "fraction": 0.25, "space": {"epochs": {"int": [1, 4]}}, "score": "ll",
-    }  # fmt: skip
-    assert plan.cells[0].job.tune == factors["tune"]
-    finish(plan)
-    lock = store.read_lock(plan.folder)
-    assert lock is not None
-    assert lock["methods"]["PBP"]["tune"] == factors["tune"]
-    assert "tune" not in lock["methods"]["constant"]
-    for cell in store.lock_cells(lock):
-        assert store.factor_hash(cell["factors"]) == cell["cell"]
-
-
-def test_the_seed_of_a_tuned_cell_is_that_of_its_split(tmp_path: Path) -> None:
-    ours, theirs = ([p.job.cell.seed for p in planned(tmp_path, text).cells] for text in (TUNED, UNTUNED))
-    assert ours == theirs
-
-
-def test_finished_cells_of_earlier_studies_stay_finished() -> None:
-    plan = make_plan(read_study(ROOT / "configs" / "pbp_table1.yaml", Installed()), ROOT / "results")
-    assert len(plan.cells) == 165
-    assert states(plan) == {"done"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("trials: 9", "trials: 10", "tune.trials: 9 -> 10"),
-        ("fraction: 0.25", "fraction: 0.5", "tune.fraction: 0.25 -> 0.5"),
-        ("{int: [1, 4]}", "{int: [1, 5]}", "tune.space.epochs.int: [1, 4] -> [1, 5]"),
-        ("{int: [1, 4]}", "{log_int: [1, 4]}", "tune.space.epochs.int: [1, 4] -> none"),
-        ("fraction: 0.25", "fraction: 0.25, score: rmse", "tune.score: ll -> rmse"),
-        ("{int: [1, 4]}", "{int: [1, 4]}, hidden: [[5], [6]]", "tune.space.hidden: none -> "),
-        (TUNED, UNTUNED, "tune: {"),
-    ],
-)
-def test_a_changed_search_makes_cells_stale_and_says_why(tmp_path: Path, old: str, new: str, why: str) -> None:
-    finish(planned(tmp_path, TUNED))
-    assert states(planned(tmp_path, TUNED)) == {"done"}
-    cells = planned(tmp_path, TUNED.replace(old, new)).cells
-    assert {cell.state for cell in cells if cell.job.cell.method == "constant"} == {"done"}
-    for cell in cells:
-        if cell.job.cell.method == "PBP":
-            assert cell.state == "stale"
-            assert cell.why.startswith(why)
-
-
-def test_a_space_that_differs_far_behind_still_says_where(tmp_path: Path) -> None:
-    space = "hidden: [[5], [6], [7], [8], [9], [10], [11]]"
-    finish(planned(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space)))
-    cell = planned(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space.replace("11", "12"))).cells[0]
-    old, _, new = cell.why.partition(" -> ")
-    assert "[11]" in old
-    assert "[12]" in new
-
-
-def test_another_spelling_of_one_space_changes_nothing(tmp_path: Path) -> None:
-    lists = "{log: [1, 10]}, b: [1, 2]", "{log: [1.0, 1e+1]}, b: {choice: [1, 2]}"
-    text = TUNED.replace("label: constant}", "label: constant, tune: {space: {a: SPACE}}}").replace(
-        '"ep_bench.baselines:ConstantRegressor"', '"./m.py:AB"'
-    )
-    (tmp_path / "m.py").write_text(
-        "from ep_bench.baselines import ConstantRegressor\nclass AB(ConstantRegressor):\n"
-        "    def __init__(self, a=1, b=2):\n        self.a, self.b = a, b\n"
-    )
-    finish(planned(tmp_path, text.replace("SPACE", lists[0])))
-    assert states(planned(tmp_path, text.replace("SPACE", lists[1]))) == {"done"}
-
-
-def test_a_file_among_the_choices_is_part_of_the_version(tmp_path: Path) -> None:
-    (tmp_path / "k.py").write_text("class K:\n    pass\nclass L(K):\n    pass\n")
-    (tmp_path / "m.py").write_text(
-        "from ep_bench.baselines import ConstantRegressor\nclass Mine(ConstantRegressor):\n    version = 1\n"
-        "    def __init__(self, kernel=None):\n        self.kernel = kernel\n"
-    )
-    space = 'tune: {space: {kernel: [{use: "./k.py:K"}, {use: "./k.py:L"}]}}'
-    text = TUNED.replace('{use: "ep_bench.baselines:ConstantRegressor",', f'{{use: "./m.py:Mine", {space},')
-    finish(planned(tmp_path, text))
-    (tmp_path / "k.py").write_text("class K:\n    other = 1\nclass L(K):\n    pass\n")
-    stale = [cell for cell in planned(tmp_path, text).cells if cell.job.cell.method == "constant"]
-    assert {cell.state for cell in stale} == {"stale"}
-
-
-def estimates(plan: Plan) -> dict[str, float | None]:
-    return {p.job.cell.method: p.job.estimate for p in plan.cells if p.job.cell.dataset == "diabetes"}
-
-
-def test_a_search_takes_as_long_as_its_fits(tmp_path: Path) -> None:
-    tuned_cell, plain = (estimates(planned(tmp_path, text))["PBP"] for text in (TUNED, UNTUNED))
-    assert tuned_cell is not None
-    assert plain is not None
-    assert tuned_cell == pytest.approx(plain * (9 * 0.75 + 1))
-
-
-def test_times_of_tuned_cells_are_those_of_tuned_cells(tmp_path: Path) -> None:
-    guess = estimates(planned(tmp_path, UNTUNED))["PBP"]
-    finish(planned(tmp_path, TUNED), tune_seconds=10.0)  # beside 2.0 and 0.5
-    assert estimates(planned(tmp_path, TUNED))["PBP"] == 12.5
-    assert estimates(planned(tmp_path, UNTUNED))["PBP"] == guess
-    longer = estimates(planned(tmp_path, TUNED.replace("trials: 9", "trials: 99")))["PBP"]
-    assert longer == pytest.approx(12.5 * (99 * 0.75 + 1) / (9 * 0.75 + 1))
-    finish(planned(tmp_path, UNTUNED))
-    assert estimates(planned(tmp_path, UNTUNED))["PBP"] == 2.5
-
-
-def test_a_tuned_entry_answers_to_published_numbers_only_where_it_says_so(tmp_path: Path) -> None:
-    text = TUNED.replace("epochs: 2, ", "")
-    lock = planned(tmp_path, text).lock()
-    assert lock["methods"]["PBP"]["published"] == []
-    lock = planned(tmp_path, text.replace("label: PBP,", "label: PBP, published: PBP-1,")).lock()
-    assert lock["methods"]["PBP"]["published"] == ["PBP-1"]
-
-
-# Declared spaces
-
-
-def test_a_registry_methods_declared_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    declares = dataclasses.replace(methods.get("pbp"), space={"epochs": {"log_int": (1, 8)}, "hidden": ([5], [6, 6])})
-    monkeypatch.setattr(planning.methods, "get", lambda _name: declares)
-    plan = planned(
-        tmp_path, TUNED.replace("tune: {trials: 9, fraction: 0.25, space: {epochs: {int: [1, 4]}}}", "tune: {}")
-    )
-    assert plan.cells[0].job.tune == {
-        "trials": 30, "fraction": 0.2, "score": "ll",
-        "space": {"epochs": {"log_int": [1, 8]}, "hidden": {"choice": [[5], [6, 6]]}},
-    }  # fmt: skip
-
-
-def test_a_declared_space_of_a_class_from_outside(folder: Path) -> None:
-    job: Job = plan_of(folder, '{use: "./m.py:Spread", tune: {trials: 2}}').cells[0].job
-    assert job.tune is not None
-    assert job.tune["space"] == {"std": {"log": [1.0, 1000.0]}, "off": {"choice": [0.0, 500.0]}}
-
-
-@pytest.mark.parametrize(
-    ("entry", "says"),
-    [
-        ("{use: pbp, tune: {}}", "s.yaml:5: methods[0].tune: pbp declares no search space"),
-        ('{use: "./m.py:Spy", tune: {}}', "s.yaml:5: methods[0].tune: ./m.py:Spy declares no search space"),
-        ('{use: "./m.py:Spy", tune: {space: {b: [1, 2]}}}', "tune.space.b: ./m.py:Spy has no such option; allowed: a,"),
-        ("{use: pbp, tune: {space: {epochs: {uniform: [1, 4]}}}}", "tune.space.epochs.uniform[0]: input should be"),
-        ("{use: pbp, tune: {space: {standardize: [true, maybe]}}}", "tune.space.standardize[1]: wrong type"),
-    ],
-)
-def test_wrong_spaces_of_real_methods(folder: Path, entry: str, says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        plan_of(folder, entry)
-    assert says in str(caught.value)
