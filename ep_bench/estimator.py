@@ -12,6 +12,7 @@ import contextlib
 import inspect
 import json
 import time
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -29,6 +30,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 # Options that every registry method has beside its own.
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
+SAMPLED = ("chains", "diagnostics")  # what a sampler's state has beside its draws
 
 
 _warm: set[str] = set()  # methods, with the options that may choose a kernel, that this process has compiled
@@ -84,8 +86,10 @@ def standardisation(
 class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Common part of the registry methods' scikit-learn classes.
 
-    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), and of methods that
-    have an evidence ``log_evidence_`` (nats, of the standardised targets).
+    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), of methods that
+    have an evidence ``log_evidence_`` (nats, of the standardised targets), and of samplers ``chains_`` (what they
+    monitor by name, (chains, draws) arrays after warm-up, standardised units) and ``diagnostics_`` (a number by name:
+    R-hat, effective sample sizes, divergences, acceptance).
     """
 
     method: ClassVar[Method]
@@ -110,6 +114,9 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
         if hasattr(self.state_, "log_evidence"):
             self.log_evidence_ = float(self.state_.log_evidence)
+        for name in SAMPLED:
+            if hasattr(self.state_, name):
+                setattr(self, f"{name}_", dict(getattr(self.state_, name)))
         return self
 
     def predict_dist(self, X: ArrayLike) -> Predictive:
@@ -189,7 +196,9 @@ def warm_up(name: str, options: Mapping[str, Any]) -> float:
         return 0.0
     started = time.perf_counter()
     X, y = np.arange(9.0).reshape(3, 3) % 4.0, np.arange(3.0)
-    with contextlib.suppress(ArithmeticError, ValueError):  # a method may refuse these rows; what it ran is compiled
+    # A method may refuse these rows, or warn of them; what it ran is compiled.
+    with contextlib.suppress(ArithmeticError, ValueError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         Estimator(name, **{**options, **methods.get(name).warmup}, random_state=0).fit(X, y).predict_dist(X)
     _warm.add(key)
     return time.perf_counter() - started

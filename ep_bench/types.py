@@ -217,9 +217,13 @@ class Predictive:
         return cls(np.ones(1), np.asarray(mean)[None, :], np.asarray(variance)[None, :])
 
     @classmethod
-    def equal_mixture(cls, means: Array, variance: float) -> Predictive:
-        """Return the mixture of S equally weighted Gaussians an observation, from means (S, N) and one variance."""
-        return cls(np.full(len(means), 1.0 / len(means)), means, np.full_like(means, variance))
+    def equal_mixture(cls, means: Array, variance: float | Array) -> Predictive:
+        """Return the mixture of S equally weighted Gaussians an observation, from means (S, N).
+
+        ``variance`` is one for all, or one a Gaussian, (S,).
+        """
+        variances = np.broadcast_to(np.reshape(variance, (-1, 1)), means.shape).copy()
+        return cls(np.full(len(means), 1.0 / len(means)), means, variances)
 
     def rescale(self, shift: float, scale: float) -> Predictive:
         """Return the distribution of ``shift + scale * y``."""
@@ -314,6 +318,9 @@ class Method:
     ``config`` is a frozen pydantic model whose field names are the method's options.
     ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised
     data.
+    A state may have ``log_evidence`` (nats), and a sampler's ``chains``, by name what it monitors after warm-up as
+    (chains, draws) arrays, and ``diagnostics``, a number by name (``r_hat_predictions``, ``ess_bulk_predictions``,
+    ``divergences``, ...): the report draws them.
     ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
     ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
     ``published`` says which columns of the papers' tables a configuration answers to.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import erf
 
 
 def matrices(w, sizes):
@@ -23,7 +24,16 @@ def flat(layers):
     return np.concatenate([np.append(W.ravel(), b) for W, b in layers])
 
 
-def outputs(X, w, sizes, masks=None):
+def activate(a, activation):
+    """Outputs of a hidden layer's units (n,) for their inputs (n,)."""
+    if activation == "relu":
+        return np.array([max(one, 0.0) for one in a])
+    if activation == "tanh":
+        return np.tanh(a)
+    return erf(a / np.sqrt(2)) / np.sqrt(len(a))
+
+
+def outputs(X, w, sizes, masks=None, activation="relu"):
     """Output of each row; ``masks``, one (B, units) a hidden layer, multiply the hidden units' outputs."""
     layers, f = matrices(w, sizes), []
     for row, x in enumerate(X):
@@ -31,7 +41,7 @@ def outputs(X, w, sizes, masks=None):
         for index, (W, b) in enumerate(layers):
             a = np.array([sum(z[i] * W[i, j] for i in range(len(z))) + b[j] for j in range(len(b))])
             if index < len(layers) - 1:
-                z = np.array([max(one, 0.0) for one in a])
+                z = activate(a, activation)
                 if masks is not None:
                     z = z * masks[index][row]
         f.append(a[0])

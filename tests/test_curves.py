@@ -23,6 +23,12 @@ def panel(split: int) -> dict[str, object]:
     return {"grid": [0.0, 1.0], "mean": [float(split), 1.0], "std": None, "truth": None}
 
 
+def sampled(split: int, draws: int = 6) -> dict[str, object]:
+    values = [[float(split + chain + t) for t in range(draws)] for chain in range(2)]
+    chains = {"noise_deviation": {"draws": 10 * draws, "values": values}}
+    return {"chains": chains, "diagnostics": {"r_hat_predictions": 1.0 + split / 100, "divergences": None}}
+
+
 class Study:
     """A folder with one group of cells a method and data set; cells are finished one by one."""
 
@@ -135,7 +141,7 @@ def test_an_entry_goes_with_the_cells_that_it_rests_on(study: Study) -> None:
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
     study.plan()
-    assert study.update() == curves.Curves([], [])
+    assert study.update() == curves.Curves([], [], [])
     assert not (study.folder / curves.FILE).exists()
     study.finish([1])
     assert study.update().traces[0]["splits"] == [1]
@@ -149,7 +155,7 @@ def test_curves_of_older_cells_are_not_taken_for_those_of_newer_ones(study: Stud
     study.finish(range(4))
     store.export(study.folder)
     shutil.rmtree(study.folder / store.CELLS)  # the rows of the new cells are here, their files are elsewhere
-    assert study.update() == curves.Curves([], [])
+    assert study.update() == curves.Curves([], [], [])
 
 
 def test_methods_of_the_same_splits_are_told_apart(tmp_path: Path) -> None:
@@ -217,7 +223,7 @@ def test_a_torn_cell_file_counts_as_none(study: Study) -> None:
 
 def test_nothing_is_written_where_no_method_keeps_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], [])
+    assert study.update() == curves.Curves([], [], [])
     assert not (study.folder / curves.FILE).exists()
 
 
@@ -259,3 +265,78 @@ def test_a_study_of_nine_methods_on_nine_data_sets_stays_small(tmp_path: Path) -
             study.finish(range(2), method, dataset, trace=long)
     assert len(study.update().traces) == 81
     assert (study.folder / curves.FILE).stat().st_size < 300_000
+
+
+# Chains
+
+
+def test_chains_of_the_first_split_and_diagnostics_of_all(study: Study) -> None:
+    study.finish([1, 2, 3], trace=trace, notes=sampled)
+    (entry,) = study.update().chains
+    assert (entry["method"], entry["dataset"], entry["splits"], entry["split"]) == ("a", "toy", [1, 2, 3], 1)
+    assert entry["diagnostics"] == {"r_hat_predictions": [1.01, 1.02, 1.03], "divergences": [None] * 3}
+    assert entry["chains"] == sampled(1)["chains"]
+
+
+def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> None:
+    study.finish([0], notes=lambda split: sampled(split, draws=200))
+    kept = study.update().chains[0]["chains"]["noise_deviation"]
+    assert kept["draws"] == 2000
+    assert [len(values) for values in kept["values"]] == [curves.DRAWS] * 2
+    assert (kept["values"][1][0], kept["values"][1][-1]) == (1.0, 200.0)
+    assert set(np.diff(kept["values"][0])) == {2.0, 3.0}
+
+
+def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
+    study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
+    assert study.update() == curves.Curves([], [], [])  # a method keeps curves of every fit or of none
+    study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
+    (entry,) = study.update().chains
+    assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)
+    assert entry["diagnostics"]["step_size"] == [0.1, None, None, None]
+
+
+def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
+    study.finish(range(3), trace=lambda _: {}, notes=sampled)
+    before = study.update()
+    text = (study.folder / curves.FILE).read_bytes()
+    study.forget()
+    assert study.update() == before
+    assert (study.folder / curves.FILE).read_bytes() == text
+    study.finish([3], trace=lambda _: {}, notes=sampled)  # one cell of the four is here: the entry of three stays
+    assert study.update() == before
+    study.version = 2
+    study.plan()
+    assert study.update() == curves.Curves([], [], [])
+
+
+def test_a_file_from_before_chains_were_kept_is_read_and_stays_as_it_is(study: Study) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
+    before = study.update()
+    text = (study.folder / curves.FILE).read_text()
+    assert json.loads(text).keys() == {"format", "traces", "panels"}
+    shutil.rmtree(study.folder / store.CELLS)
+    assert study.update() == before
+    assert before.chains == []
+    assert (study.folder / curves.FILE).read_text() == text
+
+
+def test_the_committed_curves_are_read() -> None:
+    files = sorted((Path(__file__).parents[1] / "results").glob("*/curves.json"))
+    assert files
+    for path in files:
+        assert curves.read(path.parent).traces
+
+
+def test_chains_of_ten_data_sets_stay_small(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", ["hmc"], [f"d{i}" for i in range(10)], splits=1)
+    rng = np.random.default_rng(0)
+
+    def long(_: int) -> dict[str, object]:
+        walks = np.round(rng.normal(-1e4, 8.0, (4, 4, 200)), 2).tolist()
+        return {"chains": {f"q{i}": {"draws": 2000, "values": walk} for i, walk in enumerate(walks)}}
+
+    for dataset in study.datasets:
+        study.finish([0], "hmc", dataset, notes=long)
+    assert len(study.update().chains) == 10
+    assert (study.folder / curves.FILE).stat().st_size < 200_000

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, UserError
-from ep_bench.estimator import Scaling, estimator_class
+from ep_bench import Estimator, UserError, methods
+from ep_bench.estimator import Scaling, estimator_class, warm_up
 
 
 def test_scaling_is_that_of_the_training_rows() -> None:
@@ -48,3 +50,25 @@ def test_random_states_of_every_kind() -> None:
         np.testing.assert_array_equal(first, again)
     loose = [Estimator("pbp", epochs=1).fit(X, y).predict(X) for _ in range(2)]
     assert not np.array_equal(*loose)
+
+
+def test_a_sampler_shows_its_chains_and_diagnostics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(methods.REGISTRY, "walk", "tests.sampler")
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
+    model = Estimator("walk", chains=3, draws=50, random_state=0).fit(X, y)
+    assert {name: values.shape for name, values in model.chains_.items()} == {"level": (3, 50), "log_joint": (3, 50)}
+    np.testing.assert_array_equal(model.chains_["level"], model.state_.levels)
+    assert model.diagnostics_["divergences"] == 0
+    assert model.diagnostics_["r_hat_level"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_other_methods_have_neither() -> None:
+    model = Estimator("pbp", epochs=1, random_state=0).fit(np.arange(6.0)[:, None], np.arange(6.0))
+    assert not hasattr(model, "chains_")
+    assert not hasattr(model, "diagnostics_")
+
+
+def test_compiling_warns_of_nothing_that_a_fit_would_be_blamed_for() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert warm_up("hmc", {"hidden": [3], "activation": "tanh"}) > 0.0  # four draws: they have not mixed

@@ -49,7 +49,12 @@ def test_the_wheel_runs_the_quickstart_from_any_folder(tmp_path: Path) -> None:
 
 
 BROUGHT = {"llvmlite", "pydantic_core"}  # by numba and pydantic, of which they are parts
-IMPORT_NAMES = {"scikit-learn": "sklearn", "pyyaml": "yaml", "scikit-posthocs": "scikit_posthocs"}
+IMPORT_NAMES = {
+    "scikit-learn": "sklearn",
+    "pyyaml": "yaml",
+    "scikit-posthocs": "scikit_posthocs",
+    "arviz-stats": "arviz_stats",
+}
 
 
 def test_every_library_that_is_imported_is_declared() -> None:

@@ -24,6 +24,7 @@ from ep_bench.environment import environment
 REGISTRY = {
     "cubic_toy": "ep_bench.experiments.cubic_toy",
     "alpha_linear": "ep_bench.experiments.alpha_linear",
+    "calibration": "ep_bench.experiments.calibration",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 

@@ -4,6 +4,9 @@ Twenty inputs uniform in [-4, 4], targets x^3 plus noise of variance 9; each met
 over a grid that goes beyond the data. The same data and noise show what alpha does to black-box alpha's predictions
 (Hernandez-Lobato et al. 2016, supplement, figure 5), there with the noise variance given and not learned.
 
+One of the methods may stand for the truth (``reference``): the predictive distributions of all are then compared with
+its own, over the grid (``distances``).
+
 Deviation: the papers' twenty points are not published; the embedded data set ``cubic`` is one draw like them.
 """
 
@@ -11,14 +14,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from ep_bench import data, methods
 from ep_bench.estimator import Estimator, parse_options, warm_up
-from ep_bench.types import Array, nearest
+from ep_bench.experiments import distances
+from ep_bench.types import Array, Dataset, Predictive, nearest
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
 
 VERSION = 1
 NOISE = "noise_variance"  # a method's option: the variance of the noise in standardised units, given and not learned
@@ -59,6 +76,11 @@ class Entry(BaseModel):
         parse_options(methods.get(self.use), self.options(1.0))
         return self
 
+    @property
+    def name(self) -> str:
+        """Return what the figure and the tables call the method."""
+        return self.label or self.use
+
     def options(self, target_std: float) -> dict[str, Any]:
         """Return the method's options, for a training target of this deviation (ddof 0).
 
@@ -82,13 +104,35 @@ class Config(BaseModel):
     )
     half_width: float = Field(6.0, gt=0, description="the grid goes from minus to plus this (figure 1)")
     points: int = Field(241, ge=3, description="points of the grid")
+    reference: str | None = Field(
+        None, description="label of the method that stands for the truth: the others' distances from it are reported"
+    )
+
+    @field_validator("reference")
+    @classmethod
+    def _one_of_the_methods(cls, reference: str | None, info: ValidationInfo) -> str | None:
+        if reference is None or "methods" not in info.data:  # methods that are wrong are told of by themselves
+            return reference
+        names = [entry.name for entry in info.data["methods"]]
+        _refuse_unknown("no method has this label", reference, names)
+        if names.count(reference) > 1:
+            raise ValueError(f"{names.count(reference)} methods have the label {reference!r}: give each its own")
+        return reference
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave an absent reference out, so that what was computed before there was one is recognised."""
+        return {key: value for key, value in plain(self).items() if key != "reference" or value is not None}
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the arrays of the figure and one summary row a method.
 
     ``mean_<i>`` and ``std_<i>`` (G,) are the i-th method's predictions over ``grid`` (G,), noise included, in original
-    units; ``truth`` (G,) is the true function, ``x`` and ``y`` (n,) the data, ``labels`` the methods' names.
+    units; ``truth`` (G,) is the true function, ``x`` and ``y`` (n,) the data, ``labels`` the methods' names. With a
+    reference, the rows have the distances from it, in the unit of y: ``wasserstein``, ``crps`` (expected where
+    observations come from the reference) and ``crps_excess`` (over the reference's own); means over the grid, and over
+    what is ``_inside`` and ``_outside`` of the data's range.
     """
     toy = data.load_dataset("cubic")
     grid = np.linspace(-config.half_width, config.half_width, config.points)
@@ -96,28 +140,51 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     assert function is not None  # noqa: S101 an embedded toy has one
     truth = function(grid[:, None])
     arrays: dict[str, Any] = {"grid": grid, "truth": truth, "x": toy.X[:, 0], "y": toy.y}
-    labels, summary = [], []
+    inside = (grid >= toy.X[:, 0].min()) & (grid <= toy.X[:, 0].max())
+    summary, curves = [], []
     for i, entry in enumerate(config.methods):
-        label, use, options = entry.label or entry.use, entry.use, entry.options(float(toy.y.std()))
-        warm_up(use, options)
-        started = time.perf_counter()
-        model = Estimator(use, **options, random_state=seed).fit(toy.X, toy.y)
-        seconds = time.perf_counter() - started
-        mean, std = model.predict(grid[:, None], return_std=True)
+        distribution, seconds = _predicted(entry, toy, grid, seed)
+        mean, std = distribution.mean(), distribution.std()
         arrays |= {f"mean_{i}": mean, f"std_{i}": std}
-        labels.append(label)
-        summary.append(
-            {"method": label, **_summary(mean, std, truth, grid, toy.X[:, 0]), "fit_seconds": round(seconds, 3)}
-        )
-    arrays["labels"] = np.array(labels)
+        if config.reference is not None:
+            curves.append(distances.tabulate(distribution))
+        scores = _summary(mean, std, truth, inside)
+        summary.append({"method": entry.name, **scores, "fit_seconds": round(seconds, 3)})
+    names = [entry.name for entry in config.methods]
+    arrays["labels"] = np.array(names)
+    if config.reference is not None:
+        rows = _from_reference(curves, names.index(config.reference), inside)
+        summary = [known | row for known, row in zip(summary, rows, strict=True)]
     return arrays, summary
 
 
-def _summary(mean: Array, std: Array, truth: Array, grid: Array, x: Array) -> dict[str, float]:
+def _predicted(entry: Entry, toy: Dataset, grid: Array, seed: int) -> tuple[Predictive, float]:
+    """Return a method's predictive distribution over the grid (G,), in original units, and the seconds of its fit."""
+    options = entry.options(float(toy.y.std()))
+    warm_up(entry.use, options)
+    started = time.perf_counter()
+    model = Estimator(entry.use, **options, random_state=seed).fit(toy.X, toy.y)
+    seconds = time.perf_counter() - started
+    return model.predict_dist(grid[:, None]), seconds
+
+
+def _summary(mean: Array, std: Array, truth: Array, inside: NDArray[np.bool_]) -> dict[str, float]:
     """Return the distance to the true function where there are data and beyond, and how far 3 deviations reach."""
-    inside = (grid >= x.min()) & (grid <= x.max())
     covered = np.abs(truth - mean) <= 3.0 * std
     rows = {"inside": inside, "outside": ~inside}
     rmse = {f"rmse_{k}": float(np.sqrt(np.mean((mean - truth)[v] ** 2))) for k, v in rows.items()}
     within = {f"within_3sd_{k}": float(covered[v].mean()) for k, v in rows.items()}
     return {key: round(value, 6) for key, value in (rmse | within).items()}
+
+
+def _from_reference(curves: list[list[PPoly]], place: int, inside: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """Return a row of distances a method from the one at ``place``: means over the grid, inside the data and beyond."""
+    own = distances.own_crps(curves[place])
+    regions = {"": np.ones_like(inside), "_inside": inside, "_outside": ~inside}
+    rows = []
+    for method in curves:
+        apart = distances.compare(method, curves[place])
+        columns = {"wasserstein": apart.wasserstein, "crps": own + apart.excess, "crps_excess": apart.excess}
+        means = {name + k: values[v].mean() for name, values in columns.items() for k, v in regions.items() if v.any()}
+        rows.append({name: round(float(value), 6) for name, value in means.items()})
+    return rows

@@ -18,6 +18,9 @@ REGISTRY: dict[str, str] = {
     "vi": "ep_bench.methods.vi",
     "dropout": "ep_bench.methods.dropout",
     "bb_alpha": "ep_bench.methods.bb_alpha",
+    "hmc": "ep_bench.methods.hmc",
+    "sgld": "ep_bench.methods.sgld",
+    "laplace": "ep_bench.methods.laplace",
 }
 
 

@@ -1,4 +1,4 @@
-"""The exponential of whole vectors, in registers."""
+"""The exponential in registers, and of whole vectors."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def fill_exponentials(x: Any, out: Any) -> None:
     """Write exp(x) for vectors (n,), to 2 units in the last place."""
     whole = x.size - x.size % WIDTH
     for i in range(0, whole, WIDTH):
-        store(out, i, _exponential(load(x, i)))
+        store(out, i, exponential(load(x, i)))
     for i in range(whole, x.size):
         known = x[i] > LOWEST  # not so of NaN
         out[i] = math.exp(min(x[i], HIGHEST)) if known else math.exp(LOWEST)
 
 
 @jit(relaxed=FUSE, inline=True)
-def _exponential(x: Any) -> Any:
-    """Return exp(x) = 2^k exp(r), |r| at most log(2) / 2, exp(r) by its series."""
+def exponential(x: Any) -> Any:
+    """Return exp(x) for lanes or a float: 2^k exp(r), |r| at most log(2) / 2, exp(r) by its series."""
     x = select_above(x, LOWEST, x, LOWEST)
     x = select_above(x, HIGHEST, HIGHEST, x)
     shifted = x * _INVERSE_LOG_2 + MAGIC

@@ -11,6 +11,7 @@ import pandas as pd
 
 from ep_bench import curves, store
 from ep_bench.report import (
+    chains,
     content,
     diagrams,
     experiments,
@@ -59,6 +60,7 @@ class Report:
     checks: pd.DataFrame | None
     tuned: tuned.Tuned | None = None
     functions: list[Picture] = field(default_factory=list)
+    chains: chains.Chains | None = None
     training: training.Training | None = None
 
     @property
@@ -69,7 +71,8 @@ class Report:
         """Return all figures."""
         own = [picture for part in self.parts for picture in (part.panels, part.diagram) if picture]
         drawn = [picture for experiment in self.experiments for picture in experiment.pictures]
-        return [*drawn, *own, *self.functions, *self.plots, *(self.training.pictures if self.training else ())]
+        late = [picture for part in (self.chains, self.training) if part for picture in part.pictures]
+        return [*drawn, *own, *self.functions, *self.plots, *late]
 
 
 def write(
@@ -110,14 +113,16 @@ def make(merged: Merged) -> Report:
     kept = _curves(merged)
     return Report(
         merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged),
-        functions.collect(merged, kept), training.collect(merged, kept),
+        functions.collect(merged, kept), chains.collect(merged, kept), training.collect(merged, kept),
     )  # fmt: skip
 
 
 def _curves(merged: Merged) -> curves.Curves:
     """Return the curves of all studies; their labels are those of the studies, their cells tell them apart."""
     found = [curves.collect(study.folder, study.rows) for study in merged.studies]
-    return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in range(2)))
+    return curves.Curves(
+        *([entry for one in found for entry in one[kind]] for kind in range(len(curves.Curves._fields)))
+    )
 
 
 def _part(merged: Merged, score: Score) -> Part | None:
@@ -155,6 +160,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
         "functions": [html.embedded(picture) for picture in report.functions],
         "plots": [html.embedded(picture) for picture in report.plots],
+        "chains": content.chains_part(report.chains, html.embedded),
         "training": content.training_part(report.training, html.embedded),
         "tuned": content.tuned_table(report.tuned),
         "more": [_score_content(table) for table in report.more],
@@ -165,8 +171,9 @@ def page_content(report: Report) -> dict[str, Any]:
     }
     names = {
         "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "functions": "Predictions over one input",
-        "plots": "Calibration and time", "training": "Training curves", "tuned": "Tuned options",
-        "more": "Further scores", "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
+        "plots": "Calibration and time", "chains": "Markov chains", "training": "Training curves",
+        "tuned": "Tuned options", "more": "Further scores",
+        "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
     }  # fmt: skip
     shown = parts | {"published": report.checks is not None, "missing": parts["gaps"] or parts["remarks"], "run": True}
     parts["sections"] = [(drawn["id"], drawn["title"]) for drawn in parts["experiments"]]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import published, store
-from ep_bench.report import frames, ranks, tables, training, tuned
+from ep_bench.report import chains, frames, ranks, tables, training, tuned
 from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
 from ep_bench.report.summary import Ranking, ScoreTable
@@ -172,6 +172,45 @@ def training_part(
     if found is None:
         return None
     return {"lines": found.lines, "pictures": [embedded(picture) for picture in found.pictures]}
+
+
+def chains_part(
+    found: chains.Chains | None, embedded: Callable[[Picture], Any] = lambda picture: picture
+) -> dict[str, Any] | None:
+    """Return the diagnostics and the figures of chains, as the template wants them."""
+    if found is None:
+        return None
+    known = {name for one in found.diagnostics for name in one.numbers if one.has(name)}
+    main = [name for name in chains.MAIN if name in known]
+    more = sorted(known - set(main))
+    return {
+        "head": ["method", "data set", "splits", *(chains.words(name) for name in main)],
+        "rows": [_diagnostics(one, main) for one in found.diagnostics] if main else [],
+        "caption": chains.CAPTION,
+        "more_head": ["method", "data set", "splits", *(chains.words(name) for name in more)],
+        "more": [_diagnostics(one, more) for one in found.diagnostics] if more else [],
+        "more_caption": "Further diagnostics of the chains",
+        "lines": found.lines,
+        "pictures": [embedded(picture) for picture in found.pictures],
+    }
+
+
+def _diagnostics(one: chains.Diagnostics, names: Sequence[str]) -> list[Any]:
+    return [one.method, one.dataset, item(str(one.splits), one.splits), *(_diagnostic(one, name) for name in names)]
+
+
+def _diagnostic(one: chains.Diagnostics, name: str) -> Item:
+    """Return a median, beside it the worst split and how many have the number; bold where that is over the limit."""
+    if not one.has(name):
+        return item("–", "")
+    median, low, high = one.summary(name)
+    worst, word = (low, "lowest") if chains.low_is_bad(name) else (high, "highest")
+    text, beside = chains.show(name, median), []
+    if chains.show(name, worst) != text:
+        beside.append(f"{word} {chains.show(name, worst)}")
+    if one.count(name) < one.splits:
+        beside.append(f"{one.count(name)} of {one.splits} splits")
+    return item(text, median, strong=chains.beyond(name, worst), small=", ".join(beside))
 
 
 def _text(text: str) -> Item:

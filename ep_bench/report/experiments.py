@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ep_bench import store
-from ep_bench.report import functions
+from ep_bench.report import functions, reference
 from ep_bench.report.alpha_linear import alpha_linear
+from ep_bench.report.calibration import calibration
 from ep_bench.report.figures import Picture
 
 Arrays = Mapping[str, Any]
@@ -20,14 +21,22 @@ ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table of an experiment; an entry is a text or an item of ``content``."""
+
+    head: list[str]
+    rows: Sequence[Sequence[Any]]
+    caption: str = "Summary"
+
+
+@dataclass(frozen=True)
 class Drawn:
-    """An experiment as the pages show it: figures and its table."""
+    """An experiment as the pages show it: figures and its tables."""
 
     name: str
     study: str
     pictures: list[Picture]
-    head: list[str]
-    rows: list[list[str]]
+    tables: list[Table] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -39,14 +48,12 @@ class Drawn:
             "id": "experiment-" + re.sub(r"\W+", "-", self.study),
             "title": self.title,
             "pictures": [embedded(picture) for picture in self.pictures],
-            "head": self.head,
-            "rows": self.rows,
-            "caption": "Summary",
+            "tables": self.tables,
         }
 
 
 def draw(study: store.StudyResults) -> Drawn:
-    """Return an experiment's figures (none where it has no arrays or nothing is known of it) and its summary table."""
+    """Return an experiment's figures (none where it has no arrays or nothing is known of it) and its tables."""
     entry = study.lock["experiment"]
     name = str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
     path = study.folder / ARRAYS
@@ -54,17 +61,29 @@ def draw(study: store.StudyResults) -> Drawn:
     if name in DRAWERS and path.exists():
         with np.load(path, allow_pickle=False) as arrays:
             pictures = [DRAWERS[name](dict(arrays), study)]
-    head, rows = _summary(study)
-    return Drawn(name, study.name, pictures, head, rows)
+    return Drawn(name, study.name, pictures, list(_tables(study)))
 
 
-def _summary(study: store.StudyResults) -> tuple[list[str], list[list[str]]]:
+def _tables(study: store.StudyResults) -> Iterator[Table]:
+    """Yield the distances from the reference, where there is one, and the summary without them."""
     path = study.folder / SUMMARY
     if not path.exists():
-        return [], []
+        return
     with path.open(encoding="utf-8", newline="") as file:
-        lines = list(csv.reader(file))
-    return (lines[0], [[_short(text) for text in line] for line in lines[1:]]) if lines else ([], [])
+        reader = csv.DictReader(file)
+        rows, head = list(reader), list(reader.fieldnames or ())
+    truth = _reference(study)
+    if truth is not None and reference.DISTANCE in head:
+        yield Table(*reference.table(rows, truth))
+        head = [column for column in head if column not in reference.COLUMNS]
+    if rows:
+        yield Table(head, [[_short(row[column]) for column in head] for row in rows])
+
+
+def _reference(study: store.StudyResults) -> str | None:
+    """Return the label of the method that stands for the truth."""
+    found = study.lock.get("options", {}).get("reference")
+    return None if found is None else str(found)
 
 
 def _short(text: str) -> str:
@@ -75,15 +94,17 @@ def _short(text: str) -> str:
 
 
 def cubic_toy(arrays: Arrays, study: store.StudyResults) -> Picture:
-    """Return one panel a method: mean and 3 standard deviations, data and true function.
+    """Return one panel a method: mean and 3 standard deviations, data and true function; a reference comes first.
 
     Arrays: grid, truth (G,); x, y (n,); labels (M,); mean_i, std_i (G,) of method i.
     """
     grid, truth, x, y = (np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y"))
     none = np.empty(0)
+    labels, first = [str(label) for label in arrays["labels"]], _reference(study)
+    titles = [f"{label} (reference)" if label == first else label for label in labels]
     panels = [
-        functions.Panel(str(label), grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
-        for i, label in enumerate(arrays["labels"])
+        functions.Panel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
+        for i in sorted(range(len(labels)), key=lambda i: labels[i] != first)
     ]
     entries = study.lock.get("options", {}).get("methods", ())
     figures = "figure 1 of Hernández-Lobato and Adams (2015)"
@@ -95,4 +116,5 @@ def cubic_toy(arrays: Arrays, study: store.StudyResults) -> Picture:
 DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
     "cubic_toy": cubic_toy,
     "alpha_linear": lambda arrays, study: alpha_linear(arrays, study.name),
+    "calibration": lambda arrays, study: calibration(arrays, study.name),
 }

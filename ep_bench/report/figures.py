@@ -40,6 +40,7 @@ STYLE: dict[str, Any] = {
 COLUMNS = 5  # panels side by side
 ROW = 0.17  # inches a method
 LETTER = 0.062  # inches a letter of a label
+LINE = 0.18  # inches a line of a legend
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,12 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
     with mpl.rc_context(STYLE):
         figure.savefig(svg, format="svg", metadata={"Date": None})
     return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), figure)
+
+
+def side_by_side(figure: Figure, named: Sequence[str]) -> int:
+    """Return how many names of a legend fit into one line."""
+    room = float(figure.get_figwidth()) / (0.65 + LETTER * max(len(name) for name in named))
+    return min(len(named), max(1, int(room)))
 
 
 def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float) -> None:

@@ -18,7 +18,9 @@ def page(report: Report) -> str:
     lines = [f"# {report.title}", "", content.summary_line(merged), ""]
     lines += [f"- {note}" for note in merged.notes]
     for drawn in report.experiments:
-        lines += ["", f"## {drawn.title}", "", *_pictures(drawn.pictures), *_grid(drawn.head, drawn.rows)]
+        lines += ["", f"## {drawn.title}", "", *_pictures(drawn.pictures)]
+        for table in drawn.tables:
+            lines += [*([table.caption, ""] if len(drawn.tables) > 1 else []), *_grid(table.head, table.rows)]
     for part in report.parts:
         lines += ["", f"## {part.score.title}", "", tables.markdown(part.table, part.ranking)]
         lines += _pictures([part.panels] if part.panels else [])
@@ -28,13 +30,24 @@ def page(report: Report) -> str:
         lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:
         lines += ["", "## Calibration and time", "", *_pictures(report.plots)]
+    sampled = content.chains_part(report.chains)
+    if sampled is not None and report.chains is not None:
+        lines += ["", "## Markov chains", ""]
+        lines += [f"{sampled['caption']}.", "", *_grid(sampled["head"], sampled["rows"])] if sampled["rows"] else []
+        lines += (
+            [f"{sampled['more_caption']}.", "", *_grid(sampled["more_head"], sampled["more"])]
+            if sampled["more"]
+            else []
+        )
+        lines += [*(f"- {line}" for line in sampled["lines"]), "", *_pictures(report.chains.pictures)]
     if report.training is not None:
         lines += ["", "## Training curves", "", *(f"- {line}" for line in report.training.lines), ""]
         lines += _pictures(report.training.pictures)
-    table = content.tuned_table(report.tuned)
-    if table is not None:
-        lines += ["", "## Tuned options", "", *(f"- {line}" for line in table["lines"]), ""]
-        lines += [f"{table['caption']}.", "", *_grid(table["head"], table["rows"])] if table["rows"] else []
+    choices = content.tuned_table(report.tuned)
+    if choices is not None:
+        lines += ["", "## Tuned options", "", *(f"- {line}" for line in choices["lines"]), ""]
+        caption, grid = f"{choices['caption']}.", _grid(choices["head"], choices["rows"])
+        lines += [caption, "", *grid] if choices["rows"] else []
     if report.checks is not None and len(report.checks):
         checks = content.check_rows(report.checks)
         lines += ["", "## Published numbers", "", checks["summary"], "", *_grid(checks["head"], checks["rows"])]

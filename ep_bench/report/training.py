@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import matplotlib as mpl
@@ -15,12 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ep_bench import curves
-from ep_bench.report.figures import COLUMNS, LETTER, LOOKS, STYLE, Picture, finish
+from ep_bench.report.figures import COLUMNS, LINE, LOOKS, STYLE, Picture, finish, side_by_side
 from ep_bench.report.frames import Merged
 from ep_bench.types import Array
 
 PANELS = 2 * COLUMNS  # of one figure
-WIDTH, HEIGHT, LINE = 1.6, 1.25, 0.18  # of a panel, and of a line of the legend, in inches
+WIDTH, HEIGHT = 1.6, 1.25  # of a panel, in inches
 WRAP = 30  # letters of the axis' words
 MARKS = 5  # markers a curve, about
 # Title and axis of the quantities that several methods trace; others are called by their names.
@@ -30,12 +30,19 @@ WORDS = {
     "prior_variance": ("Prior variance of the weights", "standardised units"),
     "log_z": ("Log density as rows came", "nats, standardised units"),
     "undone": ("Undone updates of weights", "fraction"),
+    "log_joint": ("Log joint density", "nats"),
+    "prior_deviation": ("Prior deviation of the weights", "standardised units"),
+    "prediction": ("Prediction", "standardised units"),
+    "acceptance": ("Acceptance", "fraction"),
 }
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One method's quantity on one data set over (E,) epochs: median and range over ``n`` splits, NaN where none is."""
+    """One method's quantity on one data set over (E,) epochs: median and range over ``n`` splits, NaN where none is.
+
+    ``step`` is what the method calls an epoch: of a sampler it is an iteration.
+    """
 
     method: str
     dataset: str
@@ -44,6 +51,7 @@ class Curve:
     median: Array
     low: Array
     high: Array
+    step: str = "epoch"
 
 
 @dataclass(frozen=True)
@@ -61,10 +69,16 @@ def collect(merged: Merged, kept: curves.Curves) -> Training | None:
     for name, found in _by_name(merged, kept).items():
         flat = _flat(found)
         for value, datasets in flat.items():
-            lines.append(f"{name} is {value:g} at every epoch on {', '.join(datasets)}: not drawn.")
+            step = steps(curve for curve in found if curve.dataset in datasets)
+            lines.append(f"{name} is {value:g} at every {step} on {', '.join(datasets)}: not drawn.")
         left_out = {dataset for datasets in flat.values() for dataset in datasets}
         pictures += _figures(name, [curve for curve in found if curve.dataset not in left_out], merged)
     return Training(lines, pictures) if lines or pictures else None
+
+
+def steps(found: Iterable[Curve]) -> str:
+    """Return what these curves go along: epochs, a sampler's iterations, or both."""
+    return " or ".join(sorted({curve.step for curve in found}))
 
 
 def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
@@ -81,25 +95,27 @@ def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
 
 def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
     """Return the curves of every quantity, those that several methods share first."""
-    cells, entries = merged.cells(), curves.index(kept.traces)
+    cells, entries, sampled = merged.cells(), curves.index(kept.traces), curves.index(kept.chains)
     found: dict[str, list[Curve]] = {}
     for dataset in merged.datasets:
         for method in merged.methods:
-            entry = curves.find(entries, cells.get((method, dataset), {}))
+            mine = cells.get((method, dataset), {})
+            entry = curves.find(entries, mine)
             if entry is not None:
+                step = "epoch" if curves.find(sampled, mine) is None else "iteration"
                 for name, summary in entry["traces"].items():
-                    curve = _curve(method, dataset, len(entry["splits"]), summary)
+                    curve = _curve(method, dataset, len(entry["splits"]), summary, step)
                     if np.isfinite(curve.median).any():
                         found.setdefault(name, []).append(curve)
     order = {name: place for place, name in enumerate(WORDS)}
     return {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
 
 
-def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any]) -> Curve:
+def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: str) -> Curve:
     median = np.array(summary["median"], dtype=np.float64)
     low, high = (np.array(summary.get(key, median), dtype=np.float64) for key in ("min", "max"))
     epoch = np.array(summary["epoch"], dtype=np.float64)
-    return Curve(method, dataset, n, epoch, median, low, high)
+    return Curve(method, dataset, n, epoch, median, low, high, step)
 
 
 def _figures(name: str, found: Sequence[Curve], merged: Merged) -> Iterator[Picture]:
@@ -125,10 +141,10 @@ def _figure(name: str, file: str, found: Sequence[Curve], methods: Sequence[str]
             _panel(ax, mine, methods)
             _scale(ax, mine, log=max(lengths) > 3.0 * min(lengths))
         for ax in axes[-_columns(len(axes)) :]:
-            ax.set_xlabel("epoch")
+            ax.set_xlabel(steps(found))
         handles = {str(line.get_label()): line for ax in axes for line in ax.get_lines()}
         figure.legend(
-            [handles[method] for method in named], named, loc="upper center", ncols=_side_by_side(figure, named),
+            [handles[method] for method in named], named, loc="upper center", ncols=side_by_side(figure, named),
             frameon=False, borderaxespad=0.4, borderpad=0.1, labelspacing=0.3,
         )  # fmt: skip
     return finish(figure, file, _caption(name, title, found))
@@ -143,7 +159,7 @@ def _canvas(panels: int, named: Sequence[str], title: str, unit: str) -> tuple[F
     across = max(WIDTH, (4.2 - left) / columns)
     size = [left + columns * across + (columns - 1) * gap + 0.15, rows * (top + HEIGHT + bottom)]
     figure = Figure(figsize=(size[0], 1.0))
-    legend = 0.15 + LINE * math.ceil(len(named) / _side_by_side(figure, named))
+    legend = 0.15 + LINE * math.ceil(len(named) / side_by_side(figure, named))
     size[1] += legend
     figure.set_size_inches((size[0], size[1]))
     axes = []
@@ -161,15 +177,9 @@ def _columns(panels: int) -> int:
     return math.ceil(panels / math.ceil(panels / COLUMNS))
 
 
-def _side_by_side(figure: Figure, named: Sequence[str]) -> int:
-    """Return how many names of a legend fit into one line."""
-    room = float(figure.get_figwidth()) / (0.65 + LETTER * max(len(name) for name in named))
-    return min(len(named), max(1, int(room)))
-
-
 def _caption(name: str, title: str, found: Sequence[Curve]) -> str:
     spread = "median over the splits (line) and their range (shaded)" if any(c.n > 1 for c in found) else "one split"
-    text = f"{title} by epoch: {spread}."
+    text = f"{title} by {steps(found)}: {spread}."
     if name == "objective":
         text += (
             " Objectives are each method's own, in units that do not compare: drawn is how much of its median's change "
@@ -184,7 +194,7 @@ def _as_share(curve: Curve) -> Curve:
     change = known[-1] - known[0] or float(np.ptp(known)) or 1.0
     median, low, high = ((values - known[0]) / change for values in (curve.median, curve.low, curve.high))
     low, high = np.minimum(low, high), np.maximum(low, high)
-    return Curve(curve.method, curve.dataset, curve.n, curve.epoch, median, low, high)
+    return replace(curve, median=median, low=low, high=high)
 
 
 def _panel(ax: Axes, found: Sequence[Curve], methods: Sequence[str]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import data
-from ep_bench.types import Array, Dataset, DatasetRef, Indices, Split
+from ep_bench import curves, data
+from ep_bench.types import Array, Dataset, DatasetRef, Split
 
 POINTS = 241
 MARGIN = 0.25  # of the inputs' range, that the grid goes beyond them on either side
@@ -50,7 +50,7 @@ def _curve(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[
         "truth": None if function is None else _short(function(grid[:, None])),
     }
     for part, rows in (("train", split.train), ("test", split.test)):
-        kept = rows[_evenly(rows)]
+        kept = rows[curves.evenly(len(rows), ROWS)]
         curve |= {f"x_{part}": _short(dataset.X[kept, 0]), f"y_{part}": _short(dataset.y[kept])}
     return curve
 
@@ -61,11 +61,6 @@ def _deviations(prediction: Any, shape: tuple[int, ...]) -> list[float] | None:
         return None
     std = np.asarray(prediction.std(), dtype=np.float64)
     return _short(std) if std.shape == shape and np.isfinite(std).all() else None
-
-
-def _evenly(rows: Indices) -> Indices:
-    places = np.linspace(0, len(rows) - 1, min(len(rows), ROWS))
-    return np.asarray(np.round(places), dtype=np.int64)
 
 
 def _short(values: Array) -> list[float]:

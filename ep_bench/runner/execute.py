@@ -16,7 +16,7 @@ import numpy as np
 
 from ep_bench import adapters, data, estimator, methods, scoring
 from ep_bench.predictions import missing_density
-from ep_bench.runner import curve, tuned
+from ep_bench.runner import chains, curve, tuned
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.records import (
@@ -83,6 +83,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     drawn = curve.over_grid(model, job.dataset, dataset, split)
     if drawn is not None:
         record.notes["curve"] = drawn
+    record.notes |= chains.of(model)
     return missing_density(prediction)
 
 

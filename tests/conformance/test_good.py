@@ -46,7 +46,9 @@ POINTS = {"noise-included", "density", "quantiles"}
 QUICK = {
     "vi": {"hidden": [10], "samples": 2, "epochs": 150},
     "dropout": {"hidden": [20], "epochs": 150, "passes": 100},
+    "hmc": {"hidden": [10], "samples": 100, "warmup": 100, "steps": 30, "stored": 100},
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
+    "sgld": {"hidden": [10], "epochs": 300},
 }
 
 

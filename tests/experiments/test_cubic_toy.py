@@ -13,6 +13,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data, experiments, methods, store
+from ep_bench.estimator import Estimator
+from ep_bench.experiments import distances
 from ep_bench.types import Array, Method, Predictive, Rows
 
 TOY = yaml.safe_load((Path(__file__).parents[2] / "configs" / "toy.yaml").read_text(encoding="utf-8"))
@@ -117,6 +119,76 @@ def test_a_noise_deviation_that_cannot_be_used_is_refused(known_noise: str, entr
     assert words in problem[1]
 
 
+def distances_of(folder: Path) -> dict[str, dict[str, str]]:
+    with (folder / "summary.csv").open() as file:
+        return {row["method"]: row for row in csv.DictReader(file)}
+
+
+def test_every_method_is_compared_with_the_reference(known_noise: str, tmp_path: Path) -> None:
+    """Gaussians of one mean and deviations 3, 3 and 6: closed forms at every input, in the unit of y."""
+    entries = [
+        {"use": known_noise, "label": "wide", "noise_deviation": 6},
+        {"use": known_noise, "label": "truth", "noise_deviation": 3},
+        {"use": known_noise, "label": "as well", "noise_deviation": 3},
+    ]
+    options = {"methods": entries, "points": 25, "reference": "truth"}
+    rows = distances_of(experiments.run("cubic_toy", options, 0, tmp_path / "toy", "toy"))
+    for region in ("", "_inside", "_outside"):
+        assert [float(rows[name][f"wasserstein{region}"]) for name in ("truth", "as well")] == [0.0, 0.0]
+        assert float(rows["wide"][f"wasserstein{region}"]) == pytest.approx(3 * np.sqrt(2 / np.pi), abs=1e-4)
+        own, excess = 3 / np.sqrt(np.pi), np.sqrt(2 / np.pi) * np.sqrt(45) - 9 / np.sqrt(np.pi)
+        assert float(rows["truth"][f"crps{region}"]) == pytest.approx(own, abs=1e-4)
+        assert float(rows["wide"][f"crps_excess{region}"]) == pytest.approx(excess, abs=1e-4)
+        assert float(rows["wide"][f"crps{region}"]) == pytest.approx(own + excess, abs=1e-4)
+
+
+def test_distances_are_means_over_the_grid_inside_the_data_and_beyond(tmp_path: Path) -> None:
+    """Anew from the methods' own distributions, of which the other test's twins tell the distances."""
+    entries = [{"use": "pbp", "hidden": [5], "epochs": 3}, {"use": "pbp", "label": "truth", "hidden": [5], "epochs": 9}]
+    options = {"methods": entries, "points": 13, "reference": "truth"}
+    row = distances_of(experiments.run("cubic_toy", options, 0, tmp_path / "toy", "toy"))["pbp"]
+    toy, grid = data.load_dataset("cubic"), np.linspace(-6, 6, 13)
+    curves = []
+    for epochs in (3, 9):
+        model = Estimator("pbp", hidden=[5], epochs=epochs, random_state=0).fit(toy.X, toy.y)
+        curves.append(distances.tabulate(model.predict_dist(grid[:, None])))
+    apart = distances.compare(*curves).wasserstein
+    inside = (grid >= toy.X.min()) & (grid <= toy.X.max())
+    for region, rows in {"": inside | True, "_inside": inside, "_outside": ~inside}.items():
+        assert float(row[f"wasserstein{region}"]) == pytest.approx(apart[rows].mean(), rel=1e-5)
+
+
+def test_without_a_reference_columns_and_key_are_as_before(folder: Path) -> None:
+    """The options make the key by which a finished study is known."""
+    assert not [name for row in distances_of(folder).values() for name in row if name.startswith(("wasser", "crps"))]
+    assert "reference" not in store.read_lock(folder)["options"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("PBB", ["no method has this label; found 'PBB'", "allowed: PBP, small", "did you mean 'PBP'?"]),
+        ("pbp", ["found 'pbp'", "did you mean 'PBP'?"]),
+        ("", ["found ''", "allowed: PBP, small"]),
+        (3, ["valid string"]),
+    ],
+)
+def test_a_reference_that_is_no_method_is_refused(reference: object, words: list[str]) -> None:
+    entries = [{"use": "pbp", "label": "PBP"}, {"use": "pbp", "label": "small"}]
+    (problem,) = experiments.problems("cubic_toy", {"methods": entries, "reference": reference})
+    assert problem[0] == ("reference",)
+    assert all(word in problem[1] for word in words)
+
+
+def test_a_reference_names_one_method_and_an_entry_without_a_label_by_its_method() -> None:
+    entries = [{"use": "pbp"}, {"use": "pbp", "label": "other"}]
+    assert experiments.problems("cubic_toy", {"methods": entries, "reference": "pbp"}) == []
+    (problem,) = experiments.problems("cubic_toy", {"methods": [*entries, {"use": "pbp"}], "reference": "pbp"})
+    assert "2 methods have the label 'pbp'" in problem[1]
+    (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbpp"}], "reference": "pbp"})
+    assert problem[0] == ("methods", 0)
+
+
 def test_the_study_shows_both_figures() -> None:
     """PBP, VI and BP with 100 hidden units and 40 epochs; black-box alpha from below 0 to 1 under a known noise."""
     assert (TOY["study"], TOY["experiment"]) == ("toy", "cubic_toy")
@@ -137,7 +209,8 @@ def test_the_study_shows_both_figures() -> None:
 
 @needs_methods
 def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
-    entries = [{**entry, "epochs": 2} for entry in TOY["options"]["methods"]]
+    short = {"hmc": {"warmup": 10, "samples": 20, "steps": 5}}
+    entries = [{**entry, **short.get(entry["use"], {"epochs": 2})} for entry in TOY["options"]["methods"]]
     folder = experiments.run("cubic_toy", {"methods": entries, "points": 11}, 0, tmp_path / "toy", "toy")
     with np.load(folder / "arrays.npz") as arrays:
         assert list(arrays["labels"]) == [entry["label"] for entry in entries]

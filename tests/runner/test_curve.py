@@ -148,7 +148,8 @@ def test_a_run_leaves_the_curves_beside_its_results(tmp_path: Path) -> None:
     outcome = run_plan(plan, plan, RunOptions(quiet=True))
     assert outcome.complete
     kept = curves.read(plan.folder)
-    (traces,), (panel,) = kept
+    (traces,), (panel,), no_chains = kept
+    assert no_chains == []
     assert traces["splits"] == [0, 1]
     assert len(traces["traces"]["noise_deviation"]["median"]) == 40
     assert panel["splits"] == [0]

@@ -1,0 +1,242 @@
+"""The Hessian of M by Levenberg-Marquardt (Gauss-Newton) in four forms, and the Gaussians that they give.
+
+    A = alpha + beta H,   H about J'J = sum_n grad f_n grad f_n'
+
+    diag   the diagonal of J'J
+    full   J'J
+    last   the block of the last layer's weights; those below are taken as known
+    kron   a layer each, no curvature between layers: sum_n a a' (x) sum_n s s' / N, J_ij = a_i s_j (``network``); exact
+           for the last layer. In the eigenvectors u_i, v_j of both factors, with eigenvalues p_i, q_j,
+           A = alpha + beta p_i q_j is diagonal
+
+A form has ``first``, the layer from which on it covers the weights (Q of them), and ``posterior(alpha, beta)``, alpha
+(L,) the prior precisions by layer. A posterior has ``log_det`` of A, ``variances`` (Q,), the diagonal of A^-1, the
+variances of f, and draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy.linalg import lapack
+
+from ep_bench.methods.laplace.network import Factors, blocks, factors, gram, matrix
+from ep_bench.models import mlp
+from ep_bench.types import Array
+
+Form = Literal["diag", "full", "kron", "last"]
+
+
+class Posterior(Protocol):
+    """A Gaussian over the covered weights, centred on the most probable ones."""
+
+    @property
+    def log_det(self) -> float:
+        """The log determinant of the precision A."""
+
+    @property
+    def variances(self) -> Array:
+        """The variances (Q,) of the weights."""
+
+    def output_variance(self, parts: Factors) -> Array:
+        """Return the variances (B,) of the linearised outputs of rows."""
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        """Return deviations (count, Q) from the most probable weights."""
+
+
+class Curvature(Protocol):
+    """H of a network on its training rows."""
+
+    @property
+    def first(self) -> int:
+        """The layer from which on weights are covered."""
+
+    def posterior(self, alpha: Array, beta: float) -> Posterior:
+        """Return the Gaussian of precision alpha + beta H, prior precisions alpha (L,)."""
+
+
+def cholesky(product: Array, ridge: Array) -> Array:
+    """Return the upper triangle R, R'R = product + diag(ridge), of a matrix given by its upper triangle.
+
+    Raises FloatingPointError where it is not positive definite.
+    """
+    total = matrix(*product.shape)
+    total[...] = product
+    total[np.diag_indices_from(total)] += ridge
+    root, failed = lapack.dpotrf(total, lower=0, clean=1, overwrite_a=1)
+    if failed or not np.isfinite(root).all():
+        raise FloatingPointError("the Hessian is not positive definite, or not finite")
+    return np.asarray(root)
+
+
+def spread_over(layers: Any, by_layer: Array, first: int = 0) -> Array:
+    """Return a layer's number for each of its weights, of the layers from ``first`` on."""
+    sizes = [(n_in + 1) * n_out for _, n_in, n_out in layers[first:].tolist()]
+    return np.repeat(by_layer[first:], sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalPosterior:
+    """Independent weights."""
+
+    variances: Array  # (P,)
+
+    @property
+    def log_det(self) -> float:
+        return -float(np.log(self.variances).sum())
+
+    def output_variance(self, parts: Factors) -> Array:
+        total, at = np.zeros(len(parts.inputs[0])), 0
+        for a, s in zip(parts.inputs, parts.slopes, strict=True):
+            V = self.variances[at : at + a.shape[1] * s.shape[1]].reshape(a.shape[1], s.shape[1])
+            total += np.sum((a**2 @ V) * s**2, axis=1)
+            at += V.size
+        return total
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        return np.sqrt(self.variances) * rng.standard_normal((count, len(self.variances)))
+
+
+@dataclass(frozen=True, eq=False)
+class Diagonal:
+    """The diagonal of J'J."""
+
+    layers: Any
+    diagonal: Array  # (P,)
+    first: int = 0
+
+    @classmethod
+    def of(cls, X: Array, w: Array, layers: Any) -> Diagonal:
+        total = np.zeros(len(w))
+        for rows in blocks(X, layers, 1):
+            parts = factors(X[rows], w, layers)[1]
+            squares = [(a**2).T @ s**2 for a, s in zip(parts.inputs, parts.slopes, strict=True)]
+            total += np.concatenate([one.ravel() for one in squares])
+        return cls(layers, total)
+
+    def posterior(self, alpha: Array, beta: float) -> DiagonalPosterior:
+        return DiagonalPosterior(1.0 / (spread_over(self.layers, alpha) + beta * self.diagonal))
+
+
+@dataclass(frozen=True, eq=False)
+class DensePosterior:
+    """All covered weights together: covariance S S'."""
+
+    root: Array  # (Q, Q) upper triangle S
+    log_det: float
+    first: int
+
+    @property
+    def variances(self) -> Array:
+        return np.einsum("ij,ij->i", self.root, self.root)
+
+    def output_variance(self, parts: Factors) -> Array:
+        return np.sum((parts.jacobian(self.first) @ self.root) ** 2, axis=1)
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        return rng.standard_normal((count, len(self.root))) @ self.root.T
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """J'J of the layers from ``first`` on."""
+
+    layers: Any
+    product: Array  # (Q, Q) upper triangle
+    first: int
+
+    @classmethod
+    def of(cls, X: Array, w: Array, layers: Any, first: int) -> Dense:
+        return cls(layers, gram(X, w, layers, first), first)
+
+    def posterior(self, alpha: Array, beta: float) -> DensePosterior:
+        root = cholesky(beta * self.product, spread_over(self.layers, alpha, self.first))
+        log_det = 2.0 * float(np.log(np.diag(root)).sum())
+        inverse, _ = lapack.dtrtri(root, lower=0, overwrite_c=1)
+        return DensePosterior(np.asarray(inverse), log_det, self.first)
+
+
+@dataclass(frozen=True, eq=False)
+class KroneckerPosterior:
+    """Independent layers: a layer's covariance is diagonal in a product of two bases."""
+
+    bases: list[tuple[Array, Array]]  # (n_in + 1, n_in + 1) U and (n_out, n_out) V, eigenvectors in columns
+    spectra: list[Array]  # (n_in + 1, n_out) variances in these bases
+
+    @property
+    def log_det(self) -> float:
+        return -sum(float(np.log(spectrum).sum()) for spectrum in self.spectra)
+
+    @property
+    def variances(self) -> Array:
+        both = zip(self.bases, self.spectra, strict=True)
+        return np.concatenate([(U**2 @ spectrum @ (V**2).T).ravel() for (U, V), spectrum in both])
+
+    def output_variance(self, parts: Factors) -> Array:
+        total = np.zeros(len(parts.inputs[0]))
+        for a, s, (U, V), spectrum in zip(parts.inputs, parts.slopes, self.bases, self.spectra, strict=True):
+            total += np.sum(((a @ U) ** 2 @ spectrum) * (s @ V) ** 2, axis=1)
+        return total
+
+    def draw(self, count: int, rng: np.random.Generator) -> Array:
+        drawn = []
+        for (U, V), spectrum in zip(self.bases, self.spectra, strict=True):
+            noise = rng.standard_normal((count, *spectrum.shape)) * np.sqrt(spectrum)
+            drawn.append((U @ noise @ V.T).reshape(count, -1))
+        return np.concatenate(drawn, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Kronecker:
+    """A product of two factors for each layer."""
+
+    bases: list[tuple[Array, Array]]  # as in ``KroneckerPosterior``
+    spectra: list[Array]  # (n_in + 1, n_out) p_i q_j
+    first: int = 0
+
+    @classmethod
+    def of(cls, X: Array, w: Array, layers: Any) -> Kronecker:
+        sizes = [(n_in + 1, n_out) for _, n_in, n_out in layers.tolist()]
+        lefts, rights = [np.zeros((n, n)) for n, _ in sizes], [np.zeros((n, n)) for _, n in sizes]
+        for rows in blocks(X, layers, 1):
+            parts = factors(X[rows], w, layers)[1]
+            for l, (a, s) in enumerate(zip(parts.inputs, parts.slopes, strict=True)):
+                lefts[l] += a.T @ a
+                rights[l] += s.T @ s
+        both = [(_eigen(left), _eigen(right / len(X))) for left, right in zip(lefts, rights, strict=True)]
+        return cls([(U, V) for (_, U), (_, V) in both], [np.outer(p, q) for (p, _), (q, _) in both])
+
+    def posterior(self, alpha: Array, beta: float) -> KroneckerPosterior:
+        precisions = [a + beta * spectrum for a, spectrum in zip(alpha, self.spectra, strict=True)]
+        return KroneckerPosterior(self.bases, [1.0 / precision for precision in precisions])
+
+
+def _eigen(matrix: Array) -> tuple[Array, Array]:
+    """Return eigenvalues, at least 0, and eigenvectors of a positive semidefinite matrix."""
+    try:
+        values, vectors = np.linalg.eigh(matrix)
+    except LinAlgError:
+        raise FloatingPointError("a factor of the Hessian is not finite") from None
+    return np.maximum(values, 0.0), vectors
+
+
+def curvature(form: Form, X: Array, w: Array, layers: Any) -> Curvature:
+    """Return H in a form at weights w (P,), from rows X (N, d)."""
+    if form == "diag":
+        return Diagonal.of(X, w, layers)
+    if form == "kron":
+        return Kronecker.of(X, w, layers)
+    return Dense.of(X, w, layers, 0 if form == "full" else len(layers) - 1)
+
+
+def linearised(posterior: Posterior, X: Array, w: Array, layers: Any) -> tuple[Array, Array]:
+    """Return means and variances (N,) of the outputs of rows X (N, d), linear in the weights."""
+    mean, variance = np.empty(len(X)), np.empty(len(X))
+    for rows in blocks(X, layers, mlp.count(layers)):
+        mean[rows], parts = factors(X[rows], w, layers)
+        variance[rows] = posterior.output_variance(parts)
+    return mean, variance

@@ -1,0 +1,163 @@
+"""MacKay's (1992) re-estimation of the prior and noise precisions.
+
+    log evidence = log p(y | w, beta) + log p(w | alpha) + Q / 2 log 2 pi - log det A / 2,   at the most probable w
+    gamma        = sum_l (Q_l - alpha_l tr_l A^-1)      well-determined weights, a layer each, or all together
+    alpha_l     <- gamma_l / |w_l|^2
+    beta        <- (N - gamma) / sum (y - f)^2
+
+Symbols (P weights, Q of them covered by the form of A, N rows): alpha prior precisions by layer, beta noise precision,
+w the most probable weights, A the precision of the posterior, ``curvature``. The prior of weights that A does not
+cover enters neither the evidence nor gamma. Each update is followed by a search for the new most probable weights.
+The diagonal form has a gamma of its own, from the inverse of the diagonal: never less than that of the full one, and it
+can exceed N. The update of beta then has no positive value, and takes EM's,
+beta <- N / (sum (y - f)^2 + gamma / beta), which has the same fixed points.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.methods.laplace.curvature import Curvature, Form, Posterior, curvature, spread_over
+from ep_bench.methods.laplace.network import sum_of_squares
+from ep_bench.methods.laplace.search import Problem, most_probable
+from ep_bench.types import Array
+
+STILL = 1e-3  # largest change of a log precision that ends the updates of a network
+STILL_LINEAR = 1e-9  # and of the linear model, whose curvature hangs on no weight
+PRECISIONS = (1e-8, 1e8)  # beyond these, in standardised units, an update counts as running away
+
+
+class Settings(NamedTuple):
+    """Options of the updates."""
+
+    form: Form
+    shared: bool  # one prior precision for all layers
+    fixed_prior: bool
+    fixed_noise: bool
+    updates: int
+    steps: int  # of a search for the most probable weights
+
+
+class Precisions(NamedTuple):
+    """Hyperparameters."""
+
+    alpha: Array  # (L,)
+    beta: float
+
+
+class Approximation(NamedTuple):
+    """The posterior at given precisions."""
+
+    weights: Array  # (P,)
+    posterior: Posterior
+    precisions: Precisions
+    first: int  # layer from which on the form covers the weights
+    gamma: Array  # (L,) 0 for layers that the form does not cover
+    squares: float  # sum of squared residuals
+    log_evidence: float
+    log_joint: float  # log p(y | w) + log p(w), all weights
+
+
+def approximate(problem: Problem, w: Array, at: Precisions, form: Form) -> Approximation:
+    """Return the posterior around the most probable weights w (P,).
+
+    Raises FloatingPointError where it is not finite.
+    """
+    layers, rows = problem.layers, len(problem.y)
+    covered: Curvature = curvature(form, problem.X, w, layers)
+    posterior, first = covered.posterior(*at), covered.first
+    alphas = spread_over(layers, at.alpha)
+    start = int(layers[first, 0])
+    determined = np.concatenate([np.zeros(start), 1.0 - alphas[start:] * posterior.variances])
+    gamma = np.add.reduceat(determined, layers[:, 0])
+    squares = sum_of_squares(problem.X, problem.y, w, layers)
+    log_likelihood = 0.5 * rows * math.log(at.beta / (2.0 * math.pi)) - 0.5 * at.beta * squares
+    log_prior = 0.5 * (np.log(alphas) - alphas * w**2)  # but for -log(2 pi) / 2 each
+    log_evidence = log_likelihood + float(log_prior[start:].sum()) - 0.5 * posterior.log_det
+    log_joint = log_likelihood + float(log_prior.sum()) - 0.5 * len(w) * math.log(2.0 * math.pi)
+    if not (math.isfinite(log_evidence) and math.isfinite(log_joint)):
+        raise FloatingPointError(f"log evidence {log_evidence:g}, log joint density {log_joint:g}: not finite")
+    return Approximation(w, posterior, at, first, gamma, squares, log_evidence, log_joint)
+
+
+class Fit(NamedTuple):
+    """The last posterior, what there was at each update, and why the updates ended short of a fixed point, or ''."""
+
+    approximation: Approximation
+    trace: dict[str, list[float]]
+    unfinished: str
+
+
+def maximise(problem: Problem, w: Array, at: Precisions, settings: Settings) -> Fit:
+    """Alternate searches for the most probable weights, from w (P,) on, and updates of the precisions.
+
+    Raises FloatingPointError where a number is not finite.
+    """
+    trace: dict[str, list[float]] = {}
+    still = STILL if len(problem.layers) > 1 else STILL_LINEAR
+    for update in range(settings.updates + 1):
+        optimum = most_probable(problem, w, spread_over(problem.layers, at.alpha), at.beta, settings.steps)
+        w = optimum.weights
+        found = approximate(problem, w, at, settings.form)
+        _note(trace, found, problem, settings)
+        to = updated(found, problem, settings)
+        change = max(float(np.abs(np.log(to.alpha / at.alpha)).max()), abs(math.log(to.beta / at.beta)))
+        if change <= still and optimum.converged:
+            return Fit(found, trace, _runaway(to, settings))
+        if update < settings.updates:
+            at = to
+    searched = "" if optimum.converged else ", the search for the most probable weights ended at its limit of steps"
+    stopped = f"the last of {settings.updates} updates changed a precision by {math.expm1(change):.2g} of it{searched}"
+    return Fit(found, trace, _runaway(at, settings) or stopped)
+
+
+def updated(found: Approximation, problem: Problem, settings: Settings) -> Precisions:
+    """Return the precisions of MacKay's update, held within ``PRECISIONS``."""
+    alpha, beta = found.precisions
+    layers, rows, gamma = problem.layers, len(problem.y), float(found.gamma.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if not settings.fixed_prior:
+            squares = np.add.reduceat(found.weights**2, layers[:, 0])
+            together = np.full(len(layers), gamma / squares[found.first :].sum())
+            alpha = _held(together if settings.shared else found.gamma / squares)
+        if not settings.fixed_noise:
+            plain = np.float64(rows - gamma) / found.squares
+            beta = float(_held(plain if gamma < rows else rows / (found.squares + gamma / beta)))
+    return Precisions(alpha, beta)
+
+
+def _held(precision: Any) -> Any:
+    """Return precisions within the limits; where weights or residuals are all 0, and so infinite or NaN, the upper."""
+    return np.clip(np.where(np.isnan(precision), PRECISIONS[1], precision), *PRECISIONS)
+
+
+def _runaway(at: Precisions, settings: Settings) -> str:
+    """Return which learned precision was stopped at a limit, or ''."""
+    learned = {"prior": () if settings.fixed_prior else at.alpha, "noise": () if settings.fixed_noise else (at.beta,)}
+    for name, values in learned.items():
+        for value in values:
+            if value in PRECISIONS:
+                end = "infinity" if value == PRECISIONS[1] else "0"
+                return f"the {name} precision runs to {end}, stopped at {value:g} (standardised units)"
+    return ""
+
+
+def _note(trace: dict[str, list[float]], found: Approximation, problem: Problem, settings: Settings) -> None:
+    """Append an update's numbers."""
+    alpha, beta = found.precisions
+    shared = settings.shared or len(alpha) == 1
+    deviations = {
+        "prior_deviation" + ("" if shared else f"_{l + 1}"): 1.0 / math.sqrt(a)
+        for l, a in enumerate(alpha[:1] if shared else alpha)
+    }
+    values = {
+        "objective": -found.log_joint / len(problem.y),
+        "log_evidence": found.log_evidence,
+        "noise_deviation": 1.0 / math.sqrt(beta),
+        "well_determined": float(found.gamma.sum()),
+    }
+    for name, value in (values | deviations).items():
+        trace.setdefault(name, []).append(float(value))

@@ -1,0 +1,65 @@
+"""The most probable weights: the least of M(w) = beta / 2 sum (y - f)^2 + 1 / 2 sum alpha_i w_i^2.
+
+Without hidden layers M is quadratic and its least solves the normal equations. Else L-BFGS on all rows: the kinks of
+rectified units leave the steps of Levenberg and Marquardt little to go by (boston, 751 weights, alpha 1, noise 0.05: M
+is 536 after 100 of them and 10 seconds, 124 after 3,000 of L-BFGS and 4 seconds).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve
+from scipy.optimize import minimize
+
+from ep_bench.methods.laplace.curvature import cholesky
+from ep_bench.methods.laplace.network import Slope, normal_equations
+from ep_bench.types import Array
+
+SHARP = 1e-10  # nats a row: a step of L-BFGS that lowers M by less is the last
+FLAT = 1e-6  # nats a row: so is one that no derivative of M exceeds
+PAIRS = 20  # steps that L-BFGS keeps
+
+
+class Problem(NamedTuple):
+    """Standardised rows and the network."""
+
+    X: Array  # (N, d)
+    y: Array  # (N,)
+    layers: Any  # (L, 3)
+
+
+class Optimum(NamedTuple):
+    """Where a search ended."""
+
+    weights: Array  # (P,)
+    converged: bool
+
+
+def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: int) -> Optimum:
+    """Return the weights of least M, searched from w (P,) on in at most so many steps; prior precisions alpha (P,).
+
+    Raises FloatingPointError where M is not finite.
+    """
+    if len(problem.layers) == 1:
+        return _solved(problem, alpha, beta)
+    slope, rows = Slope(*problem), len(problem.y)
+
+    def of(at: Array) -> tuple[float, Array]:
+        half, gradient = slope(at)
+        return (beta * half + 0.5 * float(alpha @ at**2)) / rows, (beta * gradient + alpha * at) / rows
+
+    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": PAIRS, "ftol": SHARP, "gtol": FLAT}
+    found = minimize(of, w, jac=True, method="L-BFGS-B", options=options)
+    if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
+        raise FloatingPointError("the search for the most probable weights: the log joint density is not finite")
+    return Optimum(np.asarray(found.x), bool(found.success))
+
+
+def _solved(problem: Problem, alpha: Array, beta: float) -> Optimum:
+    product, by_fit = normal_equations(problem.X, problem.y, np.zeros(len(alpha)), problem.layers)
+    if not np.isfinite(by_fit).all():
+        raise FloatingPointError("the search for the most probable weights: a gradient is not finite")
+    root = cholesky(beta * product, alpha)
+    return Optimum(np.asarray(cho_solve((root, False), -beta * by_fit)), True)

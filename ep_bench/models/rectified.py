@@ -1,0 +1,112 @@
+"""Squared residuals of a network with one rectified hidden layer, and their gradient, in one pass over the rows.
+
+A tile of rows goes forward and, its residuals r_b known, back at once: the hidden outputs never leave the processor's
+registers. With gates G_bj = [z_bj > 0] and the unscaled sums
+
+    S_ij = sum_b x_bi G_bj r_b,    T_j = sum_b G_bj r_b
+
+the derivatives are v_j S_ij by the weights w_ij and v_j T_j by the biases c_j; and since the hidden outputs are
+z_bj = G_bj (sum_i x_bi w_ij + c_j), sum_i w_ij S_ij + c_j T_j by the weights v_j of the output.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ep_bench.numerics import tiles
+from ep_bench.numerics.jit import REORDER, jit
+from ep_bench.numerics.lanes import WIDTH, aligned
+
+
+class Room(NamedTuple):
+    """Scratch of the pass; rows of weights padded to whole registers."""
+
+    shape: Any  # of a tile, R rows of C registers
+    weights: Any  # ((d + 2) * C * WIDTH,) inputs' weights, biases, weights of the output
+    sums: Any  # ((d + 1) * C * WIDTH,) S, T
+    f: Any  # (R,) outputs of a tile's rows, then its residuals
+
+
+def room(layers: Any) -> Room | None:
+    """Return scratch for networks of these layers, None for those that the pass does not serve.
+
+    It serves one hidden layer of at most 112 units, on a processor with registers of ``WIDTH`` doubles.
+    """
+    _, d, n = layers[0].tolist()
+    shape = tiles.shape_of(n) if len(layers) == 2 and tiles.wide_registers() else ()
+    if not shape:
+        return None
+    padded = len(shape[0]) * WIDTH
+    return Room(shape, aligned((d + 2) * padded), aligned((d + 1) * padded), aligned(len(shape)))
+
+
+@jit(relaxed=REORDER)
+def half_squares(X: Any, y: Any, w: Any, work: Room, g: Any) -> float:
+    """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,).
+
+    N is at least a tile's rows.
+    """
+    rows, d = X.shape
+    n = (len(w) - 1) // (d + 2)
+    constant = w[-1]
+    _pad(w, n, work.weights)
+    work.sums[:] = 0.0
+    squares = by_constant = 0.0
+    x = X.reshape(rows * d)
+    for start in range(0, rows, len(work.f)):
+        first = min(start, rows - len(work.f))
+        activations = _activations(x, first, d, work)
+        for r in range(len(work.f)):
+            residual = work.f[r] + constant - y[first + r]
+            if first + r < start:  # the last tile overlaps the one before
+                residual = 0.0
+            work.f[r] = residual
+            squares += residual * residual
+            by_constant += residual
+        _add_sums(activations, x, first, d, work)
+    _gradient(work, n, d, g)
+    g[-1] = by_constant
+    return 0.5 * squares
+
+
+@jit(relaxed=REORDER, inline=True)
+def _activations(x: Any, first: int, d: int, work: Room) -> Any:
+    """Return the hidden units' inputs of a tile of rows, and write the outputs but for the constant."""
+    stride = len(work.shape[0]) * WIDTH
+    A = tiles.tile_of_rows(work.shape, work.weights, d * stride)
+    for i in range(d):
+        A = tiles.plus_products(A, work.weights, i * stride, x, first * d + i, d)
+    tiles.store_positive_sums(A, work.weights, (d + 1) * stride, work.f, 0)
+    return A
+
+
+@jit(relaxed=REORDER, inline=True)
+def _add_sums(activations: Any, x: Any, first: int, d: int, work: Room) -> None:
+    """Add a tile's rows to S and T."""
+    stride = len(work.shape[0]) * WIDTH
+    D = tiles.gate(activations, work.f, 0)
+    for i in range(d):
+        tiles.add_products(D, work.sums, i * stride, x, first * d + i, d)
+    tiles.add_rows(D, work.sums, d * stride)
+
+
+@jit(relaxed=REORDER)
+def _pad(w: Any, n: int, out: Any) -> None:
+    rows = (len(w) - 1) // n
+    stride = len(out) // rows
+    for i in range(rows):
+        for j in range(n):
+            out[i * stride + j] = w[i * n + j]
+
+
+@jit(relaxed=REORDER)
+def _gradient(work: Room, n: int, d: int, g: Any) -> None:
+    """Write the gradient (P,) but for the constant from S and T."""
+    stride = len(work.shape[0]) * WIDTH
+    weights, sums = work.weights, work.sums
+    by_v = g[(d + 1) * n : (d + 2) * n]
+    by_v[:] = 0.0
+    for i in range(d + 1):
+        for j in range(n):
+            g[i * n + j] = weights[(d + 1) * stride + j] * sums[i * stride + j]
+            by_v[j] += weights[i * stride + j] * sums[i * stride + j]

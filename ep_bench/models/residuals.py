@@ -1,0 +1,116 @@
+"""A perceptron's squared residuals over all rows, and their gradient: what a log joint with Gaussian noise needs.
+
+Rows are taken in chunks whose hidden outputs stay in the processor's first caches; one rectified hidden layer is a
+matter of registers where the processor has enough of them (``rectified``). Hidden units are rectified (``mlp``), tanh
+or probit-like (``smooth``); their kind is one of the numbers of ``ACTIVATIONS``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.models import mlp, rectified, smooth
+from ep_bench.numerics.jit import REORDER, jit
+
+CHUNK = 128
+RELU = 0
+ACTIVATIONS = {"relu": RELU, "tanh": smooth.TANH, "probit": smooth.PROBIT}
+
+
+class Scratch(NamedTuple):
+    """Scratch of a chunk of rows for a network of P weights."""
+
+    Z: Any  # (CHUNK * units,) hidden outputs
+    S: Any  # (CHUNK * units,) their slopes; rectified units need none
+    D: Any  # (2, CHUNK * widest)
+    f: Any  # (CHUNK,)
+    part: Any  # (P,) gradient of a chunk
+    room: Any  # of ``rectified``, None where that does not serve
+
+
+def scratch(layers: Any) -> Scratch:
+    """Return scratch for networks of these layers."""
+    units = CHUNK * mlp.units(layers)
+    return Scratch(
+        np.empty(units), np.empty(units), np.empty((2, CHUNK * mlp.widest(layers))), np.empty(CHUNK),
+        np.empty(mlp.count(layers)), rectified.room(layers),
+    )  # fmt: skip
+
+
+@jit(relaxed=REORDER)
+def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, g: Any) -> float:
+    """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,)."""
+    if kind == RELU:
+        return _rectified(X, y, w, layers, work, work.room, g)
+    return _in_chunks(X, y, w, layers, kind, work, g)
+
+
+@jit(relaxed=REORDER)
+def _rectified(X: Any, y: Any, w: Any, layers: Any, work: Scratch, room: Any, g: Any) -> float:
+    if room is None:
+        return _in_chunks(X, y, w, layers, RELU, work, g)
+    if len(y) < len(room.f):
+        return _in_chunks(X, y, w, layers, RELU, work, g)
+    return rectified.half_squares(X, y, w, room, g)
+
+
+@jit(relaxed=REORDER)
+def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, g: Any) -> float:
+    g[:] = 0.0
+    squares = 0.0
+    for start in range(0, len(y), CHUNK):
+        rows = min(CHUNK, len(y) - start)
+        chunk, f = X[start : start + rows], work.f[:rows]
+        _forward(chunk, w, layers, kind, work, f)
+        for b in range(rows):
+            f[b] -= y[start + b]
+        squares += square_norm(f)
+        if kind == RELU:
+            mlp.backward(chunk, w, layers, work.Z, f, 1.0, work.part, work.D)
+        else:
+            smooth.backward(chunk, w, layers, work.Z, work.S, f, work.part, work.D)
+        for i in range(g.size):
+            g[i] += work.part[i]
+    return 0.5 * squares
+
+
+@jit(relaxed=REORDER)
+def square_norm(x: Any) -> float:
+    """Return a sum of squares, in a loop of its own: beside writes its order could hang on the arrays' places."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * x[i]
+    return total
+
+
+@jit(relaxed=REORDER)
+def _forward(X: Any, w: Any, layers: Any, kind: int, work: Scratch, f: Any) -> None:
+    if kind == RELU:
+        mlp.forward(X, w, layers, work.Z, f)
+    else:
+        smooth.forward(X, w, layers, kind, work.Z, work.S, f)
+
+
+@jit(relaxed=REORDER)
+def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: Scratch, out: Any) -> None:
+    """Write the outputs out (K, N) of networks with weights W (K, P) on rows X (N, d)."""
+    for start in range(0, X.shape[0], CHUNK):
+        rows = min(CHUNK, X.shape[0] - start)
+        for k in range(W.shape[0]):
+            _forward(X[start : start + rows], W[k], layers, kind, work, work.f[:rows])
+            out[k, start : start + rows] = work.f[:rows]
+
+
+def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
+    """Return the outputs (K, N) of networks with weights W (K, P) on rows X (N, d).
+
+    Raises ValueError where X has another number of columns than the networks inputs.
+    """
+    if X.ndim != 2 or X.shape[1] != layers[0, 1]:
+        raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
+    out = np.empty((len(W), len(X)))
+    rows = np.array(X, dtype=np.float64, order="C")
+    fill_outputs(rows, np.ascontiguousarray(W), layers, kind, scratch(layers), out)
+    return out

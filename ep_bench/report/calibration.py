@@ -1,0 +1,59 @@
+"""Ranks of true values among a sampler's draws: a histogram each, over the band of an exact sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ep_bench.report.figures import STYLE, Picture, finish
+from ep_bench.types import Indices
+
+BAND = 0.99  # probability that a bar lies in the band
+
+
+def calibration(arrays: Mapping[str, Any], study: str) -> Picture:
+    """Return one row of panels a case, one panel a quantity.
+
+    Arrays: ranks (cases, replications, quantities), among 0, ..., draws (); labels (cases,), quantities (Q,).
+    """
+    ranks, draws = np.asarray(arrays["ranks"]), int(arrays["draws"])
+    labels, quantities = [str(x) for x in arrays["labels"]], [str(x) for x in arrays["quantities"]]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(1.5 * len(quantities) + 0.3, 1.25 * len(labels) + 0.5), layout="constrained")
+        axes = figure.subplots(len(labels), len(quantities), sharex=True, sharey=True, squeeze=False)
+        for row, of_case, label in zip(axes, ranks, labels, strict=True):
+            for ax, of in zip(row, of_case.T, strict=True):
+                _histogram(ax, of, draws)
+            row[0].set_ylabel(label.replace(", ", ",\n"))
+        for ax, quantity in zip(axes[0], quantities, strict=True):
+            ax.set_title(quantity)
+        for ax in axes[-1]:
+            ax.set_xlabel("rank")
+    caption = (
+        f"Simulation-based calibration (Talts and others 2018): how many data sets have which rank of the true value "
+        f"among {draws} draws of a chain, {ranks.shape[1]} data sets drawn from the prior in each row. "
+        f"An exact sampler's bars lie in the grey band with probability {BAND:.0%} each."
+    )
+    return finish(figure, f"calibration-{study}", caption)
+
+
+def band(replications: int, draws: int) -> tuple[float, float]:
+    """Return between which counts a bar of uniform ranks lies with probability ``BAND`` or more."""
+    from scipy.stats import binom
+
+    low, high = binom.interval(BAND, replications, 1.0 / (draws + 1))
+    return float(low), float(high)
+
+
+def _histogram(ax: Axes, ranks: Indices, draws: int) -> None:
+    counts = np.bincount(ranks, minlength=draws + 1)
+    low, high = band(len(ranks), draws)
+    ax.axhspan(low, high, color="0.85", linewidth=0)
+    ax.axhline(len(ranks) / (draws + 1), color="0.5", linewidth=0.6)
+    ax.bar(np.arange(draws + 1), counts, width=0.8, color="#0072B2")
+    ax.set_ylim(bottom=0)

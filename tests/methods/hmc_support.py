@@ -1,0 +1,45 @@
+"""What the tests of Hamiltonian Monte Carlo share: small models, chains beside known moments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc.chain import Model
+from ep_bench.methods.hmc.trajectory import Rows
+from ep_bench.models import mlp
+from ep_bench.models.residuals import ACTIVATIONS
+
+TOLERANCE = 4.5  # standard errors; of 500 sound comparisons one in 300 runs would leave it
+
+
+def standard_error(series):
+    """Of the mean of draws (chains, draws), by their effective sample size."""
+    from arviz_stats.base import array_stats
+
+    series = np.asarray(series)
+    return series.std() / np.sqrt(array_stats.ess(series, method="mean", chain_axis=0, draw_axis=1))
+
+
+def distance(series, expected, error=0.0):
+    """How many standard errors the mean of draws (chains, draws) is from a value, itself known to ``error``."""
+    return abs(np.mean(series) - expected) / np.hypot(standard_error(series), error)
+
+
+def small_model(
+    *, d=2, hidden=(3,), rows=5, activation="tanh", prior="gaussian", scales="one", seed=0,
+    weight_prior=(3.0, 2.0), noise_prior=(3.0, 2.0), noise_variance=None, prior_variance=None,
+):  # fmt: skip
+    rng = np.random.default_rng(seed)
+    layers = mlp.layout(d, hidden)
+    X, y = rng.normal(size=(rows, d)), rng.normal(size=rows)
+    return Model(
+        Rows(X, y, layers, ACTIVATIONS[activation]), hyper.groups(layers, prior, scales), weight_prior, noise_prior,
+        noise_variance, prior_variance,
+    )  # fmt: skip
+
+
+def by_chain(state, values):
+    """Values (S, ...) of the state's draws as (chains, draws, ...)."""
+    chains = int(state.chain.max()) + 1
+    return np.asarray(values).reshape(chains, -1, *np.shape(values)[1:])

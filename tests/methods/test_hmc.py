@@ -1,0 +1,259 @@
+"""Hamiltonian Monte Carlo as a method: seeds, chains, diagnostics, warnings, options, awkward rows."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from arviz_stats.base import array_stats
+from sklearn.exceptions import ConvergenceWarning
+
+from ep_bench import Estimator, methods
+from ep_bench.estimator import parse_options
+from ep_bench.methods import hmc
+from ep_bench.methods.hmc import chain, diagnostics
+from ep_bench.methods.hmc.adaptation import WINDOW, StepSize, windows
+from ep_bench.methods.hmc.chain import Chain
+from ep_bench.types import Rows, UserError
+from tests import plain_networks as plain
+
+SHORT = {"hidden": (3,), "chains": 2, "samples": 40, "warmup": 30, "steps": 10, "stored": 80}
+
+
+def rows(n=25, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return Rows(X, np.sin(X[:, 0]) + 0.2 * rng.normal(size=n))
+
+
+def fitted(train=None, seed=0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing but the judgement of the chains is said
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return hmc.fit(train or rows(), hmc.Config(**{**SHORT, **options}), np.random.default_rng(seed))
+
+
+def chain_of(predictions, **series):
+    """A chain of nothing but what the diagnostics look at; predictions (draws, M)."""
+    draws = len(predictions)
+    fixed = {name: np.ones(draws) for name in chain.TRACED} | series
+    return Chain(np.empty((0, 1)), np.empty(0), np.empty((0, 1)), **fixed, predictions=predictions, divergences=1,
+                 step_size=0.1, gradients=10, warmup_trace={})  # fmt: skip
+
+
+class TestDraws:
+    def test_the_same_seed_gives_the_same_draws_and_chains_differ(self):
+        (first, _), (again, _), (other, _) = fitted(seed=0), fitted(seed=0), fitted(seed=1)
+        for one, two in zip(first[2:6], again[2:6], strict=True):
+            np.testing.assert_array_equal(one, two)
+        assert not np.array_equal(first.W, other.W)
+        np.testing.assert_array_equal(first.chain, np.repeat([0, 1], 40))
+        assert not np.any(first.W[first.chain == 0] == first.W[first.chain == 1])
+
+    @pytest.mark.parametrize(
+        ("chains", "stored", "kept"), [(2, 80, 80), (2, 1000, 80), (2, 21, 20), (3, 10, 9), (1, 7, 7), (2, 1, 2)]
+    )
+    def test_draws_are_thinned_evenly_to_the_bound(self, chains, stored, kept):
+        whole, _ = fitted(chains=chains, stored=1000)
+        state, trace = fitted(chains=chains, stored=stored)
+        assert len(state.W) == len(state.noise_variance) == len(state.prior_variance) == len(state.chain) == kept
+        assert kept <= max(stored, chains)
+        for c in range(chains):
+            mine, all_ = state.W[state.chain == c], whole.W[whole.chain == c]
+            places = [int(np.flatnonzero((all_ == w).all(axis=1))[0]) for w in mine]
+            assert len(places) < 2 or (places[-1] == 39 or whole.diagnostics["acceptance"] < 1)
+            assert np.all(np.diff(places) <= 2 * np.ceil(40 / len(mine)))
+        assert {name: len(values) for name, values in trace.items()} == dict.fromkeys(chain.TRACED, 70)
+        assert state.diagnostics == whole.diagnostics  # whatever is kept, all draws are judged
+
+    @pytest.mark.parametrize("activation", ["relu", "tanh", "probit"])
+    @pytest.mark.parametrize("hidden", [(), (3,), (9, 4), (2, 3, 2)])
+    def test_predictions_are_the_mixture_of_the_draws(self, activation, hidden):
+        state, _ = fitted(activation=activation, hidden=hidden, samples=5, warmup=10, steps=3)
+        X = rows(6, seed=5).X
+        found = hmc.predict(state, X, np.random.default_rng(0))
+        for s in range(10):
+            f = plain.outputs(X, state.W[s], (2, *hidden, 1), activation=activation)
+            np.testing.assert_allclose(found.means[s], f, rtol=1e-11, atol=1e-12)
+            np.testing.assert_array_equal(found.variances[s], state.noise_variance[s])
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"samples": 1, "warmup": 0, "chains": 1, "stored": 1}, {"warmup": 0}, {"warmup": 1}, {"hidden": ()},
+            {"hidden": (), "prior": "ard"}, {"prior": "ard"}, {"prior_scales": "layer", "hidden": (4, 3)},
+            {"noise_variance": 0.1}, {"prior_variance": 2.0, "prior": "ard"}, {"steps": 1},
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("case", ["plain", "one row", "constant input", "constant target", "more inputs than rows"])
+    def test_edges(self, options, case):
+        train = rows()
+        if case == "one row":
+            train = Rows(np.zeros((1, 2)), np.zeros(1))  # as standardised
+        elif case == "constant input":
+            train.X[:, 1] = 0.0
+        elif case == "constant target":
+            train.y[:] = 0.0
+        elif case == "more inputs than rows":
+            train = rows(4, 9)
+        state, trace = fitted(train, **options)
+        for part in (state.W, state.noise_variance, state.prior_variance, *trace.values(), *state.diagnostics.values()):
+            assert np.isfinite(part).all()
+        for name in ("noise_variance", "prior_variance"):
+            if name in options:
+                assert np.all(getattr(state, name) == options[name])
+            else:
+                assert np.all(getattr(state, name) > 0.0)
+
+    def test_divergences_are_counted_and_refused(self, monkeypatch):
+        monkeypatch.setattr(StepSize, "settled", 1e4)
+        with pytest.warns(ConvergenceWarning, match="R-hat of predictions"):
+            state, _ = hmc.fit(rows(), hmc.Config(**SHORT), np.random.default_rng(0))
+        assert state.diagnostics["divergences"] == 80.0
+        assert state.diagnostics["acceptance"] == 0.0
+        monkeypatch.undo()
+        assert fitted(warmup=200, target_acceptance=0.95)[0].diagnostics["divergences"] == 0.0
+
+    def test_the_acceptance_comes_near_the_target(self):
+        for target in (0.5, 0.9):
+            state, _ = fitted(warmup=2000, samples=500, target_acceptance=target)
+            assert abs(state.diagnostics["acceptance"] - target) < 0.1
+
+
+class TestDiagnostics:
+    def test_they_are_arvizs_of_the_same_draws(self):
+        state, _ = fitted(samples=100, stored=200)
+        for name in ("log_joint", "noise_deviation", "prior_deviation"):
+            series, axes = state.chains[name], {"chain_axis": 0, "draw_axis": 1}
+            assert series.shape == (2, 100)
+            expected = {
+                "r_hat": array_stats.rhat(series, **axes),
+                "ess_bulk": array_stats.ess(series, method="bulk", **axes),
+                "ess_tail": array_stats.ess(series, method="tail", prob=(0.05, 0.95), **axes),
+            }
+            for measure, value in expected.items():
+                assert state.diagnostics[f"{measure}_{name}"] == pytest.approx(float(value), rel=1e-12)
+        np.testing.assert_allclose(by_chain(state.noise_variance), state.chains["noise_deviation"] ** 2)
+        worst = array_stats.rhat(state.chains["prediction"], chain_axis=0, draw_axis=1)
+        assert state.diagnostics["r_hat_predictions"] == pytest.approx(float(worst), rel=1e-12)
+
+    def test_what_is_given_has_no_diagnostics(self):
+        found = fitted(noise_variance=0.1)[0].diagnostics
+        assert {name for name in found if "noise" in name} == set()
+        assert "r_hat_prior_deviation" in found
+
+    @pytest.mark.parametrize("apart", [1e-3, 1.0, 1e6])
+    def test_chains_that_stand_still_apart_are_unmixed(self, apart):
+        still = [chain_of(np.full((50, 3), place)) for place in (0.5, 0.5 + apart)]
+        assert diagnostics.summarise(still)[1]["r_hat_predictions"] == diagnostics.LARGEST
+
+    def test_so_is_a_chain_that_stands_still_but_for_rounding(self):
+        rng = np.random.default_rng(0)
+        alone = chain_of(1.0 + 1e-15 * rng.normal(size=(50, 3)))
+        assert diagnostics.summarise([alone])[1]["r_hat_predictions"] == diagnostics.LARGEST
+
+    def test_so_are_chains_of_which_one_stands_still(self):
+        draws = np.random.default_rng(0).normal(size=(200, 3))
+        found = diagnostics.summarise([chain_of(draws), chain_of(np.full((200, 3), 0.3))])[1]
+        assert diagnostics.LIMIT < found["r_hat_predictions"] < np.inf
+
+    def test_so_are_chains_that_move_once(self):
+        once = [chain_of(np.repeat([[a], [b]], 25, axis=0)) for a, b in ((0.0, 1.0), (2.0, 3.0))]
+        for chains in (once, once[:1]):
+            assert diagnostics.summarise(chains)[1]["r_hat_predictions"] == diagnostics.LARGEST
+
+    def test_the_halves_of_a_single_chain_stand_for_two(self):
+        draws = np.random.default_rng(0).normal(size=(301, 1))
+        found = diagnostics.summarise([chain_of(draws)])[1]
+        halves = draws[:300, 0].reshape(2, 150)
+        assert found["r_hat_predictions"] == pytest.approx(float(array_stats.rhat(halves, chain_axis=0, draw_axis=1)))
+        assert found["r_hat_predictions"] < diagnostics.LIMIT
+        drifting = diagnostics.summarise([chain_of(draws + np.linspace(0, 5, 301)[:, None])])[1]
+        assert drifting["r_hat_predictions"] > 1.5
+
+    @pytest.mark.parametrize(("chains", "draws", "judged"), [(2, 3, False), (2, 4, True), (1, 7, False), (1, 8, True)])
+    def test_few_draws_are_not_judged(self, chains, draws, judged):
+        rng = np.random.default_rng(0)
+        found = diagnostics.summarise([chain_of(rng.normal(size=(draws, 2))) for _ in range(chains)])[1]
+        assert ("r_hat_predictions" in found) == judged
+        assert np.isfinite(list(found.values())).all()
+
+    def test_the_largest_r_hat_and_the_smallest_sample_sizes_of_predictions_count(self):
+        rng = np.random.default_rng(0)
+        draws = rng.normal(size=(2, 200, 4))
+        draws[1, :, 2] += 1.0
+        series, found = diagnostics.summarise([chain_of(part) for part in draws])
+        np.testing.assert_array_equal(series["prediction"], draws[:, :, 2])
+        alone = [diagnostics.summarise([chain_of(part[:, m : m + 1]) for part in draws])[1] for m in range(4)]
+        assert found["r_hat_predictions"] == max(one["r_hat_predictions"] for one in alone)
+        for name in ("ess_bulk_predictions", "ess_tail_predictions"):
+            assert found[name] == min(one[name] for one in alone)
+
+    def test_watched_rows_are_the_trainings_and_midpoints_of_two(self):
+        X = rows(40).X
+        watched = diagnostics.monitored_rows(X, np.random.default_rng(0))
+        assert watched.shape == (64, 2)
+        assert all((row == X).all(axis=1).any() for row in watched[:32])
+        middles = 0.5 * (X[:, None] + X[None]).reshape(-1, 2)
+        assert all(np.isclose(middles, row).all(axis=1).any() for row in watched[32:])
+
+
+def by_chain(values):
+    return values.reshape(2, -1)
+
+
+class TestWarnings:
+    def test_an_unmixed_run_warns_once_and_keeps_its_draws(self):
+        with pytest.warns(ConvergenceWarning, match=r"R-hat of predictions \d.*1\.05.*2 chains of 10 draws") as told:
+            state, _ = hmc.fit(
+                rows(), hmc.Config(**{**SHORT, "warmup": 0, "samples": 10, "steps": 1}), np.random.default_rng(0)
+            )
+        assert len(told) == 1
+        assert state.diagnostics["r_hat_predictions"] > diagnostics.LIMIT
+        assert len(state.W) == 20
+
+    def test_too_few_draws_warn_too(self):
+        with pytest.warns(ConvergenceWarning, match="too few draws for R-hat; 2 chains of 3 draws"):
+            hmc.fit(rows(), hmc.Config(**{**SHORT, "samples": 3}), np.random.default_rng(0))
+
+    def test_a_mixed_run_says_nothing(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            state, _ = hmc.fit(
+                rows(), hmc.Config(**{**SHORT, "hidden": (), "samples": 500, "warmup": 100}), np.random.default_rng(0)
+            )
+        assert state.diagnostics["r_hat_predictions"] <= diagnostics.LIMIT
+
+
+class TestWindows:
+    @pytest.mark.parametrize("warmup", range(0, 400, 3))
+    def test_none_is_shorter_than_the_first_and_the_end_is_left_for_the_step(self, warmup):
+        closes, end = windows(warmup)
+        assert np.all(np.diff([0, *closes]) >= WINDOW)
+        assert closes[-1:] == ([end] if end >= WINDOW else [])
+        assert end <= max(1, 0.85 * warmup)
+
+    def test_of_the_default(self):
+        assert windows(250) == ([20, 50, 95, 162, 212], 212)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            ({"hidden": [0]}, "hidden"), ({"activation": "rectified"}, "activation"), ({"prior": "laplace"}, "prior"),
+            ({"weight_prior": [1.0]}, "weight_prior"), ({"noise_prior": [0.0, 1.0]}, "noise_prior"),
+            ({"chains": 0}, "chains"), ({"samples": 0}, "samples"), ({"warmup": -1}, "warmup"), ({"steps": 0}, "steps"),
+            ({"target_acceptance": 1.0}, "target_acceptance"), ({"noise_variance": 0.0}, "noise_variance"),
+            ({"prior_variance": -1.0}, "prior_variance"),
+        ],
+    )  # fmt: skip
+    def test_bad_ones_are_refused_in_one_message(self, options, words):
+        with pytest.raises((ValueError, UserError), match=f"options of hmc: {words}") as refused:
+            parse_options(methods.get("hmc"), options)
+        assert len(str(refused.value).splitlines()) == 1
+
+    def test_a_wrong_name_brings_the_right_one(self):
+        with pytest.raises(TypeError, match="did you mean 'samples'"):
+            Estimator("hmc", sample=5)

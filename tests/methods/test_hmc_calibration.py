@@ -1,0 +1,130 @@
+"""Calibration over draws from the prior, the reference of boston, and a study's row of a run that has not mixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import data, experiments
+from ep_bench.estimator import Estimator
+from ep_bench.experiments.calibration import QUANTITIES, Config, compute, judge
+from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc.chain import Model
+from ep_bench.methods.hmc.joint import draw
+from ep_bench.runner.execute import run_cell
+from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
+from tests.runner.test_execute import jobs_of
+
+QUICK = {"replications": 60, "thin": 8, "warmup": 60}
+RECTIFIED = {"cases": [{"label": "one"}]}
+
+
+class TestJudge:
+    def test_uniform_ranks_pass_and_others_do_not(self):
+        rng = np.random.default_rng(0)
+        assert judge(rng.integers(20, size=400), 19)["p_value"] > 0.01
+        assert judge(rng.integers(18, size=400), 19)["p_value"] < 1e-3
+        assert judge(rng.integers(3, 20, size=400), 19)["shift"] > 5
+        assert judge(rng.integers(4, 16, size=400), 19)["spread"] < -5
+
+    def test_its_p_values_are_uniform(self):
+        rng = np.random.default_rng(1)
+        found = np.array([list(judge(rng.integers(10, size=300), 9).values()) for _ in range(500)])
+        assert abs(np.mean(found[:, 1] < 0.1) - 0.1) < 0.05
+        np.testing.assert_allclose(found[:, 2:].std(axis=0), 1.0, atol=0.15)
+
+
+def test_draws_of_the_joint_law():
+    """Second moments under IG(5, 4), mean 1: of weights 1, of targets E f^2 + 1."""
+    model, rng = small_model(weight_prior=(5.0, 4.0), noise_prior=(5.0, 4.0)), np.random.default_rng(0)
+    drawn = [draw(model, model.rows.X, rng) for _ in range(4000)]
+    for values in (
+        [d.noise - 1.0 for d, _ in drawn], [np.mean(d.w**2) - 1.0 for d, _ in drawn],
+        [np.mean((d.y - d.predictions) ** 2) - 1.0 for d, _ in drawn], [np.mean(d.w) for d, _ in drawn],
+    ):  # fmt: skip
+        assert abs(np.mean(values)) < TOLERANCE * np.std(values) / np.sqrt(len(values))
+    assert all(m.rows.y is d.y and isinstance(m, Model) for d, m in drawn)
+    assert all(np.isfinite(d.log_joint) for d, _ in drawn)
+
+
+@pytest.mark.slow
+def test_ranks_are_uniform():
+    arrays, summary = compute(Config(**QUICK), 3)
+    assert arrays["ranks"].shape == (3, 60, len(QUANTITIES))
+    assert arrays["ranks"].min() >= 0
+    assert arrays["ranks"].max() <= 19
+    assert len(summary) == 15
+    assert min(row["p_value"] for row in summary) > 0.01 / 15
+    assert max(max(abs(row["shift"]), abs(row["spread"])) for row in summary) < 4
+
+
+@pytest.mark.slow
+def test_a_wrong_noise_is_found_out(monkeypatch):
+    right = hyper.draw_variance
+    wrong = Config(**QUICK, **RECTIFIED)
+
+    def halved(shape, rate, rng):
+        return right(shape if np.ndim(shape) or shape == wrong.noise_prior[0] else 0.5 * shape, rate, rng)
+
+    monkeypatch.setattr(hyper, "draw_variance", halved)
+    noise = compute(wrong, 3)[1][QUANTITIES.index("noise deviation")]
+    assert noise["p_value"] < 1e-4
+    assert noise["shift"] < -4
+
+
+def test_options_and_files(tmp_path: Path):
+    assert experiments.problems("calibration", {}) == []
+    (problem,) = experiments.problems("calibration", {"replication": 3})
+    assert problem[0] == ("replication",)
+    assert "replications" in problem[3]
+    (problem,) = experiments.problems("calibration", {"cases": [{"label": "a", "activation": "relo"}]})
+    assert problem[0] == ("cases", 0, "activation")
+    options = {**RECTIFIED, "replications": 20, "warmup": 10, "thin": 1, "draws": 4, "steps": 2}
+    folder = experiments.run("calibration", options, 0, tmp_path / "c", "c")
+    with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
+        assert arrays["ranks"].shape == (1, 20, 5)
+        assert int(arrays["draws"]) == 4
+        again = compute(Config(**options), 0)[0]["ranks"]
+        np.testing.assert_array_equal(arrays["ranks"], again)
+    assert (
+        (folder / "summary.csv").read_text().startswith("case,quantity,replications,chi_square,p_value,shift,spread\n")
+    )
+
+
+def test_a_studys_row_says_that_chains_have_not_mixed(tmp_path: Path):
+    text = (
+        "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
+        "methods: [{use: hmc, hidden: [5], samples: 10, warmup: 0, steps: 1}]\n"
+    )
+    (one,) = jobs_of(tmp_path, text)
+    row = run_cell(one).row
+    assert row["status"] == "ok"
+    assert row["reason"].startswith("not converged: R-hat of predictions ")
+    assert np.isfinite(row["ll"])
+
+
+def score_series(distribution, y):
+    """RMSE, log-likelihood, and of each what every draw adds to it to first order, (S,), all of mean 0."""
+    errors = distribution.mean() - y
+    rmse = np.sqrt(np.mean(errors**2))
+    by_draw = (distribution.means - distribution.mean()) @ errors / (len(y) * rmse)
+    densities = np.exp(-0.5 * (distribution.means - y) ** 2 / distribution.variances) / np.sqrt(distribution.variances)
+    ratios = densities / densities.mean(axis=0)
+    return (rmse, by_draw), (distribution.logpdf(y).mean(), ratios.mean(axis=1) - 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_bostons_first_split(real_data):
+    """Samplers of other programs, pooled, give RMSE 2.292 and log-likelihood -2.232 under the same priors."""
+    boston = data.load_dataset("boston")
+    train, test = data.standard_split(len(boston.y), 0)
+    options = {"chains": 2, "samples": 300, "warmup": 150, "steps": 300, "stored": 600}
+    model = Estimator("hmc", **options, random_state=0).fit(boston.X[train], boston.y[train])
+    scores = score_series(model.predict_dist(boston.X[test]), boston.y[test])
+    for (found, by_draw), expected in zip(scores, (2.292, -2.232), strict=True):
+        error = standard_error(by_chain(model.state_, by_draw))
+        assert error < 0.05  # else the comparison says nothing
+        assert abs(found - expected) < 4 * error, (found, expected, error)

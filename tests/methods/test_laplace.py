@@ -1,0 +1,333 @@
+"""The Laplace approximation: its pieces against loops and differences, closed forms, fits of networks."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
+
+from ep_bench.methods import laplace
+from ep_bench.methods.laplace import curvature, evidence, network, search
+from ep_bench.models import mlp
+from ep_bench.types import Predictive, Rows
+from tests import plain_networks as plain
+from tests.plain_networks import check_gradient
+
+FORMS = ["diag", "full", "kron", "last"]
+SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
+ALPHAS = np.array([0.7, 1.9, 0.3])  # prior precisions by layer
+BETA = 2.5
+
+
+class Case:
+    """A random network and rows."""
+
+    def __init__(self, hidden, seed, d=4, rows=13):
+        rng = self.rng = np.random.default_rng(seed)
+        self.sizes, self.layers = (d, *hidden, 1), mlp.layout(d, hidden)
+        self.P = mlp.count(self.layers)
+        self.w, self.X, self.y = rng.normal(size=self.P), rng.normal(size=(rows, d)), rng.normal(size=rows)
+        self.alpha = ALPHAS[: len(self.layers)]
+
+    @property
+    def prior(self):
+        """Prior precisions, a weight each."""
+        return np.concatenate([np.full((i + 1) * j, a) for (_, i, j), a in zip(self.layers, self.alpha, strict=True)])
+
+    def jacobian(self):
+        """Row by row, by the kernel of the row-wise engines."""
+        J = np.empty((len(self.X), self.P))
+        Z, f, D = np.empty(mlp.units(self.layers)), np.empty(1), np.empty((2, mlp.widest(self.layers)))
+        for n in range(len(self.X)):
+            mlp.row_gradient(self.X[n : n + 1], self.w, self.layers, Z, f, J[n], D)
+        return J
+
+    def factors(self):
+        return network.factors(self.X, self.w, self.layers)
+
+    def posterior(self, form):
+        return curvature.curvature(form, self.X, self.w, self.layers).posterior(self.alpha, BETA)
+
+    def covariance(self, form):
+        """The inverse of A by the formulas, from Jacobians written out."""
+        J, start = self.jacobian(), int(self.layers[-1, 0])
+        if form == "last":
+            return np.linalg.inv(np.diag(self.prior[start:]) + BETA * J[:, start:].T @ J[:, start:])
+        if form == "diag":
+            return np.diag(1 / (self.prior + BETA * (J**2).sum(axis=0)))
+        H = J.T @ J if form == "full" else self.kronecker()
+        return np.linalg.inv(np.diag(self.prior) + BETA * H)
+
+    def kronecker(self):
+        """Blocks sum a a' (x) sum s s' / N, by loops over rows; slopes are the derivatives by the biases."""
+        H, J = np.zeros((self.P, self.P)), self.jacobian()
+        inputs = self.X
+        for index, ((W, b), (at, i, j)) in enumerate(
+            zip(plain.matrices(self.w, self.sizes), self.layers.tolist(), strict=True)
+        ):
+            end = at + (i + 1) * j
+            slopes = J[:, end - j : end]
+            left, right = np.zeros((i + 1, i + 1)), np.zeros((j, j))
+            for x, s in zip(inputs, slopes, strict=True):
+                left += np.outer(np.append(x, 1), np.append(x, 1))
+                right += np.outer(s, s)
+            H[at:end, at:end] = np.kron(left, right / len(self.X))
+            inputs = np.maximum(inputs @ W + b, 0) if index < len(self.layers) - 1 else None
+        return H
+
+
+@pytest.mark.parametrize("hidden", SHAPES)
+class TestNetwork:
+    def test_outputs_and_jacobian(self, hidden):
+        case = Case(hidden, 1)
+        f, parts = case.factors()
+        np.testing.assert_allclose(f, plain.outputs(case.X, case.w, case.sizes), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(parts.jacobian(), case.jacobian(), rtol=1e-12, atol=1e-13)
+
+    def test_jacobian_by_differences(self, hidden):
+        case = Case(hidden, 2)
+        J = case.factors()[1].jacobian()
+        for n in range(len(case.y)):
+            row = case.X[n : n + 1]
+            check_gradient(lambda w, row=row: plain.outputs(row, w, case.sizes)[0], case.w, J[n], case.rng, step=1e-6,
+                           directions=3)  # fmt: skip
+
+    def test_products_of_the_jacobian_in_blocks(self, hidden, monkeypatch):
+        case = Case(hidden, 3, rows=70)
+        J, residuals = case.jacobian(), plain.outputs(case.X, case.w, case.sizes) - case.y
+        for block in (network.BLOCK, 1):
+            monkeypatch.setattr(network, "BLOCK", block)
+            product, gradient = network.normal_equations(case.X, case.y, case.w, case.layers)
+            np.testing.assert_allclose(np.triu(product), np.triu(J.T @ J), rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(gradient, J.T @ residuals, rtol=1e-11, atol=1e-11)
+
+    def test_half_the_squares_and_gradient_over_chunks(self, hidden, monkeypatch):
+        case = Case(hidden, 4, rows=70)
+        monkeypatch.setattr(mlp, "CHUNK", 32)
+        half, gradient = network.Slope(case.X, case.y, case.layers)(case.w)
+        residuals = plain.outputs(case.X, case.w, case.sizes) - case.y
+        assert half == pytest.approx(0.5 * (residuals**2).sum(), rel=1e-12)
+        np.testing.assert_allclose(gradient, case.jacobian().T @ residuals, rtol=1e-10, atol=1e-10)
+
+
+def test_the_squares_hang_on_no_place_in_memory():
+    case, found, kept = Case((50,), 12, d=13, rows=455), set(), []
+    for size in case.rng.integers(1, 5000, size=40):
+        kept.append(np.empty(size))
+        half, gradient = network.Slope(case.X.copy(), case.y.copy(), case.layers)(case.w.copy())
+        found.add((half, gradient.tobytes()))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("hidden", SHAPES)
+@pytest.mark.parametrize("form", FORMS)
+class TestForms:
+    def test_it_is_the_formula(self, hidden, form):
+        case = Case(hidden, 5)
+        posterior, covariance = case.posterior(form), case.covariance(form)
+        assert posterior.log_det == pytest.approx(-np.linalg.slogdet(covariance)[1], rel=1e-10)
+        np.testing.assert_allclose(posterior.variances, np.diag(covariance), rtol=1e-9)
+
+    def test_variance_of_the_linearised_outputs(self, hidden, form):
+        case = Case(hidden, 6)
+        covariance = case.covariance(form)
+        J = case.jacobian()[:, case.P - len(covariance) :]
+        mean, variance = curvature.linearised(case.posterior(form), case.X, case.w, case.layers)
+        np.testing.assert_allclose(mean, plain.outputs(case.X, case.w, case.sizes), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(variance, np.einsum("ni,ij,nj->n", J, covariance, J), rtol=1e-9)
+
+    def test_draws_have_its_covariance(self, hidden, form):
+        case, count = Case(hidden, 7), 20_000
+        drawn, covariance = case.posterior(form).draw(count, case.rng), case.covariance(form)
+        deviations = np.sqrt(np.diag(covariance))
+        assert np.abs(drawn.mean(axis=0) / deviations).max() < 5 / np.sqrt(count)
+        scaled = drawn / deviations
+        gap = np.abs(scaled.T @ scaled / count - covariance / np.outer(deviations, deviations))
+        assert gap.max() < 5.5 * np.sqrt(2 / count)
+
+    def test_memory_is_that_of_a_block(self, hidden, form, monkeypatch):
+        case = Case(hidden, 8, rows=70)
+        whole = case.posterior(form)
+        monkeypatch.setattr(network, "BLOCK", 1)
+        parted = case.posterior(form)
+        np.testing.assert_allclose(parted.variances, whole.variances, rtol=1e-10)
+        ours, theirs = (curvature.linearised(one, case.X, case.w, case.layers)[1] for one in (parted, whole))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+
+
+class TestFormsAmongThemselves:
+    def test_kronecker_is_exact_without_hidden_layers(self):
+        case = Case((), 9)
+        full, kron = case.posterior("full"), case.posterior("kron")
+        assert kron.log_det == pytest.approx(full.log_det, rel=1e-12)
+        np.testing.assert_allclose(kron.variances, full.variances, rtol=1e-11)
+
+    @pytest.mark.parametrize("hidden", SHAPES)
+    def test_gammas(self, hidden):
+        """The diagonal's is never below the full one's, which exceeds neither rows nor weights."""
+        for seed in range(5):
+            case = Case(hidden, 20 + seed)
+            problem, at = search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
+            diag, full = (evidence.approximate(problem, case.w, at, form).gamma.sum() for form in ("diag", "full"))
+            assert diag >= full
+            assert full < min(case.P, len(case.y)) + 1e-9
+            covariance = case.covariance("full")
+            assert full == pytest.approx(case.P - case.prior @ np.diag(covariance), rel=1e-9)
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("hidden", SHAPES)
+    def test_evidence_by_the_formula(self, form, hidden):
+        case = Case(hidden, 10)
+        problem, at = search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
+        found, covariance = evidence.approximate(problem, case.w, at, form), case.covariance(form)
+        w, prior = case.w[-len(covariance) :], case.prior[-len(covariance) :]
+        f = plain.outputs(case.X, case.w, case.sizes)
+        expected = plain.log_normal(case.y, f, 1 / BETA).sum() + plain.log_normal(w, 0, 1 / prior).sum()
+        expected += 0.5 * len(w) * np.log(2 * np.pi) + 0.5 * np.linalg.slogdet(covariance)[1]
+        assert found.log_evidence == pytest.approx(expected, rel=1e-10)
+
+
+def linear_rows(n, d, seed=1, noise=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) @ (np.eye(d) + 0.5 * rng.standard_normal((d, d)))
+    return Rows(X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n) + 0.3)
+
+
+def fitted(rows, seed=0, **options):
+    return laplace.fit(rows, laplace.Config(**options), np.random.default_rng(seed))
+
+
+def log_marginal(rows, prior_variance, noise_variance):
+    A = np.column_stack([rows.X, np.ones(len(rows.y))])
+    covariance = noise_variance * np.eye(len(A)) + prior_variance * A @ A.T
+    return multivariate_normal.logpdf(rows.y, np.zeros(len(A)), covariance)
+
+
+class TestLinearModel:
+    """Without hidden layers the posterior and the evidence are exact."""
+
+    @pytest.mark.parametrize("form", ["full", "kron", "last"])
+    @pytest.mark.parametrize(("n", "d"), [(30, 3), (6, 9), (1, 2)])
+    def test_posterior_and_evidence(self, form, n, d):
+        rows = linear_rows(n, d)
+        state, _ = fitted(rows, hidden=(), hessian=form, prior_variance=0.7, noise_variance=0.2)
+        A, B = (np.column_stack([X, np.ones(len(X))]) for X in (rows.X, linear_rows(11, d, seed=2).X))
+        covariance = np.linalg.inv(np.eye(d + 1) / 0.7 + A.T @ A / 0.2)
+        mean = covariance @ A.T @ rows.y / 0.2
+        predicted = laplace.predict(state, B[:, :-1], np.random.default_rng(0))
+        np.testing.assert_allclose(state.weights, mean, rtol=1e-8)
+        np.testing.assert_allclose(predicted.mean(), B @ mean, rtol=1e-8)
+        np.testing.assert_allclose(predicted.variance(), 0.2 + np.sum(B @ covariance * B, axis=1), rtol=1e-8)
+        assert state.log_evidence == pytest.approx(log_marginal(rows, 0.7, 0.2), rel=1e-8)
+
+    @pytest.mark.parametrize("form", ["full", "kron", "last"])
+    @pytest.mark.parametrize(("seed", "noise"), [(3, 0.5), (4, 3.0), (5, 0.05)])
+    def test_the_updates_end_where_the_evidence_is_highest(self, form, seed, noise):
+        rows = linear_rows(40, 4, seed=seed, noise=noise)
+        state, trace = fitted(rows, hidden=(), hessian=form, updates=500)
+        options = {"xatol": 1e-8, "fatol": 1e-13, "maxiter": 2000}
+        best = minimize(lambda t: -log_marginal(rows, *np.exp(t)), np.zeros(2), method="Nelder-Mead", options=options)
+        np.testing.assert_allclose([state.prior_variance[0], state.noise_variance], np.exp(best.x), rtol=1e-5)
+        assert state.log_evidence == pytest.approx(-best.fun, rel=1e-9)
+        assert trace["log_evidence"][-1] > trace["log_evidence"][0]
+
+    @pytest.mark.parametrize("given", ["prior_variance", "noise_variance"])
+    def test_a_given_precision_stays(self, given):
+        rows = linear_rows(40, 4)
+        state, _ = fitted(rows, hidden=(), updates=500, **{given: 0.37})
+        at = {"prior_variance": state.prior_variance[0], "noise_variance": state.noise_variance}
+        assert at[given] == pytest.approx(0.37, rel=1e-12)
+        for factor in (0.99, 1.01):
+            moved = {name: value * (1.0 if name == given else factor) for name, value in at.items()}
+            assert log_marginal(rows, **moved) < log_marginal(rows, **at)
+
+    def test_the_diagonal_has_the_variances_of_its_own(self):
+        rows = linear_rows(30, 3)
+        state, _ = fitted(rows, hidden=(), hessian="diag", prior_variance=0.7, noise_variance=0.2)
+        A = np.column_stack([rows.X, np.ones(30)])
+        np.testing.assert_allclose(state.posterior.variances, 1 / (1 / 0.7 + (A**2).sum(axis=0) / 0.2), rtol=1e-10)
+        assert state.log_evidence < log_marginal(rows, 0.7, 0.2)  # Hadamard
+
+    def test_draws_agree_with_the_linearised_prediction(self):
+        rows, count = linear_rows(30, 3), 20_000
+        state, _ = fitted(rows, hidden=(), predictive="sampled", test_samples=count)
+        sampled = laplace.predict(state, rows.X, np.random.default_rng(1))
+        line = laplace.predict(state._replace(predictive="linearized"), rows.X, np.random.default_rng(1))
+        assert sampled.means.shape == (count, 30)
+        spread = np.sqrt(line.variance() - state.noise_variance)
+        assert np.all(np.abs(sampled.mean() - line.mean()) < 5 * spread / np.sqrt(count))
+        ratio = (sampled.variance() - state.noise_variance) / spread**2
+        assert np.all(np.abs(ratio - 1) < 5 * np.sqrt(2 / count))
+
+
+def wave(n=60, seed=3, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, 1))
+    return Rows(X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n))
+
+
+class TestNetworks:
+    def test_the_weights_are_most_probable(self):
+        """No derivative of the log joint density is left, and it is not below that of the paths around."""
+        rows = wave()
+        state, _ = fitted(rows, hidden=(8,), prior_variance=1.0, noise_variance=0.05, steps=3000)
+        slope = network.Slope(rows.X, rows.y, state.layers)
+        gradient = slope(state.weights)[1] / 0.05 + state.weights
+        assert np.abs(gradient).max() < 1e-2 * np.abs(slope(0.9 * state.weights)[1] / 0.05).max()
+
+    @pytest.mark.parametrize("form", ["full", "kron"])
+    def test_the_noise_is_found(self, form):
+        state, trace = fitted(wave(200), hidden=(20,), hessian=form)
+        assert np.sqrt(state.noise_variance) == pytest.approx(0.1, rel=0.25)
+        assert 5 < state.well_determined < 45
+        assert trace["log_evidence"][-1] == state.log_evidence
+        assert len({len(values) for values in trace.values()}) == 1
+
+    def test_a_fixed_point_of_the_evidence(self):
+        """At the end neither precision's derivative of the evidence, weights held, is left."""
+        rows = wave()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            state, _ = fitted(rows, hidden=(8,), updates=300, steps=1000)
+        problem, h = search.Problem(rows.X, rows.y, state.layers), 1e-3
+        at = np.log([1 / state.prior_variance[0], 1 / state.noise_variance])
+
+        def log_evidence(point):
+            alpha, beta = np.exp(point)
+            precisions = evidence.Precisions(np.full(2, alpha), beta)
+            return evidence.approximate(problem, state.weights, precisions, "full").log_evidence
+
+        for step in np.eye(2):
+            slope = (log_evidence(at + h * step) - log_evidence(at - h * step)) / (2 * h)
+            assert abs(slope) < 2e-3 * len(rows.y)
+
+    def test_a_prior_for_each_layer(self):
+        state, trace = fitted(wave(), hidden=(8,), prior="layers")
+        assert state.prior_variance[0] != state.prior_variance[1]
+        assert trace["prior_deviation_2"][-1] == pytest.approx(np.sqrt(state.prior_variance[1]))
+        with pytest.raises(ValueError, match="covers all layers"):
+            laplace.Config(hessian="last", prior="layers")
+
+    def test_less_is_known_away_from_the_rows(self):
+        state, _ = fitted(wave(), hidden=(20,))
+        inside, outside = laplace.predict(state, np.array([[0.0], [6.0]]), np.random.default_rng(0)).std()
+        assert outside > 3 * inside
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_the_last_layer_alone_covers_its_weights(self, form):
+        state, _ = fitted(wave(), hidden=(8,), hessian=form, updates=2)
+        assert len(state.posterior.variances) == (9 if form == "last" else 25)
+        drawn = laplace.predict(state._replace(predictive="sampled"), np.zeros((3, 1)), np.random.default_rng(0))
+        assert isinstance(drawn, Predictive)
+        assert np.ptp(drawn.means, axis=0).min() > 0
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_same_seed(self, form):
+        ours, again, other = (fitted(wave(), seed, hidden=(8,), hessian=form, updates=3)[0] for seed in (0, 0, 1))
+        np.testing.assert_array_equal(ours.weights, again.weights)
+        np.testing.assert_array_equal(ours.posterior.variances, again.posterior.variances)
+        assert not np.array_equal(ours.weights, other.weights)

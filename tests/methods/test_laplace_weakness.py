@@ -1,0 +1,117 @@
+"""The Laplace approximation where it is weak, and where it fails."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from ep_bench import Estimator, data
+from ep_bench.methods import laplace
+from ep_bench.methods.laplace import evidence, search
+from ep_bench.models import mlp
+from ep_bench.types import Rows
+
+FORMS = ["diag", "full", "kron", "last"]
+
+
+def fitted(rows, seed=0, **options):
+    return laplace.fit(rows, laplace.Config(**options), np.random.default_rng(seed))
+
+
+def wave(n=60, seed=3, noise=0.1):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, size=(n, 1))
+    return Rows(X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n))
+
+
+class TestWeakness:
+    """Hernandez-Lobato and Adams (2015), 5.4: the diagonal form does not set the hyperparameters right."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def both(cls):
+        return {form: fitted(wave(120), hidden=(30,), hessian=form, updates=100) for form in ("diag", "full")}
+
+    def test_gamma_too_large_and_noise_too(self, both):
+        (diag, _), (full, _) = both["diag"], both["full"]
+        assert diag.well_determined > 1.5 * full.well_determined
+        assert diag.noise_variance > 1.5 * full.noise_variance
+        assert np.sqrt(full.noise_variance) == pytest.approx(0.1, rel=0.25)
+
+    def test_predictions_are_worse(self, both):
+        test = wave(500, seed=9)
+        ll = {form: laplace.predict(state, test.X, np.random.default_rng(0)).logpdf(test.y).mean()
+              for form, (state, _) in both.items()}  # fmt: skip
+        assert ll["diag"] < ll["full"] - 0.1
+
+    def test_gamma_beyond_the_rows_has_a_positive_update(self):
+        rng, layers = np.random.default_rng(11), mlp.layout(4, (19,))
+        problem, w = search.Problem(rng.normal(size=(6, 4)), rng.normal(size=6), layers), rng.normal(size=115)
+        settings = evidence.Settings("diag", True, False, False, 1, 1)
+        found = evidence.approximate(problem, w, evidence.Precisions(np.full(2, 0.1), 1e3), "diag")
+        assert found.gamma.sum() > 6
+        at = evidence.updated(found, problem, settings)
+        assert 0 < at.beta < 1e3
+
+    @pytest.mark.slow
+    def test_on_boston(self, real_data):
+        boston = data.load_dataset("boston")
+        train, test = data.standard_split(len(boston.y), 0)
+        scores = {}
+        for form in ("diag", "full"):
+            model = Estimator("laplace", hessian=form, updates=15, random_state=0).fit(boston.X[train], boston.y[train])
+            scores[form] = model.predict_dist(boston.X[test]).logpdf(boston.y[test]).mean()
+            assert model.log_evidence_ == model.state_.log_evidence
+        assert scores["diag"] < scores["full"]
+
+
+class TestFailure:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_an_unfinished_fit_says_so(self, form):
+        with pytest.warns(ConvergenceWarning, match=r"the last of 1 updates changed a precision by"):
+            fitted(wave(), hidden=(8,), hessian=form, updates=1)
+
+    def test_a_precision_that_runs_away(self):
+        rows = Rows(wave().X, np.zeros(60))
+        with pytest.warns(ConvergenceWarning, match="runs to infinity"):
+            state, _ = fitted(rows, hidden=(8,))
+        assert np.all(np.isfinite(state.weights))
+
+    @pytest.mark.parametrize(("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", 1e200)])
+    @pytest.mark.parametrize("hidden", [(), (4,)])
+    def test_rows_that_no_number_stands(self, part, value, hidden):
+        rows = wave()
+        getattr(rows, part)[3] = value
+        with pytest.raises(FloatingPointError, match="finite"), np.errstate(all="ignore"):
+            fitted(rows, hidden=hidden)
+
+    def test_a_matrix_that_no_memory_holds(self):
+        with pytest.raises(ValueError, match="matrix of 22,501 weights"):
+            fitted(wave(), hidden=(7500,))
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("case", ["one row", "constant input", "constant target", "wide"])
+    @pytest.mark.parametrize("hidden", [(), (6,)])
+    def test_awkward_rows(self, form, case, hidden):
+        rng = np.random.default_rng(5)
+        X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+        if case == "one row":
+            X, y = X[:1], y[:1]
+        elif case == "constant input":
+            X[:, 1] = 0.5
+        elif case == "constant target":
+            y[:] = 3.0
+        else:
+            X, y = rng.normal(size=(5, 30)), y[:5]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = Estimator("laplace", hessian=form, hidden=hidden, updates=30, random_state=0).fit(X, y)
+        for predictive in ("linearized", "sampled"):
+            model.state_ = model.state_._replace(predictive=predictive)
+            predicted = model.predict_dist(X)
+            assert np.all(np.isfinite(predicted.mean()))
+            assert np.all(predicted.std() > 0)
+            assert np.abs(predicted.mean() - y.mean()).max() < 10

@@ -1,0 +1,68 @@
+"""One rectified hidden layer in one pass, against the perceptron's own two passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.models import mlp, rectified, residuals
+from ep_bench.numerics import tiles
+
+needs_registers = pytest.mark.skipif(not tiles.wide_registers(), reason="this processor has no registers of 8 doubles")
+
+
+def problem(rows, d, n, seed=0):
+    rng = np.random.default_rng(seed)
+    layers = mlp.layout(d, (n,))
+    return rng.normal(size=(rows, d)), rng.normal(size=rows), rng.normal(size=mlp.count(layers)), layers
+
+
+def two_passes(X, y, w, layers):
+    Z, f, g = np.empty(len(X) * mlp.units(layers)), np.empty(len(X)), np.empty_like(w)
+    mlp.forward(X, w, layers, Z, f)
+    mlp.backward(X, w, layers, Z, f - y, 1.0, g, np.empty((2, len(X) * mlp.widest(layers))))
+    return 0.5 * np.sum((f - y) ** 2), g
+
+
+def one_pass(X, y, w, layers):
+    g = np.full(len(w), np.nan)
+    return rectified.half_squares(X, y, w, rectified.room(layers), g), g
+
+
+@needs_registers
+class TestOnePass:
+    @pytest.mark.parametrize(("rows", "d", "n"), [(8, 1, 5), (9, 4, 5), (100, 13, 50), (101, 1, 50), (3, 2, 50)])
+    def test_it_gives_what_two_passes_give(self, rows, d, n):
+        case = problem(rows, d, n)
+        value, gradient = one_pass(*case)
+        expected, expected_gradient = two_passes(*case)
+        assert value == pytest.approx(expected, rel=1e-13)
+        np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12 * abs(gradient).max())
+
+    def test_scratch_may_be_used_again(self):
+        (X, y, w, layers), other = problem(30, 3, 50), problem(30, 3, 50, seed=1)
+        room, g = rectified.room(layers), np.empty(len(w))
+        rectified.half_squares(*other[:3], room, g)
+        value = rectified.half_squares(X, y, w, room, g)
+        assert (value, g.tolist()) == (one_pass(X, y, w, layers)[0], one_pass(X, y, w, layers)[1].tolist())
+
+    def test_a_lost_row_is_not_hidden(self):
+        X, y, w, layers = problem(20, 3, 50)
+        X[11, 1] = np.nan
+        assert np.isnan(one_pass(X, y, w, layers)[0])
+
+    @pytest.mark.parametrize("hidden", [(113,), (20, 20), ()])
+    def test_what_it_does_not_serve_has_no_room(self, hidden):
+        assert rectified.room(mlp.layout(4, hidden)) is None
+
+
+@pytest.mark.parametrize(("rows", "hidden"), [(2, (50,)), (300, (50,)), (300, (113,)), (300, (20, 20))])
+def test_residuals_take_either_way(rows, hidden):
+    X, y, _, _ = problem(rows, 4, 50)
+    layers = mlp.layout(4, hidden)
+    w = np.random.default_rng(2).normal(size=mlp.count(layers))
+    g = np.full(len(w), np.nan)
+    value = residuals.half_squares(X, y, w, layers, residuals.RELU, residuals.scratch(layers), g)
+    expected, gradient = two_passes(X, y, w, layers)
+    assert value == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(g, gradient, rtol=1e-11, atol=1e-12 * abs(gradient).max())
