@@ -150,7 +150,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: gradients by rows and weights."""
     weights = mlp.count(mlp.layout(d, config.hidden))
     slower = 1.0 if config.activation == "relu" else 2.5
-    gradient = slower * 1.3e-10 * n * weights + 2e-9 * weights + 2e-6
+    gradient = slower * 9e-11 * n * weights + 2e-9 * weights + 2e-6
     return config.chains * (config.samples + config.warmup) * (config.steps * gradient + 4e-4)
 
 
