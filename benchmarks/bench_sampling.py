@@ -24,9 +24,9 @@ from threadpoolctl import threadpool_limits
 
 from ep_bench import Estimator, load_dataset, standard_split
 from ep_bench.estimator import warm_up
-from ep_bench.methods.hmc import diagnostics
 from ep_bench.methods.hmc.trajectory import Rows, potential
 from ep_bench.models import mlp, residuals
+from ep_bench.numerics import mixing
 
 HIDDEN, BETA = 50, 2.0
 ROUNDS = 25
@@ -115,7 +115,7 @@ def problem(name):
     rows = standard_split(len(data.y), 0)[0]
     X, y = data.X[rows], data.y[rows]
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    return X, y, diagnostics.monitored_rows(X, np.random.default_rng(0))
+    return X, y, mixing.watched_rows(X, np.random.default_rng(0))
 
 
 def measures(predictions, spent):

@@ -19,6 +19,7 @@ Indices = NDArray[np.int64]
 Task = Literal["regression", "classification"]
 
 STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
+UNCONVERGED = "not converged"  # how the reason begins of a cell that is ok and whose method warned of this
 
 # The columns of results.csv: the fixed head, then those that may be empty.
 HEAD_COLUMNS = (

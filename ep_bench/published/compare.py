@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ep_bench.published.sources import Options, load_sources
 from ep_bench.published.tables import METRICS, described_rows, source_names
-from ep_bench.types import UserError
+from ep_bench.types import UNCONVERGED, UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +37,7 @@ class Ours(NamedTuple):
     stderr: float
     n_ok: int  # splits with a score
     n_other: int  # finished cells without one
+    n_unconverged: int  # of the splits with a score, those whose method said that it had not converged
 
 
 def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.DataFrame:
@@ -157,14 +158,15 @@ def _compare(
 
 def _ours(metric: str, cells: Sequence[Mapping[str, Any]]) -> Ours:
     """Return mean and standard error over the splits that have the score, in the units of the published metric."""
-    scores = [_score(metric, cell) for cell in cells if cell.get("status") == "ok"]
-    values = [score for score in scores if math.isfinite(score)]
+    scored = [(_score(metric, cell), cell) for cell in cells if cell.get("status") == "ok"]
+    values = [score for score, _ in scored if math.isfinite(score)]
+    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for score, cell in scored if math.isfinite(score))
     n = len(values)
     if n == 0:
-        return Ours(math.nan, math.nan, 0, len(cells))
+        return Ours(math.nan, math.nan, 0, len(cells), 0)
     mean = math.fsum(values) / n
     variance = math.fsum((value - mean) ** 2 for value in values) / n
-    return Ours(mean, math.sqrt(variance / n), n, len(cells) - n)
+    return Ours(mean, math.sqrt(variance / n), n, len(cells) - n, unconverged)
 
 
 def _score(metric: str, cell: Mapping[str, Any]) -> float:
@@ -208,6 +210,8 @@ def _reasons(number: Mapping[str, Any], ours: Ours, lock: Lock, method: str, dat
         reasons.append(f"{ours.n_ok} of {number['n_splits']} splits")
     if ours.n_other:
         reasons.append(f"{ours.n_other} cells without a score")
+    if ours.n_unconverged:
+        reasons.append(f"{ours.n_unconverged} of {ours.n_ok} splits not converged")
     if ours.n_ok == 1:
         reasons.append("one split, no spread of ours")
     if number["kindred_scheme"]:

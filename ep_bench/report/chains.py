@@ -19,6 +19,7 @@ from ep_bench.report.chainplots import Monitored
 from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
 from ep_bench.report.training import WORDS
+from ep_bench.report.training import words as words_of
 from ep_bench.types import Array
 
 R_HAT, ESS = 1.01, 400.0  # the limits of Vehtari et al. 2021
@@ -91,7 +92,7 @@ def _monitored(dataset: str, entry: curves.Entry) -> Iterator[Monitored]:
     order = {name: place for place, name in enumerate(WORDS)}
     for name in sorted(entry["chains"], key=lambda name: (order.get(name, len(order)), name)):
         kept = entry["chains"][name]
-        title, unit = WORDS.get(name, (name.replace("_", " "), "as the method has it"))
+        title, unit = words_of(name) or (name.replace("_", " "), "as the method has it")
         values = np.array(kept["values"], dtype=np.float64)
         r_hat = _r_hat(entry, name)
         yield Monitored(name, title, unit, dataset, int(entry["split"]), int(kept["draws"]), values, r_hat)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from ep_bench.types import SCORE_COLUMNS
 
 Place = tuple[str, int]  # data set, split
 MEASURED = ("fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb")
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED)
 
 
@@ -228,15 +230,33 @@ def gaps(merged: Merged) -> list[dict[str, Any]]:
 
 
 def remarks(merged: Merged) -> list[dict[str, Any]]:
-    """Return the reasons that rows carry (failures, cells ok but not converged), equal ones of a data set together."""
-    grouped: dict[tuple[str, ...], list[int]] = {}
+    """Return the reasons that rows carry (failures, cells ok but not converged), kindred ones of a data set together.
+
+    Kindred are those that differ in their numbers alone; where these do, the reason has their range.
+    """
+    grouped: dict[tuple[str, ...], list[tuple[str, int]]] = {}
     for row in merged.rows[["method", "dataset", "status", "reason", "split"]].to_dict("records"):
         reason = row["reason"] if isinstance(row["reason"], str) else ""
         if reason or row["status"] != "ok":
-            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), reason)
-            grouped.setdefault(key, []).append(int(row["split"]))
-    keys = ("method", "dataset", "status", "reason")
-    return [dict(zip(keys, key, strict=True)) | {"splits": _ranges(splits)} for key, splits in grouped.items()]
+            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), _NUMBER.sub("#", reason))
+            grouped.setdefault(key, []).append((reason, int(row["split"])))
+    keys = ("method", "dataset", "status")
+    return [
+        dict(zip(keys, key, strict=False))
+        | {"reason": _together([reason for reason, _ in found]), "splits": _ranges(split for _, split in found)}
+        for key, found in grouped.items()
+    ]
+
+
+def _together(reasons: Sequence[str]) -> str:
+    """Return reasons that differ in their numbers alone as one, "2.09 to 2.87" where these differ."""
+    columns = zip(*(_NUMBER.findall(reason) for reason in reasons), strict=True)
+    spans = iter([min(column, key=float) + _up_to(column) for column in columns])
+    return _NUMBER.sub(lambda _: next(spans), reasons[0])
+
+
+def _up_to(numbers: Sequence[str]) -> str:
+    return f" to {max(numbers, key=float)}" if len(set(numbers)) > 1 else ""
 
 
 def _ranges(numbers: Iterable[int]) -> str:

@@ -15,7 +15,7 @@ from ep_bench.report import ranks
 from ep_bench.report.frames import Merged
 from ep_bench.report.ranks import Friedman
 from ep_bench.report.scores import Score
-from ep_bench.types import Array
+from ep_bench.types import UNCONVERGED, Array
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class ScoreTable:
 
     ``mean`` and ``stderr`` (D, M) are in the unit of the score, stderr = standard deviation over splits (ddof 0) /
     sqrt(n), NaN without any split; ``n`` and ``planned`` (D, M) count splits, ``without`` those that ended ok and have
-    no such score, as points have no log density. ``marked`` (D, M) are the best and those
-    that the paired test does not find worse, ``best`` (D,) the column of the best (-1 without any), ``p`` (D, M) the
-    Holm-corrected p-values against the best.
+    no such score, as points have no log density, ``unconverged`` those whose method said so. ``marked`` (D, M) are the
+    best and those that the paired test does not find worse, ``best`` (D,) the column of the best (-1 without any),
+    ``p`` (D, M) the Holm-corrected p-values against the best.
     """
 
     score: Score
@@ -37,6 +37,7 @@ class ScoreTable:
     n: NDArray[np.int64]
     planned: NDArray[np.int64]
     without: NDArray[np.int64]
+    unconverged: NDArray[np.int64]
     marked: NDArray[np.bool_]
     best: NDArray[np.int64]
     p: Array
@@ -95,6 +96,8 @@ def score_table(merged: Merged, score: Score) -> ScoreTable | None:
     mean = groups.mean().to_numpy(dtype=float)
     planned = np.array([[merged.planned.get((m, d), 0) for m in methods] for d in datasets])
     lacks = np.array([[without.get((m, d), 0) for m in methods] for d in datasets])
+    said = _unconverged(merged)
+    unconverged = np.array([[said.get((m, d), 0) for m in methods] for d in datasets])
     fractions = _test_fractions(merged)
     best, p, marked = np.full(len(datasets), -1), np.full(mean.shape, math.nan), np.zeros(mean.shape, dtype=bool)
     if score.better:
@@ -102,7 +105,7 @@ def score_table(merged: Merged, score: Score) -> ScoreTable | None:
             block = table.loc[dataset].to_numpy(dtype=float)
             sign = 1.0 if score.better == "lower" else -1.0
             best[i], p[i], marked[i] = compare_with_best(sign * block, fractions.get(dataset, 0.0))
-    return ScoreTable(score, datasets, methods, mean, stderr, n, planned, lacks, marked, best, p)
+    return ScoreTable(score, datasets, methods, mean, stderr, n, planned, lacks, unconverged, marked, best, p)
 
 
 def _without(merged: Merged, name: str) -> dict[tuple[str, str], int]:
@@ -110,6 +113,13 @@ def _without(merged: Merged, name: str) -> dict[tuple[str, str], int]:
     rows = merged.ok()
     lacking = rows.loc[rows[name].isna(), ["method", "dataset"]]
     return dict(Counter((str(method), str(dataset)) for method, dataset in lacking.itertuples(index=False)))
+
+
+def _unconverged(merged: Merged) -> dict[tuple[str, str], int]:
+    """Return how many finished cells' methods said that they had not converged, by (method, data set)."""
+    rows = merged.ok()
+    rows = rows.loc[rows["reason"].fillna("").str.startswith(UNCONVERGED), ["method", "dataset"]]
+    return dict(Counter((str(method), str(dataset)) for method, dataset in rows.itertuples(index=False)))
 
 
 def _test_fractions(merged: Merged) -> dict[str, float]:

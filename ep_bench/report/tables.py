@@ -12,6 +12,7 @@ import pandas as pd
 
 from ep_bench.report.summary import Ranking, ScoreTable
 
+DAGGER = "†"
 LINE = 115  # letters that fit across a LaTeX page
 
 
@@ -30,11 +31,15 @@ def number(value: float, places: int) -> str:
 
 
 def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    """Return ``mean ± stderr`` of data set i and method j; without the error for one split, empty for none."""
+    """Return ``mean ± stderr`` of data set i and method j; without the error for one split, empty for none.
+
+    A dagger stands at those of which some split had not converged.
+    """
     if not table.n[i, j]:
         return ""
     mean = number(table.mean[i, j], places)
-    return mean if table.n[i, j] == 1 else f"{mean} ± {number(table.stderr[i, j], places)}"
+    text = mean if table.n[i, j] == 1 else f"{mean} ± {number(table.stderr[i, j], places)}"
+    return text + DAGGER if table.unconverged[i, j] else text
 
 
 def shortfall(table: ScoreTable, i: int, j: int) -> str:
@@ -57,12 +62,13 @@ def caption(table: ScoreTable) -> str:
     """Return what the numbers are, what the marks mean, and how they were tested."""
     score = table.score
     text = f"{score.axis}: mean over test splits ± standard error (standard deviation with ddof 0 / √splits)"
+    daggers = f" {DAGGER}: on some splits the method said that it had not converged." if table.unconverged.any() else ""
     if not score.better:
-        return text + "."
+        return f"{text}.{daggers}"
     return (
-        f"{text}; {score.direction}. Bold: the best of the methods with the most finished splits, and those that a "
-        "two-sided corrected resampled t-test (Nadeau and Bengio 2003), paired over common splits, Holm-corrected, "
-        "does not find worse at 0.05. With one split nothing is tested and the best alone is bold."
+        f"{text}; {score.direction}.{daggers} Bold: the best of the methods with the most finished splits, and "
+        "those that a two-sided corrected resampled t-test (Nadeau and Bengio 2003), paired over common splits, "
+        "Holm-corrected, does not find worse at 0.05. With one split nothing is tested and the best alone is bold."
     )
 
 
@@ -127,7 +133,7 @@ _SPECIAL = {
     "]": "{]}",
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "''",
-    "±": r"$\pm$", "×": r"$\times$", "√": r"$\surd$", "–": "--", "−": "$-$", "²": "$^2$",
+    "±": r"$\pm$", "†": r"$^\dagger$", "×": r"$\times$", "√": r"$\surd$", "–": "--", "−": "$-$", "²": "$^2$",
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "ν": r"$\nu$", "σ": r"$\sigma$",
     "τ": r"$\tau$",
 }  # fmt: skip

@@ -31,6 +31,10 @@ WORDS = {
     "log_z": ("Log density as rows came", "nats, standardised units"),
     "undone": ("Undone updates of weights", "fraction"),
     "log_joint": ("Log joint density", "nats"),
+    "log_joint_a_row": ("Log joint density a row", "nats"),
+    "log_evidence": ("Log evidence", "nats, standardised units"),
+    "well_determined": ("Well-determined weights", "number, gamma of MacKay"),
+    "step_size": ("Step size of the weights", "standardised units"),
     "prior_deviation": ("Prior deviation of the weights", "standardised units"),
     "prediction": ("Prediction", "standardised units"),
     "acceptance": ("Acceptance", "fraction"),
@@ -76,6 +80,15 @@ def collect(merged: Merged, kept: curves.Curves) -> Training | None:
     return Training(lines, pictures) if lines or pictures else None
 
 
+def words(name: str) -> tuple[str, str] | None:
+    """Return title and axis of a quantity that several methods trace, one of a layer or group of weights included."""
+    known, _, number = name.rpartition("_")
+    if name in WORDS or not number.isdecimal() or known not in WORDS:
+        return WORDS.get(name)
+    title, unit = WORDS[known]
+    return f"{title}, group {number}", unit
+
+
 def steps(found: Iterable[Curve]) -> str:
     """Return what these curves go along: epochs, a sampler's iterations, or both."""
     return " or ".join(sorted({curve.step for curve in found}))
@@ -95,14 +108,14 @@ def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
 
 def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
     """Return the curves of every quantity, those that several methods share first."""
-    cells, entries, sampled = merged.cells(), curves.index(kept.traces), curves.index(kept.chains)
+    cells, entries = merged.cells(), curves.index(kept.traces)
     found: dict[str, list[Curve]] = {}
     for dataset in merged.datasets:
         for method in merged.methods:
             mine = cells.get((method, dataset), {})
             entry = curves.find(entries, mine)
             if entry is not None:
-                step = "epoch" if curves.find(sampled, mine) is None else "iteration"
+                step = "iteration" if "acceptance" in entry["traces"] else "epoch"
                 for name, summary in entry["traces"].items():
                     curve = _curve(method, dataset, len(entry["splits"]), summary, step)
                     if np.isfinite(curve.median).any():
@@ -129,7 +142,7 @@ def _figures(name: str, found: Sequence[Curve], merged: Merged) -> Iterator[Pict
 
 
 def _figure(name: str, file: str, found: Sequence[Curve], methods: Sequence[str]) -> Picture:
-    title, unit = WORDS.get(name, (name.replace("_", " "), "as the method traces it"))
+    title, unit = words(name) or (name.replace("_", " "), "as the method traces it")
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
     drawn = [_as_share(curve) for curve in found] if name == "objective" else list(found)
     lengths = [float(curve.epoch[-1]) for curve in found]

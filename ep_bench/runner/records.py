@@ -11,7 +11,7 @@ import numpy as np
 
 from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
-from ep_bench.types import Record, UserError
+from ep_bench.types import UNCONVERGED, Record, UserError
 
 # How the reasons begin of cells that the machine ended, not the method; such a cell is run again.
 KILLED, LOST = "killed from outside", "its worker was lost"
@@ -70,7 +70,7 @@ def unconverged(warned: list[warnings.WarningMessage]) -> str:
     """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none."""
     found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
     first = next(found, "")
-    return f"not converged: {' '.join(first.split())[:200]}" if first else ""
+    return f"{UNCONVERGED}: {' '.join(first.split())[:200]}" if first else ""
 
 
 def seed_globals(seed: int) -> None:

@@ -31,6 +31,7 @@ from ep_bench.methods.hmc import diagnostics, hyper
 from ep_bench.methods.hmc.chain import Chain, Model, Schedule, run
 from ep_bench.methods.hmc.trajectory import Rows as NetworkRows
 from ep_bench.models import mlp, residuals
+from ep_bench.numerics import mixing
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
 
 
@@ -95,7 +96,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     model = model_of(train, config)
     stored = max(1, config.stored // config.chains)
     schedule = Schedule(config.warmup, config.samples, config.steps, config.target_acceptance, stored)
-    watched = diagnostics.monitored_rows(model.rows.X, rng)
+    watched = mixing.watched_rows(model.rows.X, rng)
     chains = [run(model, schedule, watched, stream) for stream in rng.spawn(config.chains)]
     state = _state(model.rows.layers, config.activation, chains)
     if not (np.isfinite(state.W).all() and np.isfinite(state.noise_variance).all()):
@@ -130,14 +131,9 @@ def _state(layers: Array, activation: str, chains: list[Chain]) -> State:
 
 def _warn_unmixed(measures: dict[str, float], config: Config) -> None:
     """Warn where the chains' predictions differ, do not move, or are too few to tell."""
-    found, run = measures.get("r_hat_predictions"), f"{config.chains} chains of {config.samples} draws"
-    if found is None:
-        problem = f"too few draws for R-hat; {run}"
-    elif found > diagnostics.LIMIT:
-        problem = f"R-hat of predictions {found:.3g}, at most {diagnostics.LIMIT:g} is taken for mixed; {run}"
-    else:
-        return
-    warnings.warn(problem, ConvergenceWarning, stacklevel=3)
+    problem = diagnostics.problem(measures, config.chains, config.samples)
+    if problem:
+        warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
 
 def _trace(chains: list[Chain]) -> dict[str, list[float]]:

@@ -66,6 +66,7 @@ class Chain(NamedTuple):
     log_joint: Any  # (samples,) nats, of weights, variances and targets
     noise_deviation: Any  # (samples,)
     prior_deviation: Any  # (samples,) root of the groups' mean variance
+    prior_deviations: Any  # (samples, G)
     acceptance: Any  # (samples,)
     predictions: Any  # (samples, M) at the monitored rows
     divergences: int
@@ -216,17 +217,18 @@ def _sample(walker: _Walker, schedule: Schedule, step: float, warmup: dict[str, 
     W, noise = np.empty((len(kept), len(walker.w))), np.empty(len(kept))
     prior = np.empty((len(kept), len(walker.prior)))
     trace: dict[str, list[float]] = {name: [] for name in warmup}
-    predictions, divergences = np.empty((n, len(monitored))), 0
+    predictions, deviations, divergences = np.empty((n, len(monitored))), np.empty((n, len(walker.prior))), 0
     for at in range(n):
         walker.draw_hyperparameters()
         acceptance = walker.move(step, schedule.steps)
         divergences += math.isnan(acceptance)
         _note(trace, walker, acceptance)
+        deviations[at] = np.sqrt(walker.prior)
         residuals.fill_outputs(monitored, walker.w[None], rows.layers, rows.kind, walker.work, predictions[at : at + 1])
         if at in place:
             W[place[at]], noise[place[at]], prior[place[at]] = walker.w, walker.noise, walker.prior
     series: dict[str, Any] = {name: np.array(trace[name]) for name in TRACED}
     return Chain(
-        W, noise, prior, **series, predictions=predictions, divergences=divergences, step_size=step,
-        gradients=walker.gradients, warmup_trace=warmup,
+        W, noise, prior, **series, prior_deviations=deviations, predictions=predictions, divergences=divergences,
+        step_size=step, gradients=walker.gradients, warmup_trace=warmup,
     )  # fmt: skip
