@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench import methods
+from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -131,6 +132,19 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return means (n,), with ``return_std`` also standard deviations (n,), noise included; original units."""
         distribution = self.predict_dist(X)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
+
+    def diagnose(self, X: ArrayLike, name: str = "predictions") -> dict[str, float]:
+        """Return how well a sampler's predictions for rows X (n, d) have mixed; empty for methods that are none.
+
+        By ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` with ``name``, the worst of the rows, of the draws that are kept
+        for predictions: ``numerics.mixing.measures``.
+        """
+        distribution = self.predict_dist(X)
+        chain = getattr(self.state_, "chain", None)
+        if chain is None:
+            return {}
+        by_chain = np.array([distribution.means[chain == place] for place in range(int(chain.max()) + 1)])
+        return mixing.measures(name, by_chain)[0]
 
     def _config(self) -> Any:
         options = {name: getattr(self, name) for name in self.method.config.model_fields}  # type: ignore[attr-defined]

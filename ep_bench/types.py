@@ -321,7 +321,8 @@ class Method:
     data.
     A state may have ``log_evidence`` (nats), and a sampler's ``chains``, by name what it monitors after warm-up as
     (chains, draws) arrays, and ``diagnostics``, a number by name (``r_hat_predictions``, ``ess_bulk_predictions``,
-    ``divergences``, ...): the report draws them.
+    ``divergences``, ...): the report draws them. Where it has ``chain`` (S,), of which chain each of S draws is, draws
+    of a chain in order, predictions are mixtures of S parts in the same order.
     ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
     ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
     ``published`` says which columns of the papers' tables a configuration answers to.

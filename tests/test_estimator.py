@@ -6,6 +6,8 @@ import warnings
 
 import numpy as np
 import pytest
+from arviz_stats.base import array_stats
+from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, UserError, methods
 from ep_bench.estimator import Scaling, estimator_class, warm_up
@@ -50,6 +52,21 @@ def test_random_states_of_every_kind() -> None:
         np.testing.assert_array_equal(first, again)
     loose = [Estimator("pbp", epochs=1).fit(X, y).predict(X) for _ in range(2)]
     assert not np.array_equal(*loose)
+
+
+def test_a_samplers_predictions_are_judged_at_any_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    model = Estimator("hmc", hidden=[3], chains=2, samples=50, warmup=20, steps=5, stored=60, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, np.sin(X[:, 0]))
+    by_chain = model.predict_dist(X[:7]).means.reshape(2, 30, 7)
+    found = model.diagnose(X[:7], "seven")
+    assert found.keys() == {"r_hat_seven", "ess_bulk_seven", "ess_tail_seven"}
+    each = [array_stats.rhat(by_chain[:, :, i], chain_axis=0, draw_axis=1) for i in range(7)]
+    assert found["r_hat_seven"] == pytest.approx(float(max(each)), rel=1e-12)
+    assert Estimator("pbp", epochs=1, random_state=0).fit(X, X[:, 0]).diagnose(X) == {}
 
 
 def test_a_sampler_shows_its_chains_and_diagnostics(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -263,5 +263,5 @@ def _caption(method: str, found: Sequence[Monitored]) -> str:
         f"{text} Left: traces. Right, a row a chain: how many of its draws have which ranks among those of all "
         "chains; where chains mix, each row is uniform (dashed). The band holds 95 % of the counts that independent "
         "draws would give; draws that follow each other closely go beyond it more often. Counts are cut at "
-        f"{CUT:g} times the uniform one. R-hat is the sampler's, of all its draws."
+        f"{CUT:g} times the uniform one. R-hat is the sampler's, of 2,000 draws of a chain at most, evenly spaced."
     )

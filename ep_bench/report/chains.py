@@ -23,13 +23,21 @@ from ep_bench.report.training import words as words_of
 from ep_bench.types import Array
 
 R_HAT, ESS = 1.01, 400.0  # the limits of Vehtari et al. 2021
-MAIN = ("r_hat_predictions", "ess_bulk_predictions", "ess_tail_predictions", "divergences", "acceptance")
+MAIN = (
+    "r_hat_predictions",
+    "r_hat_test_rows",
+    "ess_bulk_predictions",
+    "ess_tail_predictions",
+    "divergences",
+    "acceptance",
+)
 FAMILIES = {"r_hat_": "R-hat", "ess_bulk_": "bulk ESS", "ess_tail_": "tail ESS"}
 CAPTION = (
     "Diagnostics of the chains after warm-up: the median over the splits and the worst of them. R-hat and effective "
-    "sample sizes (ESS) of predictions are those of the monitored row that mixes worst; divergences are counted over "
-    f"all chains. Bold: an R-hat above {R_HAT:g} or an effective sample size below {ESS:g} on some split (limits of "
-    "Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021)"
+    "sample sizes (ESS) of predictions are those of the worst of the watched rows (training rows, and midpoints of "
+    "two, where chains agree last), those of test rows of the worst of these; divergences are counted over all chains. "
+    f"Bold: an R-hat above {R_HAT:g} or an effective sample size below {ESS:g} on some split (limits of Vehtari, "
+    "Gelman, Simpson, Carpenter and Bürkner 2021)"
 )
 
 

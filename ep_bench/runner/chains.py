@@ -13,12 +13,15 @@ from ep_bench import curves
 from ep_bench.types import Array
 
 DRAWS = 200  # of a chain that are kept
+ROWS = 1000  # test rows that are judged
 STEPS = 3  # decimal digits of what a chain's values span
 DIGITS = 9  # significant digits at most
 
 
-def of(model: Any) -> dict[str, Any]:
+def of(model: Any, test: Array) -> dict[str, Any]:
     """Return the notes ``chains`` and ``diagnostics`` of a fitted model, as far as it has such attributes.
+
+    Diagnostics get those of the predictions for the test rows (n, d), of ROWS of them at most, where a model has any.
 
     ``chains`` has by name ``draws``, how many a chain has after warm-up, and ``values``, at most DRAWS of each chain,
     spread evenly; ``diagnostics`` has a number by name. None stands for what is not finite. A cell's numbers do not
@@ -31,6 +34,9 @@ def of(model: Any) -> dict[str, Any]:
         kept = {key: value for key, value in kept.items() if value is not None or name == "diagnostics"}
         if kept:
             notes[name] = kept
+    if "diagnostics" in notes and hasattr(model, "diagnose"):
+        judged = model.diagnose(test[curves.evenly(len(test), ROWS)], "test_rows")
+        notes["diagnostics"] |= {name: _number(value) for name, value in judged.items()}
     return notes
 
 

@@ -83,7 +83,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     drawn = curve.over_grid(model, job.dataset, dataset, split)
     if drawn is not None:
         record.notes["curve"] = drawn
-    record.notes |= chains.of(model)
+    record.notes |= chains.of(model, dataset.X[split.test])
     return missing_density(prediction)
 
 

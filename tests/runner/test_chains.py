@@ -30,7 +30,7 @@ def jobs_of(folder: Path, method: str) -> list[Job]:
 
 
 def kept(**found: object) -> dict[str, object]:
-    return chains.of(SimpleNamespace(**found))
+    return chains.of(SimpleNamespace(**found), np.zeros((2, 1)))
 
 
 def test_a_cell_keeps_chains_and_diagnostics(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_cell_keeps_chains_and_diagnostics(tmp_path: Path) -> None:
 def test_scores_do_not_hang_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_of(tmp_path, "walk")[0]
     whole = run_cell(job)
-    monkeypatch.setattr(chains, "of", lambda _: {})
+    monkeypatch.setattr(chains, "of", lambda *_: {})
     plain = run_cell(job)
     measured = {"fit_seconds", "predict_seconds", "compile_seconds", "peak_mb"}
     assert "chains" in whole.notes

@@ -101,6 +101,7 @@ class State(NamedTuple):
     weights: Array  # (S, P)
     noise_variances: Array  # (S,)
     mixture: Array  # (S,) weights of the samples, summing to 1
+    chain: Indices  # (S,) of which chain each sample is: there is one
     chains: dict[str, Array]  # name -> (1, S): ``noise_deviation`` and ``prediction``, as of ``hmc``
     diagnostics: dict[str, float]  # ``mixing.measures`` of the kept samples
 
@@ -146,7 +147,9 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     chains, found = _watched(mixing.watched_rows(X, rng), weights, variances, layers)
     reason = unsettled(np.array(trace["log_joint_a_row"][kept]), np.array(squares[kept]), y)
     _warn(reason or mixing.unmixed(found, f"{len(samples)} samples of one chain; more epochs may help"))
-    return State(layers, weights, variances, sizes / sizes.sum(), chains, found), trace
+    return State(
+        layers, weights, variances, sizes / sizes.sum(), np.zeros(len(samples), dtype=np.int64), chains, found
+    ), trace
 
 
 def passes(config: Config, n: int) -> int:
