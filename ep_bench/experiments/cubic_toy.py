@@ -132,7 +132,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     units; ``truth`` (G,) is the true function, ``x`` and ``y`` (n,) the data, ``labels`` the methods' names. With a
     reference, the rows have the distances from it, in the unit of y: ``wasserstein``, ``crps`` (expected where
     observations come from the reference) and ``crps_excess`` (over the reference's own); means over the grid, and over
-    what is ``_inside`` and ``_outside`` of the data's range.
+    what is ``_inside`` and ``_outside`` of the data's range. A reference that samples is judged itself, by name in
+    ``judged`` and ``judgement`` (J,): ``mixing.measures`` of its predictions over the grid, ``divergences``, and
+    ``halves`` (``halves_inside``, ``halves_outside``), the 1-Wasserstein distance between the two halves of its chains.
     """
     toy = data.load_dataset("cubic")
     grid = np.linspace(-config.half_width, config.half_width, config.points)
@@ -143,11 +145,15 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     inside = (grid >= toy.X[:, 0].min()) & (grid <= toy.X[:, 0].max())
     summary, curves = [], []
     for i, entry in enumerate(config.methods):
-        distribution, seconds = _predicted(entry, toy, grid, seed)
+        model, seconds = _fitted(entry, toy, seed)
+        distribution = model.predict_dist(grid[:, None])
         mean, std = distribution.mean(), distribution.std()
         arrays |= {f"mean_{i}": mean, f"std_{i}": std}
         if config.reference is not None:
             curves.append(distances.tabulate(distribution))
+        if config.reference == entry.name:
+            judgement = _judgement(model, distribution, grid, inside)
+            arrays |= {"judged": np.array(list(judgement), dtype=str), "judgement": np.array(list(judgement.values()))}
         scores = _summary(mean, std, truth, inside)
         summary.append({"method": entry.name, **scores, "fit_seconds": round(seconds, 3)})
     names = [entry.name for entry in config.methods]
@@ -158,14 +164,37 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def _predicted(entry: Entry, toy: Dataset, grid: Array, seed: int) -> tuple[Predictive, float]:
-    """Return a method's predictive distribution over the grid (G,), in original units, and the seconds of its fit."""
+def _fitted(entry: Entry, toy: Dataset, seed: int) -> tuple[Any, float]:
+    """Return a method fitted to the toy data, and the seconds that this took."""
     options = entry.options(float(toy.y.std()))
     warm_up(entry.use, options)
     started = time.perf_counter()
     model = Estimator(entry.use, **options, random_state=seed).fit(toy.X, toy.y)
-    seconds = time.perf_counter() - started
-    return model.predict_dist(grid[:, None]), seconds
+    return model, time.perf_counter() - started
+
+
+def _judgement(model: Any, distribution: Predictive, grid: Array, inside: NDArray[np.bool_]) -> dict[str, float]:
+    """Return how far a sampler can be believed, by name; nothing of other methods."""
+    chain = getattr(model.state_, "chain", None)
+    if chain is None:
+        return {}
+    found = model.diagnose(grid[:, None]) | {"divergences": model.diagnostics_.get("divergences", 0.0)}
+    place = np.arange(len(chain)) if chain.max() == 0 else chain
+    halves = [distances.tabulate(_part(distribution, half)) for half in (place < place.mean(), place >= place.mean())]
+    apart = distances.compare(*halves).wasserstein
+    means = {"halves" + region: float(apart[rows].mean()) for region, rows in _regions(inside).items() if rows.any()}
+    return {name: round(value, 6) for name, value in (found | means).items()}
+
+
+def _part(distribution: Predictive, components: NDArray[np.bool_]) -> Predictive:
+    """Return the mixture of some components alone."""
+    weights = distribution.weights[components]
+    return Predictive(weights / weights.sum(), distribution.means[components], distribution.variances[components])
+
+
+def _regions(inside: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    """Return which points of the grid a mean is taken over, by the ending of its name."""
+    return {"": np.ones_like(inside), "_inside": inside, "_outside": ~inside}
 
 
 def _summary(mean: Array, std: Array, truth: Array, inside: NDArray[np.bool_]) -> dict[str, float]:
@@ -180,8 +209,7 @@ def _summary(mean: Array, std: Array, truth: Array, inside: NDArray[np.bool_]) -
 def _from_reference(curves: list[list[PPoly]], place: int, inside: NDArray[np.bool_]) -> list[dict[str, float]]:
     """Return a row of distances a method from the one at ``place``: means over the grid, inside the data and beyond."""
     own = distances.own_crps(curves[place])
-    regions = {"": np.ones_like(inside), "_inside": inside, "_outside": ~inside}
-    rows = []
+    regions, rows = _regions(inside), []
     for method in curves:
         apart = distances.compare(method, curves[place])
         columns = {"wasserstein": apart.wasserstein, "crps": own + apart.excess, "crps_excess": apart.excess}

@@ -74,7 +74,7 @@ def _tables(study: store.StudyResults) -> Iterator[Table]:
         rows, head = list(reader), list(reader.fieldnames or ())
     truth = _reference(study)
     if truth is not None and reference.DISTANCE in head:
-        yield Table(*reference.table(rows, truth))
+        yield Table(*reference.table(rows, truth, _judgement(study)))
         head = [column for column in head if column not in reference.COLUMNS]
     if rows:
         yield Table(head, [[_short(row[column]) for column in head] for row in rows])
@@ -84,6 +84,17 @@ def _reference(study: store.StudyResults) -> str | None:
     """Return the label of the method that stands for the truth."""
     found = study.lock.get("options", {}).get("reference")
     return None if found is None else str(found)
+
+
+def _judgement(study: store.StudyResults) -> dict[str, float]:
+    """Return what the reference's own diagnostics are by name, where it has any."""
+    path = study.folder / ARRAYS
+    if not path.exists():
+        return {}
+    with np.load(path, allow_pickle=False) as arrays:
+        if "judged" not in arrays:
+            return {}
+        return dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
 
 
 def _short(text: str) -> str:

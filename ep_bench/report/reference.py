@@ -19,8 +19,12 @@ CAPTION = (
 )
 
 
-def table(rows: Sequence[Mapping[str, str]], reference: str) -> tuple[list[str], list[list[Item]], str]:
+def table(
+    rows: Sequence[Mapping[str, str]], reference: str, judgement: Mapping[str, float]
+) -> tuple[list[str], list[list[Item]], str]:
     """Return head, rows (nearest first, the reference above all) and caption, from a summary's rows by column.
+
+    ``judgement`` says by name how far the reference itself can be believed, where it is a sampler.
 
     The order by expected CRPS in a region is that by its excess too, the reference's own being the same for all.
     """
@@ -28,7 +32,19 @@ def table(rows: Sequence[Mapping[str, str]], reference: str) -> tuple[list[str],
     head = ["method", *(f"{name} {REGIONS[region]}" for name in ("W1", "CRPS") for region in regions)]
     ordered = sorted(rows, key=lambda row: (row["method"] != reference, _number(row, DISTANCE)))
     body = [_row(row, regions, row["method"] == reference) for row in ordered]
-    return head, body, CAPTION.format(reference=reference)
+    return head, body, CAPTION.format(reference=reference) + _believed(judgement)
+
+
+def _believed(judgement: Mapping[str, float]) -> str:
+    """Return the sentence on the reference's own Monte Carlo error."""
+    if "r_hat_predictions" not in judgement:
+        return ""
+    halves = (f"{_short(judgement['halves' + r])} {words}" for r, words in REGIONS.items() if "halves" + r in judgement)
+    return (
+        f" The reference's own chains, at the worst point of the grid: R-hat {judgement['r_hat_predictions']:.3f}, "
+        f"bulk effective sample size {judgement['ess_bulk_predictions']:.0f}; {judgement['divergences']:.0f} "
+        f"divergent trajectories; W1 between the two halves of its chains: {', '.join(halves)}."
+    )
 
 
 def _row(row: Mapping[str, str], regions: Sequence[str], truth: bool) -> list[Item]:

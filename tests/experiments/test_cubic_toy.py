@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import sys
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
+from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import data, experiments, methods, store
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import distances
+from ep_bench.report.experiments import draw
 from ep_bench.types import Array, Method, Predictive, Rows
 
 TOY = yaml.safe_load((Path(__file__).parents[2] / "configs" / "toy.yaml").read_text(encoding="utf-8"))
@@ -158,6 +161,28 @@ def test_distances_are_means_over_the_grid_inside_the_data_and_beyond(tmp_path: 
         assert float(row[f"wasserstein{region}"]) == pytest.approx(apart[rows].mean(), rel=1e-5)
 
 
+def test_a_reference_that_samples_is_judged_itself(tmp_path: Path) -> None:
+    """The distance between the halves, anew from the two chains alone."""
+    options = {"hidden": [4], "chains": 2, "samples": 30, "warmup": 20, "steps": 5, "stored": 40}
+    entries = [{"use": "hmc", "label": "truth", **options}, {"use": "pbp", "hidden": [5], "epochs": 3}]
+    study = {"methods": entries, "points": 9, "reference": "truth"}
+    folder = experiments.run("cubic_toy", study, 0, tmp_path / "toy", "toy")
+    with np.load(folder / "arrays.npz") as arrays:
+        found = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
+    toy, grid = data.load_dataset("cubic"), np.linspace(-6, 6, 9)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = Estimator("hmc", **options, random_state=0).fit(toy.X, toy.y)
+    whole = model.predict_dist(grid)
+    one, two = (Predictive(np.full(20, 0.05), whole.means[p], whole.variances[p]) for p in np.arange(40).reshape(2, 20))
+    apart = distances.compare(distances.tabulate(one), distances.tabulate(two)).wasserstein
+    assert found["halves"] == pytest.approx(apart.mean(), abs=1e-6)
+    assert found["r_hat_predictions"] == pytest.approx(model.diagnose(grid)["r_hat_predictions"], abs=1e-6)
+    assert found["divergences"] == model.diagnostics_["divergences"]
+    drawn = draw(store.read_study(folder))
+    assert "halves of its chains" in drawn.tables[0].caption
+
+
 def test_without_a_reference_columns_and_key_are_as_before(folder: Path) -> None:
     """The options make the key by which a finished study is known."""
     assert not [name for row in distances_of(folder).values() for name in row if name.startswith(("wasser", "crps"))]
@@ -209,7 +234,7 @@ def test_the_study_shows_both_figures() -> None:
 
 @needs_methods
 def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
-    short = {"hmc": {"warmup": 10, "samples": 20, "steps": 5}}
+    short = {"hmc": {"warmup": 10, "samples": 20, "steps": 5}, "laplace": {"updates": 2, "steps": 5}}
     entries = [{**entry, **short.get(entry["use"], {"epochs": 2})} for entry in TOY["options"]["methods"]]
     folder = experiments.run("cubic_toy", {"methods": entries, "points": 11}, 0, tmp_path / "toy", "toy")
     with np.load(folder / "arrays.npz") as arrays:

@@ -27,7 +27,8 @@ def write(folder, notes=usual):
     """Give every row of a study a cell file with the notes of its method, data set and split."""
     for row in store.read_rows(folder / store.RESULTS):
         kept = notes(row)
-        trace = {"noise_deviation": [0.5, 0.4, 0.3], "acceptance": [0.8, 0.8, 0.8]} if row["method"] != "gp" else {}
+        trace = {} if row["method"] == "gp" else {"noise_deviation": [0.5, 0.4, 0.3]}
+        trace |= {"acceptance": [0.8, 0.8, 0.8]} if row["method"] == "hmc" else {}
         store.write_record(folder, Record(row=row, factors={}, trace=trace, notes=kept))
     return folder
 
@@ -257,4 +258,4 @@ def test_a_samplers_trace_goes_by_iterations(folder):
     (noise,) = training.pictures
     assert {ax.get_xlabel() for ax in noise.figure.axes} == {"epoch or iteration"}
     assert "by epoch or iteration" in noise.caption
-    assert training.lines == ["acceptance is 0.8 at every epoch or iteration on boston, yacht: not drawn."]
+    assert training.lines == ["acceptance is 0.8 at every iteration on boston, yacht: not drawn."]

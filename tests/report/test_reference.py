@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_methods_are_sorted_by_their_distance_and_the_reference_is_marked() -> None:
-    head, rows, caption = reference.table(ROWS, "HMC")
+    head, rows, caption = reference.table(ROWS, "HMC", {})
     assert head[:4] == ["method", "W1 whole grid", "W1 inside the data", "W1 outside"]
     assert [entry[0]["text"] for entry in rows] == ["HMC", "near", "far"]
     assert (rows[0][0]["strong"], rows[0][0]["small"]) == (True, "reference")
@@ -52,15 +52,23 @@ def test_methods_are_sorted_by_their_distance_and_the_reference_is_marked() -> N
     assert [entry["small"] for entry in rows[0][4:]] == [""] * 3
     assert "HMC, the reference" in caption
     assert "unit of y" in caption
+    assert "own chains" not in caption
+
+
+def test_a_reference_that_samples_says_how_far_it_can_be_believed() -> None:
+    judgement = {"r_hat_predictions": 1.0042, "ess_bulk_predictions": 812.3, "divergences": 7.0, "halves": 0.2604}
+    _, _, caption = reference.table(ROWS, "HMC", judgement)
+    assert "R-hat 1.004, bulk effective sample size 812; 7 divergent trajectories" in caption
+    assert caption.endswith("W1 between the two halves of its chains: 0.260 whole grid.")
 
 
 def test_a_twin_of_the_reference_stands_below_it() -> None:
-    _, rows, _ = reference.table([row("A", 0.0, 0.0), row("B", 0.0, 0.0)], "B")
+    _, rows, _ = reference.table([row("A", 0.0, 0.0), row("B", 0.0, 0.0)], "B", {})
     assert [entry[0]["text"] for entry in rows] == ["B", "A"]
 
 
 def test_a_region_without_points_has_no_column() -> None:
-    head, rows, _ = reference.table([row("HMC", 0.0, 0.0, REGIONS[:2])], "HMC")
+    head, rows, _ = reference.table([row("HMC", 0.0, 0.0, REGIONS[:2])], "HMC", {})
     assert head == ["method", "W1 whole grid", "W1 inside the data", "CRPS whole grid", "CRPS inside the data"]
     assert len(rows[0]) == len(head)
 
