@@ -48,6 +48,7 @@ class Config(BaseModel):
             Case(label="rectified, one variance"),
             Case(label="rectified, a variance an input", prior="ard"),
             Case(label="tanh, a variance a layer", activation="tanh", prior_scales="layer"),
+            Case(label="rectified, two layers", hidden=(3, 2)),
         ),
         min_length=1,
         description="networks and priors",

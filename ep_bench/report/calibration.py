@@ -29,7 +29,7 @@ def calibration(arrays: Mapping[str, Any], study: str) -> Picture:
         for row, of_case, label in zip(axes, ranks, labels, strict=True):
             for ax, of in zip(row, of_case.T, strict=True):
                 _histogram(ax, of, draws)
-            row[0].set_ylabel(label.replace(", ", ",\n"))
+            row[0].set_ylabel(label.replace(", ", ",\n") + "\n(data sets)")
         for ax, quantity in zip(axes[0], quantities, strict=True):
             ax.set_title(quantity)
         for ax in axes[-1]:
@@ -37,7 +37,8 @@ def calibration(arrays: Mapping[str, Any], study: str) -> Picture:
     caption = (
         f"Simulation-based calibration (Talts and others 2018): how many data sets have which rank of the true value "
         f"among {draws} draws of a chain, {ranks.shape[1]} data sets drawn from the prior in each row. "
-        f"An exact sampler's bars lie in the grey band with probability {BAND:.0%} each."
+        f"An exact sampler's bars lie in the grey band with probability {BAND:.0%} each; bars beyond it are "
+        "hatched. First and second output are the network's at two further inputs."
     )
     return finish(figure, f"calibration-{study}", caption)
 
@@ -55,5 +56,7 @@ def _histogram(ax: Axes, ranks: Indices, draws: int) -> None:
     low, high = band(len(ranks), draws)
     ax.axhspan(low, high, color="0.85", linewidth=0)
     ax.axhline(len(ranks) / (draws + 1), color="0.5", linewidth=0.6)
-    ax.bar(np.arange(draws + 1), counts, width=0.8, color="#0072B2")
-    ax.set_ylim(bottom=0)
+    beyond = (counts < low) | (counts > high)
+    for which, colour, hatch in ((~beyond, "#0072B2", ""), (beyond, "#D55E00", "////")):
+        ax.bar(np.arange(draws + 1)[which], counts[which], width=0.8, linewidth=0.0, color=colour, hatch=hatch)
+    ax.set_ylim(0.0, 1.1 * max(high, ax.get_ylim()[1]))

@@ -309,7 +309,7 @@ def summary_line(merged: Merged) -> str:
     """Return how much was run, in one sentence."""
     planned, done = sum(merged.planned.values()), len(merged.ok())
     if not planned:
-        return "No grid of cells."
+        return "An experiment of its own, not a grid of methods and data sets."
     methods, datasets = len(merged.methods), len(merged.datasets)
     what = f"{methods} method{'s' * (methods != 1)} on {datasets} data set{'s' * (datasets != 1)}"
     return f"{what}: {done} of {planned} cells finished ok."
