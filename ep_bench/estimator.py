@@ -25,7 +25,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench import methods
 from ep_bench.numerics import mixing
-from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest
+from ep_bench.options import problems
+from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest, spell
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -219,17 +220,16 @@ def warm_up(name: str, options: Mapping[str, Any]) -> float:
 
 
 def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
-    """Return the method's frozen Config. Raises ValueError with one line an error."""
+    """Return the method's frozen Config. Raises ValueError with one line a wrong option."""
     try:
         return method.config(**options)
     except ValidationError as error:
-        raise ValueError(f"options of {method.name}: " + "; ".join(map(_option_problem, error.errors()))) from None
-
-
-def _option_problem(error: Mapping[str, Any]) -> str:
-    """Return what is wrong with an option, or between several of them, where no single value is to be shown."""
-    message = str(error["msg"]).lower().removeprefix("value error, ")
-    return f"{'.'.join(map(str, error['loc']))}: {message}, found {error['input']!r}" if error["loc"] else message
+        wrong = [
+            str(UserError(problem, field=spell(place), found=found, allowed=allowed, name=name))
+            for place, problem, found, allowed, name in problems(method.config, method.name, error)
+        ]
+        lead = " " if len(wrong) == 1 else "\n  "
+        raise ValueError(f"options of {method.name}:{lead}{lead.join(wrong)}") from None
 
 
 def split_common(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
