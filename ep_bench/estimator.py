@@ -11,9 +11,10 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,11 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench import methods
 from ep_bench.numerics import mixing
-from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest
+from ep_bench.options import problems
+from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest, spell
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -85,13 +88,7 @@ def standardisation(
 
 
 class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Common part of the registry methods' scikit-learn classes.
-
-    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), of methods that
-    have an evidence ``log_evidence_`` (nats, of the standardised targets), and of samplers ``chains_`` (what they
-    monitor by name, (chains, draws) arrays after warm-up, standardised units) and ``diagnostics_`` (a number by name:
-    R-hat, effective sample sizes, divergences, acceptance).
-    """
+    """Common part of the registry methods' scikit-learn classes; ``Estimator`` says what they have after ``fit``."""
 
     method: ClassVar[Method]
     standardize: bool
@@ -102,7 +99,8 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to rows X (n, d) and targets y (n,) in original units.
 
         ``extra`` goes to the method's own ``fit`` (PBP takes ``start`` and ``orders``).
-        Raises ValueError for bad arrays or options, FloatingPointError where the method diverges.
+        Raises ValueError for bad arrays or options, FloatingPointError where the method diverges. Warns by
+        scikit-learn's ConvergenceWarning, with the method's name, where it did not reach its own criterion.
         """
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         targets = np.asarray(targets, dtype=np.float64)
@@ -112,7 +110,13 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         fit_rng, self.predict_seed_ = _streams(self.random_state)
         rows = Rows(self.x_scaling_.apply(inputs), self.y_scaling_.apply(targets[:, None])[:, 0])
-        self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
+        unconverged: list[tuple[str, type[Warning]]] = []
+        try:
+            with _set_aside(unconverged):
+                self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
+        finally:
+            for words, category in unconverged:
+                warnings.warn(f"{self.method.name}: {words}", category, stacklevel=2)
         if hasattr(self.state_, "log_evidence"):
             self.log_evidence_ = float(self.state_.log_evidence)
         for name in SAMPLED:
@@ -151,6 +155,31 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return parse_options(self.method, options)
 
 
+@contextlib.contextmanager
+def _set_aside(found: list[tuple[str, type[Warning]]]) -> Iterator[None]:
+    """Keep this thread's convergence warnings back, words and category, and show all others as before.
+
+    Kept back whatever the filters say of them: these hold where the warnings are given anew. The filters are the
+    process's own, so that fits in several threads may leave them in each other's order; the hook therefore lets pass
+    what is not its own, and everything once its fit is over.
+    """
+    show, thread, fitting = warnings.showwarning, threading.get_ident(), True
+
+    def hook(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        if fitting and threading.get_ident() == thread and issubclass(category, ConvergenceWarning):
+            found.append((str(message), category))
+        else:
+            show(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = hook
+        try:
+            yield
+        finally:
+            fitting = False
+
+
 @cache
 def estimator_class(name: str) -> type[MethodRegressor]:
     """Return the scikit-learn class of a registry method. Raises UserError for an unknown name."""
@@ -177,7 +206,8 @@ def estimator_class(name: str) -> type[MethodRegressor]:
     body = {
         "__init__": __init__,
         "__module__": __name__,
-        "__doc__": f"{method.title} ({method.paper}), options as in ``ep-bench methods show {name}``.",
+        "__doc__": f"{method.title} ({method.paper}), options as in ``ep-bench methods show {name}``.\n\n"
+        "What it has after ``fit``: ``help(ep_bench.Estimator)``.",
         "method": method,
     }
     return type(class_name, (MethodRegressor,), body)
@@ -191,6 +221,24 @@ def Estimator(name: str, **options: Any) -> MethodRegressor:
     name : a registry name, ``ep-bench methods list`` prints them
     **options : the method's options, and ``standardize``, ``constant_inputs`` ({column: standardised value} of
         inputs constant in the training rows) and ``random_state``
+
+    Attributes after ``fit``
+    ------------------------
+    ``state_`` : the method's own State, a tuple of named arrays, standardised units
+    ``trace_`` : name -> list, one value an epoch or iteration, a sampler's warm-up included; which names, the method's
+        ``fit`` says (``objective``, ``noise_deviation``, ...), standardised units or nats
+    ``log_evidence_`` : of methods that have an evidence, nats, of the standardised targets
+
+    Of samplers (``hmc``, ``sgld``) also:
+
+    ``chains_`` : name -> array (chains, draws) after warm-up, standardised units or nats: ``log_joint``,
+        ``noise_deviation``, ``prior_deviation`` (``prior_deviation_1`` and so on of several groups of weights) as far
+        as the sampler has them, and ``prediction``, that of the watched row whose R-hat is the largest; watched are 32
+        training rows (all, where there are fewer) and as many midpoints between two of them. Of very long chains 2,000
+        draws each, evenly spaced
+    ``diagnostics_`` : name -> number: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of
+        ``predictions`` (the worst of the watched rows), absent where a quantity never changes or draws are too few; in
+        ``hmc`` also ``divergences`` and ``gradients``, sums over the chains, ``acceptance`` and ``step_size``, means
 
     Raises UserError for an unknown name, TypeError for an unknown option.
     """
@@ -219,17 +267,16 @@ def warm_up(name: str, options: Mapping[str, Any]) -> float:
 
 
 def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
-    """Return the method's frozen Config. Raises ValueError with one line an error."""
+    """Return the method's frozen Config. Raises ValueError with one line a wrong option."""
     try:
         return method.config(**options)
     except ValidationError as error:
-        raise ValueError(f"options of {method.name}: " + "; ".join(map(_option_problem, error.errors()))) from None
-
-
-def _option_problem(error: Mapping[str, Any]) -> str:
-    """Return what is wrong with an option, or between several of them, where no single value is to be shown."""
-    message = str(error["msg"]).lower().removeprefix("value error, ")
-    return f"{'.'.join(map(str, error['loc']))}: {message}, found {error['input']!r}" if error["loc"] else message
+        wrong = [
+            str(UserError(problem, field=spell(place), found=found, allowed=allowed, name=name))
+            for place, problem, found, allowed, name in problems(method.config, method.name, error)
+        ]
+        lead = " " if len(wrong) == 1 else "\n  "
+        raise ValueError(f"options of {method.name}:{lead}{lead.join(wrong)}") from None
 
 
 def split_common(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
+import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +17,21 @@ from ep_bench.runner.progress import clock
 from ep_bench.types import UserError
 
 if TYPE_CHECKING:
+    from ep_bench.options import Option
     from ep_bench.runner.plan import Plan
 
-_WIDTH = 100  # columns
+_WIDTH = 100  # columns, at most
+_UNKNOWN = 1000  # columns where nobody looks: nothing is wrapped anew
+_NARROWEST = 20  # columns for what an option takes, at least
+_COMMON = {"standardize": "inputs and target, by the training rows; predictions are in original units in any case"}
 _SHORT = 30  # items of a list that are longer stand on lines of their own
 _STATES = ("done", "failed", "stale", "missing")
 _SHOWN = 20  # not-ok cells that `status` lists in full
+
+
+def width() -> int:
+    """Return how wide running text is: the terminal, within reason."""
+    return min(_WIDTH, max(shutil.get_terminal_size((_WIDTH, 24)).columns, 2 * _NARROWEST))
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
@@ -202,9 +214,10 @@ def card_lines(name: str) -> list[str]:
 
 
 def method_lines(name: str) -> list[str]:
-    """Return the options, with defaults and sources, of a method of the registry, a plugin or a target."""
+    """Return a method's options, with defaults, what they take and sources; of the registry, a plugin or a target."""
     from ep_bench import adapters, methods
     from ep_bench.estimator import COMMON_OPTIONS
+    from ep_bench.options import Option, table, written
     from ep_bench.spec import read_space
 
     if adapters.is_target(name):
@@ -217,14 +230,23 @@ def method_lines(name: str) -> list[str]:
         *([f"  of {plugin}: {plugin.reference}"] if plugin else []),
         "",
     ]
-    for key, field in method.config.model_fields.items():  # type: ignore[attr-defined]
-        default = field.get_default(call_default_factory=True)
-        shown = list(default) if isinstance(default, tuple) else default
-        lines += _field(f"{key}: {shown}", field.description or "")
-    lines += [f"{key}: {value}" for key, value in COMMON_OPTIONS.items()]
+    common = [Option(key, written(value), "true or false", _COMMON[key]) for key, value in COMMON_OPTIONS.items()]
+    lines += _option_lines([*table(method.config), *common])
     lines += ["", *_field("tune searches", _space(read_space(method.space, lambda *_: [])[0]))] if method.space else []
     doc = inspect.getdoc(inspect.getmodule(method.fit)) or ""
-    return [*lines, "", *doc.splitlines()]
+    return [*lines, "", *_prose(doc)]
+
+
+def _option_lines(options: Sequence[Option]) -> list[str]:
+    """Return each option with its default, what it takes beside it, and below them what it is."""
+    heads = [f"{option.name}: {option.default}".rstrip() for option in options]
+    column = max(map(len, heads)) + 2
+    lines = []
+    for head, option in zip(heads, options, strict=True):
+        takes = textwrap.wrap(option.takes, max(width() - column, _NARROWEST)) or [""]
+        lines += [f"{lead:{column}}{part}".rstrip() for lead, part in zip_longest([head], takes, fillvalue="")]
+        lines += _paragraph(option.description, "    ")
+    return lines
 
 
 def _target_lines(use: str) -> list[str]:
@@ -292,12 +314,23 @@ def _field(key: str, value: Any) -> list[str]:
     if isinstance(value, list) and max(map(len, map(str, value))) > _SHORT:
         return [f"{key}:", *(line for item in value for line in _paragraph(str(item), "  - "))]
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    if len(key) + len(text) < _WIDTH:
+    if len(key) + len(text) < width():
         return [f"{key}: {text}" if text else key]
     return [f"{key}:", *_paragraph(text, "    ")]
 
 
+def _prose(doc: str) -> Iterator[str]:
+    """Yield the lines of a docstring; paragraphs too wide for the terminal anew, formulas and tables as they stand."""
+    across = shutil.get_terminal_size((_UNKNOWN, 24)).columns
+    for part in re.split(r"\n(?=\n)|(?<!\n)\n(?=Deviation:)", doc):
+        text = part.lstrip("\n")
+        yield from [""] * (len(part) - len(text))
+        plain = not re.search(r"^ |\S  ", text, re.MULTILINE)
+        wide = max(map(len, text.splitlines()), default=0) > across
+        yield from textwrap.wrap(text, across, break_on_hyphens=False) if plain and wide else text.splitlines()
+
+
 def _paragraph(text: str, lead: str) -> list[str]:
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=lead, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        text, width(), initial_indent=lead, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )

@@ -65,6 +65,24 @@ class UserError(Exception):
         super().__init__("; ".join(parts))
 
 
+class Bare(str):
+    """Text that shows itself without quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def spell(path: Iterable[str | int]) -> str:
+    """Return the place in a study or among options as ``datasets[1].name``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
 def nearest(name: str, choices: Iterable[str]) -> str | None:
     """Return the choice most like ``name``, or None if nothing is like it."""
     folded = {choice.lower(): choice for choice in choices}

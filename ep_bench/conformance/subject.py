@@ -15,7 +15,7 @@ import numpy as np
 
 from ep_bench import adapters, estimator, methods
 from ep_bench.runner.records import seed_globals
-from ep_bench.types import Array, UserError
+from ep_bench.types import Array, UserError, spell
 
 SEED = 11
 DISTRIBUTIONS = ("predict_dist", "pred_dist")  # methods that return a distribution
@@ -79,7 +79,7 @@ class Subject:
                 estimator.warm_up(self.target, self.options)
             return
         for place, problem, found, allowed, name in adapters.problems(self.target, self.options, self.base):
-            where = ".".join(map(str, place))
+            where = spell(place)
             raise UserError(problem, where=self.target, field=where, found=found, allowed=allowed, name=name)
         self.source = _source(adapters.resolve(self.target, self.base))
         self._first()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from ep_bench import options as options_in_words
 from ep_bench import store
 from ep_bench.environment import environment
 
@@ -34,36 +35,14 @@ def names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def problems(
-    name: str, options: Mapping[str, Any]
-) -> list[tuple[tuple[str | int, ...], str, Any, list[str] | None, str | None]]:
-    """Return what is wrong with an experiment's options: place, problem, value, allowed names, the name meant."""
+def problems(name: str, options: Mapping[str, Any]) -> list[options_in_words.Problem]:
+    """Return what is wrong with an experiment's options."""
     module = import_module(REGISTRY[name])
     try:
         module.Config(**options)
     except ValidationError as error:
-        return list(_explained(name, error, sorted(module.Config.model_fields)))
+        return list(options_in_words.problems(module.Config, name, error))
     return []
-
-
-def _explained(
-    name: str, error: ValidationError, allowed: list[str]
-) -> Iterator[tuple[tuple[str | int, ...], str, Any, list[str] | None, str | None]]:
-    errors = error.errors()
-    for entry in errors:
-        place = entry["loc"]
-        if any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors):
-            continue  # a list that is short only because of the item named beside it
-        if entry["type"] == "extra_forbidden":
-            yield place, f"{name} has no such option", None, allowed, str(place[0])
-        else:
-            told = entry["type"] == "value_error"  # its own message says what was found
-            yield place, _plain(entry["msg"]), None if told else entry["input"], None, None
-
-
-def _plain(message: str) -> str:
-    message = message.removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
 
 
 def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: str) -> Path:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from ep_bench import adapters, data, estimator, methods
+from ep_bench import options as options_in_words
 from ep_bench.spec import OptionProblem
 from ep_bench.types import UserError
 
 # Answers like OptionProblem, field by field.
-ExperimentCheck = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
+ExperimentCheck = Callable[[str, Mapping[str, Any]], Sequence[tuple[Any, ...]]]
 
 
 class Installed:
@@ -62,7 +63,7 @@ class Installed:
 def _registry_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:  # noqa: ARG001
     method = methods.get(use)
     own, common = estimator.split_common(options)
-    problems = [
+    found = [
         OptionProblem((key,), "wrong type", value, "true or false", None)
         for key, value in common.items()
         if not isinstance(value, bool)
@@ -71,18 +72,9 @@ def _registry_problems(use: str, options: Mapping[str, Any], base: Path) -> list
         # As JSON: strict, so that true is no 1 and "40" no 40, but a list may stand for a tuple.
         method.config.model_validate_json(json.dumps(own), strict=True)  # type: ignore[attr-defined]
     except ValidationError as error:
-        allowed = sorted({*method.config.model_fields, *estimator.COMMON_OPTIONS})  # type: ignore[attr-defined]
-        errors = error.errors()
-        for entry in errors:
-            place = tuple(entry["loc"])
-            if any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors):
-                continue  # a list that is short only because of the item named beside it
-            if entry["type"] == "extra_forbidden":
-                problems.append(OptionProblem(place, f"{use} has no such option", None, allowed, str(place[0])))
-            else:
-                message, found = entry["msg"].lower().removeprefix("value error, "), entry["input"] if place else None
-                problems.append(OptionProblem(place, message, found, None, None))  # without a place: between options
-    return problems
+        wrong = options_in_words.problems(method.config, use, error, estimator.COMMON_OPTIONS)
+        found += [OptionProblem(*problem) for problem in wrong]
+    return found
 
 
 def _outside_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:

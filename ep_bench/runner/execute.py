@@ -47,7 +47,7 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             lack = _fill(record, job, started)
-        record.row["reason"] = one_line("; ".join(filter(None, (unconverged(warned), lack))))
+        record.row["reason"] = one_line("; ".join(filter(None, (unconverged(warned, job.use), lack))))
     except CellError as error:
         fail(record, error.status, reason_of(error))
         record.traceback = printable(traceback.format_exc())

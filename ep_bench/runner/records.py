@@ -66,10 +66,13 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def unconverged(warned: list[warnings.WarningMessage]) -> str:
-    """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none."""
+def unconverged(warned: list[warnings.WarningMessage], use: str) -> str:
+    """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none.
+
+    Its own name, which a method of the registry has before its words, stands in the row already.
+    """
     found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
-    first = next(found, "")
+    first = next(found, "").removeprefix(f"{use}: ")
     return f"{UNCONVERGED}: {' '.join(first.split())[:200]}" if first else ""
 
 

@@ -78,7 +78,7 @@ class _Judge:
         if self._name not in scores:
             says = "the method gives no density, by which tuning goes; `score: rmse` tunes without"
             raise CellError("failed", says)
-        return scores[self._name], unconverged(warned)
+        return scores[self._name], unconverged(warned, self._job.use)
 
     def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
         model = self._build({**self._job.options, **options})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from ep_bench.types import UserError
+from ep_bench.types import Bare, UserError, spell
 
 Place = tuple[str | int, ...]
 _SHOWN = 5
@@ -25,13 +25,6 @@ class OptionProblem(NamedTuple):
     found: Any = None
     allowed: str | Collection[str] | None = None
     name: str | None = None
-
-
-class Bare(str):
-    """Text that shows itself without quotes."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
 
 
 class Problems:
@@ -86,17 +79,6 @@ class Problems:
             if path[:length] in self._lines:
                 return self._lines[path[:length]]
         return 1
-
-
-def spell(path: Place) -> str:
-    """Return a path as ``datasets[1].name``."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
-    return text
 
 
 def shorten(text: str, longest: int = MAX_FIELD) -> str:

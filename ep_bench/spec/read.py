@@ -20,11 +20,11 @@ from ep_bench.spec.models import (
     Tune,
     override_blocks,
 )
-from ep_bench.spec.problems import OptionProblem, Place, Problems, spell
+from ep_bench.spec.problems import OptionProblem, Place, Problems
 from ep_bench.spec.shape import validate
 from ep_bench.spec.source import Document, read_document
 from ep_bench.spec.space import read_space
-from ep_bench.types import DatasetRef, SplitScheme, UserError
+from ep_bench.types import DatasetRef, SplitScheme, UserError, spell
 
 OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
 _GRID_KEYS = ("methods", "splits", "overrides", "limits", "accept")  # mean nothing beside an experiment

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ep_bench.spec.models import PATTERNS, Strict
-from ep_bench.spec.problems import Bare, Place, Problems
+from ep_bench.spec.problems import Place, Problems
+from ep_bench.types import Bare
 
 M = TypeVar("M", bound=Strict)
 

@@ -65,7 +65,7 @@ def test_a_fit_without_end_costs_one_limit_not_one_a_check() -> None:
     [
         ("", "pbbp", {}, "did you mean 'pbp'"),
         ("", "pbp", {"epoch": 3}, "did you mean 'epochs'"),
-        ("", "pbp", {"epochs": -3}, "epochs: input should be greater than 0, found -3"),
+        ("", "pbp", {"epochs": -3}, "epochs: must be a positive whole number; found -3"),
         ("", "no_such_package:X", {}, "cannot import"),
         ("", "./nowhere.py:X", {}, "no such file"),
         ("class X:\n    pass\n", "./m.py:X", {}, "names nothing with a fit"),

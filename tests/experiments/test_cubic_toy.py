@@ -113,7 +113,7 @@ def test_a_known_noise_deviation_is_in_the_unit_of_the_target(known_noise: str, 
     [
         ({"use": "pbp", "noise_deviation": 3}, "pbp has no option noise_variance"),
         ({"use": "known_noise", "noise_deviation": 3, "noise_variance": 0.1}, "give one of them"),
-        ({"use": "known_noise", "noise_deviation": 0}, "greater than 0"),
+        ({"use": "known_noise", "noise_deviation": 0}, "must be a positive number or null"),
     ],
 )
 def test_a_noise_deviation_that_cannot_be_used_is_refused(known_noise: str, entry: dict, words: str) -> None:
@@ -195,7 +195,7 @@ def test_without_a_reference_columns_and_key_are_as_before(folder: Path) -> None
         ("PBB", ["no method has this label; found 'PBB'", "allowed: PBP, small", "did you mean 'PBP'?"]),
         ("pbp", ["found 'pbp'", "did you mean 'PBP'?"]),
         ("", ["found ''", "allowed: PBP, small"]),
-        (3, ["valid string"]),
+        (3, ["must be text or null"]),
     ],
 )
 def test_a_reference_that_is_no_method_is_refused(reference: object, words: list[str]) -> None:

@@ -93,7 +93,7 @@ def test_a_class_is_a_target_under_a_short_name(plugged: Site) -> None:
     ("entry", "says"),
     [
         ("flta", "did you mean 'flat'"),
-        ("{use: flat, factor: -1}", "greater than 0"),
+        ("{use: flat, factor: -1}", "must be a positive number"),
         ("{use: flat, fcator: 1}", "did you mean 'factor'"),
         ("{use: wide, fd: 1}", "did you mean 'df'"),
         ("broken", "tiny-methods 1.2.3: entry point ep_bench.methods: broken = .*RuntimeError: out of order"),

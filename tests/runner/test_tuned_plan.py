@@ -178,7 +178,7 @@ def test_a_declared_space_of_a_class_from_outside(folder: Path) -> None:
         ("{use: pbp, tune: {}}", "s.yaml:5: methods[0].tune: pbp declares no search space"),
         ('{use: "./m.py:Spy", tune: {}}', "s.yaml:5: methods[0].tune: ./m.py:Spy declares no search space"),
         ('{use: "./m.py:Spy", tune: {space: {b: [1, 2]}}}', "tune.space.b: ./m.py:Spy has no such option; allowed: a,"),
-        ("{use: pbp, tune: {space: {epochs: {uniform: [1, 4]}}}}", "tune.space.epochs.uniform[0]: input should be"),
+        ("{use: pbp, tune: {space: {epochs: {uniform: [1, 4]}}}}", "tune.space.epochs.uniform[0]: must be a positive"),
         ("{use: pbp, tune: {space: {standardize: [true, maybe]}}}", "tune.space.standardize[1]: wrong type"),
     ],
 )
