@@ -13,18 +13,7 @@ from ep_bench.methods import laplace
 from ep_bench.methods.laplace import evidence, search
 from ep_bench.models import mlp
 from ep_bench.types import Rows
-
-FORMS = ["diag", "full", "kron", "last"]
-
-
-def fitted(rows, seed=0, **options):
-    return laplace.fit(rows, laplace.Config(**options), np.random.default_rng(seed))
-
-
-def wave(n=60, seed=3, noise=0.1):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, size=(n, 1))
-    return Rows(X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n))
+from tests.methods.laplace_support import FORMS, fitted, wave
 
 
 class TestWeakness:
