@@ -15,10 +15,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods import hmc
-from ep_bench.methods.hmc import joint
+from ep_bench.methods.hmc import hyper, joint
 from ep_bench.methods.hmc.chain import Chain, Schedule, run
 from ep_bench.types import Array, Indices, Rows
 
@@ -36,6 +36,11 @@ class Case(BaseModel):
     prior: Literal["gaussian", "ard"] = "gaussian"
     prior_scales: Literal["one", "layer"] = "one"
     hidden: tuple[PositiveInt, ...] = (3,)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Case:
+        hyper.refuse_scales(self.prior, self.prior_scales)
+        return self
 
 
 class Config(BaseModel):

@@ -248,13 +248,24 @@ class TestOptions:
             ({"weight_prior": [1.0]}, "weight_prior"), ({"noise_prior": [0.0, 1.0]}, "noise_prior"),
             ({"chains": 0}, "chains"), ({"samples": 0}, "samples"), ({"warmup": -1}, "warmup"), ({"steps": 0}, "steps"),
             ({"target_acceptance": 1.0}, "target_acceptance"), ({"noise_variance": 0.0}, "noise_variance"),
-            ({"prior_variance": -1.0}, "prior_variance"),
+            ({"prior_variance": -1.0}, "prior_variance"), ({"prior": "ard", "prior_scales": "layer"}, "prior_scales"),
         ],
     )  # fmt: skip
     def test_bad_ones_are_refused_in_one_message(self, options, words):
         with pytest.raises((ValueError, UserError), match=f"options of hmc: {words}") as refused:
             parse_options(methods.get("hmc"), options)
         assert len(str(refused.value).splitlines()) == 1
+
+    def test_the_published_column_that_it_answers_to(self):
+        """Bui et al. (2015) have HMC-1. Of NN-MC (Jylanki et al. 2014) neither activation nor hyperpriors are known."""
+        for units in (50, 100):
+            assert hmc.METHOD.published(hmc.Config(hidden=(units,), steps=10)) == ("HMC-1",)
+        for other in (
+            {"activation": "tanh"}, {"activation": "probit"}, {"prior_scales": "layer"}, {"prior": "ard"},
+            {"hidden": (10,)}, {"hidden": (50, 50)}, {"noise_variance": 0.1}, {"prior_variance": 1.0},
+            {"prior": "ard", "activation": "probit", "hidden": (10,)},
+        ):  # fmt: skip
+            assert hmc.METHOD.published(hmc.Config(**other)) == ()
 
     def test_a_wrong_name_brings_the_right_one(self):
         with pytest.raises(TypeError, match="did you mean 'samples'"):

@@ -9,6 +9,7 @@ from scipy.special import gammaln
 
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc.adaptation import Curvature
 from ep_bench.methods.hmc.chain import log_joint
 from ep_bench.methods.hmc.trajectory import leapfrog
 from ep_bench.models import mlp, residuals
@@ -147,6 +148,27 @@ class TestIntegrator:
         change, _, gradients = leapfrog(model.rows, w, p, 3.0, ones, ones, 50.0, 100, work)
         assert change == np.inf
         assert gradients < 101
+
+
+class TestCurvature:
+    @pytest.mark.parametrize("activation", residuals.ACTIVATIONS)
+    @pytest.mark.parametrize("hidden", [(), (3,), (4, 3)])
+    def test_it_is_the_jacobians_columns_squared_and_summed(self, activation, hidden):
+        """The mean over draws of weights, each as often as it has probes, whose variance is twice its mean's square."""
+        model, rng = small_model(hidden=hidden, rows=20, activation=activation), np.random.default_rng(4)
+        X, _, layers, kind = model.rows
+        probes, h = (1000, 3000), 1e-5
+        draws = start_of(model)
+        found, squares = Curvature(len(draws[0])), []
+        for w, count in zip(draws, probes, strict=True):
+            found.learn(model.rows, w, residuals.scratch(layers), rng, count)
+            steps = h * np.eye(len(w))
+            up, down = (residuals.outputs(X, ends, layers, kind) for ends in (w + steps, w - steps))
+            squares.append(np.sum(((up - down) / (2 * h)) ** 2, axis=1))
+        expected = np.average(squares, axis=0, weights=probes)
+        error = np.sqrt(2 * np.average(np.square(squares), axis=0, weights=probes) / sum(probes))
+        assert np.all(np.abs(found.mean() - expected) <= TOLERANCE * error + 1e-9)
+        assert np.mean(expected > 0) > 0.5
 
 
 class TestLogJoint:

@@ -18,8 +18,9 @@ from ep_bench.models import residuals
 from tests.methods.hmc_support import TOLERANCE, small_model, standard_error
 
 CASES = [
-    ("relu", "gaussian", "one"), ("relu", "gaussian", "layer"), ("relu", "ard", "one"), ("tanh", "gaussian", "one"),
-    ("tanh", "ard", "one"), ("probit", "gaussian", "layer"),
+    ("relu", "gaussian", "one", (3,)), ("relu", "gaussian", "layer", (3,)), ("relu", "ard", "one", (3,)),
+    ("relu", "gaussian", "one", (3, 2)), ("tanh", "gaussian", "one", (3,)), ("tanh", "ard", "one", (3,)),
+    ("probit", "gaussian", "layer", (3,)),
 ]  # fmt: skip
 SEED, DRAWS, CHAINS, STEP, STEPS = 5, 8000, 2, 0.5, 4  # long steps, so that many a trajectory is refused
 
@@ -58,7 +59,8 @@ def quantities(model, W, noise, prior, y):
     logs = np.column_stack([np.log(noise), np.log(prior)])
     squashed, targets = np.tanh(W), np.tanh(y)
     squares = np.log([np.bincount(model.group, weights=w * w) for w in W])
-    first, last = squashed[:, : model.rows.layers[0, 2]], squashed[:, -1 - model.rows.layers[0, 2] : -1]
+    units = model.rows.layers[-1, 1]
+    first, last = squashed[:, :units], squashed[:, -1 - units : -1]
     mixed = np.column_stack([squashed[:, -1] * targets[:, 0], logs[:, 0] * logs[:, 1], targets[:, 0] * targets[:, -1]])
     return np.column_stack([logs, logs**2, squashed, squashed**2, squares, targets, targets**2, first * last, mixed])
 
@@ -73,15 +75,21 @@ def distances(model, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("activation", "prior", "scales"), CASES)
-def test_the_transition_keeps_the_joint_law(activation, prior, scales):
-    model = small_model(activation=activation, prior=prior, scales=scales)
+@pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), CASES)
+def test_the_transition_keeps_the_joint_law(activation, prior, scales, hidden):
+    model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
     assert distances(model, SEED).max() < TOLERANCE
 
 
 def wrong_power(monkeypatch):
     right = hyper._slice
     monkeypatch.setattr(hyper, "_slice", lambda power, *rest: right(power + 1.0, *rest))
+
+
+def wrong_outgoing(monkeypatch):
+    """A unit's outgoing weights are taken for one, as they are of the last hidden layer; the first has 3 units of 2."""
+    right = hyper._slice
+    monkeypatch.setattr(hyper, "_slice", lambda power, grows, *rest: right(power + (len(grows) == 3), grows, *rest))
 
 
 def wrong_noise_shape(monkeypatch):
@@ -114,9 +122,12 @@ def wrong_acceptance(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "spoil", [wrong_power, wrong_noise_shape, wrong_counts, wrong_acceptance], ids=lambda f: f.__name__
-)
-def test_a_wrong_step_is_found_out(monkeypatch, spoil):
+    ("spoil", "hidden"),
+    [(wrong_power, (3,)), (wrong_noise_shape, (3,)), (wrong_counts, (3,)), (wrong_acceptance, (3,)),
+     (wrong_outgoing, (3, 2))],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)  # fmt: skip
+def test_a_wrong_step_is_found_out(monkeypatch, spoil, hidden):
     """Its seed is that of the right one, which passes."""
     spoil(monkeypatch)
-    assert distances(small_model(activation="relu"), SEED).max() > TOLERANCE + 2
+    assert distances(small_model(activation="relu", hidden=hidden), SEED).max() > TOLERANCE + 2

@@ -15,69 +15,8 @@ from ep_bench.methods.laplace import curvature, evidence, network, search
 from ep_bench.models import mlp
 from ep_bench.types import Predictive, Rows
 from tests import plain_networks as plain
+from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, wave
 from tests.plain_networks import check_gradient
-
-FORMS = ["diag", "full", "kron", "last"]
-SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
-ALPHAS = np.array([0.7, 1.9, 0.3])  # prior precisions by layer
-BETA = 2.5
-
-
-class Case:
-    """A random network and rows."""
-
-    def __init__(self, hidden, seed, d=4, rows=13):
-        rng = self.rng = np.random.default_rng(seed)
-        self.sizes, self.layers = (d, *hidden, 1), mlp.layout(d, hidden)
-        self.P = mlp.count(self.layers)
-        self.w, self.X, self.y = rng.normal(size=self.P), rng.normal(size=(rows, d)), rng.normal(size=rows)
-        self.alpha = ALPHAS[: len(self.layers)]
-
-    @property
-    def prior(self):
-        """Prior precisions, a weight each."""
-        return np.concatenate([np.full((i + 1) * j, a) for (_, i, j), a in zip(self.layers, self.alpha, strict=True)])
-
-    def jacobian(self):
-        """Row by row, by the kernel of the row-wise engines."""
-        J = np.empty((len(self.X), self.P))
-        Z, f, D = np.empty(mlp.units(self.layers)), np.empty(1), np.empty((2, mlp.widest(self.layers)))
-        for n in range(len(self.X)):
-            mlp.row_gradient(self.X[n : n + 1], self.w, self.layers, Z, f, J[n], D)
-        return J
-
-    def factors(self):
-        return network.factors(self.X, self.w, self.layers)
-
-    def posterior(self, form):
-        return curvature.curvature(form, self.X, self.w, self.layers).posterior(self.alpha, BETA)
-
-    def covariance(self, form):
-        """The inverse of A by the formulas, from Jacobians written out."""
-        J, start = self.jacobian(), int(self.layers[-1, 0])
-        if form == "last":
-            return np.linalg.inv(np.diag(self.prior[start:]) + BETA * J[:, start:].T @ J[:, start:])
-        if form == "diag":
-            return np.diag(1 / (self.prior + BETA * (J**2).sum(axis=0)))
-        H = J.T @ J if form == "full" else self.kronecker()
-        return np.linalg.inv(np.diag(self.prior) + BETA * H)
-
-    def kronecker(self):
-        """Blocks sum a a' (x) sum s s' / N, by loops over rows; slopes are the derivatives by the biases."""
-        H, J = np.zeros((self.P, self.P)), self.jacobian()
-        inputs = self.X
-        for index, ((W, b), (at, i, j)) in enumerate(
-            zip(plain.matrices(self.w, self.sizes), self.layers.tolist(), strict=True)
-        ):
-            end = at + (i + 1) * j
-            slopes = J[:, end - j : end]
-            left, right = np.zeros((i + 1, i + 1)), np.zeros((j, j))
-            for x, s in zip(inputs, slopes, strict=True):
-                left += np.outer(np.append(x, 1), np.append(x, 1))
-                right += np.outer(s, s)
-            H[at:end, at:end] = np.kron(left, right / len(self.X))
-            inputs = np.maximum(inputs @ W + b, 0) if index < len(self.layers) - 1 else None
-        return H
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
@@ -197,10 +136,6 @@ def linear_rows(n, d, seed=1, noise=0.5):
     return Rows(X, X @ rng.standard_normal(d) + noise * rng.standard_normal(n) + 0.3)
 
 
-def fitted(rows, seed=0, **options):
-    return laplace.fit(rows, laplace.Config(**options), np.random.default_rng(seed))
-
-
 def log_marginal(rows, prior_variance, noise_variance):
     A = np.column_stack([rows.X, np.ones(len(rows.y))])
     covariance = noise_variance * np.eye(len(A)) + prior_variance * A @ A.T
@@ -262,12 +197,6 @@ class TestLinearModel:
         assert np.all(np.abs(sampled.mean() - line.mean()) < 5 * spread / np.sqrt(count))
         ratio = (sampled.variance() - state.noise_variance) / spread**2
         assert np.all(np.abs(ratio - 1) < 5 * np.sqrt(2 / count))
-
-
-def wave(n=60, seed=3, noise=0.1):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, size=(n, 1))
-    return Rows(X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n))
 
 
 class TestNetworks:

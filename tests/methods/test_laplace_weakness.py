@@ -13,18 +13,7 @@ from ep_bench.methods import laplace
 from ep_bench.methods.laplace import evidence, search
 from ep_bench.models import mlp
 from ep_bench.types import Rows
-
-FORMS = ["diag", "full", "kron", "last"]
-
-
-def fitted(rows, seed=0, **options):
-    return laplace.fit(rows, laplace.Config(**options), np.random.default_rng(seed))
-
-
-def wave(n=60, seed=3, noise=0.1):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, size=(n, 1))
-    return Rows(X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n))
+from tests.methods.laplace_support import FORMS, fitted, wave
 
 
 class TestWeakness:
@@ -71,14 +60,70 @@ class TestWeakness:
 class TestFailure:
     @pytest.mark.parametrize("form", FORMS)
     def test_an_unfinished_fit_says_so(self, form):
-        with pytest.warns(ConvergenceWarning, match=r"the last of 1 updates changed a precision by"):
-            fitted(wave(), hidden=(8,), hessian=form, updates=1)
+        told = r"after 1 updates another would change the prior precision by [+-]\d.* and the noise precision by [+-]\d"
+        with pytest.warns(ConvergenceWarning, match=told + ".* of it, over the limit of 0.001: raise updates$"):
+            fitted(wave(), hidden=(8,), hessian=form, updates=1, steps=1000)
+
+    def test_it_names_the_layer_and_no_precision_that_is_given(self):
+        with pytest.warns(ConvergenceWarning, match="change the prior precision of layer 1 by") as told:
+            fitted(wave(), hidden=(8,), prior="layers", noise_variance=0.1, updates=1)
+        assert "precision of layer 2 by" in str(told[0].message)
+        assert "noise" not in str(told[0].message)
+
+    def test_the_change_is_that_of_one_more_update(self):
+        with pytest.warns(ConvergenceWarning, match="would change") as told:
+            fitted(wave(), hidden=(8,), updates=1)
+        with pytest.warns(ConvergenceWarning):
+            trace = fitted(wave(), hidden=(8,), updates=2)[1]
+        for name in ("prior", "noise"):
+            _, before, after = trace[f"{name}_deviation"]
+            assert f"{name} precision by {(before / after) ** 2 - 1:+.3g} of it" in str(told[0].message)
+
+    def test_a_search_at_its_limit_says_so(self):
+        given = {"prior_variance": 1.0, "noise_variance": 0.01}
+        with pytest.warns(ConvergenceWarning, match="^the search .* ended at its limit of 3 steps: raise steps$"):
+            fitted(wave(), hidden=(8,), updates=2, steps=3, **given)
+
+    def test_digits_are_no_failure(self):
+        """The linear model's updates end within a change of 1e-9, but few of them leave no more than some digits."""
+        rng, rows = np.random.default_rng(4), wave()
+        rows = Rows(np.column_stack([rows.X, rng.normal(size=60)]), rows.y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            short, long = (fitted(rows, hidden=(), updates=updates)[1] for updates in (6, 60))
+        assert len(short["objective"]) == 7 < len(long["objective"])
+        with pytest.warns(ConvergenceWarning, match="raise updates"):
+            fitted(rows, hidden=(), updates=1)
+
+    def test_a_search_that_ends_on_a_kink_is_at_its_end(self, monkeypatch):
+        """L-BFGS finds no lower point there, and says so."""
+        right = search.minimize
+
+        def without_a_lower_point(*arguments, **options):
+            found = right(*arguments, **options)
+            found.status, found.success = 2, False
+            return found
+
+        monkeypatch.setattr(search, "minimize", without_a_lower_point)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            fitted(wave(), hidden=(8,), updates=60, steps=1000)
 
     def test_a_precision_that_runs_away(self):
         rows = Rows(wave().X, np.zeros(60))
-        with pytest.warns(ConvergenceWarning, match="runs to infinity"):
+        with pytest.warns(ConvergenceWarning, match="the prior precision runs to infinity"):
             state, _ = fitted(rows, hidden=(8,))
         assert np.all(np.isfinite(state.weights))
+
+    def test_a_network_that_collapses_says_what_is_left(self):
+        """Targets that are noise."""
+        rng = np.random.default_rng(0)
+        rows = Rows(rng.normal(size=(60, 2)), 0.5 * rng.normal(size=60))
+        with pytest.warns(ConvergenceWarning, match="to its constant; its predictive deviation is that of the noise"):
+            state, _ = fitted(rows, hidden=(8,))
+        predicted = laplace.predict(state, rows.X, rng)
+        assert np.ptp(predicted.mean()) < 1e-6
+        np.testing.assert_allclose(predicted.std(), np.sqrt(state.noise_variance), rtol=1e-5)
 
     @pytest.mark.parametrize(("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", 1e200)])
     @pytest.mark.parametrize("hidden", [(), (4,)])

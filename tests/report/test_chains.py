@@ -154,6 +154,18 @@ def test_a_trace_and_a_rank_plot_of_every_quantity(folder):
     assert (trace[0].get_xdata()[0], trace[0].get_xdata()[-1]) == (1.0, 500.0)
 
 
+def test_r_hat_beside_the_chains_is_that_of_the_split_that_is_drawn(tmp_path, make_study):
+    """The first split has numbers, but no chains."""
+
+    def notes(row):
+        kept = sampled(row["split"], apart=float(row["split"]))
+        return kept if row["split"] else {"diagnostics": kept["diagnostics"]}
+
+    (picture,) = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 3), notes)).pictures
+    assert ">split 1" in picture.svg
+    assert {ax.get_title() for ax in picture.figure.axes} >= {"R-hat 1.304", "R-hat 1.001", "R-hat 1.303"}
+
+
 def test_one_chain_has_a_trace_and_no_ranks(tmp_path, make_study):
     folder = write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), lambda row: sampled(row["split"], count=1))
     (picture,) = collected(folder).pictures

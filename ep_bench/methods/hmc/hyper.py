@@ -46,6 +46,12 @@ def groups(layers: Any, prior: str, scales: str) -> Any:
     return group
 
 
+def refuse_scales(prior: str, scales: str) -> None:
+    """Raise ValueError where ``scales`` asks for groups that ``prior`` does not have."""
+    if prior == "ard" and scales == "layer":
+        raise ValueError("prior_scales: layer takes prior: gaussian; ard has a variance an input and a further layer")
+
+
 def draw_variance(shape: Any, rate: Any, rng: np.random.Generator) -> Any:
     """Return a draw of IG(shape, rate)."""
     return rate / rng.standard_gamma(shape)

@@ -20,7 +20,8 @@ the same alpha; nothing then stands against overfitting by them (boston: a noise
 Modules: ``network`` residuals and Jacobian in blocks of rows, ``search`` the most probable weights, ``curvature`` the
 forms of A, ``evidence`` the updates, with the table of symbols.
 
-Deviation: rectified linear units, where both papers have tanh; the curvature of the kinks is not in J'J.
+Deviation: rectified linear units, where both papers have tanh; the curvature of the kinks is not in J'J. A linearised
+prediction can have narrow towers of variance at units' kinks, where its derivatives by the weights jump.
 Deviation: MacKay takes J'J plus the rest of the Hessian; here, as in section 5.4, J'J alone.
 Deviation: one start, no choice among several optima by their evidence.
 """
@@ -97,8 +98,10 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     Returns the state, and one value an update of ``objective`` (the negative log joint density of targets and weights,
     nats, divided by n), ``log_evidence`` (nats), ``prior_deviation`` (``prior_deviation_1`` and so on where each
     layer has one), ``noise_deviation`` (standardised) and ``well_determined`` (gamma). Warns by scikit-learn's
-    ConvergenceWarning where the updates end short of a fixed point. Raises FloatingPointError where a number is not
-    finite or the network no fit (``mlp.refuse_divergence``), ValueError where a matrix would cover over 20,000 weights.
+    ConvergenceWarning where the updates end short of a fixed point (another would change a precision by over 0.1 %, or
+    the last search ended at its limit of steps) or a precision runs away. Raises FloatingPointError where a number is
+    not finite or the network no fit (``mlp.refuse_divergence``), ValueError where a matrix would cover over 20,000
+    weights.
     """
     problem = Problem(
         np.array(train.X, dtype=np.float64, order="C"),

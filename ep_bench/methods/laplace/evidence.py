@@ -8,9 +8,10 @@
 Symbols (P weights, Q of them covered by the form of A, N rows): alpha prior precisions by layer, beta noise precision,
 w the most probable weights, A the precision of the posterior, ``curvature``. The prior of weights that A does not
 cover enters neither the evidence nor gamma. Each update is followed by a search for the new most probable weights.
-The diagonal form has a gamma of its own, from the inverse of the diagonal: never less than that of the full one, and it
-can exceed N. The update of beta then has no positive value, and takes EM's,
-beta <- N / (sum (y - f)^2 + gamma / beta), which has the same fixed points.
+The diagonal and the Kronecker-factored form have gammas of their own, which can exceed N (the diagonal's is never less
+than the full one). The update of beta then has no positive value, and takes EM's,
+beta <- N / (sum (y - f)^2 + gamma / beta), which has the same fixed points. The gammas of J'J and of its last block
+exceed N by rounding alone, and the updates cut them to it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from ep_bench.methods.laplace.network import sum_of_squares
 from ep_bench.methods.laplace.search import Problem, most_probable
 from ep_bench.types import Array
 
-STILL = 1e-3  # largest change of a log precision that ends the updates of a network
+STILL = 1e-3  # largest change of a log precision that ends the updates of a network, and that no fit warns of
 STILL_LINEAR = 1e-9  # and of the linear model, whose curvature hangs on no weight
 PRECISIONS = (1e-8, 1e8)  # beyond these, in standardised units, an update counts as running away
+COLLAPSED = ": the network has collapsed to its constant; its predictive deviation is that of the noise alone"
 
 
 class Settings(NamedTuple):
@@ -109,24 +111,30 @@ def maximise(problem: Problem, w: Array, at: Precisions, settings: Settings) -> 
             return Fit(found, trace, _runaway(to, settings))
         if update < settings.updates:
             at = to
-    searched = "" if optimum.converged else ", the search for the most probable weights ended at its limit of steps"
-    stopped = f"the last of {settings.updates} updates changed a precision by {math.expm1(change):.2g} of it{searched}"
-    return Fit(found, trace, _runaway(at, settings) or stopped)
+    return Fit(found, trace, _runaway(at, settings) or _unfinished(at, to, settings, exhausted=optimum.exhausted))
 
 
 def updated(found: Approximation, problem: Problem, settings: Settings) -> Precisions:
     """Return the precisions of MacKay's update, held within ``PRECISIONS``."""
     alpha, beta = found.precisions
-    layers, rows, gamma = problem.layers, len(problem.y), float(found.gamma.sum())
+    layers, rows, by_layer = problem.layers, len(problem.y), _determined(found, problem, settings.form)
+    gamma = float(by_layer.sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         if not settings.fixed_prior:
             squares = np.add.reduceat(found.weights**2, layers[:, 0])
             together = np.full(len(layers), gamma / squares[found.first :].sum())
-            alpha = _held(together if settings.shared else found.gamma / squares)
+            alpha = _held(together if settings.shared else by_layer / squares)
         if not settings.fixed_noise:
             plain = np.float64(rows - gamma) / found.squares
             beta = float(_held(plain if gamma < rows else rows / (found.squares + gamma / beta)))
     return Precisions(alpha, beta)
+
+
+def _determined(found: Approximation, problem: Problem, form: Form) -> Array:
+    """Return gamma (L,), of whole blocks of J'J at most N or Q together: what is beyond is rounding."""
+    most = min(len(problem.y), len(found.weights) - int(problem.layers[found.first, 0]))
+    beyond = form in {"full", "last"} and found.gamma.sum() > most
+    return found.gamma * (most / found.gamma.sum()) if beyond else found.gamma
 
 
 def _held(precision: Any) -> Any:
@@ -141,8 +149,28 @@ def _runaway(at: Precisions, settings: Settings) -> str:
         for value in values:
             if value in PRECISIONS:
                 end = "infinity" if value == PRECISIONS[1] else "0"
-                return f"the {name} precision runs to {end}, stopped at {value:g} (standardised units)"
+                stopped = f"the {name} precision runs to {end}, stopped at {value:g} (standardised units)"
+                return stopped + (COLLAPSED if (name, end) == ("prior", "infinity") else "")
     return ""
+
+
+def _unfinished(at: Precisions, to: Precisions, settings: Settings, *, exhausted: bool) -> str:
+    """Return what is left after the last update, or '' where that is a matter of digits."""
+    many = len(at.alpha) > 1 and not settings.shared
+    prior = zip(at.alpha, to.alpha, strict=True) if many else [(at.alpha[0], to.alpha[0])]
+    ratios = {"the prior precision" + (f" of layer {l + 1}" if many else ""): new / old
+              for l, (old, new) in enumerate(prior)}  # fmt: skip
+    ratios["the noise precision"] = to.beta / at.beta
+    changes = [f"{name} by {ratio - 1.0:+.3g} of it" for name, ratio in ratios.items() if abs(math.log(ratio)) > STILL]
+    parts = []
+    if changes:
+        moved = f"after {settings.updates} updates another would change {' and '.join(changes)}"
+        parts.append(f"{moved}, over the limit of {STILL:g}: raise updates")
+    if exhausted:
+        parts.append(
+            f"the search for the most probable weights ended at its limit of {settings.steps} steps: raise steps"
+        )
+    return "; ".join(parts)
 
 
 def _note(trace: dict[str, list[float]], found: Approximation, problem: Problem, settings: Settings) -> None:

@@ -17,9 +17,10 @@ from ep_bench.methods.laplace.curvature import cholesky
 from ep_bench.methods.laplace.network import Slope, normal_equations
 from ep_bench.types import Array
 
-SHARP = 1e-10  # nats a row: a step of L-BFGS that lowers M by less is the last
-FLAT = 1e-6  # nats a row: so is one that no derivative of M exceeds
+SHARP = 1e-10  # a step of L-BFGS that lowers M / N by no more than this part of max(M / N, 1 nat) is the last
+FLAT = 1e-6  # nats a row: so is one to where no derivative of M / N exceeds this
 PAIRS = 20  # steps that L-BFGS keeps
+LIMIT = 1  # its status where steps or evaluations have run out
 
 
 class Problem(NamedTuple):
@@ -35,6 +36,7 @@ class Optimum(NamedTuple):
 
     weights: Array  # (P,)
     converged: bool
+    exhausted: bool  # at its limit of steps; if neither, on a unit's kink, where no lower point lies along the gradient
 
 
 def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: int) -> Optimum:
@@ -54,7 +56,7 @@ def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: 
     found = minimize(of, w, jac=True, method="L-BFGS-B", options=options)
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         raise FloatingPointError("the search for the most probable weights: the log joint density is not finite")
-    return Optimum(np.asarray(found.x), bool(found.success))
+    return Optimum(np.asarray(found.x), bool(found.success), found.status == LIMIT)
 
 
 def _solved(problem: Problem, alpha: Array, beta: float) -> Optimum:
@@ -62,4 +64,4 @@ def _solved(problem: Problem, alpha: Array, beta: float) -> Optimum:
     if not np.isfinite(by_fit).all():
         raise FloatingPointError("the search for the most probable weights: a gradient is not finite")
     root = cholesky(beta * product, alpha)
-    return Optimum(np.asarray(cho_solve((root, False), -beta * by_fit)), True)
+    return Optimum(np.asarray(cho_solve((root, False), -beta * by_fit)), converged=True, exhausted=False)

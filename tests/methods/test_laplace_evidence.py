@@ -1,0 +1,98 @@
+"""The updates of the precisions: fixed points of each form's own evidence, well-determined weights beyond the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.methods.laplace import evidence, search
+from tests import plain_networks as plain
+from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case
+
+ALLOWED = [(form, shared) for form in FORMS for shared in (True, False) if shared or form != "last"]
+
+
+def problem_of(case):
+    return search.Problem(case.X, case.y, case.layers)
+
+
+def settings_of(form, *, shared=True):
+    return evidence.Settings(form, shared, fixed_prior=False, fixed_noise=False, updates=1, steps=1)
+
+
+def slope(log_evidence, h=1e-4):
+    return (log_evidence(h) - log_evidence(-h)) / (2 * h)
+
+
+@pytest.mark.parametrize(("form", "shared"), ALLOWED)
+@pytest.mark.parametrize("hidden", [(5,), (4, 3)])
+def test_where_the_updates_stand_still_no_derivative_of_the_evidence_is_left(form, shared, hidden):
+    """By the logarithms of beta and of every alpha of its own, at fixed weights."""
+    case = Case(hidden, 11, rows=60)
+    problem, at = problem_of(case), evidence.Precisions(np.full(len(hidden) + 1, 1.3), 0.8)
+    for _ in range(500):
+        found = evidence.approximate(problem, case.w, at, form)
+        before, at = at, evidence.updated(found, problem, settings_of(form, shared=shared))
+    np.testing.assert_allclose([*at.alpha, at.beta], [*before.alpha, before.beta], rtol=1e-9)
+    assert not shared or np.ptp(at.alpha) == 0
+
+    def moved(by_layer, by_noise):
+        precisions = evidence.Precisions(at.alpha * np.exp(by_layer), at.beta * np.exp(by_noise))
+        return evidence.approximate(problem, case.w, precisions, form).log_evidence
+
+    covered = np.arange(len(at.alpha)) >= found.first
+    assert abs(slope(lambda h: moved(0.0 * covered, h))) < 1e-5
+    for direction in [1.0 * covered] if shared else np.eye(len(covered)):
+        assert abs(slope(lambda h, of=direction: moved(h * of, 0.0))) < 1e-5
+        assert abs(moved(0.1 * direction, 0.0) - moved(0.0 * direction, 0.0)) > 1e-4
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("hidden", SHAPES)
+def test_the_log_joint_density_is_that_of_all_weights(form, hidden):
+    case = Case(hidden, 13)
+    found = evidence.approximate(problem_of(case), case.w, evidence.Precisions(case.alpha, BETA), form)
+    f = plain.outputs(case.X, case.w, case.sizes)
+    expected = plain.log_normal(case.y, f, 1 / BETA).sum() + plain.log_normal(case.w, 0, 1 / case.prior).sum()
+    assert found.log_joint == pytest.approx(expected, rel=1e-12)
+
+
+class TestBeyondTheRows:
+    """Small noise and more weights than rows."""
+
+    ROWS, ALPHA, BETA = 10, 0.1, 1e6
+
+    def found(self, form):
+        case = Case((20, 20), 11, rows=self.ROWS)
+        at = evidence.Precisions(np.full(len(case.layers), self.ALPHA), self.BETA)
+        return case, evidence.approximate(problem_of(case), case.w, at, form)
+
+    @pytest.mark.parametrize(("form", "least"), [("diag", 300), ("kron", 100)])
+    def test_gammas_of_diagonals_and_factors_exceed_them(self, form, least):
+        """The update is EM's: the mean of the residuals' squares under the posterior of the form's linear model."""
+        case, found = self.found(form)
+        assert found.gamma.sum() > least
+        H = case.kronecker() if form == "kron" else np.diag((case.jacobian() ** 2).sum(axis=0))
+        values = np.maximum(np.linalg.eigvalsh(H), 0.0) if form == "kron" else np.diag(H)
+        spread = np.sum(values / (self.ALPHA + self.BETA * values))
+        squares = np.sum((case.y - plain.outputs(case.X, case.w, case.sizes)) ** 2)
+        at = evidence.updated(found, problem_of(case), settings_of(form))
+        assert spread > 1e-5
+        assert at.beta == pytest.approx(self.ROWS / (squares + spread), rel=1e-9)
+
+    @pytest.mark.parametrize("form", ["full", "last"])
+    @pytest.mark.parametrize("shared", [True, False])
+    def test_those_of_the_whole_matrix_do_so_by_rounding_and_are_cut(self, form, shared):
+        case, found = self.found(form)
+        assert found.gamma.sum() < self.ROWS + 1e-3
+        settings = settings_of(form, shared=shared)
+        cut, beyond = (
+            evidence.updated(
+                found._replace(gamma=found.gamma * (total / found.gamma.sum())), problem_of(case), settings
+            )
+            for total in (self.ROWS, self.ROWS + 0.32)
+        )
+        np.testing.assert_allclose([*beyond.alpha, beyond.beta], [*cut.alpha, cut.beta], rtol=1e-12)
+        squares = np.add.reduceat(case.w**2, case.layers[:, 0])[found.first :]
+        assert np.sum(beyond.alpha[found.first :] * squares) == pytest.approx(self.ROWS)
+        assert beyond.beta == pytest.approx(self.ROWS / (found.squares + self.ROWS / self.BETA))
