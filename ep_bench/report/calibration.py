@@ -32,6 +32,8 @@ def calibration(arrays: Mapping[str, Any], study: str) -> Picture:
             row[0].set_ylabel(label.replace(", ", ",\n") + "\n(data sets)")
         for ax, quantity in zip(axes[0], quantities, strict=True):
             ax.set_title(quantity)
+        largest = max(np.bincount(of).max() for of_case in ranks for of in of_case.T)
+        axes[0, 0].set_ylim(0.0, 1.1 * max(largest, band(ranks.shape[1], draws)[1]))  # of all: they share it
         for ax in axes[-1]:
             ax.set_xlabel("rank")
     caption = (
@@ -59,4 +61,3 @@ def _histogram(ax: Axes, ranks: Indices, draws: int) -> None:
     beyond = (counts < low) | (counts > high)
     for which, colour, hatch in ((~beyond, "#0072B2", ""), (beyond, "#D55E00", "////")):
         ax.bar(np.arange(draws + 1)[which], counts[which], width=0.8, linewidth=0.0, color=colour, hatch=hatch)
-    ax.set_ylim(0.0, 1.1 * max(high, ax.get_ylim()[1]))
