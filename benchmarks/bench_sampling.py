@@ -79,32 +79,56 @@ def take_products(X, W, v, D, r, count):
     return f[0] + by_v[0] + by_W[0, 0]
 
 
-@pytest.mark.parametrize("name", SIZES)
-def bench_gradient(benchmark, name):
-    peers = peers_of("jax")
+def setting(name, activation):
+    """Return rows and targets, weights and prior precisions, and two sides: our gradient, the four products alone."""
     n, d, count = SIZES[name]
     rng = np.random.default_rng(0)
     X, y, layers = rng.standard_normal((n, d)), rng.standard_normal(n), mlp.layout(d, (HIDDEN,))
     w, tau = mlp.initial_weights(layers, rng), rng.uniform(0.5, 2.0, mlp.count(layers))
-    rows, work, g = Rows(X, y, layers, residuals.RELU), residuals.scratch(layers), np.empty_like(w)
-    W, v = w[: d * HIDDEN].reshape(d, HIDDEN).copy(), w[-HIDDEN - 1 : -1].copy()
+    rows, work = Rows(X, y, layers, residuals.ACTIVATIONS[activation]), residuals.scratch(layers)
+    g, W, v = np.empty_like(w), w[: d * HIDDEN].reshape(d, HIDDEN).copy(), w[-HIDDEN - 1 : -1].copy()
     D, r = rng.standard_normal((n, HIDDEN)), rng.standard_normal(n)
     sides = (
         lambda: take_gradients(rows, w, tau, work, g, count),
-        peers.gradients(w, X, y, HIDDEN, BETA, tau, count=count),
         lambda: take_products(X, W, v, D, r, count),
     )
+    return X, y, w, tau, g, sides
+
+
+def microseconds(sides, count):
+    """Return the shortest time of one gradient, or of one set of products, of each side, all in turns."""
+    turns = np.array([[seconds(side)[0] for side in sides] for _ in range(ROUNDS)])
+    return (1e6 * turns.min(axis=0) / count).tolist()
+
+
+@pytest.mark.parametrize("name", SIZES)
+def bench_gradient(benchmark, name):
+    peers = peers_of("jax")
+    X, y, w, tau, g, (our_side, products) = setting(name, "relu")
+    sides = (our_side, peers.gradients(w, X, y, HIDDEN, BETA, tau, count=SIZES[name][2]), products)
     ours, (_, theirs), _ = (side() for side in sides)
     np.testing.assert_allclose(ours, theirs, rtol=1e-11)
     np.testing.assert_allclose(
         g, peers.jax.grad(peers.potential)(w, X, y, HIDDEN, BETA, tau), rtol=1e-9, atol=1e-11 * abs(g).max()
     )
-    turns = np.array([[seconds(side)[0] for side in sides] for _ in range(ROUNDS)])
-    benchmark.pedantic(sides[0], rounds=ROUNDS, iterations=1)
-    our_us, jax_us, products_us = 1e6 * turns.min(axis=0) / count
+    our_us, jax_us, products_us = microseconds(sides, SIZES[name][2])
+    benchmark.pedantic(our_side, rounds=ROUNDS, iterations=1)
     benchmark.extra_info["our_us"], benchmark.extra_info["jax_us"] = round(our_us, 1), round(jax_us, 1)
     benchmark.extra_info["products_us"] = round(products_us, 1)
     benchmark.extra_info["jax_over_ours"] = round(jax_us / our_us, 2)
+    benchmark.extra_info["ours_over_products"] = round(our_us / products_us, 2)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "probit"])
+@pytest.mark.parametrize("name", SIZES)
+def bench_smooth_gradient(benchmark, name, activation):
+    """Units whose values and slopes cost more than their products."""
+    *_, sides = setting(name, activation)
+    for side in sides:
+        side()
+    our_us, products_us = microseconds(sides, SIZES[name][2])
+    benchmark.pedantic(sides[0], rounds=ROUNDS, iterations=1)
+    benchmark.extra_info["our_us"], benchmark.extra_info["products_us"] = round(our_us, 1), round(products_us, 1)
     benchmark.extra_info["ours_over_products"] = round(our_us / products_us, 2)
 
 
