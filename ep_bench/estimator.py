@@ -21,16 +21,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench import methods
-from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest
+from ep_bench.types import OFFERED, Array, Method, Predictive, Rows, UserError, nearest
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 # Options that every registry method has beside its own.
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
-SAMPLED = ("chains", "diagnostics")  # what a sampler's state has beside its draws
 
 
 _warm: set[str] = set()  # methods, with the options that may choose a kernel, that this process has compiled
@@ -86,10 +86,9 @@ def standardisation(
 class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Common part of the registry methods' scikit-learn classes.
 
-    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), of methods that
-    have an evidence ``log_evidence_`` (nats, of the standardised targets), and of samplers ``chains_`` (what they
-    monitor by name, (chains, draws) arrays after warm-up, standardised units) and ``diagnostics_`` (a number by name:
-    R-hat, effective sample sizes, divergences, acceptance).
+    After ``fit``: ``state_`` (the method's State, standardised units), ``trace_`` (its curves), and what the state
+    offers of ``types.OFFERED``, standardised units too: ``log_evidence_``, ``chains_``, and so on. Methods with a
+    latent function have ``latent(X)``.
     """
 
     method: ClassVar[Method]
@@ -112,12 +111,15 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         fit_rng, self.predict_seed_ = _streams(self.random_state)
         rows = Rows(self.x_scaling_.apply(inputs), self.y_scaling_.apply(targets[:, None])[:, 0])
         self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
-        if hasattr(self.state_, "log_evidence"):
-            self.log_evidence_ = float(self.state_.log_evidence)
-        for name in SAMPLED:
-            if hasattr(self.state_, name):
-                setattr(self, f"{name}_", dict(getattr(self.state_, name)))
+        self._take_over_offers()
         return self
+
+    def _take_over_offers(self) -> None:
+        """Set an attribute for each thing that the state offers, and remove those of a fit before."""
+        for name in OFFERED:
+            self.__dict__.pop(f"{name}_", None)
+            if hasattr(self.state_, name):
+                setattr(self, f"{name}_", getattr(self.state_, name))
 
     def predict_dist(self, X: ArrayLike) -> Predictive:
         """Return the predictive distribution of rows X (n, d): original units, noise included."""
@@ -131,6 +133,15 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Return means (n,), with ``return_std`` also standard deviations (n,), noise included; original units."""
         distribution = self.predict_dist(X)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
+
+    @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
+    def latent(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return means (n,) and variances (n,) of the function at rows X (n, d), noise left out; original units."""
+        check_is_fitted(self, "state_")
+        inputs = validate_data(self, X, dtype=np.float64, reset=False)
+        mean, variance = self.method.latent(self.state_, self.x_scaling_.apply(inputs))  # type: ignore[misc]
+        scale = float(self.y_scaling_.scale[0])
+        return float(self.y_scaling_.shift[0]) + scale * mean, scale**2 * variance
 
     def _config(self) -> Any:
         options = {name: getattr(self, name) for name in self.method.config.model_fields}  # type: ignore[attr-defined]
