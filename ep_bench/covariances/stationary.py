@@ -24,11 +24,12 @@ import numpy as np
 from ep_bench.covariances.protocol import columns
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import WIDTH, load, spread, square_root, store, total
+from ep_bench.numerics.lanes import WIDTH, load, select_above, spread, square_root, store, total
 from ep_bench.types import Array
 
 Kind = Literal["se", "matern32", "matern52"]
 SE, MATERN32, MATERN52 = 0, 1, 2
+FAR = 700.0
 KINDS = {"se": SE, "matern32": MATERN32, "matern52": MATERN52}
 
 
@@ -116,13 +117,13 @@ def _profile(p: Any, Q: Any, kind: int, count: int, value: Any, slope: Any) -> N
             store(slope, j, k)
     elif kind == MATERN32:
         for j in range(0, count, WIDTH):
-            r = square_root(3.0 * _square(p, Q, value.size, j))
+            r = _held(square_root(3.0 * _square(p, Q, value.size, j)))
             e = exponential(-r)
             store(value, j, e + r * e)
             store(slope, j, 3.0 * e)
     else:
         for j in range(0, count, WIDTH):
-            r = square_root(5.0 * _square(p, Q, value.size, j))
+            r = _held(square_root(5.0 * _square(p, Q, value.size, j)))
             e = exponential(-r)
             near = e + r * e
             store(value, j, near + (r * r) * (e * (1.0 / 3.0)))
@@ -137,6 +138,12 @@ def _square(p: Any, Q: Any, stride: int, j: int) -> Any:
         t = load(Q, k * stride + j) - p[k]
         s = s + t * t
     return s
+
+
+@jit(relaxed=FUSE, inline=True)
+def _held(r: Any) -> Any:
+    """Return distances, at most one where exp(-r) is as good as 0: 0 times infinity would be no number."""
+    return select_above(r, FAR, FAR, r)
 
 
 @jit(relaxed=FUSE, inline=True)

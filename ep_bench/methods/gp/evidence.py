@@ -53,7 +53,8 @@ def factorised(problem: Problem, theta: Array) -> Factorised:
     if not triangle.factorise(room):
         raise FloatingPointError(f"the covariance of the targets is not positive definite at {hyper.words(theta)}")
     weights = triangle.solve(room, y)
-    log_evidence = -0.5 * (float(y @ weights) + triangle.log_determinant(room) + n * math.log(2.0 * math.pi))
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_evidence = -0.5 * (float(y @ weights) + triangle.log_determinant(room) + n * math.log(2.0 * math.pi))
     if not math.isfinite(log_evidence):
         raise FloatingPointError(f"the evidence is not finite at {hyper.words(theta)}")
     return Factorised(room, weights, log_evidence)
