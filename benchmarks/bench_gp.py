@@ -73,7 +73,7 @@ def note(benchmark, taken, per=1e3):
 @pytest.mark.parametrize("n", [500, 1500])
 def bench_evidence_and_gradient(benchmark, n):
     rows = drawn(n)
-    problem = gp._problem(rows, gp.Config())
+    problem = gp.problem_of(rows, gp.Config())
     theta = problem.hyper.start()
     model = theirs(rows).fit(*rows)
     point = model.kernel_.theta
@@ -113,7 +113,7 @@ def bench_learning(benchmark, name):
 
 
 def bench_fifteen_thousand_rows(benchmark):
-    problem = gp._problem(drawn(15_000), gp.Config())
+    problem = gp.problem_of(drawn(15_000), gp.Config())
     theta = problem.hyper.start()
     with threadpool_limits(1):
         benchmark.pedantic(lambda: evidence(problem, theta), rounds=1, iterations=1)

@@ -43,7 +43,7 @@ def wave(n=60, d=2, seed=1, noise=0.2):
 
 def problem_of(rows, seed=2, **options):
     """The method's problem and random hyperparameters."""
-    problem = gp._problem(rows, gp.Config(**options))
+    problem = gp.problem_of(rows, gp.Config(**options))
     rng = np.random.default_rng(seed)
     return problem, rng.normal(-0.5, 0.5, len(problem.hyper.names)), rng
 

@@ -67,7 +67,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     variance at a limit of the search. Raises FloatingPointError where no start has a finite evidence, ValueError where
     values that are given do not fit the inputs.
     """
-    problem = _problem(train, config)
+    problem = problem_of(train, config)
     hyper = problem.hyper
     if not (config.optimize and hyper.free.any()):
         return _state(problem, hyper.start(), 0, True), {}
@@ -98,7 +98,11 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     return mean, np.maximum(variance, 0.0)  # rounding can leave less than nothing beside a training row
 
 
-def _problem(train: Rows, config: Config) -> Problem:
+def problem_of(train: Rows, config: Config) -> Problem:
+    """Return covariance, hyperparameters and room for rows X (n, d), y (n,) under the options.
+
+    Raises FloatingPointError where a number among the rows is not finite, ValueError as ``Hyper.of`` does.
+    """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise FloatingPointError("inputs or targets are not finite")
