@@ -8,7 +8,8 @@ nn`` GP and GP-ARD of Jylanki et al. (2014, section 4.4). Targets y = f(x) + noi
 
 equations (2.25) and (2.26). Hyperparameters are learned on the scale of their logarithms by L-BFGS with analytic
 gradients, from several starting points, of which the best end counts; nothing is added to the diagonal of C but
-sigma^2. Where no starting point has a positive definite C the fit is an error that names the hyperparameters.
+sigma^2. Where no starting point has a positive definite C the fit is an error that names the hyperparameters. Values
+that are given are held, in standardised units unless ``standardize: false`` is set.
 
 Module ``evidence``: the evidence and its gradient, with the table of symbols.
 
