@@ -220,6 +220,15 @@ class TestSearch:
         with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
             gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
 
+    @pytest.mark.parametrize("kernel", ["se", {"product": ["nn", "linear"]}], ids=str)
+    def test_the_numbers_hang_on_no_place_in_memory(self, kernel):
+        rows, found, kept = wave(n=101, d=3), set(), []
+        for size in np.random.default_rng(0).integers(1, 5000, size=10):
+            kept.append(np.empty(size))
+            state = fitted(Rows(rows.X.copy(), rows.y.copy()), kernel=kernel, starts=1)
+            found.add(state.theta.tobytes() + gp.latent(state, rows.X.copy())[0].tobytes())
+        assert len(found) == 1
+
 
 class TestFailures:
     def twice(self):
