@@ -23,18 +23,18 @@ from numpy.typing import ArrayLike
 from pydantic import ValidationError
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ep_bench import methods
 from ep_bench.numerics import mixing
 from ep_bench.options import problems
-from ep_bench.types import Array, Method, Predictive, Rows, UserError, nearest, spell
+from ep_bench.types import OFFERED, Array, Method, Predictive, Rows, UserError, nearest, spell
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
 # Options that every registry method has beside its own.
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
-SAMPLED = ("chains", "diagnostics")  # what a sampler's state has beside its draws
 
 
 _warm: set[str] = set()  # methods, with the options that may choose a kernel, that this process has compiled
@@ -117,12 +117,15 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         finally:
             for words, category in unconverged:
                 warnings.warn(f"{self.method.name}: {words}", category, stacklevel=2)
-        if hasattr(self.state_, "log_evidence"):
-            self.log_evidence_ = float(self.state_.log_evidence)
-        for name in SAMPLED:
-            if hasattr(self.state_, name):
-                setattr(self, f"{name}_", dict(getattr(self.state_, name)))
+        self._take_over_offers()
         return self
+
+    def _take_over_offers(self) -> None:
+        """Set an attribute for each thing that the state offers, and remove those of a fit before."""
+        for name in OFFERED:
+            self.__dict__.pop(f"{name}_", None)
+            if hasattr(self.state_, name):
+                setattr(self, f"{name}_", getattr(self.state_, name))
 
     def predict_dist(self, X: ArrayLike) -> Predictive:
         """Return the predictive distribution of rows X (n, d): original units, noise included."""
@@ -149,6 +152,15 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return {}
         by_chain = np.array([distribution.means[chain == place] for place in range(int(chain.max()) + 1)])
         return mixing.measures(name, by_chain)[0]
+
+    @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
+    def latent(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return means (n,) and variances (n,) of the function at rows X (n, d), noise left out; original units."""
+        check_is_fitted(self, "state_")
+        inputs = validate_data(self, X, dtype=np.float64, reset=False)
+        mean, variance = self.method.latent(self.state_, self.x_scaling_.apply(inputs))  # type: ignore[misc]
+        scale = float(self.y_scaling_.scale[0])
+        return float(self.y_scaling_.shift[0]) + scale * mean, scale**2 * variance
 
     def _config(self) -> Any:
         options = {name: getattr(self, name) for name in self.method.config.model_fields}  # type: ignore[attr-defined]
@@ -228,6 +240,8 @@ def Estimator(name: str, **options: Any) -> MethodRegressor:
     ``trace_`` : name -> list, one value an epoch or iteration, a sampler's warm-up included; which names, the method's
         ``fit`` says (``objective``, ``noise_deviation``, ...), standardised units or nats
     ``log_evidence_`` : of methods that have an evidence, nats, of the standardised targets
+    ``hyperparameters_``, ``n_iterations_``, ``converged_`` : of Gaussian processes, values by name (standardised
+        units), iterations of the search, whether it met its own criterion; ``latent(X)`` has mean and variance of f
 
     Of samplers (``hmc``, ``sgld``) also:
 

@@ -329,6 +329,17 @@ class PointPrediction(NamedTuple):
         return self.values
 
 
+# What a method's state may offer to users beside its predictions, in standardised units.
+OFFERED: Mapping[str, str] = {
+    "log_evidence": "log evidence of the targets (nats)",
+    "hyperparameters": "values of the learned and given hyperparameters, by name",
+    "n_iterations": "iterations of the search or the scheme that gave the fit",
+    "converged": "whether it reached its own criterion",
+    "chains": "of a sampler: what it monitors after warm-up, by name, (chains, draws) arrays",
+    "diagnostics": "of a sampler: a number by name (r_hat_predictions, ess_bulk_predictions, divergences, ...)",
+}
+
+
 @dataclass(frozen=True)
 class Method:
     """One entry of the registry; each method's file ends with one of these, named ``METHOD``.
@@ -337,10 +348,10 @@ class Method:
     ``config`` is a frozen pydantic model whose field names are the method's options.
     ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised
     data.
-    A state may have ``log_evidence`` (nats), and a sampler's ``chains``, by name what it monitors after warm-up as
-    (chains, draws) arrays, and ``diagnostics``, a number by name (``r_hat_predictions``, ``ess_bulk_predictions``,
-    ``divergences``, ...): the report draws them. Where it has ``chain`` (S,), of which chain each of S draws is, draws
-    of a chain in order, predictions are mixtures of S parts in the same order.
+    A state may offer what ``OFFERED`` names, as fields or properties; the fitted estimator has it too, a ``_`` behind
+    the name. The report draws a sampler's ``chains`` and ``diagnostics``. Where a state has ``chain`` (S,), of which
+    chain each of S draws is, draws of a chain in order, predictions are mixtures of S parts in the same order.
+    ``latent(state, X) -> (means, variances)``, both (n,), of the function behind the noise, standardised units.
     ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
     ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
     ``published`` says which columns of the papers' tables a configuration answers to.
@@ -358,4 +369,5 @@ class Method:
     seconds: Callable[[Any, int, int], float] | None = None
     warmup: Mapping[str, Any] = field(default_factory=dict)
     published: Callable[[Any], tuple[str, ...]] | None = None
+    latent: Callable[[Any, Array], tuple[Array, Array]] | None = None
     space: Mapping[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from ep_bench import Estimator, UserError, methods
 from ep_bench.estimator import Scaling, estimator_class, warm_up
@@ -89,3 +89,34 @@ def test_compiling_warns_of_nothing_that_a_fit_would_be_blamed_for() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert warm_up("hmc", {"hidden": [3], "activation": "tanh"}) > 0.0  # four draws: they have not mixed
+
+
+class TestOffers:
+    """What a state has of ``OFFERED``, and the function behind the noise."""
+
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), 50.0 + 8.0 * np.sin(np.arange(20.0))
+
+    def test_a_process_shows_its_evidence_and_search(self) -> None:
+        model = Estimator("gp", starts=1, random_state=0).fit(self.X, self.y)
+        assert model.log_evidence_ == model.state_.log_evidence
+        assert model.n_iterations_ > 0
+        assert model.converged_ is True
+        assert model.hyperparameters_["lengthscale"].shape == (2,)
+
+    def test_the_function_in_original_units(self) -> None:
+        model = Estimator("gp", starts=1, random_state=0).fit(self.X, self.y)
+        mean, variance = model.latent(self.X)
+        noise = model.hyperparameters_["noise_variance"] * self.y.var()
+        np.testing.assert_allclose(mean, model.predict(self.X))
+        np.testing.assert_allclose(variance + noise, model.predict_dist(self.X).variance())
+
+    def test_a_refit_forgets_offers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(methods.REGISTRY, "walk", "tests.sampler")
+        model = Estimator("walk", random_state=0).fit(self.X, self.y)
+        model.n_iterations_ = 7  # as of a fit whose state had it
+        assert not hasattr(model.fit(self.X, self.y), "n_iterations_")
+
+    def test_other_methods_have_no_latent_function(self) -> None:
+        assert not hasattr(Estimator("pbp"), "latent")
+        with pytest.raises(NotFittedError):
+            Estimator("gp").latent(self.X)

@@ -21,6 +21,7 @@ REGISTRY: dict[str, str] = {
     "hmc": "ep_bench.methods.hmc",
     "sgld": "ep_bench.methods.sgld",
     "laplace": "ep_bench.methods.laplace",
+    "gp": "ep_bench.methods.gp",
 }
 
 

@@ -49,6 +49,7 @@ QUICK = {
     "hmc": {"hidden": [10], "samples": 100, "warmup": 100, "steps": 30, "stored": 100},
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
     "sgld": {"hidden": [10], "epochs": 300},
+    "gp": {"starts": 1},
 }
 
 

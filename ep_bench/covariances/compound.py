@@ -1,0 +1,98 @@
+"""Sums and products of covariances. The parameters are those of the parts, one part after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ep_bench.covariances.protocol import Covariance, like
+from ep_bench.numerics import triangle
+from ep_bench.types import Array
+
+
+@dataclass(frozen=True)
+class _Compound:
+    """Parts in their order."""
+
+    parts: tuple[Covariance, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{number}.{name}" for number, part in enumerate(self.parts, start=1) for name in part.names)
+
+    def _split(self, theta: Array) -> Iterator[tuple[Covariance, Array]]:
+        """Yield each part and its share of the parameters."""
+        at = 0
+        for part in self.parts:
+            size = len(part.names)
+            yield part, theta[at : at + size]
+            at += size
+
+
+@dataclass(frozen=True)
+class Sum(_Compound):
+    """k = k_1 + k_2 + ..., of independent functions that are added."""
+
+    def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
+        (first, share), *others = self._split(theta)
+        first.fill(share, X, out, Z)
+        other = like(X, Z)
+        for part, share in others:
+            part.fill(share, X, other, Z)
+            if Z is None:
+                triangle.add(out, other)
+            else:
+                out += other
+
+    def diagonal(self, theta: Array, X: Array) -> Array:
+        return np.asarray(sum(part.diagonal(share, X) for part, share in self._split(theta)))
+
+    def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
+        return np.concatenate([part.contract(share, X, A, Z) for part, share in self._split(theta)])
+
+    def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
+        return np.concatenate([part.contract_diagonal(share, X, a) for part, share in self._split(theta)])
+
+
+@dataclass(frozen=True)
+class Product(_Compound):
+    """k = k_1 k_2 ...; magnitudes of several parts are one, and their priors alone tell them apart."""
+
+    def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
+        (first, share), *others = self._split(theta)
+        first.fill(share, X, out, Z)
+        for part, share in others:
+            _multiply(out, part, share, X, Z)
+
+    def diagonal(self, theta: Array, X: Array) -> Array:
+        return math.prod((part.diagonal(share, X) for part, share in self._split(theta)), start=np.ones(len(X)))
+
+    def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
+        pairs, gradients = list(self._split(theta)), []
+        for at, (part, share) in enumerate(pairs):
+            weights = like(X, Z)
+            weights[...] = A
+            for other, theirs in (*pairs[:at], *pairs[at + 1 :]):
+                _multiply(weights, other, theirs, X, Z)
+            gradients.append(part.contract(share, X, weights, Z))
+        return np.concatenate(gradients)
+
+    def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
+        pairs, gradients = list(self._split(theta)), []
+        for at, (part, share) in enumerate(pairs):
+            rest = (other.diagonal(theirs, X) for other, theirs in (*pairs[:at], *pairs[at + 1 :]))
+            gradients.append(part.contract_diagonal(share, X, math.prod(rest, start=a)))
+        return np.concatenate(gradients)
+
+
+def _multiply(out: Array, part: Covariance, theta: Array, X: Array, Z: Array | None) -> None:
+    """Multiply a matrix, or its lower triangle, by that of a part."""
+    other = like(X, Z)
+    part.fill(theta, X, other, Z)
+    if Z is None:
+        triangle.multiply(out, other)
+    else:
+        out *= other

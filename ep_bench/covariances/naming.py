@@ -1,0 +1,52 @@
+"""A covariance in a study's words: a name, or a list of such under ``sum`` or ``product``, to any depth.
+
+se, matern32, matern52, nn, linear and constant are names; {sum: [se, {product: [linear, nn]}]} is a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, cast
+
+from pydantic import BeforeValidator
+
+from ep_bench.covariances.compound import Product, Sum
+from ep_bench.covariances.linear import Constant, Linear
+from ep_bench.covariances.network import Network
+from ep_bench.covariances.protocol import Covariance
+from ep_bench.covariances.stationary import Kind, Stationary
+from ep_bench.types import nearest
+
+_SIMPLE: dict[str, Callable[[int, bool], Covariance]] = {
+    "nn": Network,
+    "linear": Linear,
+    "constant": lambda d, ard: Constant(),  # noqa: ARG005
+}
+_COMPOUND: dict[str, type[Sum | Product]] = {"sum": Sum, "product": Product}
+NAMES = ("se", "matern32", "matern52", *_SIMPLE)
+
+
+def checked(kernel: Any) -> Any:
+    """Return a covariance in words, lists for all sequences. Raises ValueError that says what is wrong in it."""
+    if isinstance(kernel, str):
+        if kernel not in NAMES:
+            near = nearest(kernel, NAMES)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ValueError(f"no covariance is called {kernel!r}; allowed: {', '.join(NAMES)}{hint}")
+        return kernel
+    if isinstance(kernel, Mapping) and len(kernel) == 1 and set(kernel) <= set(_COMPOUND):
+        ((word, parts),) = kernel.items()
+        if isinstance(parts, list | tuple) and parts:
+            return {word: [checked(part) for part in parts]}
+    raise ValueError(f"a covariance is one of {', '.join(NAMES)}, or a list of them under sum or product")
+
+
+Kernel = Annotated[Any, BeforeValidator(checked)]
+
+
+def build(kernel: Any, d: int, ard: bool) -> Covariance:
+    """Return the covariance of d inputs that ``checked`` words name, ``ard`` with a parameter an input."""
+    if isinstance(kernel, str):
+        return _SIMPLE[kernel](d, ard) if kernel in _SIMPLE else Stationary(cast("Kind", kernel), d, ard)
+    ((word, parts),) = kernel.items()
+    return _COMPOUND[word](tuple(build(part, d, ard) for part in parts))

@@ -1,0 +1,171 @@
+"""Squared exponential and Matern covariances, one lengthscale for all inputs or one each (ARD).
+
+s      squared distance sum_k (x_k - z_k)^2 / l_k^2
+m      magnitude, the variance k(x, x)
+se     m exp(-s / 2)                                      Jylanki et al. (2011), equation (2)
+3/2    m (1 + r) exp(-r), r = sqrt(3 s)                   Rasmussen and Williams (2006), equation (4.17)
+5/2    m (1 + r + r^2 / 3) exp(-r), r = sqrt(5 s)         the same
+
+By the chain rule dk / dlog l_k = m f(s) (x_k - z_k)^2 / l_k^2 with f = -2 dk / ds / m, here the slope: exp(-s / 2),
+3 exp(-r) and 5 / 3 (1 + r) exp(-r), all finite where s = 0.
+
+Kernels take the rows of one side as they are, P (n, d), those of the other side input by input (``columns``), both
+divided by the lengthscales; a row of covariances is made in registers and no matrix of distances kept. Differences are
+squared one by one: the expansion by products would lose the digits of near neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ep_bench.covariances.protocol import columns
+from ep_bench.numerics.exponential import exponential
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.lanes import WIDTH, load, select_above, spread, square_root, store, total
+from ep_bench.types import Array
+
+Kind = Literal["se", "matern32", "matern52"]
+SE, MATERN32, MATERN52 = 0, 1, 2
+FAR = 138.0  # exp(-FAR) is 1e-60; what is smaller is 0: subnormal numbers made a factorisation 30 times as slow
+KINDS = {"se": SE, "matern32": MATERN32, "matern52": MATERN52}
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """Parameters: the lengthscales, one where ``ard`` is False, and the magnitude."""
+
+    kind: Kind
+    d: int
+    ard: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("lengthscale",) * (self.d if self.ard else 1) + ("magnitude",)
+
+    def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
+        P, Q = self._scaled(theta, X, Z)
+        _fill(P, Q, KINDS[self.kind], float(np.exp(theta[-1])), Z is None, np.empty((2, len(Q) // self.d)), out)
+
+    def diagonal(self, theta: Array, X: Array) -> Array:
+        return np.full(len(X), np.exp(theta[-1]))
+
+    def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
+        P, Q = self._scaled(theta, X, Z)
+        gradient = np.zeros(self.d + 1)
+        _contract(P, Q, KINDS[self.kind], Z is None, A, np.empty((3, len(Q) // self.d)), gradient)
+        gradient *= np.exp(theta[-1])
+        return gradient if self.ard else np.array([gradient[:-1].sum(), gradient[-1]])
+
+    def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:  # noqa: ARG002
+        return np.append(np.zeros(len(theta) - 1), np.exp(theta[-1]) * a.sum())
+
+    def _scaled(self, theta: Array, X: Array, Z: Array | None) -> tuple[Array, Array]:
+        inverse = np.exp(-theta[:-1])
+        P = np.ascontiguousarray(X * inverse)
+        return P, columns(P if Z is None else Z * inverse)
+
+
+@jit(relaxed=FUSE)
+def _fill(P: Any, Q: Any, kind: int, magnitude: float, lower: bool, work: Any, out: Any) -> None:
+    """Write covariances (n, m), or their lower triangle; ``work`` (2, padded(m)) is scratch."""
+    value, slope = work[0], work[1]
+    for i in range(P.shape[0]):
+        count, row = i + 1 if lower else out.shape[1], out[i]
+        _profile(P[i], Q, kind, count, value, slope)
+        for j in range(count):
+            row[j] = magnitude * value[j]
+
+
+@jit(relaxed=FUSE)
+def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradient: Any) -> None:
+    """Add to gradient (d + 1,) the sums of A_ij times the derivatives by the log lengthscales and by the magnitude.
+
+    ``work`` (3, padded(m)) is scratch.
+    """
+    value, slope, weight = work[0], work[1], work[2]
+    factor = 2.0 if lower else 1.0
+    for i in range(P.shape[0]):
+        count, row = i + 1 if lower else A.shape[1], A[i]
+        _profile(P[i], Q, kind, count, value, slope)
+        for j in range(count):
+            weight[j] = factor * row[j]
+        if lower:
+            weight[i] *= 0.5
+        weight[count : padded_(count)] = 0.0
+        gradient[-1] += _dot(weight, value, count)
+        for j in range(count):
+            weight[j] *= slope[j]
+        _weigh_squares(P[i], Q, weight, count, gradient)
+
+
+@jit(relaxed=FUSE, inline=True)
+def padded_(n: int) -> int:
+    """Return n rounded up to whole registers."""
+    return (n + WIDTH - 1) // WIDTH * WIDTH
+
+
+@jit(relaxed=FUSE)
+def _profile(p: Any, Q: Any, kind: int, count: int, value: Any, slope: Any) -> None:
+    """Write k / m and f of a row p (d,) with the first ``count`` of the other rows."""
+    if kind == SE:
+        for j in range(0, count, WIDTH):
+            k = _fading(0.5 * _square(p, Q, value.size, j))
+            store(value, j, k)
+            store(slope, j, k)
+    elif kind == MATERN32:
+        for j in range(0, count, WIDTH):
+            r = _held(square_root(3.0 * _square(p, Q, value.size, j)))
+            e = _fading(r)
+            store(value, j, e + r * e)
+            store(slope, j, 3.0 * e)
+    else:
+        for j in range(0, count, WIDTH):
+            r = _held(square_root(5.0 * _square(p, Q, value.size, j)))
+            e = _fading(r)
+            near = e + r * e
+            store(value, j, near + (r * r) * (e * (1.0 / 3.0)))
+            store(slope, j, near * (5.0 / 3.0))
+
+
+@jit(relaxed=FUSE, inline=True)
+def _square(p: Any, Q: Any, stride: int, j: int) -> Any:
+    """Return the squared distances of p (d,) from WIDTH rows."""
+    s = spread(0.0)
+    for k in range(p.size):
+        t = load(Q, k * stride + j) - p[k]
+        s = s + t * t
+    return s
+
+
+@jit(relaxed=FUSE, inline=True)
+def _fading(r: Any) -> Any:
+    """Return exp(-r), 0 beyond FAR."""
+    return select_above(r, FAR, 0.0, exponential(-r))
+
+
+@jit(relaxed=FUSE, inline=True)
+def _held(r: Any) -> Any:
+    """Return distances, those beyond FAR all as 2 FAR: 0 times infinity would be no number."""
+    return select_above(r, FAR, 2.0 * FAR, r)
+
+
+@jit(relaxed=FUSE, inline=True)
+def _dot(a: Any, b: Any, count: int) -> float:
+    s = spread(0.0)
+    for j in range(0, count, WIDTH):
+        s = s + load(a, j) * load(b, j)
+    return total(s)
+
+
+@jit(relaxed=FUSE, inline=True)
+def _weigh_squares(p: Any, Q: Any, weight: Any, count: int, gradient: Any) -> None:
+    """Add the weighted squares of the differences, input by input; weights beyond ``count`` are 0."""
+    for k in range(p.size):
+        at, x, s = k * weight.size, p[k], spread(0.0)
+        for j in range(0, count, WIDTH):
+            t = load(Q, at + j) - x
+            s = s + load(weight, j) * (t * t)
+        gradient[k] += total(s)

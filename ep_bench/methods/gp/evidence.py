@@ -1,0 +1,77 @@
+"""The evidence of Gaussian-process regression and its gradient, in one N x N array.
+
+K      covariances of the training rows (N, N)
+C      K + sigma^2 I = L L'
+alpha  C^-1 y
+
+log p(y) = -y' alpha / 2 - sum_i log L_ii - N / 2 log(2 pi), and by a parameter theta its derivative is
+tr((alpha alpha' - C^-1) dC / dtheta) / 2: Rasmussen and Williams (2006), equations (5.8) and (5.9). The array holds K,
+L, C^-1 and alpha alpha' - C^-1 in turn; the derivatives of K are made anew row by row (``Covariance.contract``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ep_bench.covariances import Covariance
+from ep_bench.covariances.hyper import Hyper
+from ep_bench.numerics import triangle
+from ep_bench.types import Array
+
+
+class Problem(NamedTuple):
+    """Training rows, covariance, hyperparameters (the noise variance last), and the array."""
+
+    X: Array  # (N, d)
+    y: Array  # (N,)
+    covariance: Covariance
+    hyper: Hyper
+    room: Array  # (N, N)
+
+
+class Factorised(NamedTuple):
+    """What predictions need at given hyperparameters."""
+
+    factor: Array  # (N, N) L in its lower triangle
+    weights: Array  # (N,) alpha
+    log_evidence: float  # nats
+
+
+def factorised(problem: Problem, theta: Array) -> Factorised:
+    """Return L, alpha and the evidence at logarithms theta (P,), L in the problem's array.
+
+    Raises FloatingPointError, with the hyperparameters, where C is not positive definite or the evidence not finite.
+    """
+    X, y, covariance, hyper, room = problem
+    n = len(y)
+    with np.errstate(over="ignore"):
+        covariance.fill(theta[:-1], X, room)
+        room.reshape(-1)[:: n + 1] += np.exp(theta[-1])
+    if not triangle.factorise(room):
+        raise FloatingPointError(f"the covariance of the targets is not positive definite at {hyper.words(theta)}")
+    weights = triangle.solve(room, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_evidence = -0.5 * (float(y @ weights) + triangle.log_determinant(room) + n * math.log(2.0 * math.pi))
+    if not math.isfinite(log_evidence):
+        raise FloatingPointError(f"the evidence is not finite at {hyper.words(theta)}")
+    return Factorised(room, weights, log_evidence)
+
+
+def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
+    """Return the log evidence (nats) and its gradient (P,) by the logarithms theta (P,).
+
+    Raises FloatingPointError as ``factorised`` does, and where the gradient is not finite.
+    """
+    room, weights, log_evidence = factorised(problem, theta)
+    triangle.invert(room)
+    np.negative(room, out=room)
+    triangle.add_outer(room, weights, 1.0)
+    by_covariance = problem.covariance.contract(theta[:-1], problem.X, room)
+    by_noise = math.exp(theta[-1]) * float(np.trace(room))
+    gradient = 0.5 * np.append(by_covariance, by_noise)
+    if not np.isfinite(gradient).all():
+        raise FloatingPointError(f"the gradient of the evidence is not finite at {problem.hyper.words(theta)}")
+    return log_evidence, gradient

@@ -1,0 +1,32 @@
+"""The arctangent in registers.
+
+For t >= 0 the angle lies in one of three sectors, told by tan(pi / 8) and tan(3 pi / 8); (t - 1) / (t + 1) and -1 / t
+bring the second and the third back to the first. There arctan(r) = r + r^3 q(r^2), q a ratio of polynomials: that of
+S. Moshier's Cephes library, good to 2 units in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.lanes import absolute, select_above
+
+FIRST, SECOND = 0.66, 1.0 + math.sqrt(2.0)  # where the sectors end
+
+
+@jit(relaxed=FUSE, inline=True)
+def arctangent(x: Any) -> Any:
+    """Return the arctangent of lanes or of a float."""
+    t = absolute(x)
+    middle = (t - 1.0) / (t + 1.0)
+    r = select_above(t, SECOND, -1.0 / t, select_above(t, FIRST, middle, t))
+    angle = select_above(t, SECOND, 0.5 * math.pi, select_above(t, FIRST, 0.25 * math.pi, t * 0.0))
+    z = r * r
+    above = -75.00855792314704667 + z * (-16.15753718733365076 + z * -0.8750608600031904123)
+    above = -64.85021904942025371 + z * (-122.8866684490136173 + z * above)
+    below = 165.0270098316988542 + z * (24.85846490142306298 + z)
+    below = 194.5506571482613964 + z * (485.3903996359136965 + z * (432.8810604912902669 + z * below))
+    angle = angle + (r + r * (z * (above / below)))
+    return select_above(x, 0.0, angle, -angle)

@@ -1,0 +1,78 @@
+"""The least of a smooth function between limits, by L-BFGS-B from several starting points (Byrd et al. 1995)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize
+
+Array = NDArray[np.float64]
+Function = Callable[[Array], tuple[float, Array]]
+
+SHARP = 1e-9  # a step that lowers the value by less of it, or of 1, is the last
+FLAT = 1e-4  # so is one that leaves no derivative above this
+NEARLY_FLAT = 1e-2  # what rounding may leave where no step lowers the value any more
+PAIRS = 20  # steps that the search remembers
+
+
+class Optimum(NamedTuple):
+    """Where a search ended."""
+
+    point: Array  # (P,)
+    value: float
+    iterations: int
+    converged: bool
+    path: list[tuple[Array, float]]  # points and values after each iteration
+
+
+def least(function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int) -> Optimum:
+    """Return the best of the searches from all starting points (P,), each of at most so many iterations.
+
+    ``function`` returns its value and gradient, or raises FloatingPointError where it has none: inside a search such
+    a point counts as bad, a start there is passed over. Raises the last start's error where no start is left.
+    """
+    found, error = [], FloatingPointError("no starting point")
+    for start in starts:
+        try:
+            found.append(_search(function, np.clip(start, low, high), low, high, steps))
+        except FloatingPointError as lost:
+            error = lost
+    if not found:
+        raise error
+    return min(found, key=lambda one: one.value)
+
+
+def _search(function: Function, start: Array, low: Array, high: Array, steps: int) -> Optimum:
+    path: list[tuple[Array, float]] = []
+    first = function(start)
+    bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back
+
+    def bounded(point: Array) -> tuple[float, Array]:
+        if np.array_equal(point, start):
+            return first
+        try:
+            return function(point)
+        except FloatingPointError:
+            return bad, np.zeros(len(point))
+
+    def note(intermediate_result: OptimizeResult) -> None:
+        path.append((np.array(intermediate_result.x), float(intermediate_result.fun)))
+
+    options: dict[str, Any] = {"maxiter": steps, "maxfun": 20 * steps, "maxcor": PAIRS, "ftol": SHARP, "gtol": FLAT}
+    bounds = np.column_stack([low, high])
+    ended = minimize(bounded, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=note, options=options)
+    point, value = np.asarray(ended.x), float(ended.fun)
+    if not math.isfinite(value):
+        raise FloatingPointError("the search ended where the value is not finite")
+    # a line search that fails at the last digits is no failure
+    stuck = ended.status == 2 and np.abs(_inward(point, np.asarray(ended.jac), low, high)).max() < NEARLY_FLAT
+    return Optimum(point, value, int(ended.nit), bool(ended.success or stuck), path)
+
+
+def _inward(point: Array, gradient: Array, low: Array, high: Array) -> Array:
+    """Return the gradient without what points out of the limits."""
+    return np.where(((point <= low) & (gradient > 0.0)) | ((point >= high) & (gradient < 0.0)), 0.0, gradient)

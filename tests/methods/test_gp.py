@@ -1,0 +1,317 @@
+"""Exact Gaussian-process regression: closed forms, other programs' values, its search, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+
+from ep_bench import Estimator
+from ep_bench.covariances import matrix
+from ep_bench.methods import gp
+from ep_bench.methods.gp.evidence import evidence, factorised
+from ep_bench.runner.catalogue import Installed
+from ep_bench.runner.execute import run_cell
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
+from ep_bench.types import Rows
+from tests import plain_covariances as plain
+from tests.plain_networks import check_gradient
+
+VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "gp.json").read_text(encoding="utf-8"))
+KERNELS = [
+    "se", "matern32", "matern52", "nn", "linear", "constant", {"sum": ["se", "linear"]},
+    {"product": ["nn", "matern32"]}, {"sum": [{"product": ["se", "linear"]}, "nn", "constant"]},
+]  # fmt: skip
+FIXED = {"optimize": False, "standardize": False, "magnitude": 1.0}
+
+
+def wave(n=60, d=2, seed=1, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
+    return Rows(X, (y - y.mean()) / y.std())
+
+
+def problem_of(rows, seed=2, **options):
+    """The method's problem and random hyperparameters."""
+    problem = gp.problem_of(rows, gp.Config(**options))
+    rng = np.random.default_rng(seed)
+    return problem, rng.normal(-0.5, 0.5, len(problem.hyper.names)), rng
+
+
+def fitted(rows, seed=0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        return gp.fit(rows, gp.Config(**options), np.random.default_rng(seed))[0]
+
+
+class TestValuesOfOtherPrograms:
+    x = np.linspace(-3.0, 3.0, 25)[:, None]
+
+    def rows(self):
+        y = np.sin(2 * self.x[:, 0]) + 0.1 * np.cos(17 * np.arange(1, 26))
+        y[6] += 3
+        y[17] -= 2.5
+        return self.x, y
+
+    @pytest.mark.parametrize("case", VALUES["evidence"], ids=lambda case: str(case["options"]))
+    def test_evidence_and_function(self, case):
+        model = Estimator("gp", **FIXED, **case["options"]).fit(*self.rows())
+        assert model.log_evidence_ == pytest.approx(case["log_evidence"], rel=1e-11)
+        if "mean" in case:
+            mean, variance = model.latent(np.array(VALUES["x_star"])[:, None])
+            np.testing.assert_allclose(mean, case["mean"], atol=1e-10)
+            np.testing.assert_allclose(variance, case["variance"], atol=1e-10)
+
+
+SCIKIT = {
+    "se": (lambda l, m, _: ConstantKernel(m) * RBF(l), "se", {}),
+    "matern32": (lambda l, m, _: ConstantKernel(m) * Matern(l, nu=1.5), "matern32", {}),
+    "matern52": (lambda l, m, _: ConstantKernel(m) * Matern(l, nu=2.5), "matern52", {}),
+    "sum": (
+        lambda l, m, v: ConstantKernel(m) * RBF(l) + ConstantKernel(v) * DotProduct(0.0, "fixed"),
+        {"sum": ["se", "linear"]}, {"ard": False},
+    ),
+    "product": (
+        lambda l, m, v: ConstantKernel(m) * Matern(l, nu=1.5) * ConstantKernel(v) * DotProduct(0.0, "fixed"),
+        {"product": ["matern32", "linear"]}, {"ard": False},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCIKIT)
+class TestScikitLearn:
+    def both(self, name, rows):
+        """Their model at random hyperparameters, and ours: theirs are magnitude, lengthscales, variance, noise."""
+        make, kernel, options = SCIKIT[name]
+        problem, theta, _ = problem_of(rows, kernel=kernel, **options)
+        values = problem.hyper.values(theta)
+        by_role = {key.rpartition(".")[2]: value for key, value in values.items()}
+        theirs = make(by_role["lengthscale"], by_role["magnitude"], by_role.get("weight_variance"))
+        theirs += WhiteKernel(by_role["noise_variance"])
+        return problem, theta, GaussianProcessRegressor(theirs, alpha=0.0, optimizer=None).fit(*rows)
+
+    def test_evidence_and_gradient(self, name):
+        problem, theta, model = self.both(name, wave(n=50))
+        ours, gradient = evidence(problem, theta)
+        theirs, by_theirs = model.log_marginal_likelihood(model.kernel_.theta, eval_gradient=True)
+        assert ours == pytest.approx(theirs, rel=1e-8)
+        scales = len(theta) - (2 if name in {"se", "matern32", "matern52"} else 3)
+        order = [scales, *range(scales), *range(scales + 1, len(theta))]
+        np.testing.assert_allclose(gradient[order], by_theirs, rtol=1e-8, atol=1e-8 * abs(gradient).max())
+
+    def test_predictions(self, name):
+        rows, test = wave(n=50), wave(n=20, seed=4)
+        problem, theta, model = self.both(name, rows)
+        state = gp._state(problem, theta, 0, True)
+        mean, deviation = model.predict(test.X, return_std=True)
+        found = gp.predict(state, test.X, None)
+        np.testing.assert_allclose(found.mean(), mean, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found.std(), deviation, rtol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+class TestClosedForms:
+    @pytest.mark.parametrize("ard", [True, False])
+    def test_evidence_by_eigenvalues_and_gradient_by_differences(self, kernel, ard):
+        rows = wave(n=30, d=3)
+        problem, theta, rng = problem_of(rows, kernel=kernel, ard=ard)
+
+        def dense(at):
+            return plain.log_evidence(matrix(problem.covariance, at[:-1], rows.X), np.exp(at[-1]), rows.y)
+
+        ours, gradient = evidence(problem, theta)
+        assert ours == pytest.approx(dense(theta), rel=1e-11)
+        assert factorised(problem, theta).log_evidence == ours
+        check_gradient(dense, theta, gradient, rng, step=1e-3, rel=1e-7)
+
+    def test_the_function_by_dense_solves(self, kernel, monkeypatch):
+        rows, X = wave(n=30, d=3), wave(n=17, d=3, seed=5).X
+        problem, theta, _ = problem_of(rows, kernel=kernel)
+        state, share = gp._state(problem, theta, 0, True), theta[:-1]
+        C = matrix(problem.covariance, share, rows.X) + np.exp(theta[-1]) * np.eye(30)
+        k, among = matrix(problem.covariance, share, X, rows.X), matrix(problem.covariance, share, X)
+        for block in (gp.BLOCK, 1, 90):
+            monkeypatch.setattr(gp, "BLOCK", block)
+            mean, variance = gp.latent(state, X)
+            np.testing.assert_allclose(mean, k @ np.linalg.solve(C, rows.y), rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(variance, np.diag(among - k @ np.linalg.solve(C, k.T)), rtol=1e-7, atol=1e-10)
+        noisy = gp.predict(state, X, None)
+        np.testing.assert_allclose(noisy.mean(), mean)
+        np.testing.assert_allclose(noisy.variance(), variance + np.exp(theta[-1]))
+
+    def test_one_row(self, kernel):
+        problem, theta, _ = problem_of(Rows(np.ones((1, 2)), np.array([0.7])), kernel=kernel)
+        value = problem.covariance.diagonal(theta[:-1], problem.X)[0] + np.exp(theta[-1])
+        expected = -0.5 * (0.49 / value + np.log(2 * np.pi * value))
+        assert evidence(problem, theta)[0] == pytest.approx(expected, rel=1e-12)
+
+
+class TestSearch:
+    @pytest.mark.parametrize("prior", ["weak", "none"])
+    @pytest.mark.parametrize("kernel", ["se", "matern52", "nn", {"sum": ["se", "linear"]}], ids=str)
+    def test_no_slope_is_left(self, kernel, prior):
+        rows = wave()
+        state = fitted(rows, kernel=kernel, prior=prior, starts=1)
+        problem = problem_of(rows, kernel=kernel, prior=prior)[0]
+        slope = evidence(problem, state.theta)[1] + problem.hyper.log_prior(state.theta)[1]
+        inside = (state.theta > problem.hyper.low) & (state.theta < problem.hyper.high)
+        assert np.abs(slope[inside]).max() < 2e-2
+        assert state.converged
+        assert state.n_iterations > 5
+
+    def test_as_high_as_scikit_learns(self):
+        rows = wave(n=80)
+        kernel = ConstantKernel(1.0, (1e-6, 1e6)) * RBF(np.full(2, 1.4), (1e-4, 1e5)) + WhiteKernel(0.1, (1e-8, 1e3))
+        theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=3, random_state=0).fit(*rows)
+        assert fitted(rows, prior="none").log_evidence > theirs.log_marginal_likelihood_value_ - 1e-4
+
+    def test_the_noise_and_the_irrelevant_input_are_found(self):
+        state = fitted(wave(n=200, noise=0.2), starts=1)
+        values = state.hyperparameters
+        assert np.sqrt(values["noise_variance"]) == pytest.approx(0.2 / np.sqrt(0.5 + 0.04), rel=0.15)
+        assert values["lengthscale"][1] > 5 * values["lengthscale"][0]
+
+    def test_the_best_of_the_starts(self):
+        rows = wave(n=40, seed=7)
+        problem = problem_of(rows)[0]
+        ends = [
+            state.log_evidence + problem.hyper.log_prior(state.theta)[0]
+            for state in (fitted(rows, seed=3, starts=count) for count in (1, 2, 5))
+        ]
+        assert ends == sorted(ends)
+
+    def test_what_is_given_stays(self):
+        state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2)
+        np.testing.assert_allclose(state.hyperparameters["lengthscale"], [0.5, 4.0])
+        assert state.hyperparameters["noise_variance"] == pytest.approx(0.07)
+        problem = problem_of(wave())[0]
+        assert state.hyperparameters["magnitude"] != 1.0
+        assert abs(evidence(problem, state.theta)[1][-2]) < 0.5  # the prior's share alone is left
+
+    def test_nothing_is_learned_where_all_is_given_or_optimize_is_off(self):
+        given = {"lengthscale": 1.0, "magnitude": 2.0, "noise_variance": 0.3}
+        for options in (given, {"optimize": False}):
+            state, trace = gp.fit(wave(), gp.Config(**options), np.random.default_rng(0))
+            assert (state.n_iterations, state.converged, trace) == (0, True, {})
+        np.testing.assert_allclose(state.hyperparameters["lengthscale"], np.sqrt(2.0))
+
+    def test_the_trace_ends_at_the_state(self):
+        state, trace = gp.fit(wave(), gp.Config(starts=1), np.random.default_rng(0))
+        assert trace["log_evidence"][-1] == pytest.approx(state.log_evidence, rel=1e-10)
+        assert trace["noise_deviation"][-1] ** 2 == pytest.approx(state.hyperparameters["noise_variance"])
+        assert {len(values) for values in trace.values()} == {state.n_iterations}
+        assert trace["objective"] == sorted(trace["objective"], reverse=True)
+
+    def test_an_end_short_of_an_optimum_is_told(self):
+        with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
+            state, _ = gp.fit(wave(), gp.Config(steps=2, starts=1), np.random.default_rng(0))
+        assert not state.converged
+        smooth = Rows(np.linspace(-1, 1, 12)[:, None], np.linspace(-1, 1, 12))
+        with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08"):
+            gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
+
+    @pytest.mark.parametrize("kernel", ["se", {"product": ["nn", "linear"]}], ids=str)
+    def test_the_numbers_hang_on_no_place_in_memory(self, kernel):
+        rows, found, kept = wave(n=101, d=3), set(), []
+        for size in np.random.default_rng(0).integers(1, 5000, size=10):
+            kept.append(np.empty(size))
+            state = fitted(Rows(rows.X.copy(), rows.y.copy()), kernel=kernel, starts=1)
+            found.add(state.theta.tobytes() + gp.latent(state, rows.X.copy())[0].tobytes())
+        assert len(found) == 1
+
+
+class TestFailures:
+    def twice(self):
+        return Rows(np.repeat(wave(n=10).X, 2, axis=0), wave(n=20).y)
+
+    def test_a_lost_factorisation_is_an_error_with_the_state(self):
+        options = {"optimize": False, "noise_variance": 1e-30, "lengthscale": 1.5}
+        with pytest.raises(
+            FloatingPointError, match=r"not positive definite at lengthscale 1.5 1.5, magnitude 1, noise"
+        ):
+            gp.fit(self.twice(), gp.Config(**options), np.random.default_rng(0))
+        with pytest.raises(FloatingPointError, match="not positive definite at"):
+            gp.fit(self.twice(), gp.Config(noise_variance=1e-30), np.random.default_rng(0))
+
+    @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
+    def test_rows_that_no_number_stands(self, part, value):
+        rows = wave()
+        getattr(rows, part)[3] = value
+        with pytest.raises(FloatingPointError, match="finite"):
+            gp.fit(rows, gp.Config(), np.random.default_rng(0))
+
+    def test_the_cell_fails_and_says_why(self, tmp_path):
+        (tmp_path / "s.yaml").write_text(
+            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
+            "methods: [{use: gp, optimize: false, lengthscale: 1.0e+4, noise_variance: 1.0e-30}]\n"
+        )
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        row = run_cell(cell.job).row
+        assert row["status"] == "failed"
+        assert "not positive definite at lengthscale 1e+04, magnitude 1, noise_variance 1e-30" in row["reason"]
+
+    def test_a_search_at_its_limit_is_not_converged(self, tmp_path):
+        (tmp_path / "s.yaml").write_text(
+            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [{use: gp, steps: 2}]\n"
+        )
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        row = run_cell(cell.job).row
+        assert row["status"] == "ok"
+        assert row["reason"].startswith("not converged: the search for hyperparameters")
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"kernel": "matern53"}, "did you mean 'matern52'"),
+            ({"lengthscale": [1.0, -1.0]}, "above 0"),
+            ({"lengthscale": 0.0}, "above 0"),
+            ({"lengthscale": []}, "above 0"),
+            ({"lengthscale": "long"}, "above 0"),
+            ({"noise_variance": 0.0}, "greater than 0"),
+        ],
+    )
+    def test_mistakes_are_told(self, options, message):
+        with pytest.raises(ValidationError, match=message):
+            gp.Config(**options)
+        (problem,) = Installed().check_options("gp", options, Path())
+        assert problem.path == (next(iter(options)),)
+
+    def test_a_number_of_values_that_does_not_fit(self):
+        with pytest.raises(ValueError, match="lengthscale has 3 values, the covariance takes 2"):
+            gp.fit(wave(), gp.Config(lengthscale=np.ones(3)), np.random.default_rng(0))
+
+    def test_options_of_a_study(self):
+        options = {"kernel": {"sum": ["se", {"product": ["linear", "nn"]}]}, "lengthscale": [1, 2.5], "starts": 1}
+        assert Installed().check_options("gp", options, Path()) == []
+        assert gp.Config(**options).model_dump(mode="json")["kernel"] == options["kernel"]
+
+    def test_published_columns(self):
+        assert gp.METHOD.published(gp.Config(kernel="nn", prior="none")) == ("GP-ARD",)
+        assert gp.METHOD.published(gp.Config(kernel="nn", prior="none", ard=False)) == ("GP",)
+        assert gp.METHOD.published(gp.Config(prior="none")) == ()
+
+
+class TestSize:
+    @pytest.mark.parametrize(
+        ("kernel", "arrays"), [("se", 2.0), ("nn", 2.0), ({"sum": ["se", "linear"]}, 3.0)], ids=str
+    )
+    def test_an_evaluation_takes_a_few_arrays_whatever_the_parameters(self, kernel, arrays):
+        problem, theta, _ = problem_of(wave(n=600, d=40), kernel=kernel)
+        evidence(problem, theta)
+        tracemalloc.start()
+        evidence(problem, theta)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak + problem.room.nbytes < arrays * problem.room.nbytes

@@ -1,0 +1,79 @@
+"""Searches for a least value: known minima, limits, holes, starts that have no value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import rosen, rosen_der
+
+from ep_bench.numerics.search import least
+
+LOW, HIGH = np.full(3, -5.0), np.full(3, 5.0)
+
+
+def banana(x):
+    return rosen(x), rosen_der(x)
+
+
+def wells(x):
+    """Two wells an input; the one below 0 is the deeper."""
+    return float(((x**2 - 1) ** 2 + 0.3 * x).sum()), 4 * x * (x**2 - 1) + 0.3
+
+
+def test_a_known_minimum():
+    found = least(banana, [np.full(3, -1.2)], LOW, HIGH, 500)
+    assert found.converged
+    np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
+    assert found.value < 1e-7
+    values = [value for _, value in found.path]
+    assert len(values) == found.iterations
+    assert values == sorted(values, reverse=True)
+    np.testing.assert_array_equal(found.path[-1][0], found.point)
+
+
+def test_the_best_of_several_starts():
+    starts = [np.full(3, 1.0), np.array([-1.0, 1.0, 1.0]), np.full(3, -1.0), np.array([-1.0, 1.0, -1.0])]
+    found = least(wells, starts, LOW, HIGH, 100)
+    assert np.all(found.point < 0)
+    assert found.value == min(least(wells, [start], LOW, HIGH, 100).value for start in starts)
+
+
+def test_limits_hold():
+    found = least(lambda x: (float(x.sum()), np.ones(3)), [np.zeros(3)], LOW, HIGH, 100)
+    np.testing.assert_array_equal(found.point, LOW)
+    assert found.converged
+    outside = least(banana, [np.full(3, 100.0)], np.full(3, 2.0), HIGH, 100)
+    assert np.all(outside.point >= 2.0)
+
+
+def test_an_end_at_the_limit_of_steps_is_told():
+    found = least(banana, [np.full(3, -1.2)], LOW, HIGH, 3)
+    assert not found.converged
+    assert found.iterations == 3
+
+
+class TestHoles:
+    @pytest.mark.parametrize("edge", [1.05, 1.3, 2.0])
+    def test_a_search_comes_back_from_a_place_without_a_value(self, edge):
+        met = []
+
+        def function(x):
+            if np.any(x > edge):
+                met.append(x.copy())
+                raise FloatingPointError("nothing here")
+            return float(np.cosh(3 * (x - 1)).sum()), 3 * np.sinh(3 * (x - 1))
+
+        found = least(function, [np.full(3, -4.0), np.array([-4.0, 0.0, 0.9])], LOW, HIGH, 200)
+        assert met
+        assert found.converged
+        np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
+
+    def test_a_start_without_a_value_is_passed_over_and_none_left_is_an_error(self):
+        def function(x):
+            if x[0] < 0:
+                raise FloatingPointError(f"nothing at {x[0]:g}")
+            return banana(x)
+
+        assert least(function, [-np.ones(3), np.full(3, 0.5)], LOW, HIGH, 500).value < 1e-7
+        with pytest.raises(FloatingPointError, match="nothing at -2"):
+            least(function, [-np.ones(3), -2 * np.ones(3)], LOW, HIGH, 500)
