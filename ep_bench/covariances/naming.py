@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from ep_bench.covariances.compound import Product, Sum
 from ep_bench.covariances.linear import Constant, Linear
@@ -41,7 +41,8 @@ def checked(kernel: Any) -> Any:
     raise ValueError(f"a covariance is one of {', '.join(NAMES)}, or a list of them under sum or product")
 
 
-Kernel = Annotated[Any, BeforeValidator(checked)]
+_SCHEMA = WithJsonSchema({"anyOf": [{"enum": list(NAMES)}, {"type": "object"}]})
+Kernel = Annotated[Any, BeforeValidator(checked), _SCHEMA]
 
 
 def build(kernel: Any, d: int, ard: bool) -> Covariance:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, WithJsonSchema
 
 from ep_bench.covariances.naming import Kernel
 
@@ -23,7 +23,9 @@ def _positive(value: Any) -> Any:
     return numbers if values is value else numbers[0]
 
 
-Values = Annotated[float | tuple[float, ...] | None, BeforeValidator(_positive)]
+_NUMBER = {"type": "number", "exclusiveMinimum": 0}
+_SCHEMA = WithJsonSchema({"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER, "minItems": 1}, {"type": "null"}]})
+Values = Annotated[float | tuple[float, ...] | None, BeforeValidator(_positive), _SCHEMA]
 
 
 class GaussianProcessConfig(BaseModel):

@@ -53,6 +53,6 @@ def test_bad_options_are_told_with_their_place() -> None:
     assert experiments.problems("alpha_linear", {"alphas": [0.5], "ellipses": [1.0]}) == []
     (problem,) = experiments.problems("alpha_linear", {"alphas": [0.5, 2.0]})
     assert problem[0] == ("alphas", 1)
-    assert "less than 2" in problem[1]
+    assert "below 2" in problem[1]
     (problem,) = experiments.problems("alpha_linear", {"elipses": [1.0]})
     assert "ellipses" in problem[3]

@@ -52,11 +52,11 @@ def test_draws_of_the_joint_law():
 @pytest.mark.slow
 def test_ranks_are_uniform():
     arrays, summary = compute(Config(**QUICK), 3)
-    assert arrays["ranks"].shape == (3, 60, len(QUANTITIES))
+    assert arrays["ranks"].shape == (4, 60, len(QUANTITIES))
     assert arrays["ranks"].min() >= 0
     assert arrays["ranks"].max() <= 19
-    assert len(summary) == 15
-    assert min(row["p_value"] for row in summary) > 0.01 / 15
+    assert len(summary) == 20
+    assert min(row["p_value"] for row in summary) > 0.01 / 20
     assert max(max(abs(row["shift"]), abs(row["spread"])) for row in summary) < 4
 
 
