@@ -9,10 +9,12 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import sys
 import threading
 import time
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ep_bench.runner.child import Child, ending
@@ -100,9 +102,14 @@ def _attempt(job: Job, luggage: str | None, tag: str | None) -> Record | Ended:
 
 @cache
 def _end_with(run_pid: int) -> None:
-    """Watch the parent process from now on, if the run is this process's parent; once a process."""
+    """Watch the parent process from now on, if the run is this process's parent; once a process.
+
+    A worker of the pool says nothing itself from now on: what goes wrong stands in records, and what Python prints of a
+    worker that was just sending one as its run ended is of use to nobody.
+    """
     if os.getppid() != run_pid:  # the lane is the run itself, or a worker that something else looks after
         return
+    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 it stays open to the end
 
     def watch() -> None:
         while os.getppid() == run_pid:

@@ -126,3 +126,13 @@ def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch
     assert not sent
     monkeypatch.undo()
     child.stop()
+
+
+def test_a_worker_that_its_ending_run_cuts_short_prints_nothing() -> None:
+    cut = "import os; from ep_bench.runner import lane; lane._end_with({}); raise BrokenPipeError"
+    mine, other = (
+        subprocess.run([sys.executable, "-c", cut.format(parent)], capture_output=True, text=True)
+        for parent in ("os.getppid()", "0")
+    )
+    assert (mine.returncode, mine.stderr) == (1, "")
+    assert "BrokenPipeError" in other.stderr
