@@ -1,7 +1,7 @@
 """Robust Gaussian-process regression: a Student-t likelihood, by expectation propagation or Laplace's method.
 
-Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale sigma
-(not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``, ``posterior``, ``ep``
+Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
+sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``, ``posterior``, ``ep``
 and ``laplace`` have equations and symbols. Predictions integrate the t over the latent Gaussian: the t is a mixture of
 normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the trapezoidal rule in log lambda.
 
@@ -9,8 +9,8 @@ Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at 
 is an error that tells the state and what was tried.
 
 Deviation: of the paper's inferences, factorising and other variational bounds and MCMC are not offered yet, nor the
-integral over nu; the double loop of EP neither (module ``ep``). Hyperparameters have wide priors (``covariances.hyper``);
-``prior: none`` makes them flat.
+integral over nu; the double loop of EP neither (module ``ep``). Hyperparameters have wide priors
+(``covariances.hyper``); ``prior: none`` makes them flat.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Config(GaussianProcessConfig):
     )
     scale: PositiveFloat | None = Field(None, description="sigma of the t, not its deviation; learned unless given")
     fraction: float = Field(1.0, gt=0.0, le=1.0, description="eta, power of the likelihood in EP; 1 is plain EP")
-    damping: float = Field(0.8, gt=0.0, le=1.0, description="share of an update of EP's sites that is made at first; ours")
+    damping: float = Field(
+        0.8, gt=0.0, le=1.0, description="share of an update of EP's sites that is made at first; ours"
+    )
     starts: int = Field(1, ge=1, description="searches for hyperparameters; ours")
 
     @model_validator(mode="after")

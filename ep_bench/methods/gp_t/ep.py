@@ -116,7 +116,8 @@ def _sequential(
     """Return the same of updates of one site at a time, the posterior factorised anew after each sweep."""
     n = len(y)
     now = sites(K, np.zeros(n), np.zeros(n), eta)
-    assert now is not None  # the parallel sweeps began here
+    if now is None:
+        raise FloatingPointError("the prior has a variance that is not above 0")
     tilted, gap = _tilted(now, y, nu, scale, eta)
     for sweep in range(SWEEPS):
         if gap < CLOSE:

@@ -43,7 +43,9 @@ def _climb(f: float, m: float, v: float, y: float, nu: float, s2: float, eta: fl
 
 
 @jit()
-def _limit(f: float, sign: float, least: float, m: float, v: float, y: float, nu: float, s2: float, eta: float) -> float:
+def _limit(
+    f: float, sign: float, least: float, m: float, v: float, y: float, nu: float, s2: float, eta: float
+) -> float:
     """Return where h falls to ``least`` on the way from f outwards, f itself where it is lower."""
     if _height(f, m, v, y, nu, s2, eta) <= least:
         return f
