@@ -1,9 +1,10 @@
 """Robust Gaussian-process regression: a Student-t likelihood, by expectation propagation or Laplace's method.
 
 Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
-sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``, ``posterior``,
-``ep`` and ``laplace`` have equations and symbols. Predictions integrate the t over the latent Gaussian: the t is a
-mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the trapezoidal rule in log lambda.
+sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``,
+``posterior``, ``ep`` and ``laplace`` have equations and symbols. Predictions integrate the t over the latent
+Gaussian: the t is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the
+trapezoidal rule in log lambda.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point. What does not converge
 is an error that tells the state and what was tried.
