@@ -10,6 +10,8 @@ a rule), d the number of inputs:
     magnitude        1           3
     bias_variance    1           3
     noise_variance   0.1         3
+    scale            0.3         1.5
+    nu               4           1
 
 Ours: the medians are where d standardised inputs give covariances of size 1 that fall by 1 / e within the data; ten
 times a median costs 0.3 to 0.7 nats, a thousand times 2.7 to 6. The limits bound the search alone.
@@ -45,8 +47,10 @@ PRIORS = {
     "magnitude": Prior(1.0, 0.0, 3.0),
     "bias_variance": Prior(1.0, 0.0, 3.0),
     "noise_variance": Prior(0.1, 0.0, 3.0),
+    "scale": Prior(0.3, 0.0, 1.5),
+    "nu": Prior(4.0, 0.0, 1.0),
 }
-LIMITS = {"lengthscale": (1e-4, 1e5)}
+LIMITS = {"lengthscale": (1e-4, 1e5), "scale": (1e-4, 1e4), "nu": (1.0, 1e3)}
 VARIANCE_LIMITS = (1e-8, 1e8)
 SPREAD = 1.0  # of the logarithms of random starting points around the medians
 

@@ -1,0 +1,178 @@
+"""Robust regression with Student-t noise: other programs' values, quadrature, gradients, limits, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy import stats
+from scipy.integrate import quad
+
+from ep_bench import Estimator
+from ep_bench.methods import gp, gp_t
+from ep_bench.methods.gp_t import ep, laplace
+from ep_bench.methods.gp_t.posterior import gaussian
+from ep_bench.methods.gp_t.tilted import moments
+from ep_bench.types import Rows
+from tests.plain_networks import check_gradient
+
+PATH = Path(__file__).parents[1] / "reference_values" / "student_t_gp.json"
+VALUES = json.loads(PATH.read_text(encoding="utf-8"))
+FIXED = {"optimize": False, "standardize": False}
+INFERENCES = {"ep": {}, "fep0.5": {"fraction": 0.5}, "laplace": {"inference": "laplace"}}
+
+
+def conflicting():
+    x = np.linspace(-3.0, 3.0, 25)
+    y = np.sin(2 * x) + 0.1 * np.cos(17 * np.arange(1, 26))
+    y[6] += 3
+    y[17] -= 2.5
+    return Rows(x[:, None], y)
+
+
+def options_of(hyper):
+    return {"lengthscale": hyper["ell"], "magnitude": hyper["magn2"], "nu": hyper["nu"], "scale": hyper["sigma"]}
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("case", "AB")
+def test_values_of_other_programs(case, inference):
+    values = VALUES["cases"][case]
+    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), **INFERENCES[inference]).fit(*conflicting())
+    expected = values[inference]
+    mean, variance = model.latent(np.array(VALUES["x_star"])[:, None])
+    assert model.converged_
+    assert model.n_iterations_ > 0
+    assert model.log_evidence_ == pytest.approx(expected["logZ"], rel=1e-9)
+    np.testing.assert_allclose(mean, expected["mean"], rtol=1e-6)
+    np.testing.assert_allclose(variance, expected["var"], rtol=1e-6)
+    assert np.sum(model.site_precisions_ < 0) == 2
+    if "site_tau" in expected:
+        np.testing.assert_allclose(model.site_precisions_, expected["site_tau"], rtol=1e-6)
+
+
+class TestTiltedMoments:
+    @pytest.mark.parametrize("case", VALUES["tilted_moments"], ids=lambda case: f"nu={case['nu']} eta={case['eta']}")
+    def test_values_of_other_programs(self, case):
+        at = [np.array([case[name]]) for name in ("cav_mean", "cav_var", "y")]
+        found = moments(*at, case["nu"], np.sqrt(case["sigma2"]), case["eta"])
+        np.testing.assert_allclose(found[:3, 0], [case["logZ"], case["mean"], case["var"]], rtol=1e-11)
+
+    @pytest.mark.parametrize("nu", [0.7, 4.0, 1000.0])
+    @pytest.mark.parametrize("y", [0.0, 1.5, 6.0])
+    @pytest.mark.parametrize("scale", [0.05, 1.0])
+    @pytest.mark.parametrize("eta", [0.5, 1.0])
+    def test_quadrature(self, nu, y, scale, eta):
+        m, v = 0.3, 1.0
+        found = moments(np.array([m]), np.array([v]), np.array([y]), nu, scale, eta)[:, 0]
+
+        def height(f):
+            return eta * stats.t.logpdf(y, nu, f, scale) + stats.norm.logpdf(f, m, np.sqrt(v)) - found[0]
+
+        def mean(function):
+            around = [y + sign * scale * 3.0**k for sign in (-1, 1) for k in range(-1, 4)]
+            points = sorted([m, y, found[1], *around])
+            return sum(
+                quad(lambda f: function(f) * np.exp(height(f)), low, high, epsabs=1e-13, epsrel=1e-12, limit=200)[0]
+                for low, high in zip(
+                    [min(points[0], -12.0) - 1, *points], [*points, max(points[-1], 14.0)], strict=True
+                )
+                if high > low
+            )
+
+        assert mean(lambda _: 1.0) == pytest.approx(1.0, rel=1e-8)
+        assert mean(lambda f: f) == pytest.approx(found[1], rel=1e-8)
+        assert mean(lambda f: (f - found[1]) ** 2) == pytest.approx(found[2], rel=1e-8)
+
+
+class TestPosterior:
+    def test_precisions_of_any_sign_by_a_dense_solve(self):
+        rng = np.random.default_rng(0)
+        root = rng.normal(size=(12, 12))
+        K, S = root @ root.T / 12 + 0.1 * np.eye(12), rng.uniform(0.1, 5.0, 12)
+        S[[2, 7]], S[4] = -0.05, 0.0
+        found = gaussian(K, S)
+        np.testing.assert_allclose(
+            found.covariance, np.linalg.inv(np.linalg.inv(K) + np.diag(S)), rtol=1e-8, atol=1e-10
+        )
+        assert found.log_determinant == pytest.approx(np.linalg.slogdet(np.eye(12) + K * S)[1], rel=1e-10)
+
+    def test_one_that_is_not_proper(self):
+        assert gaussian(np.eye(3), np.array([1.0, -1.5, 0.0])) is None
+
+
+@pytest.mark.parametrize("options", INFERENCES.values(), ids=INFERENCES)
+class TestBothInferences:
+    def test_gradient_by_differences(self, options):
+        problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize", **options))
+        theta = np.log([1.0, 1.0, 0.2, 4.0])
+        _, gradient = gp_t.evidence(problem, theta)
+        rng = np.random.default_rng(1)
+        check_gradient(lambda at: gp_t.evidence(problem, at)[0], theta, gradient, rng, step=1e-3, rel=1e-6)
+
+    def test_nearly_gaussian_noise_is_exact_regression(self, options):
+        rows = Rows(conflicting().X, np.sin(2 * conflicting().X[:, 0]))
+        given = {"lengthscale": 1.0, "magnitude": 1.0, "optimize": False}
+        robust = gp_t.fit(rows, gp_t.Config(nu=1e6, scale=0.3, **given, **options), None)[0]
+        exact = gp.fit(rows, gp.Config(noise_variance=0.09, **given), None)[0]
+        assert robust.log_evidence == pytest.approx(exact.log_evidence, abs=1e-4)
+        np.testing.assert_allclose(gp_t.latent(robust, rows.X), gp.latent(exact, rows.X), atol=1e-5)
+
+    def test_permutation_of_rows(self, options):
+        rows, order = conflicting(), np.random.default_rng(3).permutation(25)
+        config = gp_t.Config(optimize=False, scale=0.2, **options)
+        one = gp_t.fit(rows, config, None)[0]
+        other = gp_t.fit(Rows(rows.X[order], rows.y[order]), config, None)[0]
+        assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-11)
+        np.testing.assert_allclose(one.site_precisions[order], other.site_precisions, rtol=1e-6)
+
+    def test_learning_raises_the_evidence(self, options):
+        rows = conflicting()
+        config = gp_t.Config(prior="none", **options)
+        state, trace = gp_t.fit(rows, config, np.random.default_rng(0))
+        slope = gp_t.evidence(gp_t.problem_of(rows, config), state.theta)[1]
+        assert np.abs(slope[:-1]).max() < 2e-2
+        assert state.log_evidence > -24.73
+        assert trace["objective"][-1] * 25 == pytest.approx(-state.log_evidence)
+
+
+class TestPredictions:
+    @pytest.mark.parametrize("nu", [1.0, 2.5, 4.0, 30.0, 1000.0])
+    def test_the_mixture_is_the_t(self, nu):
+        weights, variances = gp_t.mixture(nu, 0.3)
+        y = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 10.0]) if nu < 10 else np.array([0.0, 0.1, 0.5, 1.0])
+        density = (weights * stats.norm.pdf(y[:, None], 0.0, np.sqrt(variances))).sum(axis=1)
+        np.testing.assert_allclose(np.log(density), stats.t.logpdf(y, nu, 0.0, 0.3), atol=1e-6)
+
+    def test_the_t_over_a_gaussian(self):
+        state = gp_t.fit(conflicting(), gp_t.Config(optimize=False, nu=3.0, scale=0.2), None)[0]
+        X = np.array([[0.3]])
+        (mean,), (variance,) = gp_t.latent(state, X)
+        for y in (-4.0, 0.2, 0.9):
+            terms = (
+                lambda f, y=y: stats.t.pdf(y, 3.0, f, 0.2) * stats.norm.pdf(f, mean, np.sqrt(variance)),
+                mean - 9 * np.sqrt(variance), mean + 9 * np.sqrt(variance),
+            )  # fmt: skip
+            expected = np.log(quad(*terms, epsabs=0, epsrel=1e-10)[0])
+            assert gp_t.predict(state, X, None).logpdf([y])[0] == pytest.approx(expected, abs=1e-6)
+
+
+class TestFailures:
+    def test_what_does_not_converge_is_told(self, monkeypatch):
+        monkeypatch.setattr(ep, "CLOSE", 0.0)
+        monkeypatch.setattr(ep, "SWEEPS", 2)
+        with pytest.raises(
+            FloatingPointError, match=r"did not converge; parallel .* sequential: mismatch .* scale 0.3"
+        ):
+            gp_t.fit(conflicting(), gp_t.Config(optimize=False), None)
+        monkeypatch.setattr(laplace, "STEPS", 2)
+        with pytest.raises(FloatingPointError, match="found no mode: mismatch"):
+            gp_t.fit(conflicting(), gp_t.Config(optimize=False, inference="laplace"), None)
+
+    @pytest.mark.parametrize("options", [{"inference": "vb"}, {"noise_variance": 0.1}, {"fraction": 0.0}, {"nu": -1.0}])
+    def test_mistakes_are_told(self, options):
+        with pytest.raises(ValidationError):
+            gp_t.Config(**options)
