@@ -19,18 +19,19 @@ Deviation: the papers' priors are flat on the scale of logarithms; the default i
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from ep_bench.covariances import Covariance, build
 from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.learning import learn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import rectangle
 from ep_bench.methods.gp.evidence import Problem, evidence, factorised
 from ep_bench.numerics import triangle
-from ep_bench.numerics.search import Optimum, least
+from ep_bench.numerics.search import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows
 
 BLOCK = 2**23  # covariances of test with training rows that are kept at once
@@ -72,8 +73,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     hyper = problem.hyper
     if not (config.optimize and hyper.free.any()):
         return _state(problem, hyper.start(), 0, True), {}
-    found = _search(problem, config, rng)
-    _warn(found, hyper, config)
+    found = learn(partial(evidence, problem), hyper, config, rng)
     return _state(problem, found.point, found.iterations, found.converged), _trace(found, hyper, len(problem.y))
 
 
@@ -115,42 +115,11 @@ def problem_of(train: Rows, config: Config) -> Problem:
     return Problem(X, y, covariance, hyper, triangle.square(len(y)))
 
 
-def _search(problem: Problem, config: Config, rng: np.random.Generator) -> Optimum:
-    """Return the end of the best search, its points in full."""
-    hyper = problem.hyper
-    free, held = hyper.free, hyper.start()
-
-    def whole(point: Array) -> Array:
-        theta = held.copy()
-        theta[free] = point
-        return theta
-
-    def objective(point: Array) -> tuple[float, Array]:
-        theta = whole(point)
-        log_evidence, gradient = evidence(problem, theta)
-        log_prior, by_prior = hyper.log_prior(theta)
-        return -(log_evidence + log_prior), -(gradient + by_prior)[free]
-
-    starts = [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
-    found = least(objective, [start[free] for start in starts], hyper.low[free], hyper.high[free], config.steps)
-    return found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
-
-
 def _state(problem: Problem, theta: Array, iterations: int, converged: bool) -> State:
     factor, weights, log_evidence = factorised(problem, theta)
     return State(
         problem.covariance, problem.hyper, theta, problem.X, factor, weights, log_evidence, iterations, converged
     )
-
-
-def _warn(found: Optimum, hyper: Hyper, config: Config) -> None:
-    stopped = hyper.stopped(found.point)
-    if found.converged and not stopped:
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    limit = f"the search for hyperparameters ended after {found.iterations} of at most {config.steps} steps"
-    warnings.warn(stopped or limit, ConvergenceWarning, stacklevel=3)
 
 
 def _trace(found: Optimum, hyper: Hyper, n: int) -> dict[str, list[float]]:

@@ -16,7 +16,7 @@ integral over nu; the double loop of EP neither (module ``ep``). Hyperparameters
 
 from __future__ import annotations
 
-import warnings
+from functools import partial
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -24,10 +24,10 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from ep_bench.covariances import Covariance, build, matrix
 from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.learning import learn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import ep, laplace
 from ep_bench.methods.gp_t.posterior import Inferred, resolvent
-from ep_bench.numerics.search import Optimum, least
 from ep_bench.types import Array, Method, Predictive, Rows
 
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
@@ -95,8 +95,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     if not (config.optimize and hyper.free.any()):
         found = infer(problem, hyper.start())
         return _state(problem, hyper.start(), found, found.iterations, True), {}
-    best = _search(problem, rng)
-    _warn(best, hyper, config)
+    best = learn(partial(evidence, problem), hyper, config, rng)
     state = _state(problem, best.point, infer(problem, best.point), best.iterations, best.converged)
     return state, {"objective": [value / len(problem.y) for _, value in best.path]}
 
@@ -168,42 +167,12 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     return k @ state.weights, np.maximum(variance, 0.0)
 
 
-def _search(problem: Problem, rng: np.random.Generator) -> Optimum:
-    hyper, config = problem.hyper, problem.config
-    free, held = hyper.free, hyper.start()
-
-    def whole(point: Array) -> Array:
-        theta = held.copy()
-        theta[free] = point
-        return theta
-
-    def objective(point: Array) -> tuple[float, Array]:
-        theta = whole(point)
-        log_evidence, gradient = evidence(problem, theta)
-        log_prior, by_prior = hyper.log_prior(theta)
-        return -(log_evidence + log_prior), -(gradient + by_prior)[free]
-
-    starts = [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
-    found = least(objective, [start[free] for start in starts], hyper.low[free], hyper.high[free], config.steps)
-    return found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
-
-
 def _state(problem: Problem, theta: Array, found: Inferred, iterations: int, converged: bool) -> State:
     return State(
         problem.covariance, problem.hyper, theta, problem.X, found.weights,
         resolvent(found.precisions, found.covariance), found.log_evidence, iterations, converged,
         found.precisions, found.stage,
     )  # fmt: skip
-
-
-def _warn(found: Optimum, hyper: Hyper, config: Config) -> None:
-    stopped = hyper.stopped(found.point)
-    if found.converged and not stopped:
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    limit = f"the search for hyperparameters ended after {found.iterations} of at most {config.steps} steps"
-    warnings.warn(stopped or limit, ConvergenceWarning, stacklevel=3)
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
