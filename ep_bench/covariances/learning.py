@@ -39,16 +39,24 @@ def learn(
         log_prior, by_prior = hyper.log_prior(theta)
         return -(log_evidence + log_prior), -(gradient + by_prior)[free]
 
-    starts = (
-        [start] if start is not None else [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
-    )
+    starts = starting_points(hyper, config, rng, start)
     found = least(objective, [start[free] for start in starts], hyper.low[free], hyper.high[free], config.steps)
     found = found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
-    _warn(found, hyper, config.steps)
+    warn(found, hyper, config.steps)
     return found
 
 
-def _warn(found: Optimum, hyper: Hyper, steps: int) -> None:
+def starting_points(
+    hyper: Hyper, config: GaussianProcessConfig, rng: np.random.Generator, start: Array | None
+) -> list[Array]:
+    """Return ``start`` (P,) alone where it is given, else the priors' medians and random points."""
+    if start is not None:
+        return [start]
+    return [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
+
+
+def warn(found: Optimum, hyper: Hyper, steps: int) -> None:
+    """Warn, two calls above, where a search ended at its limit of steps or a variance at a limit of the search."""
     stopped = hyper.stopped(found.point)
     if found.converged and not stopped:
         return

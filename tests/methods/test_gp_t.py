@@ -24,6 +24,7 @@ PATH = Path(__file__).parents[1] / "reference_values" / "student_t_gp.json"
 VALUES = json.loads(PATH.read_text(encoding="utf-8"))
 FIXED = {"optimize": False, "standardize": False}
 INFERENCES = {"ep": {}, "fep0.5": {"fraction": 0.5}, "laplace": {"inference": "laplace"}}
+EVERY = INFERENCES | {name: {"inference": name} for name in ("vb", "fvb", "kl")}
 
 
 def conflicting():
@@ -105,8 +106,8 @@ class TestPosterior:
         assert gaussian(np.eye(3), np.array([1.0, -1.5, 0.0])) is None
 
 
-@pytest.mark.parametrize("options", INFERENCES.values(), ids=INFERENCES)
-class TestBothInferences:
+@pytest.mark.parametrize("options", EVERY.values(), ids=EVERY)
+class TestEveryInference:
     def test_gradient_by_differences(self, options):
         problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize", **options))
         theta = np.log([1.0, 1.0, 0.2, 4.0])
@@ -241,7 +242,7 @@ class TestFailures:
         with pytest.raises(FloatingPointError, match="found no mode: mismatch"):
             gp_t.fit(conflicting(), gp_t.Config(optimize=False, inference="laplace"), None)
 
-    @pytest.mark.parametrize("options", [{"inference": "vb"}, {"noise_variance": 0.1}, {"fraction": 0.0}, {"nu": -1.0}])
+    @pytest.mark.parametrize("options", [{"inference": "vi"}, {"noise_variance": 0.1}, {"fraction": 0.0}, {"nu": -1.0}])
     def test_mistakes_are_told(self, options):
         with pytest.raises(ValidationError):
             gp_t.Config(**options)

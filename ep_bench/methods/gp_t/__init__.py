@@ -1,23 +1,24 @@
-"""Robust Gaussian-process regression: a Student-t likelihood, by expectation propagation or Laplace's method.
+"""Robust Gaussian-process regression: a Student-t likelihood, by expectation propagation, Laplace's method or bounds.
 
 Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
 sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``,
-``posterior``, ``ep`` and ``laplace`` have equations and symbols. Predictions integrate the t over the latent
-Gaussian: the t is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the
-trapezoidal rule in log lambda.
+``posterior``, ``ep``, ``laplace``, ``variational``, ``em`` and ``kl`` have equations and symbols. Predictions integrate
+the t over the latent Gaussian: the t is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2),
+integrated by the trapezoidal rule in log lambda.
 
-Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point. What does not converge
-is an error that tells the state and what was tried. With ``nu: integrate`` the others are learned at each of 15 values
-nu_j (section 6.2), and the posterior is the mixture of theirs with weights in proportion to their posterior densities:
+Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
+EM. What does not converge is an error that tells the state and what was tried. With ``nu: integrate`` the others are
+learned at each of 15 values nu_j (section 6.2), and the posterior is the mixture of theirs with weights in proportion
+to their posterior densities:
 
     p(f | y) = sum_j w_j q(f | y, theta_j, sigma_j, nu_j),   w_j ~ q(theta_j, sigma_j, nu_j | y).
 
 Searches start from the neighbour's end, outwards from the value next to 4. A value where the inference has no solution
 is left out, with a warning.
 
-Deviation: of the paper's inferences, factorising and other variational bounds and MCMC are not offered yet, the double
-loop of EP neither (module ``ep``). Hyperparameters have wide priors (``covariances.hyper``); ``prior: none`` makes them
-flat, that of ``nu: integrate`` on the scale of log log nu, as in the paper.
+Deviation: of the paper's inferences MCMC is not offered yet, nor the double loop of EP (module ``ep``); ``kl`` is not
+among them. Hyperparameters have wide priors (``covariances.hyper``); ``prior: none`` makes them flat, that of
+``nu: integrate`` on the scale of log log nu, as in the paper.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ep_bench.covariances import Covariance, build, matrix
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn
 from ep_bench.covariances.options import GaussianProcessConfig
-from ep_bench.methods.gp_t import ep, laplace
+from ep_bench.methods.gp_t import em, ep, kl, laplace, variational
 from ep_bench.methods.gp_t.posterior import Inferred
 from ep_bench.methods.gp_t.sites import CLOSE
 from ep_bench.types import Array, Method, Predictive, Rows
@@ -43,12 +44,19 @@ START_NU = 4.0
 SEARCHED = 1e-6  # mismatch of EP within a search: the evidence is off by its square
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
+INFERENCES = {
+    "laplace": laplace.infer, "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
+}  # fmt: skip
 
 
 class Config(GaussianProcessConfig):
     """Options of robust regression; those of ``gp`` but for ``noise_variance``, which a t has not."""
 
-    inference: Literal["ep", "laplace"] = Field("ep", description="ep or laplace; Jylanki et al. (2011): ep")
+    inference: Literal["ep", "laplace", "vb", "fvb", "kl"] = Field(
+        "ep",
+        description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM) "
+        "or kl (the Gaussian of least KL(q || p)); Jylanki et al. (2011): ep",
+    )
     nu: PositiveFloat | Literal["optimize", "integrate"] = Field(
         4.0, description="degrees of freedom, or optimize, or integrate; Jylanki et al. (2011), section 6: 4"
     )
@@ -82,7 +90,7 @@ class Part(NamedTuple):
     theta: Array  # (P,) logarithms
     weights: Array  # (N,)
     resolvent: Array  # (N, N) (K + S^-1)^-1
-    precisions: Array  # (N,) of EP's sites; of Laplace the curvatures W
+    precisions: Array  # (N,) of EP's sites and the bounds; of Laplace the curvatures W
     log_evidence: float  # nats
     n_iterations: int  # of the search, or of the inference where nothing was learned
     converged: bool
@@ -137,13 +145,18 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None) -> tuple[Part, list[float]]:
     """Return the posterior, hyperparameters learned as far as they are not given, and the values of the search."""
     hyper, config = problem.hyper, problem.config
+    found: Inferred | None = None
     if config.optimize and hyper.free.any():
-        best = learn(Evidence(problem), hyper, config, rng, start)
+        if config.inference == "fvb":
+            rows = Rows(problem.X, problem.y)
+            best, found = em.learn(rows, problem.covariance, hyper, config, rng, start)
+        else:
+            best = learn(Evidence(problem), hyper, config, rng, start)
         theta, iterations, converged = best.point, best.iterations, best.converged
         path = [value for _, value in best.path]
     else:
         theta, iterations, converged, path = hyper.start(), 0, True, []
-    found = infer(problem, theta)
+    found = found or infer(problem, theta)
     part = Part(
         theta, found.weights, found.resolvent, found.precisions, found.log_evidence,
         iterations or found.iterations, converged, found.stage,
@@ -223,10 +236,10 @@ def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: 
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         K = matrix(covariance, theta[:-2], X)
         try:
-            if config.inference == "laplace":
-                found = laplace.infer(K, y, nu, scale)
-            else:
+            if config.inference == "ep":
                 found = ep.infer(K, y, nu, scale, config.fraction, config.damping, start, close)
+            else:
+                found = INFERENCES[config.inference](K, y, nu, scale)
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}; at {hyper.words(theta)}") from None
     if not np.isfinite(found.log_evidence):
