@@ -12,12 +12,19 @@ from ep_bench.numerics.search import Function, Optimum, least
 from ep_bench.types import Array
 
 
-def learn(evidence: Function, hyper: Hyper, config: GaussianProcessConfig, rng: np.random.Generator) -> Optimum:
+def learn(
+    evidence: Function,
+    hyper: Hyper,
+    config: GaussianProcessConfig,
+    rng: np.random.Generator,
+    start: Array | None = None,
+) -> Optimum:
     """Return the end of the best search, its points (P,) in full and its values negative log posterior densities.
 
     ``evidence`` returns the log evidence (nats) and its gradient (P,) by the logarithms (P,), or raises
-    FloatingPointError where there is none. Warns by scikit-learn's ConvergenceWarning where the search ended at its
-    limit of steps or a variance at a limit of the search. Raises FloatingPointError where no start has an evidence.
+    FloatingPointError where there is none. ``start`` (P,), where it is given, is the one starting point. Warns by
+    scikit-learn's ConvergenceWarning where the search ended at its limit of steps or a variance at a limit of the
+    search. Raises FloatingPointError where no start has an evidence.
     """
     free, held = hyper.free, hyper.start()
 
@@ -32,7 +39,9 @@ def learn(evidence: Function, hyper: Hyper, config: GaussianProcessConfig, rng: 
         log_prior, by_prior = hyper.log_prior(theta)
         return -(log_evidence + log_prior), -(gradient + by_prior)[free]
 
-    starts = [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
+    starts = (
+        [start] if start is not None else [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
+    )
     found = least(objective, [start[free] for start in starts], hyper.low[free], hyper.high[free], config.steps)
     found = found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
     _warn(found, hyper, config.steps)
