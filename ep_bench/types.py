@@ -125,6 +125,7 @@ class DatasetInfo:
     d: int  # inputs
     checksum: str  # sha256 of the file on disk if there is one, else the card's
     splits: int  # how many standard splits it has
+    parts: int = 1  # of as many rows each, one after the other: a holdout has a split for each
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
 
