@@ -26,6 +26,8 @@ REGISTRY = {
     "cubic_toy": "ep_bench.experiments.cubic_toy",
     "alpha_linear": "ep_bench.experiments.alpha_linear",
     "calibration": "ep_bench.experiments.calibration",
+    "conflict_tilted": "ep_bench.experiments.conflict_tilted",
+    "conflict_convergence": "ep_bench.experiments.conflict_convergence",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench import store
-from ep_bench.report import functions, reference
+from ep_bench.report import conflicts, functions, reference
 from ep_bench.report.alpha_linear import alpha_linear
 from ep_bench.report.calibration import calibration
 from ep_bench.report.figures import Picture
@@ -22,6 +22,12 @@ CAPTIONS = {
     "shift, the mean rank's distance from the middle, and spread, the mean squared distance's from its expectation, "
     "both in standard errors (an exact sampler's lie within 2 in 19 of 20 cases). First and second output are the "
     "network's at two further inputs.",
+    "conflict_convergence": "How each scheme ended: sweeps, whether every mismatch of moments is below 1e-9, the "
+    "largest of them, log Z (nats), and after how many sweeps a cavity was improper, so that log Z was not defined.",
+    "conflict_tilted": "The tilted distribution's modes, moments and log normaliser (nats), and precisions of the two "
+    "sites: after the first sweep of undamped sequential updates, the two last (site 1, 2), after the second (again), "
+    "the precision of the first site's cavity then, at or below 0 where it is improper, and after parallel updates "
+    "instead (together).",
     "cubic_toy": "Against the true function, in the unit of y: root mean squared error of the predictive mean inside "
     "the range of the data and outside of it; the share of the grid where the true function lies within 3 predictive "
     "deviations of the mean; seconds of the fit.",
@@ -138,4 +144,6 @@ DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
     "cubic_toy": cubic_toy,
     "alpha_linear": lambda arrays, study: alpha_linear(arrays, study.name),
     "calibration": lambda arrays, study: calibration(arrays, study.name),
+    "conflict_tilted": lambda arrays, study: conflicts.tilted(arrays, study.name),
+    "conflict_convergence": lambda arrays, study: conflicts.convergence(arrays, study.name),
 }
