@@ -45,7 +45,7 @@ SEARCHED = 1e-6  # mismatch of EP within a search: the evidence is off by its sq
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
 INFERENCES = {
-    "laplace": laplace.infer, "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
+    "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
 }  # fmt: skip
 
 
@@ -229,7 +229,7 @@ def problem_of(train: Rows, config: Config) -> Problem:
 def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: float = CLOSE) -> Inferred:
     """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters.
 
-    ``start`` are sites that EP tries first, ``close`` is its largest mismatch.
+    ``start`` are sites that EP and Laplace's method try first, ``close`` is EP's largest mismatch.
     """
     X, y, covariance, hyper, config = problem
     scale, nu = np.exp(theta[-2:])
@@ -238,6 +238,8 @@ def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: 
         try:
             if config.inference == "ep":
                 found = ep.infer(K, y, nu, scale, config.fraction, config.damping, start, close)
+            elif config.inference == "laplace":
+                found = laplace.infer(K, y, nu, scale, start)
             else:
                 found = INFERENCES[config.inference](K, y, nu, scale)
         except FloatingPointError as error:
@@ -253,7 +255,7 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 class Evidence:
-    """The evidence and its gradient along a search: EP starts from the sites that it came to last."""
+    """The evidence and its gradient along a search: EP and Laplace's method start where they came to last."""
 
     def __init__(self, problem: Problem, close: float = SEARCHED) -> None:
         self._problem, self._close = problem, close
