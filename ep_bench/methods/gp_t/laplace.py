@@ -4,9 +4,9 @@ r = y - f,  q = nu sigma^2 + r^2,  g = (nu + 1) r / q,  W = (nu + 1) (nu sigma^2
 at the mode f = K g, and log Z = log p(y | f) - f' K^-1 f / 2 - log |I + K W| / 2.
 
 A step from f leads along (K^-1 + S)^-1 (g - K^-1 f). With S = D = (nu + 1) / q it is one of reweighting (EM), which
-never lowers the density; with S = W, where that is proper, Newton's. Both directions rise, and a search along them, which
-needs no further solve, takes them as far as the density rises. The first steps are reweighted: they decide for the mode.
-A mode is where W is proper and Newton's step nothing.
+never lowers the density; with S = W, where that is proper, Newton's. Both directions rise, and a search along them,
+which needs no further solve, takes them as far as the density rises. The first steps are reweighted: they decide for
+the mode. A mode is where W is proper and Newton's step nothing.
 """
 
 from __future__ import annotations
