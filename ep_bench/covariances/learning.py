@@ -83,12 +83,12 @@ def posterior(evidence: Function, hyper: Hyper, held: Array) -> tuple[Function, 
     return objective, free, whole
 
 
-def warn(found: Optimum, hyper: Hyper, steps: int) -> None:
-    """Warn where a search did not converge or a variance stands at its limit."""
+def warn(found: Optimum, hyper: Hyper, steps: int, words: str = "") -> None:
+    """Warn, in words of its own if it has any, where a search did not converge or a variance stands at its limit."""
     stopped = hyper.stopped(found.point[: len(hyper.names)])
     if found.converged and not stopped:
         return
     from sklearn.exceptions import ConvergenceWarning
 
     limit = f"the search for hyperparameters ended after {found.iterations} of at most {steps} steps"
-    warnings.warn(stopped or limit, ConvergenceWarning, stacklevel=4)
+    warnings.warn(stopped or words or limit, ConvergenceWarning, stacklevel=4)

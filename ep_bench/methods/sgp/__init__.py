@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper
@@ -43,12 +43,16 @@ from ep_bench.methods.sgp.bound import (
     split,
     sweep,
 )  # fmt: skip
+from ep_bench.methods.sgp.minibatches import climb
 from ep_bench.methods.sgp.starting import centres
 from ep_bench.numerics import triangle
 from ep_bench.numerics.search import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows
 
 HELD = 100  # steps of a search with the inducing inputs where they are, at most
+MANY = 20_000  # rows that are learned from at once
+MINIBATCHES = 10_000  # that are made unless the epochs are given
+FIRST_ROWS, FIRST_STEPS = 5000, 100  # of the search before the minibatches
 
 
 class Config(GaussianProcessConfig):
@@ -63,6 +67,16 @@ class Config(GaussianProcessConfig):
         50, description="inducing inputs M, at most the number of distinct rows; Bui et al. (2015), section 8: 50, 100"
     )
     steps: PositiveInt = Field(1000, description="of the search over everything, at most; ours")
+    minibatch: Literal["auto"] | bool = Field(
+        "auto", description="learn by Adam on minibatches (Hensman et al. 2013); auto: of more than 20,000 rows; ours"
+    )
+    batch_size: PositiveInt = Field(1000, description="rows a minibatch, at most; ours")
+    epochs: PositiveInt | None = Field(
+        None, description="passes over the rows by minibatches; unless given, what 10,000 of these take; ours"
+    )
+    learning_rate: PositiveFloat = Field(
+        0.03, description="of Adam, for half the epochs, then falling to 0 in a straight line; ours"
+    )
 
 
 class State(NamedTuple):
@@ -94,8 +108,9 @@ def fit(
     ``inducing_inputs`` (M, d), standardised units, stand for those of k-means: the start of the search, or, where
     nothing is learned, the ones that are used. Returns the state, and one value an iteration of ``objective`` (the
     negative log posterior density of the hyperparameters' logarithms but for a constant, nats, divided by n),
-    ``log_evidence`` (nats) and ``noise_deviation``. Warns by scikit-learn's ConvergenceWarning where the search ended
-    at its limit of steps or a variance at a limit of the search. Raises FloatingPointError where no start has a finite
+    ``log_evidence`` (nats) and ``noise_deviation``; by minibatches one an epoch, the first two the means of their
+    estimates. Warns by scikit-learn's ConvergenceWarning where the search ended at its limit of steps, estimates had
+    not settled, or a variance stands at a limit of the search. Raises FloatingPointError where no start has a finite
     evidence, ValueError where values that are given do not fit the inputs.
     """
     problem = problem_of(train, config)
@@ -138,7 +153,23 @@ def _given(inducing_inputs: ArrayLike, problem: Problem) -> Array:
 
 
 def _learn(problem: Problem, config: Config, Z: Array, rng: np.random.Generator) -> Optimum:
-    """Return the end of the search over hyperparameters and inducing inputs."""
+    """Return the end of the search over hyperparameters and inducing inputs. Warns as ``fit`` does."""
+    if by_minibatches(config, len(problem.y)):
+        some = np.sort(rng.permutation(len(problem.y))[:FIRST_ROWS])
+        part = problem._replace(X=problem.X[some], y=problem.y[some])
+        start = _search(part, config, Z, min(config.steps, FIRST_STEPS), rng).point
+        count = passes(config, len(problem.y))
+        found = climb(problem, start, count, config.batch_size, config.learning_rate, rng)
+        limit = f"the evidence had not settled in {count} epochs of minibatches"
+    else:
+        found = _search(problem, config, Z, config.steps, rng)
+        limit = ""
+    warn(found, problem.hyper, config.steps, limit)
+    return found
+
+
+def _search(problem: Problem, config: Config, Z: Array, steps: int, rng: np.random.Generator) -> Optimum:
+    """Return the end of searches by L-BFGS, first with the inducing inputs held."""
     hyper, size = problem.hyper, len(problem.hyper.names)
     start = hyper.start()
 
@@ -147,10 +178,18 @@ def _learn(problem: Problem, config: Config, Z: Array, rng: np.random.Generator)
         return value, gradient[:size]
 
     if hyper.free.any():
-        start = search(held, hyper, starting_points(hyper, config, rng), min(HELD, config.steps)).point
-    found = search(partial(evidence, problem), hyper, [np.append(start, Z)], config.steps)
-    warn(found, hyper, config.steps)
-    return found
+        start = search(held, hyper, starting_points(hyper, config, rng), min(HELD, steps)).point
+    return search(partial(evidence, problem), hyper, [np.append(start, Z)], steps)
+
+
+def by_minibatches(config: Config, n: int) -> bool:
+    """Return whether n rows are learned from by minibatches."""
+    return n > MANY if config.minibatch == "auto" else config.minibatch
+
+
+def passes(config: Config, n: int) -> int:
+    """Return the epochs that minibatches of n rows take."""
+    return config.epochs or max(round(MINIBATCHES / -(-n // config.batch_size)), 1)
 
 
 def _state(problem: Problem, theta: Array, Z: Array, iterations: int, converged: bool) -> State:
@@ -177,8 +216,16 @@ def _trace(found: Optimum, problem: Problem) -> dict[str, list[float]]:
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: evaluations by N M^2 and N M d."""
     M = min(config.inducing, n)
-    evaluation = 3e-4 + n * M * (1e-8 + 1.2e-9 * d + 2.5e-10 * M) + 2e-9 * M**3
-    return evaluation * (config.steps + 50 * config.starts if config.optimize else 2)
+
+    def evaluations(rows: int, count: int) -> float:
+        return count * (3e-4 + rows * M * (1e-8 + 1.2e-9 * d + 2.5e-10 * M) + 2e-9 * M**3)
+
+    if not config.optimize:
+        return evaluations(n, 2)
+    if not by_minibatches(config, n):
+        return evaluations(n, config.steps + 50 * config.starts)
+    first = evaluations(FIRST_ROWS, FIRST_STEPS + 50 * config.starts)
+    return first + passes(config, n) * evaluations(config.batch_size, -(-n // config.batch_size))
 
 
 def _published(config: Config) -> tuple[str, ...]:

@@ -147,33 +147,34 @@ def sweep(problem: Problem, base: Basis) -> Iterator[Terms]:
 
 
 def best_weights(problem: Problem, base: Basis, parts: Iterable[Terms]) -> tuple[Weights, Array]:
-    """Return the best q(w), and R (M, M) in its lower triangle.
+    """Return the best q(w), and R (M, M) in its lower triangle. Raises FloatingPointError as ``of_precision`` does."""
+    return of_precision(problem, base, *precision(parts, len(base.Z)))
 
-    Raises FloatingPointError, with the hyperparameters, where B has no factor.
-    """
-    size = len(base.Z)
+
+def precision(parts: Iterable[Terms], size: int, scale: float = 1.0) -> tuple[Array, Array]:
+    """Return B = S^-1 (M, M) and S^-1 m (M,) of the best q(w), the rows of the parts counted ``scale`` times each."""
     B, b = triangle.square(size), np.zeros(size)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for part in parts:
-            scaled = part.V / np.sqrt(part.noise)[:, None]
+            scaled = part.V * np.sqrt(scale / part.noise)[:, None]
             B += scaled.T @ scaled
-            b += part.V.T @ (part.y / part.noise)
-        B.reshape(-1)[:: size + 1] += 1.0
-        return of_precision(problem, base, B, b)
+            b += scale * (part.V.T @ (part.y / part.noise))
+    B.reshape(-1)[:: size + 1] += 1.0
+    return B, b
 
 
-def of_precision(problem: Problem, base: Basis, precision: Array, shift: Array) -> tuple[Weights, Array]:
-    """Return q(w) of S^-1 (M, M) and S^-1 m (M,), and the factor of S^-1. The precision is used up.
+def of_precision(problem: Problem, base: Basis, inverse: Array, shift: Array) -> tuple[Weights, Array]:
+    """Return q(w) of S^-1 (M, M) and S^-1 m (M,), and the factor of S^-1. The first array is used up.
 
     Raises FloatingPointError, with the hyperparameters, where it is not positive definite.
     """
-    if not triangle.factorise(precision):
+    if not triangle.factorise(inverse):
         words = problem.words(base.theta)
         raise FloatingPointError(f"the precision of the inducing outputs is not positive definite {words}")
-    factor = precision.copy()
+    factor = inverse.copy()
     mean = triangle.solve(factor, shift)
-    triangle.invert(precision)
-    covariance = np.tril(precision) + np.tril(precision, -1).T
+    triangle.invert(inverse)
+    covariance = np.tril(inverse) + np.tril(inverse, -1).T
     divergence = 0.5 * float(np.trace(covariance) + mean @ mean - len(mean) + triangle.log_determinant(factor))
     return Weights(mean, covariance, divergence), factor
 
