@@ -30,9 +30,9 @@ import numpy as np
 from pydantic import Field, PositiveFloat, model_validator
 from scipy.special import logsumexp
 
-from ep_bench.covariances import Covariance, build, matrix
+from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import learn
+from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import em, ep, kl, laplace, variational
 from ep_bench.methods.gp_t.posterior import Inferred
@@ -214,16 +214,9 @@ def _trace(path: list[float], problem: Problem) -> dict[str, list[float]]:
 
 
 def problem_of(train: Rows, config: Config) -> Problem:
-    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises FloatingPointError as ``gp`` does."""
-    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise FloatingPointError("inputs or targets are not finite")
-    covariance = build(config.kernel, X.shape[1], config.ard)
-    names = ("lengthscale", "magnitude", "bias_variance", "weight_variance", "scale")
-    given = {name: getattr(config, name) for name in names}
-    given["nu"] = START_NU if config.nu == "integrate" else None if config.nu == "optimize" else config.nu
-    hyper = Hyper.of((*covariance.names, "scale", "nu"), X.shape[1], given, flat=config.prior == "none")
-    return Problem(X, y, covariance, hyper, config)
+    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
+    nu = START_NU if config.nu == "integrate" else None if config.nu == "optimize" else config.nu
+    return Problem(*prepared(train, config, "scale", "nu", nu=nu), config)
 
 
 def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: float = CLOSE) -> Inferred:
