@@ -235,7 +235,7 @@ class TestFailures:
         monkeypatch.setattr(ep, "CLOSE", 0.0)
         monkeypatch.setattr(ep, "SWEEPS", 2)
         with pytest.raises(
-            FloatingPointError, match=r"did not converge; parallel .* sequential: mismatch .* scale 0.3"
+            FloatingPointError, match=r"did not converge; parallel .* sequential .*: mismatch .* scale 0.3"
         ):
             gp_t.fit(conflicting(), gp_t.Config(optimize=False), None)
         monkeypatch.setattr(laplace, "STEPS", 2)

@@ -24,7 +24,6 @@ among them. Hyperparameters have wide priors (``covariances.hyper``); ``prior: n
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -36,11 +35,13 @@ from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import em, ep, kl, laplace, variational
-from ep_bench.methods.gp_t.posterior import Inferred, resolvent
+from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.methods.gp_t.sites import CLOSE
 from ep_bench.types import Array, Method, Predictive, Rows
 
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
 START_NU = 4.0
+SEARCHED = 1e-6  # mismatch of EP within a search: the evidence is off by its square
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
 INFERENCES = {
@@ -150,14 +151,14 @@ def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None
             rows = Rows(problem.X, problem.y)
             best, found = em.learn(rows, problem.covariance, hyper, config, rng, start)
         else:
-            best = learn(partial(evidence, problem), hyper, config, rng, start)
+            best = learn(Evidence(problem), hyper, config, rng, start)
         theta, iterations, converged = best.point, best.iterations, best.converged
         path = [value for _, value in best.path]
     else:
         theta, iterations, converged, path = hyper.start(), 0, True, []
     found = found or infer(problem, theta)
     part = Part(
-        theta, found.weights, resolvent(found.precisions, found.covariance), found.precisions, found.log_evidence,
+        theta, found.weights, found.resolvent, found.precisions, found.log_evidence,
         iterations or found.iterations, converged, found.stage,
     )  # fmt: skip
     return part, path
@@ -225,15 +226,18 @@ def problem_of(train: Rows, config: Config) -> Problem:
     return Problem(X, y, covariance, hyper, config)
 
 
-def infer(problem: Problem, theta: Array) -> Inferred:
-    """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters."""
+def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: float = CLOSE) -> Inferred:
+    """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters.
+
+    ``start`` are sites that EP tries first, ``close`` is its largest mismatch.
+    """
     X, y, covariance, hyper, config = problem
     scale, nu = np.exp(theta[-2:])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         K = matrix(covariance, theta[:-2], X)
         try:
             if config.inference == "ep":
-                found = ep.infer(K, y, nu, scale, config.fraction, config.damping)
+                found = ep.infer(K, y, nu, scale, config.fraction, config.damping, start, close)
             else:
                 found = INFERENCES[config.inference](K, y, nu, scale)
         except FloatingPointError as error:
@@ -245,9 +249,23 @@ def infer(problem: Problem, theta: Array) -> Inferred:
 
 def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
     """Return the approximate log evidence (nats) and its gradient (P,) by the logarithms theta (P,)."""
-    found = infer(problem, theta)
-    by_covariance = 0.5 * problem.covariance.contract(theta[:-2], problem.X, np.ascontiguousarray(found.by_covariance))
-    return found.log_evidence, np.append(by_covariance, found.by_likelihood)
+    return Evidence(problem, CLOSE)(theta)
+
+
+class Evidence:
+    """The evidence and its gradient along a search: EP starts from the sites that it came to last."""
+
+    def __init__(self, problem: Problem, close: float = SEARCHED) -> None:
+        self._problem, self._close = problem, close
+        self._start: ep.Start | None = None
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        X, covariance = self._problem.X, self._problem.covariance
+        found = infer(self._problem, theta, self._start, self._close)
+        if found.shifts is not None:
+            self._start = found.precisions, found.shifts
+        by_covariance = 0.5 * covariance.contract(theta[:-2], X, np.ascontiguousarray(found.by_covariance))
+        return found.log_evidence, np.append(by_covariance, found.by_likelihood)
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001

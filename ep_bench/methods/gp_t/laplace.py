@@ -35,9 +35,10 @@ def infer(K: Array, y: Array, nu: float, scale: float) -> Inferred:
         raise FloatingPointError("Laplace's method: the stationary point that was found is no mode")
     logarithm, share = np.log1p(r**2 / (nu * scale**2)), r**2 / q
     log_evidence = _log_joint(logarithm, f, weights, nu, scale) - 0.5 * posterior.log_determinant
+    R = resolvent(W, posterior.covariance)
     A, likelihood = _gradient(weights, r, W, posterior, nu, scale)
     likelihood += by_likelihood(logarithm, share, nu)
-    return Inferred(log_evidence, weights, W, posterior.covariance, A, likelihood, steps, "laplace")
+    return Inferred(log_evidence, weights, R, W, A - R, likelihood, steps, "laplace")
 
 
 def _curvature(r: Array, nu: float, scale: float) -> Array:
@@ -92,12 +93,12 @@ def _newton(K: Array, f: Array, g: Array, r: Array, nu: float, scale: float) -> 
 
 
 def _gradient(weights: Array, r: Array, W: Array, posterior: Gaussian, nu: float, scale: float) -> tuple[Array, Array]:
-    """Return A, and by log sigma and log nu what the determinant and the mode's shift add."""
+    """Return A but for the resolvent, and by log sigma and log nu what the determinant and the mode's shift add."""
     Sigma, s2 = posterior.covariance, nu * scale**2
     q, v = s2 + r**2, Sigma.diagonal()
     c = -(nu + 1.0) * r * (3.0 * s2 - r**2) / q**3 * v  # by f of -log |I + K W| / 2
     u = c - W * (Sigma @ c)
-    A = np.outer(weights, weights) - resolvent(W, Sigma) + np.outer(u, weights) + np.outer(weights, u)
+    A = np.outer(weights, weights) + np.outer(u, weights) + np.outer(weights, u)
     rest = (q - 2.0 * (s2 - r**2)) / q**3
     by_scale = -0.5 * v @ ((nu + 1.0) * 2.0 * s2 * rest) + (Sigma @ c) @ (-2.0 * (nu + 1.0) * r * s2 / q**2)
     g_nu = r / q - (nu + 1.0) * r * scale**2 / q**2
