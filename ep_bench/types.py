@@ -125,6 +125,7 @@ class DatasetInfo:
     d: int  # inputs
     checksum: str  # sha256 of the file on disk if there is one, else the card's
     splits: int  # how many standard splits it has
+    parts: int = 1  # of as many rows each, one after the other: a holdout has a split for each
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
 
@@ -335,6 +336,7 @@ OFFERED: Mapping[str, str] = {
     "hyperparameters": "values of the learned and given hyperparameters, by name",
     "n_iterations": "iterations of the search or the scheme that gave the fit",
     "converged": "whether it reached its own criterion",
+    "jitter": "of a sparse Gaussian process: what stands on the diagonal of its inducing outputs, in parts of its mean",
     "site_precisions": "precisions of the likelihood's terms (n,): EP's sites, Laplace's curvatures",
     "chains": "of a sampler: what it monitors after warm-up, by name, (chains, draws) arrays",
     "diagnostics": "of a sampler: a number by name (r_hat_predictions, ess_bulk_predictions, divergences, ...)",

@@ -103,6 +103,7 @@ class Plan:
             "splits": {**study.splits.factors(), **({"count": study.splits.count} if study.splits.count else {})},
             "datasets": datasets,
             "methods": entries,
+            **({"compare": compared} if (compared := study.compare.model_dump(exclude_none=True)) else {}),
             "accept": [dict(item) for item in study.accept_items()],
             "groups": self.groups,
             "superseded": self.superseded(),

@@ -33,9 +33,9 @@ import numpy as np
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from scipy.special import logsumexp
 
-from ep_bench.covariances import Covariance, build, matrix
+from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import learn
+from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, variational
 from ep_bench.methods.gp_t.posterior import Inferred
@@ -49,7 +49,7 @@ SEARCHED = 1e-6  # mismatch of EP within a search: the evidence is off by its sq
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
 INFERENCES = {
-    "laplace": laplace.infer, "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
+    "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
 }  # fmt: skip
 
 
@@ -246,23 +246,16 @@ def _trace(path: list[float], problem: Problem) -> dict[str, list[float]]:
 
 
 def problem_of(train: Rows, config: Config) -> Problem:
-    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises FloatingPointError as ``gp`` does."""
-    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise FloatingPointError("inputs or targets are not finite")
-    covariance = build(config.kernel, X.shape[1], config.ard)
-    names = ("lengthscale", "magnitude", "bias_variance", "weight_variance", "scale")
-    given = {name: getattr(config, name) for name in names}
+    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
     learned = config.nu == "optimize" or (config.nu == "integrate" and config.inference == "mcmc")
-    given["nu"] = None if learned else START_NU if config.nu == "integrate" else float(config.nu)
-    hyper = Hyper.of((*covariance.names, "scale", "nu"), X.shape[1], given, flat=config.prior == "none")
-    return Problem(X, y, covariance, hyper, config)
+    nu = None if learned else START_NU if config.nu == "integrate" else float(config.nu)
+    return Problem(*prepared(train, config, "scale", "nu", nu=nu), config)
 
 
 def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: float = CLOSE) -> Inferred:
     """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters.
 
-    ``start`` are sites that EP tries first, ``close`` is its largest mismatch.
+    ``start`` are sites that EP and Laplace's method try first, ``close`` is EP's largest mismatch.
     """
     X, y, covariance, hyper, config = problem
     scale, nu = np.exp(theta[-2:])
@@ -271,6 +264,8 @@ def infer(problem: Problem, theta: Array, start: ep.Start | None = None, close: 
         try:
             if config.inference == "ep":
                 found = ep.infer(K, y, nu, scale, config.fraction, config.damping, start, close)
+            elif config.inference == "laplace":
+                found = laplace.infer(K, y, nu, scale, start)
             else:
                 found = INFERENCES[config.inference](K, y, nu, scale)
         except FloatingPointError as error:
@@ -286,7 +281,7 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 class Evidence:
-    """The evidence and its gradient along a search: EP starts from the sites that it came to last."""
+    """The evidence and its gradient along a search: EP and Laplace's method start where they came to last."""
 
     def __init__(self, problem: Problem, close: float = SEARCHED) -> None:
         self._problem, self._close = problem, close

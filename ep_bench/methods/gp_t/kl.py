@@ -127,6 +127,6 @@ def _raised(
 def _ended(now: Fitted, nu: float, steps: int) -> Inferred:
     """Return bound and gradient at an optimum, where the derivatives by q(f) vanish."""
     R = resolvent(now.precisions, now.posterior.covariance)
-    likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
     A = np.outer(now.weights, now.weights) - R
+    likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
     return Inferred(now.bound, now.weights, R, now.precisions, A, likelihood, steps, "kl")
