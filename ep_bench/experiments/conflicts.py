@@ -67,9 +67,9 @@ def _smooth() -> Example:
 
 def _nonlinear() -> Example:
     """Student-t noise of 2 degrees of freedom; the two lie 0.8 above and below the function midway."""
-    pair = np.array([1.7, 2.3])
-    x = np.concatenate([np.linspace(-5.0, 0.0, 16), np.linspace(0.0, 1.0, 4)[1:], np.linspace(3.0, 5.0, 6)])
-    noise = NOISE * np.random.RandomState(12).standard_t(2.0, len(x))
+    pair = np.array([1.75, 2.25])
+    x = np.concatenate([np.linspace(-5.0, 0.0, 24), np.linspace(0.0, 1.0, 4)[1:], np.linspace(3.0, 5.0, 6)])
+    noise = NOISE * np.random.RandomState(23).standard_t(2.0, len(x))
     return _ordered(pair, truth(2, np.array([AT])) + np.array([0.8, -0.8]), x, truth(2, x) + noise)
 
 

@@ -31,7 +31,7 @@ def test_the_two_lie_alone_in_a_gap_and_contradict_each_other(number: int) -> No
 
 def test_the_second_example_is_closer_and_more_nonlinear() -> None:
     apart = [np.ptp(conflicts.example(number).x[:2]) for number in (1, 2)]
-    assert apart == pytest.approx([1.0, 0.6])
+    assert apart == pytest.approx([1.0, 0.5])
     grid = np.linspace(-5.0, 0.0, 101)
     bends = [np.abs(np.diff(conflicts.truth(number, grid), 2)).max() for number in (1, 2)]
     assert bends[1] > 2.0 * bends[0]
