@@ -28,7 +28,7 @@ def posteriors(arrays: Mapping[str, Any], study: str) -> Picture:
     labels = [str(label) for label in arrays["labels"]]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.8, 6.2), layout="constrained")
-        parts = figure.subfigures(2, 1)
+        parts = figure.subfigures(2, 1, squeeze=False)[:, 0]
         axes = np.array([part.subplots(1, len(EXAMPLES)) for part in parts])
         for number, upper, lower in zip(EXAMPLES, *axes, strict=True):
             _regression(upper, arrays, number, labels)

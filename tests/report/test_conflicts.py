@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ep_bench import store
-from ep_bench.report import build, conflicts
+from ep_bench.report import build, conflict_posteriors, conflicts
 
 
 def tilted() -> dict[str, np.ndarray]:
@@ -74,3 +74,45 @@ def test_the_studies_are_drawn(tmp_path: Path, name: str, arrays: dict[str, np.n
     (folder / "summary.csv").write_text("eta,modes\n1.0,2\n")
     store.write_lock(folder, {"study": "two", "experiment": name, "options": {}, "seed": 0})
     assert f"{name.replace('_', '-')}-two.svg" in {path.name for path in build([folder])}
+
+
+# Posteriors
+
+
+def posteriors_of(methods: int = 3) -> dict[str, np.ndarray]:
+    arrays = {"labels": np.array(["MCMC", "EP", "LA"][:methods]), "bands": np.array([False, True, False][:methods])}
+    f = np.linspace(-2.0, 2.0, 21)
+    for e in (1, 2):
+        arrays |= {f"x_{e}": np.array([1.5, 2.5, 0.0, 4.0]), f"y_{e}": np.array([1.0, -1.0, 0.2, 0.1])}
+        arrays |= {f"grid_{e}": np.linspace(-5.0, 5.0, 21), f"truth_{e}": np.zeros(21), f"latent_{e}": f}
+        for i in range(methods):
+            arrays |= {f"mean_{e}_{i}": np.zeros(21), f"std_{e}_{i}": np.ones(21)}
+            arrays[f"density_{e}_{i}"] = np.exp(-0.5 * (f * (i + 1)) ** 2)
+    return arrays
+
+
+def test_densities_of_all_methods_but_those_that_failed_are_drawn() -> None:
+    arrays = posteriors_of()
+    arrays["density_2_2"] = np.full(21, np.nan)
+    figure = conflict_posteriors.posteriors(arrays, "s").figure
+    _, _, first, second = figure.axes
+    shown = [
+        [line.get_label() for line in panel.lines if not line.get_label().startswith("_")] for panel in (first, second)
+    ]
+    assert shown == [["MCMC", "EP", "LA"], ["MCMC", "EP"]]
+    np.testing.assert_array_equal(first.lines[1].get_ydata(), arrays["density_1_1"])
+    assert [text.get_text() for text in first.texts] == ["y1", "y2"]
+
+
+def test_the_pair_stands_out_of_the_data() -> None:
+    upper = conflict_posteriors.posteriors(posteriors_of(), "s").figure.axes[0]
+    by_label = {line.get_label(): line for line in upper.lines}
+    assert by_label["data"].get_xdata().tolist() == [0.0, 4.0]
+    assert by_label["y1, y2"].get_ydata().tolist() == [1.0, -1.0]
+
+
+def test_an_evidence_without_bound_does_not_flatten_the_panel() -> None:
+    arrays = posteriors_of()
+    arrays["density_1_2"] = 50.0 * arrays["density_1_2"]
+    lower = conflict_posteriors.posteriors(arrays, "s").figure.axes[2]
+    assert lower.get_ylim()[1] < 3.0
