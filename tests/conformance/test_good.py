@@ -50,7 +50,6 @@ QUICK = {
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
     "sgld": {"hidden": [10], "epochs": 300},
     "gp": {"starts": 1},
-    "gp_t": {"optimize": False, "lengthscale": 5.0, "scale": 0.6},
 }
 
 
