@@ -241,7 +241,8 @@ def Estimator(name: str, **options: Any) -> MethodRegressor:
         ``fit`` says (``objective``, ``noise_deviation``, ...), standardised units or nats
     ``log_evidence_`` : of methods that have an evidence, nats, of the standardised targets
     ``hyperparameters_``, ``n_iterations_``, ``converged_`` : of Gaussian processes, values by name (standardised
-        units), iterations of the search, whether it met its own criterion; ``latent(X)`` has mean and variance of f
+        units), iterations of the search, whether it met its own criterion; ``latent(X)`` has mean and variance of f.
+        ``jitter_`` of sparse ones: what stands on the inducing outputs' diagonal, in parts of its mean
 
     Of samplers (``hmc``, ``sgld``) also:
 

@@ -336,6 +336,7 @@ OFFERED: Mapping[str, str] = {
     "hyperparameters": "values of the learned and given hyperparameters, by name",
     "n_iterations": "iterations of the search or the scheme that gave the fit",
     "converged": "whether it reached its own criterion",
+    "jitter": "of a sparse Gaussian process: what stands on the diagonal of its inducing outputs, in parts of its mean",
     "site_precisions": "precisions of the likelihood's terms (n,): EP's sites, Laplace's curvatures",
     "chains": "of a sampler: what it monitors after warm-up, by name, (chains, draws) arrays",
     "diagnostics": "of a sampler: a number by name (r_hat_predictions, ess_bulk_predictions, divergences, ...)",

@@ -56,6 +56,9 @@ class Sum(_Compound):
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         return np.concatenate([part.contract_diagonal(share, X, a) for part, share in self._split(theta)])
 
+    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+        return np.asarray(sum(part.contract_inputs(share, X, A, Z) for part, share in self._split(theta)))
+
 
 @dataclass(frozen=True)
 class Product(_Compound):
@@ -71,14 +74,8 @@ class Product(_Compound):
         return math.prod((part.diagonal(share, X) for part, share in self._split(theta)), start=np.ones(len(X)))
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
-        pairs, gradients = list(self._split(theta)), []
-        for at, (part, share) in enumerate(pairs):
-            weights = like(X, Z)
-            weights[...] = A
-            for other, theirs in (*pairs[:at], *pairs[at + 1 :]):
-                _multiply(weights, other, theirs, X, Z)
-            gradients.append(part.contract(share, X, weights, Z))
-        return np.concatenate(gradients)
+        parts = self._weighted(theta, X, A, Z)
+        return np.concatenate([part.contract(share, X, weights, Z) for part, share, weights in parts])
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         pairs, gradients = list(self._split(theta)), []
@@ -86,6 +83,20 @@ class Product(_Compound):
             rest = (other.diagonal(theirs, X) for other, theirs in (*pairs[:at], *pairs[at + 1 :]))
             gradients.append(part.contract_diagonal(share, X, math.prod(rest, start=a)))
         return np.concatenate(gradients)
+
+    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+        parts = self._weighted(theta, X, A, Z)
+        return np.asarray(sum(part.contract_inputs(share, X, weights, Z) for part, share, weights in parts))
+
+    def _weighted(self, theta: Array, X: Array, A: Array, Z: Array | None) -> Iterator[tuple[Covariance, Array, Array]]:
+        """Yield each part, its share of the parameters, and A times the matrices of the others."""
+        pairs = list(self._split(theta))
+        for at, (part, share) in enumerate(pairs):
+            weights = like(X, Z)
+            weights[...] = A
+            for other, theirs in (*pairs[:at], *pairs[at + 1 :]):
+                _multiply(weights, other, theirs, X, Z)
+            yield part, share, weights
 
 
 def _multiply(out: Array, part: Covariance, theta: Array, X: Array, Z: Array | None) -> None:

@@ -11,7 +11,7 @@ steep; h^2 is made of 4 (x~'Sx~ z~'Sz~ - u^2), which is not below 0, and p + q -
 
     dk / dlog S_k = (2 m / pi) / h (2 t_k v_k - 2 u (t_k^2 / p + v_k^2 / q)),   t = S^(1/2) x~,   v = S^(1/2) z~,
 
-the last two terms need sums over rows and columns alone.
+the last two terms need sums over rows and columns alone; and dk / dv_k = (2 m / pi) / h (2 t_k - 4 u v_k / q).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.covariances.protocol import columns
+from ep_bench.covariances.protocol import columns, rectangle
 from ep_bench.numerics.arctangent import arctangent
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.lanes import WIDTH, load, padded, select_above, spread, square_root, store, total
@@ -66,6 +66,15 @@ class Network:
         # of the last formula, t = v
         by_variance = (2.0 * a / (root * (1.0 + twice))) @ T**2
         return self._pooled(2.0 / math.pi * np.exp(theta[-1]) * np.append(by_variance, a @ angle))
+
+    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+        T, V = self._scaled(theta, X), self._scaled(theta, Z)
+        sides = _Sides.of(T, V)
+        by_angle, by_column = rectangle(*A.shape), np.zeros(len(sides.q))
+        _weigh_angles(T, sides.Q, sides.p, sides.q, A, np.empty((2, len(sides.q))), by_angle, by_column)
+        shares = (by_column / (1.0 + 2.0 * sides.q))[: len(V)]
+        by_scaled = 2.0 * (by_angle.T @ T - shares[:, None] * V)[:, 1:]
+        return np.asarray(2.0 / math.pi * by_scaled * np.exp(theta[-1] + 0.5 * theta[1:-1]))
 
     def _scaled(self, theta: Array, X: Array) -> Array:
         """Return t (n, d + 1), the bias first."""
@@ -140,6 +149,18 @@ def _contract(P: Any, Q: Any, p: Any, q: Any, lower: bool, A: Any, work: Any, by
             sums = sums + w
         gradient[-1] += total(angles)
         _weigh_products(P[i], Q, weight, count, total(sums) / (1.0 + 2.0 * p[i]), gradient)
+
+
+@jit(relaxed=FUSE)
+def _weigh_angles(P: Any, Q: Any, p: Any, q: Any, A: Any, work: Any, out: Any, by_column: Any) -> None:
+    """Write A_ij / h_ij to ``out`` (n, m), and add the sums over i of 2 u_ij A_ij / h_ij to by_column (padded(m),)."""
+    twice, root = work[0], work[1]
+    for i in range(P.shape[0]):
+        _products(P[i], Q, p[i], q, A.shape[1], twice, root)
+        for j in range(A.shape[1]):
+            w = A[i, j] / root[j]
+            out[i, j] = w
+            by_column[j] += w * twice[j]
 
 
 @jit(relaxed=FUSE, inline=True)

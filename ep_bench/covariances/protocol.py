@@ -38,6 +38,9 @@ class Covariance(Protocol):
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         """Return sum_i a_i dk(x_i, x_i) / dtheta (P,), a (n,)."""
 
+    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+        """Return sum_i A_ij dk(x_i, z_j) / dz_j (m, d), A (n, m) and contiguous."""
+
 
 def matrix(covariance: Covariance, theta: Array, X: Array, Z: Array | None = None) -> Array:
     """Return the matrix (n, m) of rows X (n, d) with rows Z (m, d), by default (n, n) of X with itself, in full."""

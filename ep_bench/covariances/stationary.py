@@ -6,8 +6,8 @@ se     m exp(-s / 2)                                      Jylanki et al. (2011),
 3/2    m (1 + r) exp(-r), r = sqrt(3 s)                   Rasmussen and Williams (2006), equation (4.17)
 5/2    m (1 + r + r^2 / 3) exp(-r), r = sqrt(5 s)         the same
 
-By the chain rule dk / dlog l_k = m f(s) (x_k - z_k)^2 / l_k^2 with f = -2 dk / ds / m, here the slope: exp(-s / 2),
-3 exp(-r) and 5 / 3 (1 + r) exp(-r), all finite where s = 0.
+By the chain rule dk / dlog l_k = m f(s) (x_k - z_k)^2 / l_k^2 and dk / dz_k = m f(s) (x_k - z_k) / l_k^2 with
+f = -2 dk / ds / m, here the slope: exp(-s / 2), 3 exp(-r) and 5 / 3 (1 + r) exp(-r), all finite where s = 0.
 
 Kernels take the rows of one side as they are, P (n, d), those of the other side input by input (``columns``), both
 divided by the lengthscales; a row of covariances is made in registers and no matrix of distances kept. Differences are
@@ -62,6 +62,12 @@ class Stationary:
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:  # noqa: ARG002
         return np.append(np.zeros(len(theta) - 1), np.exp(theta[-1]) * a.sum())
 
+    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+        P, Q = self._scaled(theta, X, Z)
+        out = np.zeros_like(Q)
+        _contract_inputs(P, Q, KINDS[self.kind], A, np.empty((2, len(Q) // self.d)), out)
+        return np.asarray(out.reshape(self.d, -1)[:, : len(Z)].T * np.exp(theta[-1] - theta[:-1]))
+
     def _scaled(self, theta: Array, X: Array, Z: Array | None) -> tuple[Array, Array]:
         inverse = np.exp(-theta[:-1])
         P = np.ascontiguousarray(X * inverse)
@@ -99,6 +105,21 @@ def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradien
         for j in range(count):
             weight[j] *= slope[j]
         _weigh_squares(P[i], Q, weight, count, gradient)
+
+
+@jit(relaxed=FUSE)
+def _contract_inputs(P: Any, Q: Any, kind: int, A: Any, work: Any, out: Any) -> None:
+    """Add to ``out``, laid out as Q is, the sums over i of A_ij f (p_i - q_j); ``work`` (2, padded(m)) is scratch."""
+    value, weight = work[0], work[1]
+    for i in range(P.shape[0]):
+        count, row, p = A.shape[1], A[i], P[i]
+        _profile(p, Q, kind, count, value, weight)
+        for j in range(count):
+            weight[j] *= row[j]
+        for k in range(p.size):
+            at, x = k * value.size, p[k]
+            for j in range(0, count, WIDTH):
+                store(out, at + j, load(out, at + j) + load(weight, j) * (x - load(Q, at + j)))
 
 
 @jit(relaxed=FUSE, inline=True)

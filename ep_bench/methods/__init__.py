@@ -22,6 +22,7 @@ REGISTRY: dict[str, str] = {
     "sgld": "ep_bench.methods.sgld",
     "laplace": "ep_bench.methods.laplace",
     "gp": "ep_bench.methods.gp",
+    "sgp": "ep_bench.methods.sgp",
     "gp_t": "ep_bench.methods.gp_t",
 }
 

@@ -49,6 +49,12 @@ def half_solve(factor: Array, rows: Array) -> Array:
     return np.asarray(found).T
 
 
+def half_solve_back(factor: Array, rows: Array) -> Array:
+    """Return L'^-1 b for each row b of (m, n), as rows; the argument is used up."""
+    found, _ = lapack.dtrtrs(factor.T, rows.T, lower=0, overwrite_b=1)
+    return np.asarray(found).T
+
+
 def invert(factor: Array) -> None:
     """Turn a factor L into (L L')^-1."""
     invert_factor(factor)

@@ -117,6 +117,19 @@ class TestEach:
             rel=1e-8,
         )  # fmt: skip
 
+    def test_contracted_derivatives_by_the_other_rows(self, name):
+        case = Case(name)
+        A = case.weights(symmetric=False)
+        gradient = case.covariance.contract_inputs(case.theta, case.X, A, case.Z)
+        assert gradient.shape == case.Z.shape
+        check_gradient(
+            lambda Z: (A * matrix(case.covariance, case.theta, case.X, Z.reshape(-1, D))).sum(), case.Z.ravel(),
+            gradient.ravel(), case.rng, step=1e-3, rel=1e-7,
+        )  # fmt: skip
+        one = np.ascontiguousarray(A[:, 4:5])
+        alone = case.covariance.contract_inputs(case.theta, case.X, one, case.Z[4:5])
+        np.testing.assert_allclose(alone[0], gradient[4], rtol=1e-11, atol=1e-13)
+
     def test_what_stands_above_the_diagonal_is_left_alone(self, name):
         case = Case(name)
         above = np.triu(case.weights(symmetric=True), 1)

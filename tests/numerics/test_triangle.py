@@ -42,6 +42,8 @@ class TestAgainstDense:
         np.testing.assert_array_equal(b, kept)
         expected = np.linalg.solve(np.linalg.cholesky(full), B.T).T
         np.testing.assert_allclose(triangle.half_solve(matrix, B.copy()), expected, rtol=1e-7, atol=1e-10)
+        expected = np.linalg.solve(np.linalg.cholesky(full).T, B.T).T
+        np.testing.assert_allclose(triangle.half_solve_back(matrix, B.copy()), expected, rtol=1e-7, atol=1e-10)
 
     def test_inverse(self, n):
         full, matrix, _ = problem(n)

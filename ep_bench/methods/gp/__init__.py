@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.covariances import Covariance, build
+from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import learn
+from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import rectangle
 from ep_bench.methods.gp.evidence import Problem, evidence, factorised
@@ -102,16 +102,9 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
 def problem_of(train: Rows, config: Config) -> Problem:
     """Return covariance, hyperparameters and room for rows X (n, d), y (n,) under the options.
 
-    Raises FloatingPointError where a number among the rows is not finite, ValueError as ``Hyper.of`` does.
+    Raises as ``prepared`` does.
     """
-    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise FloatingPointError("inputs or targets are not finite")
-    d = X.shape[1]
-    covariance = build(config.kernel, d, config.ard)
-    names = ("lengthscale", "magnitude", "bias_variance", "weight_variance", "noise_variance")
-    given = {name: getattr(config, name) for name in names}
-    hyper = Hyper.of((*covariance.names, "noise_variance"), d, given, flat=config.prior == "none")
+    X, y, covariance, hyper = prepared(train, config, "noise_variance")
     return Problem(X, y, covariance, hyper, triangle.square(len(y)))
 
 

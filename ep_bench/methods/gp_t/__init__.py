@@ -32,9 +32,9 @@ import numpy as np
 from pydantic import Field, PositiveFloat, model_validator
 from scipy.special import logsumexp
 
-from ep_bench.covariances import Covariance, build, matrix
+from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import learn
+from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import em, ep, kl, laplace, variational
 from ep_bench.methods.gp_t.posterior import Inferred
@@ -48,7 +48,7 @@ SAME = 1e-5  # nats between evidences of the same fixed point, at most
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
 INFERENCES = {
-    "laplace": laplace.infer, "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
+    "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
 }  # fmt: skip
 
 
@@ -228,24 +228,15 @@ def _trace(path: list[float], problem: Problem) -> dict[str, list[float]]:
 
 
 def problem_of(train: Rows, config: Config) -> Problem:
-    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises FloatingPointError as ``gp`` does."""
-    X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
-    if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise FloatingPointError("inputs or targets are not finite")
-    covariance = build(config.kernel, X.shape[1], config.ard)
-    names = ("lengthscale", "magnitude", "bias_variance", "weight_variance", "scale")
-    given = {name: getattr(config, name) for name in names}
-    given["nu"] = START_NU if config.nu == "integrate" else None if config.nu == "optimize" else config.nu
-    hyper = Hyper.of((*covariance.names, "scale", "nu"), X.shape[1], given, flat=config.prior == "none")
-    return Problem(X, y, covariance, hyper, config)
+    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
+    nu = START_NU if config.nu == "integrate" else None if config.nu == "optimize" else config.nu
+    return Problem(*prepared(train, config, "scale", "nu", nu=nu), config)
 
 
-def infer(
-    problem: Problem, theta: Array, start: ep.Start | None = None, limits: ep.Limits = ep.LIMITS
-) -> Inferred:  # fmt: skip
-    """Return the inference at logarithms theta (P,), that by EP first from sites ``start``.
+def infer(problem: Problem, theta: Array, start: ep.Start | None = None, limits: ep.Limits = ep.LIMITS) -> Inferred:
+    """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters.
 
-    Raises FloatingPointError with the hyperparameters.
+    ``start`` are sites that EP and Laplace's method try first, ``limits`` are EP's.
     """
     X, y, covariance, hyper, config = problem
     scale, nu = np.exp(theta[-2:])
@@ -254,6 +245,8 @@ def infer(
         try:
             if config.inference == "ep":
                 found = ep.infer(K, y, nu, scale, config.fraction, config.damping, config.scheme, start, limits)
+            elif config.inference == "laplace":
+                found = laplace.infer(K, y, nu, scale, start)
             else:
                 found = INFERENCES[config.inference](K, y, nu, scale)
         except FloatingPointError as error:
@@ -269,7 +262,7 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 class Evidence:
-    """The evidence and its gradient along a search: EP starts from the sites that it came to last."""
+    """The evidence and its gradient along a search: EP and Laplace's method start where they came to last."""
 
     def __init__(self, problem: Problem, limits: ep.Limits) -> None:
         self._problem, self._limits = problem, limits

@@ -1,0 +1,257 @@
+"""Sparse Gaussian-process regression with inducing inputs: FITC, or the variational free energy (VFE, SGPR).
+
+FITC: Snelson and Ghahramani (2006), as in section 3 of Bui et al. (2015); VFE: Titsias (2009). Targets y = f(x) +
+noise of variance sigma^2, f of mean 0 with a covariance of ``ep_bench.covariances``, all but known from its values u at
+M inducing inputs. Those start at the centres of k-means and are learned together with the hyperparameters, by the
+evidence of FITC or the variational bound (and the hyperparameters' priors, ``covariances.hyper``): L-BFGS with analytic
+gradients, first over the hyperparameters alone from several starting points, then from the best end over all. With
+q(w) = N(m, S) of the whitened u,
+
+    f(x) ~ N(v' m, k(x, x) - v' v + v' S v),   v = L^-1 k(Z, x).
+
+For many rows (``minibatch``) both objectives are followed by steps on minibatches instead, as Hensman et al. (2013) do
+for the variational bound (module ``minibatches``); the evidence that is reported, and q(w), are those of all rows.
+
+Modules: ``bound`` (evidence, bound, gradient, the table of symbols), ``minibatches``, ``starting``.
+
+Deviation: the papers learn under flat priors (``prior: none``) and from one start. K_uu has a jitter of 1e-10 of its
+diagonal, more where it cannot be factorised (``jitter_`` of the fitted estimator says how much).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from ep_bench.covariances import Covariance
+from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.learning import prepared, search, starting_points, warn
+from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.methods.sgp.bound import (
+    Basis,
+    Problem,
+    basis,
+    best_weights,
+    blocks,
+    evidence,
+    features,
+    log_evidence,
+    split,
+    sweep,
+)  # fmt: skip
+from ep_bench.methods.sgp.minibatches import climb
+from ep_bench.methods.sgp.starting import centres
+from ep_bench.numerics import triangle
+from ep_bench.numerics.search import Optimum
+from ep_bench.types import Array, Method, Predictive, Rows
+
+HELD = 100  # steps of a search with the inducing inputs where they are, at most
+MANY = 20_000  # rows that are learned from at once
+MINIBATCHES = 10_000  # that are made unless the epochs are given
+COLUMNS = {("fitc", 50): ("GP-50", "FITC-50"), ("fitc", 100): ("GP-100",), ("vfe", 50): ("SGPR-50",)}  # published
+FIRST_ROWS, FIRST_STEPS = 5000, 100  # of the search before the minibatches
+
+
+class Config(GaussianProcessConfig):
+    """Options of sparse regression; those of ``gp`` and more."""
+
+    approximation: Literal["fitc", "vfe"] = Field(
+        "fitc",
+        description="fitc (Snelson and Ghahramani 2006), or vfe, variational free energy (Titsias 2009), "
+        "also called SGPR; Bui et al. (2015), section 8: fitc",
+    )
+    inducing: PositiveInt = Field(
+        50, description="inducing inputs M, at most the number of distinct rows; Bui et al. (2015), section 8: 50, 100"
+    )
+    steps: PositiveInt = Field(1000, description="of the search over everything, at most; ours")
+    minibatch: Literal["auto"] | bool = Field(
+        "auto", description="learn by Adam on minibatches (Hensman et al. 2013); auto: of more than 20,000 rows; ours"
+    )
+    batch_size: PositiveInt = Field(1000, description="rows a minibatch, at most; ours")
+    epochs: PositiveInt | None = Field(
+        None, description="passes over the rows by minibatches; unless given, what 10,000 of these take; ours"
+    )
+    learning_rate: PositiveFloat = Field(
+        0.03, description="of Adam, for half the epochs, then falling to 0 in a straight line; ours"
+    )
+
+
+class State(NamedTuple):
+    """The posterior of f, in the units that the method sees."""
+
+    covariance: Covariance
+    hyper: Hyper
+    theta: Array  # (P,) logarithms of the hyperparameters, the noise variance last
+    inducing_inputs: Array  # (M, d) Z
+    factor: Array  # (M, M) L in its lower triangle
+    mean: Array  # (M,) m, of the whitened inducing outputs
+    posterior: Array  # (M, M) R of S^-1 = R R' in its lower triangle
+    jitter: float  # on the diagonal of K_uu, in parts of its mean
+    log_evidence: float  # FITC's, or the variational bound, nats, without the hyperparameters' prior
+    n_iterations: int  # of the search over everything; 0 where nothing was learned
+    converged: bool
+
+    @property
+    def hyperparameters(self) -> dict[str, float | Array]:
+        """Values by name, standardised units."""
+        return self.hyper.values(self.theta)
+
+
+def fit(
+    train: Rows, config: Config, rng: np.random.Generator, inducing_inputs: ArrayLike | None = None
+) -> tuple[State, dict[str, list[float]]]:
+    """Fit to standardised rows X (n, d), y (n,).
+
+    ``inducing_inputs`` (M, d), standardised units, stand for those of k-means: the start of the search, or, where
+    nothing is learned, the ones that are used. Returns the state, and one value an iteration of ``objective`` (the
+    negative log posterior density of the hyperparameters' logarithms but for a constant, nats, divided by n),
+    ``log_evidence`` (nats) and ``noise_deviation``; by minibatches one an epoch, the first two the means of their
+    estimates. Warns by scikit-learn's ConvergenceWarning where the search ended at its limit of steps, estimates had
+    not settled, or a variance stands at a limit of the search. Raises FloatingPointError where no start has a finite
+    evidence, ValueError where values that are given do not fit the inputs.
+    """
+    problem = problem_of(train, config)
+    Z = centres(problem.X, config.inducing, rng) if inducing_inputs is None else _given(inducing_inputs, problem)
+    if not config.optimize:
+        return _state(problem, problem.hyper.start(), Z, 0, True), {}
+    found = _learn(problem, config, Z, rng)
+    return _state(problem, *split(problem, found.point), found.iterations, found.converged), _trace(found, problem)
+
+
+def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
+    """Return Gaussians for rows X (n, d), standardised units, noise included."""
+    mean, variance = latent(state, X)
+    return Predictive.gaussian(mean, variance + np.exp(state.theta[-1]))
+
+
+def latent(state: State, X: Array) -> tuple[Array, Array]:
+    """Return means and variances (n,) of f at rows X (n, d), standardised units, noise left out."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    base = Basis(state.theta, state.inducing_inputs, state.factor, state.jitter)
+    mean, variance = np.empty(len(X)), np.empty(len(X))
+    for rows in blocks(len(X), len(base.Z)):
+        V, rest = features(state.covariance, base, X[rows])
+        mean[rows] = V @ state.mean
+        V = triangle.half_solve(state.posterior, V)
+        variance[rows] = np.maximum(rest, 0.0) + np.einsum("ij,ij->i", V, V)  # rounding can leave less than no rest
+    return mean, variance
+
+
+def problem_of(train: Rows, config: Config) -> Problem:
+    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
+    return Problem(*prepared(train, config, "noise_variance"), config.approximation == "fitc")
+
+
+def _given(inducing_inputs: ArrayLike, problem: Problem) -> Array:
+    Z, d = np.array(inducing_inputs, dtype=np.float64, order="C"), problem.X.shape[1]
+    if Z.ndim != 2 or Z.shape[1] != d or len(Z) == 0 or not np.isfinite(Z).all():
+        raise ValueError(f"inducing_inputs must be rows of {d} finite numbers, found an array of shape {Z.shape}")
+    return Z
+
+
+def _learn(problem: Problem, config: Config, Z: Array, rng: np.random.Generator) -> Optimum:
+    """Return the end of the search over hyperparameters and inducing inputs. Warns as ``fit`` does."""
+    if by_minibatches(config, len(problem.y)):
+        some = np.sort(rng.permutation(len(problem.y))[:FIRST_ROWS])
+        part = problem._replace(X=problem.X[some], y=problem.y[some])
+        start = _search(part, config, Z, min(config.steps, FIRST_STEPS), rng).point
+        count = passes(config, len(problem.y))
+        found = climb(problem, start, count, config.batch_size, config.learning_rate, rng)
+        limit = f"the evidence had not settled in {count} epochs of minibatches"
+    else:
+        found = _search(problem, config, Z, config.steps, rng)
+        limit = ""
+    warn(found, problem.hyper, config.steps, limit)
+    return found
+
+
+def _search(problem: Problem, config: Config, Z: Array, steps: int, rng: np.random.Generator) -> Optimum:
+    """Return the end of searches by L-BFGS, first with the inducing inputs held."""
+    hyper, size = problem.hyper, len(problem.hyper.names)
+    start = hyper.start()
+
+    def held(theta: Array) -> tuple[float, Array]:
+        value, gradient = evidence(problem, np.append(theta, Z))
+        return value, gradient[:size]
+
+    if hyper.free.any():
+        start = search(held, hyper, starting_points(hyper, config, rng), min(HELD, steps)).point
+    return search(partial(evidence, problem), hyper, [np.append(start, Z)], steps)
+
+
+def by_minibatches(config: Config, n: int) -> bool:
+    """Return whether n rows are learned from by minibatches."""
+    return n > MANY if config.minibatch == "auto" else config.minibatch
+
+
+def passes(config: Config, n: int) -> int:
+    """Return the epochs that minibatches of n rows take."""
+    return config.epochs or max(round(MINIBATCHES / -(-n // config.batch_size)), 1)
+
+
+def _state(problem: Problem, theta: Array, Z: Array, iterations: int, converged: bool) -> State:
+    base = basis(problem, theta, Z)
+    weights, posterior = best_weights(problem, base, sweep(problem, base))
+    return State(
+        problem.covariance, problem.hyper, theta, Z, base.factor, weights.mean, posterior, base.jitter,
+        log_evidence(problem, base, weights), iterations, converged,
+    )  # fmt: skip
+
+
+def _trace(found: Optimum, problem: Problem) -> dict[str, list[float]]:
+    thetas = [split(problem, point)[0] for point, _ in found.path]
+    values = [value for _, value in found.path]
+    return {
+        "objective": [value / len(problem.y) for value in values],
+        "log_evidence": [
+            -value - problem.hyper.log_prior(theta)[0] for theta, value in zip(thetas, values, strict=True)
+        ],
+        "noise_deviation": [float(np.exp(0.5 * theta[-1])) for theta in thetas],
+    }
+
+
+def _seconds(config: Config, n: int, d: int) -> float:
+    """Time of a fit on one core: evaluations by N M^2 and N M d."""
+    M = min(config.inducing, n)
+
+    def evaluations(rows: int, count: int) -> float:
+        return count * (3e-4 + rows * M * (1e-8 + 1.2e-9 * d + 2.5e-10 * M) + 2e-9 * M**3)
+
+    if not config.optimize:
+        return evaluations(n, 2)
+    if not by_minibatches(config, n):
+        return evaluations(n, config.steps + 50 * config.starts)
+    first = evaluations(FIRST_ROWS, FIRST_STEPS + 50 * config.starts)
+    return first + passes(config, n) * evaluations(config.batch_size, -(-n // config.batch_size))
+
+
+def _published(config: Config) -> tuple[str, ...]:
+    """Return the columns that a configuration answers to."""
+    values = (config.lengthscale, config.magnitude, config.noise_variance)
+    if config.kernel != "se" or not config.ard or not config.optimize or any(values):
+        return ()
+    return COLUMNS.get((config.approximation, config.inducing), ())
+
+
+METHOD = Method(
+    name="sgp",
+    version=1,
+    title="Sparse Gaussian process",
+    paper="Snelson and Ghahramani (2006); Titsias (2009)",
+    tasks=("regression",),
+    config=Config,
+    fit=fit,
+    predict=predict,
+    latent=latent,
+    seconds=_seconds,
+    warmup={"starts": 1, "steps": 2, "inducing": 5, "lengthscale": None, "weight_variance": None},
+    published=_published,
+    space={
+        "approximation": {"choice": ["fitc", "vfe"]},
+        "kernel": {"choice": ["se", "matern32", "matern52", "nn"]},
+    },
+)

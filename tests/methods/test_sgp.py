@@ -1,0 +1,377 @@
+"""Sparse Gaussian-process regression: dense twins, other programs' values, limits, its search, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from sklearn.exceptions import ConvergenceWarning
+
+from ep_bench import Estimator
+from ep_bench.covariances import matrix
+from ep_bench.covariances.learning import starting_points
+from ep_bench.methods import gp, sgp
+from ep_bench.methods.sgp import bound
+from ep_bench.methods.sgp.starting import centres
+from ep_bench.runner.catalogue import Installed
+from ep_bench.runner.execute import run_cell
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
+from ep_bench.types import Rows
+from tests import plain_covariances as plain
+from tests.plain_networks import check_gradient
+
+VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "sgp.json").read_text(encoding="utf-8"))
+KERNELS = [
+    "se", "matern32", "matern52", "nn", "linear", "constant", {"sum": ["se", "linear"]},
+    {"product": ["nn", "matern32"]}, {"sum": [{"product": ["se", "linear"]}, "nn", "constant"]},
+]  # fmt: skip
+FIXED = {"optimize": False, "standardize": False}
+every_approximation = pytest.mark.parametrize("approximation", ["fitc", "vfe"])
+every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=str)
+
+
+def wave(n=60, d=2, seed=1, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
+    return Rows(X, (y - y.mean()) / y.std())
+
+
+def problem_of(rows, count=7, seed=2, **options):
+    """The method's problem, and random hyperparameters with inducing inputs near some of the rows."""
+    problem = sgp.problem_of(rows, sgp.Config(**options))
+    rng = np.random.default_rng(seed)
+    Z = rows.X[:count] + 0.1 * rng.normal(size=(count, rows.X.shape[1]))
+    return problem, np.append(rng.normal(-0.5, 0.5, len(problem.hyper.names)), Z), rng
+
+
+def state_of(problem, point):
+    return sgp._state(problem, *bound.split(problem, point), 0, True)
+
+
+def fitted(rows, seed=0, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return sgp.fit(rows, sgp.Config(**options), np.random.default_rng(seed))[0]
+
+
+class Dense:
+    """The approximations as printed, by N x N matrices."""
+
+    def __init__(self, problem, point):
+        theta, self.Z = bound.split(problem, point)
+        self.problem, self.share, self.noise = problem, theta[:-1], np.exp(theta[-1])
+        self.Kuu = matrix(problem.covariance, self.share, self.Z)
+        self.Kuu += bound.JITTER * np.trace(self.Kuu) / len(self.Z) * np.eye(len(self.Z))
+        self.Kfu = self.cross(problem.X)
+        Q = self.Kfu @ np.linalg.solve(self.Kuu, self.Kfu.T)
+        self.rest = problem.covariance.diagonal(self.share, problem.X) - np.diag(Q)
+        self.Lambda = self.noise + (self.rest if problem.fitc else np.zeros(len(Q)))
+        self.C = Q + np.diag(self.Lambda)
+
+    def cross(self, X):
+        return matrix(self.problem.covariance, self.share, X, self.Z)
+
+    def log_evidence(self):
+        """Snelson and Ghahramani (2006), equation (9); Titsias (2009), equation (9)."""
+        value = plain.log_evidence(self.C, 0.0, self.problem.y)
+        return value if self.problem.fitc else value - self.rest.sum() / (2 * self.noise)
+
+    def latent(self, X):
+        """By f* and y under one joint Gaussian, cov(f*, y) = K_*u K_uu^-1 K_uf: Quinonero-Candela, Rasmussen (2005)."""
+        Q = self.cross(X) @ np.linalg.solve(self.Kuu, self.Kfu.T)
+        prior = self.problem.covariance.diagonal(self.share, X)
+        return Q @ np.linalg.solve(self.C, self.problem.y), prior - np.diag(Q @ np.linalg.solve(self.C, Q.T))
+
+
+class TestValuesOfOtherPrograms:
+    i = np.arange(40)
+    X = np.column_stack([np.linspace(-2, 2, 40), np.cos(3.0 * i), np.sin(5.0 * i)])
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2 + 0.1 * np.cos(17 * i)
+    Z = X[2::5] + 0.05 * np.sin(np.arange(24)).reshape(8, 3)
+
+    @pytest.mark.parametrize("case", VALUES["sparse"], ids=lambda case: f"{case['approximation']}-{case['kernel']}")
+    def test_evidence_and_function(self, case):
+        options = {"kernel": case["kernel"], "approximation": case["approximation"], **VALUES["options"]}
+        model = Estimator("sgp", **FIXED, **options).fit(self.X, self.y, inducing_inputs=self.Z)
+        mean, variance = model.latent(np.array(VALUES["x_star"]))
+        assert model.log_evidence_ == pytest.approx(case["log_evidence"], rel=3e-9)
+        np.testing.assert_allclose(mean, case["mean"], atol=1e-9)
+        np.testing.assert_allclose(variance, case["variance"], atol=1e-9)
+
+    @every_approximation
+    @pytest.mark.parametrize("kernel", VALUES["exact"])
+    def test_all_rows_as_inducing_inputs_are_exact(self, kernel, approximation):
+        options = {"kernel": kernel, "approximation": approximation, **VALUES["options"]}
+        model = Estimator("sgp", **FIXED, **options).fit(self.X, self.y, inducing_inputs=self.X)
+        assert model.log_evidence_ == pytest.approx(VALUES["exact"][kernel], rel=1e-6)
+
+
+@every_approximation
+@every_kernel
+class TestDenseTwins:
+    @pytest.mark.parametrize("ard", [True, False])
+    def test_evidence_and_gradient(self, kernel, ard, approximation, monkeypatch):
+        problem, point, rng = problem_of(wave(n=30, d=3), kernel=kernel, ard=ard, approximation=approximation)
+        value, gradient = bound.evidence(problem, point)
+        assert value == pytest.approx(Dense(problem, point).log_evidence(), rel=1e-9)
+        check_gradient(
+            lambda at: Dense(problem, at).log_evidence(), point, gradient, rng, directions=4, step=1e-3, rel=2e-6
+        )
+        for block in (1, 7 * 13):
+            monkeypatch.setattr(bound, "BLOCK", block)
+            again, by_blocks = bound.evidence(problem, point)
+            assert again == pytest.approx(value, rel=1e-11)
+            np.testing.assert_allclose(by_blocks, gradient, rtol=1e-7, atol=1e-8 * np.abs(gradient).max())
+
+    def test_each_derivative(self, kernel, approximation):
+        """Every hyperparameter and every inducing input's coordinate by itself."""
+        problem, point, _ = problem_of(wave(n=25, d=2), 4, kernel=kernel, approximation=approximation)
+        _, gradient = bound.evidence(problem, point)
+        for at, step in enumerate(1e-4 * np.eye(len(point))):
+            up, down = (Dense(problem, point + sign * step).log_evidence() for sign in (1, -1))
+            assert gradient[at] == pytest.approx((up - down) / 2e-4, rel=1e-4, abs=1e-5 * np.abs(gradient).max())
+
+    def test_predictions(self, kernel, approximation, monkeypatch):
+        X = wave(n=17, d=3, seed=5).X
+        problem, point, _ = problem_of(wave(n=30, d=3), kernel=kernel, approximation=approximation)
+        state, expected = state_of(problem, point), Dense(problem, point)
+        assert state.log_evidence == pytest.approx(expected.log_evidence(), rel=1e-9)
+        for block in (bound.BLOCK, 1, 50):
+            monkeypatch.setattr(bound, "BLOCK", block)
+            mean, variance = sgp.latent(state, X)
+            np.testing.assert_allclose(mean, expected.latent(X)[0], rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(variance, expected.latent(X)[1], rtol=1e-6, atol=1e-7)
+        noisy = sgp.predict(state, X, None)
+        np.testing.assert_allclose(noisy.mean(), mean)
+        np.testing.assert_allclose(noisy.variance(), variance + np.exp(state.theta[-1]))
+
+
+@every_kernel
+class TestLimits:
+    def exact(self, rows, kernel, theta):
+        problem = gp.problem_of(rows, gp.Config(kernel=kernel))
+        return gp._state(problem, theta, 0, True)
+
+    @every_approximation
+    def test_all_rows_as_inducing_inputs_are_exact(self, kernel, approximation):
+        rows, X = wave(n=30, d=3), wave(n=9, d=3, seed=4).X
+        problem, point, _ = problem_of(rows, kernel=kernel, approximation=approximation)
+        theta, _ = bound.split(problem, point)
+        state, exact = sgp._state(problem, theta, rows.X, 0, True), self.exact(rows, kernel, theta)
+        assert state.log_evidence == pytest.approx(exact.log_evidence, rel=1e-7)
+        for ours, theirs in zip(sgp.latent(state, X), gp.latent(exact, X), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_bound_is_one_and_grows_with_inducing_inputs(self, kernel, seed):
+        rows = wave(n=40, d=3, seed=seed)
+        problem, point, _ = problem_of(rows, 12, seed=seed, kernel=kernel, approximation="vfe")
+        theta, Z = bound.split(problem, point)
+        bounds = [bound.evidence(problem, np.append(theta, Z[:count]))[0] for count in (1, 3, 6, 12)]
+        assert bounds == sorted(bounds)
+        assert bounds[-1] < self.exact(rows, kernel, theta).log_evidence + 1e-9
+
+    def test_one_row(self, kernel):
+        rows = Rows(np.ones((1, 2)), np.array([0.7]))
+        problem, point, _ = problem_of(rows, 1, kernel=kernel)
+        theta, _ = bound.split(problem, point)
+        value = problem.covariance.diagonal(theta[:-1], rows.X)[0] + np.exp(theta[-1])
+        expected = -0.5 * (0.49 / value + np.log(2 * np.pi * value))
+        assert bound.evidence(problem, np.append(theta, rows.X))[0] == pytest.approx(expected, rel=1e-9)
+
+
+class TestJitter:
+    @every_approximation
+    def test_inducing_inputs_twice_count_once(self, approximation):
+        problem, point, _ = problem_of(wave(n=30), 6, approximation=approximation)
+        theta, Z = bound.split(problem, point)
+        once, twice = (state_of(problem, np.append(theta, rows)) for rows in (Z, np.repeat(Z, 2, axis=0)))
+        assert twice.log_evidence == pytest.approx(once.log_evidence, rel=1e-7)
+        assert once.jitter == twice.jitter == bound.JITTER
+        _, gradient = bound.evidence(problem, np.append(theta, np.repeat(Z, 2, axis=0)))
+        by_Z = gradient[len(theta) :].reshape(6, 2, -1).sum(axis=1)
+        _, expected = bound.evidence(problem, point)
+        np.testing.assert_allclose(gradient[: len(theta)], expected[: len(theta)], rtol=1e-4)
+        np.testing.assert_allclose(by_Z.ravel(), expected[len(theta) :], rtol=1e-4, atol=1e-4)
+
+    def test_it_is_in_parts_of_the_covariance(self):
+        rows = wave(n=30)
+        problem, point, _ = problem_of(rows, 6, approximation="vfe")
+        large = sgp.problem_of(Rows(rows.X, 1e4 * rows.y), sgp.Config(approximation="vfe"))
+        size = len(problem.hyper.names)
+        point[:size] = [0.0, 0.0, 0.0, -1.0]
+        value, _ = bound.evidence(problem, point)
+        point[size - 2 : size] += np.log(1e8)
+        assert bound.evidence(large, point)[0] == pytest.approx(value - 30 * np.log(1e4), rel=1e-9)
+
+    def test_more_of_it_where_it_takes_more_and_an_error_beyond(self, monkeypatch):
+        problem, point, _ = problem_of(wave(n=30), 25)
+        monkeypatch.setattr(bound, "JITTER", 1e-22)
+        point[:2] = 4.0
+        found = state_of(problem, point)
+        assert 1e-20 < found.jitter < 1e-12
+        monkeypatch.setattr(bound, "MOST", 1e-21)
+        with pytest.raises(FloatingPointError, match="inducing outputs is not positive definite, jitter 1e-21 and all"):
+            state_of(problem, point)
+
+    def test_the_estimator_tells(self):
+        assert Estimator("sgp", inducing=5, optimize=False).fit(*wave(n=20)).jitter_ == bound.JITTER
+
+
+class TestCentres:
+    def test_those_of_clusters(self):
+        rng = np.random.default_rng(0)
+        means = 10.0 * rng.normal(size=(4, 3))
+        X = np.repeat(means, 30, axis=0) + 0.01 * rng.normal(size=(120, 3))
+        found = centres(X, 4, np.random.default_rng(1))
+        distances = np.linalg.norm(found[:, None] - means, axis=2)
+        assert sorted(distances.argmin(axis=1)) == [0, 1, 2, 3]
+        assert distances.min(axis=1).max() < 0.02
+
+    def test_distinct_rows_where_there_are_no_more(self):
+        X = np.repeat(np.arange(6.0).reshape(3, 2), 4, axis=0)
+        for count in (3, 5):
+            np.testing.assert_array_equal(centres(X, count, np.random.default_rng(0)), X[::4])
+        assert len(centres(X, 2, np.random.default_rng(0))) == 2
+
+    def test_a_part_of_very_many(self, monkeypatch):
+        monkeypatch.setattr("ep_bench.methods.sgp.starting.ENOUGH", 2)
+        found = centres(wave(n=500).X, 10, np.random.default_rng(0))
+        assert found.shape == (10, 2)
+
+
+class TestSearch:
+    @every_approximation
+    @pytest.mark.parametrize("kernel", ["matern52", {"sum": ["se", "linear"]}], ids=str)
+    def test_no_slope_is_left(self, kernel, approximation):
+        rows = wave(noise=0.4)
+        options = {"kernel": kernel, "approximation": approximation, "inducing": 5, "noise_variance": 0.2}
+        state = fitted(rows, starts=1, **options)
+        problem = sgp.problem_of(rows, sgp.Config(**options))
+        _, slope = bound.evidence(problem, np.append(state.theta, state.inducing_inputs))
+        slope[: len(state.theta)] += problem.hyper.log_prior(state.theta)[1]
+        assert np.abs(slope[np.append(problem.hyper.free, np.ones(10, dtype=bool))]).max() < 2e-2
+        assert state.converged
+
+    @every_approximation
+    def test_higher_than_with_the_inducing_inputs_held(self, approximation):
+        rows = wave(n=100)
+        options = {"approximation": approximation, "inducing": 8, "prior": "none"}
+        problem = sgp.problem_of(rows, sgp.Config(**options))
+        Z = centres(rows.X, 8, np.random.default_rng(0))
+        found = fitted(rows, **options)
+        theta = starting_points(problem.hyper, sgp.Config(starts=1), None)[0]
+        assert found.log_evidence > bound.evidence(problem, np.append(theta, Z))[0] + 1.0
+        assert found.log_evidence > bound.evidence(problem, np.append(found.theta, Z))[0] + 0.1
+        assert not np.allclose(found.inducing_inputs, Z)
+
+    def test_the_bound_comes_near_the_exact_evidence(self):
+        rows = wave(n=150, d=1)
+        sparse = fitted(rows, approximation="vfe", inducing=15, prior="none")
+        exact = gp.fit(rows, gp.Config(prior="none", starts=1), np.random.default_rng(0))[0]
+        assert exact.log_evidence - 0.1 < sparse.log_evidence < exact.log_evidence + 1e-3
+        np.testing.assert_allclose(sparse.theta, exact.theta, atol=0.05)
+
+    def test_what_is_given_stays(self):
+        state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2, inducing=6)
+        np.testing.assert_allclose(state.hyperparameters["lengthscale"], [0.5, 4.0])
+        assert state.hyperparameters["noise_variance"] == pytest.approx(0.07)
+        assert state.hyperparameters["magnitude"] != 1.0
+
+    def test_inducing_inputs_are_learned_where_all_else_is_given(self):
+        given = {"lengthscale": 1.0, "magnitude": 2.0, "noise_variance": 0.3, "approximation": "vfe", "inducing": 6}
+        held, moved = fitted(wave(), optimize=False, **given), fitted(wave(), **given)
+        assert (held.n_iterations, held.converged) == (0, True)
+        np.testing.assert_allclose(held.theta, moved.theta)
+        assert moved.log_evidence > held.log_evidence + 0.1
+
+    def test_inducing_inputs_that_are_given(self):
+        rows, Z = wave(), wave(n=4, seed=3).X
+        config = sgp.Config(optimize=False)
+        state, trace = sgp.fit(rows, config, np.random.default_rng(0), inducing_inputs=Z.tolist())
+        np.testing.assert_array_equal(state.inducing_inputs, Z)
+        assert trace == {}
+        for wrong in (np.ones((2, 3)), np.ones(2), np.full((1, 2), np.nan), np.ones((0, 2))):
+            with pytest.raises(ValueError, match="inducing_inputs must be rows of 2 finite numbers"):
+                sgp.fit(rows, config, np.random.default_rng(0), inducing_inputs=wrong)
+
+    def test_the_trace_ends_at_the_state(self):
+        state, trace = sgp.fit(wave(), sgp.Config(starts=1, inducing=4, approximation="vfe"), np.random.default_rng(0))
+        assert trace["log_evidence"][-1] == pytest.approx(state.log_evidence, rel=1e-8)
+        assert trace["noise_deviation"][-1] ** 2 == pytest.approx(state.hyperparameters["noise_variance"])
+        assert {len(values) for values in trace.values()} == {state.n_iterations}
+        assert trace["objective"] == sorted(trace["objective"], reverse=True)
+
+    def test_an_end_short_of_an_optimum_is_told(self):
+        with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
+            state, _ = sgp.fit(wave(), sgp.Config(steps=2, starts=1, inducing=9), np.random.default_rng(0))
+        assert not state.converged
+
+    @every_approximation
+    def test_the_numbers_hang_on_no_place_in_memory(self, approximation):
+        rows, found, kept = wave(n=101, d=3), set(), []
+        for size in np.random.default_rng(0).integers(1, 5000, size=6):
+            kept.append(np.empty(size))
+            rows = Rows(rows.X.copy(), rows.y.copy())
+            state = fitted(rows, approximation=approximation, starts=1, inducing=13, steps=60)
+            found.add(state.theta.tobytes() + sgp.latent(state, rows.X.copy())[0].tobytes())
+        assert len(found) == 1
+
+
+class TestFailures:
+    @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
+    def test_rows_that_no_number_stands(self, part, value):
+        rows = wave()
+        getattr(rows, part)[3] = value
+        with pytest.raises(FloatingPointError, match="finite"):
+            sgp.fit(rows, sgp.Config(inducing=5), np.random.default_rng(0))
+
+    def test_the_cell_fails_and_says_why(self, tmp_path):
+        (tmp_path / "s.yaml").write_text(
+            "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
+            "methods: [{use: sgp, optimize: false, kernel: linear, weight_variance: 1.0e+308}]\n"
+        )
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        row = run_cell(cell.job).row
+        assert row["status"] == "failed"
+        assert (
+            "not positive definite, jitter 1e-05 and all, at weight_variance 1e+308, noise_variance 0.1"
+            in row["reason"]
+        )
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [({"approximation": "fitcc"}, "fitc"), ({"inducing": 0}, "greater than 0"), ({"kernel": "s"}, "covariance")],
+    )
+    def test_mistakes_are_told(self, options, message):
+        with pytest.raises(ValidationError, match=message):
+            sgp.Config(**options)
+        (problem,) = Installed().check_options("sgp", options, Path())
+        assert problem.path == (next(iter(options)),)
+
+    def test_published_columns(self):
+        assert sgp.METHOD.published(sgp.Config()) == ("GP-50", "FITC-50")
+        assert sgp.METHOD.published(sgp.Config(inducing=100)) == ("GP-100",)
+        assert sgp.METHOD.published(sgp.Config(approximation="vfe")) == ("SGPR-50",)
+        for other in ({"ard": False}, {"inducing": 20}, {"kernel": "nn"}, {"optimize": False}):
+            assert sgp.METHOD.published(sgp.Config(**other)) == ()
+
+
+@every_approximation
+def test_an_evaluation_takes_a_few_times_the_covariances_with_inducing_inputs(approximation):
+    problem, point, _ = problem_of(wave(n=4000, d=20), 40, approximation=approximation)
+    bound.evidence(problem, point)
+    tracemalloc.start()
+    bound.evidence(problem, point)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4.0 * 4000 * 40 * 8
