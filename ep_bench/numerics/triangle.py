@@ -89,6 +89,15 @@ def times(matrix: Array, B: Array) -> Array:
     return np.asarray(blas.dsymm(1.0, matrix.T, np.asfortranarray(B), side=0, lower=0))
 
 
+@jit()
+def mirror(matrix: Any) -> None:
+    """Write what stands below the diagonal above it."""
+    for i in range(matrix.shape[0]):
+        row = matrix[i]
+        for j in range(i):
+            matrix[j, i] = row[j]
+
+
 @jit(relaxed=REORDER)
 def total(matrix: Any) -> float:
     """Return the sum of all elements, those above the diagonal being those below it."""
