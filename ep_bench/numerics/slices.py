@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack
 
 Array = NDArray[np.float64]
 LogDensity = Callable[[Array], float]
@@ -94,7 +94,7 @@ def around(log_density: LogDensity, at: Point, law: Law, rng: np.random.Generato
 
 
 def _square(law: Law, x: Array) -> float:
-    z = solve_triangular(law.factor, x - law.mean, lower=True)
+    z, _ = lapack.dtrtrs(law.factor, x - law.mean, lower=1)
     return float(z @ z)
 
 

@@ -110,7 +110,8 @@ class Walker:
         self.theta = np.where(hyper.free, np.clip(self.theta, hyper.low, hyper.high), self.theta)
         self.room = triangle.square(len(model.y))
         self.evaluations = 0
-        free = np.flatnonzero(hyper.free)
+        self.free = free = np.flatnonzero(hyper.free)
+        self.limits = tuple(part[free] for part in (hyper.median, hyper.deviation, hyper.low, hyper.high))
         self.sliced = free[free < len(self.theta) - 1]  # theta and sigma
         self.likelihood = free[free >= len(self.theta) - 2]  # sigma and nu
         self.widths = np.full(len(self.theta), FIRST_WIDTH)
@@ -146,7 +147,7 @@ class Walker:
             theta[self.sliced] = x
             return self._log_density(theta, U)
 
-        at = slices.Point(self.theta[self.sliced], self.log_targets + self.model.hyper.log_prior(self.theta)[0])
+        at = slices.Point(self.theta[self.sliced], self.log_targets + self._log_prior(theta))
         axes = np.arange(len(self.sliced))
         if self.law is not None:
             for _ in range(ELLIPSES):
@@ -160,20 +161,26 @@ class Walker:
         self.V = U * math.exp(2.0 * self.theta[-2])
 
     def _log_density(self, theta: Array, U: Array) -> float:
-        X, y, covariance, hyper = self.model
-        if not self._inside(theta):
-            return -math.inf
+        X, y, covariance, _ = self.model
+        log_prior = self._log_prior(theta)
+        if log_prior == -math.inf:
+            return log_prior
         self.evaluations += 1
         V = U * math.exp(2.0 * theta[-2])
         try:
             found = given_scales.factorised(covariance, theta[:-2], X, y, V, self.room)
         except FloatingPointError:
             return -math.inf
-        return found.log_evidence + hyper.log_prior(theta)[0]
+        return found.log_evidence + log_prior
 
-    def _inside(self, theta: Array) -> bool:
-        hyper = self.model.hyper
-        return bool(np.all(~hyper.free | ((theta >= hyper.low) & (theta <= hyper.high))))
+    def _log_prior(self, theta: Array) -> float:
+        """Return what ``Hyper.log_prior`` does but for a constant, and that there is no density beyond the limits."""
+        median, deviation, low, high = self.limits
+        x = theta[self.free]
+        if (x < low).any() or (x > high).any():
+            return -math.inf
+        z = (x - median) / deviation
+        return -0.5 * float(z @ z)
 
     def draw_residuals(self) -> Array:
         """Return a draw of r (N,) given V and theta."""
@@ -190,9 +197,8 @@ class Walker:
 
         def log_density(x: Array) -> float:
             theta[-2:] = x
-            if not self._inside(theta):
-                return -math.inf
-            return log_t(r, theta) + self.model.hyper.log_prior(theta)[0]
+            log_prior = self._log_prior(theta)
+            return log_prior if log_prior == -math.inf else log_t(r, theta) + log_prior
 
         at = slices.Point(theta[-2:].copy(), log_density(theta[-2:].copy()))
         for _ in range(TURNS):
