@@ -5,7 +5,9 @@ precisions of the sites of y1, ..., y4 after each sweep of a scheme, from empty 
 of which starts where the one before it ends. The evidence is not defined where a cavity is improper.
 
 Deviation: the example is ours; hyperparameters are the paper's but for a magnitude of 3, where the paper has sigma_se =
-3. Sweeps are those of ``gp_t``: one that would make the posterior improper is shortened.
+3. Sweeps are those of ``gp_t``: one that would make the posterior improper is shortened; its double loop has Newton's
+inner steps, and one round stands for several of the paper's iterations. Three parallel sweeps come before it where the
+paper has five, after which cavities are improper here.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.experiments.conflicts import Hyper, covariances, example
 from ep_bench.methods.gp_t import sweeps
+from ep_bench.methods.gp_t.double_loop import double_loop
 from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, log_evidence
 from ep_bench.types import Array
 
@@ -27,14 +30,19 @@ VERSION = 1
 WATCHED = 4  # sites, those of the first rows
 
 
+Updates = Literal["sequential", "parallel", "double_loop"]
+
+
 class Stage(BaseModel):
     """So many sweeps of one kind, or fewer where it converges."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    updates: Literal["sequential", "parallel"]
-    damping: float = Field(1.0, gt=0.0, le=1.0, description="share of an update that is made (delta)")
-    sweeps: PositiveInt = Field(100, description="at most")
+    updates: Updates
+    damping: float = Field(
+        1.0, gt=0.0, le=1.0, description="share of an update that is made (delta), but for the double loop"
+    )
+    sweeps: PositiveInt = Field(100, description="or rounds of the double loop's outer loop, at most")
 
 
 class Scheme(BaseModel):
@@ -47,7 +55,7 @@ class Scheme(BaseModel):
     fraction: float = Field(1.0, gt=0.0, le=1.0, description="power eta of the likelihood")
 
 
-def _plain(updates: Literal["sequential", "parallel"], damping: float) -> tuple[Stage, ...]:
+def _plain(updates: Updates, damping: float = 1.0) -> tuple[Stage, ...]:
     return (Stage(updates=updates, damping=damping),)
 
 
@@ -61,6 +69,11 @@ class Config(BaseModel):
             Scheme(label="sequential, δ = 0.8", stages=_plain("sequential", 0.8)),
             Scheme(label="sequential, δ = 0.5", stages=_plain("sequential", 0.5)),
             Scheme(label="parallel, δ = 0.5", stages=_plain("parallel", 0.5)),
+            Scheme(label="double loop", stages=_plain("double_loop")),
+            Scheme(
+                label="3 parallel, double loop",
+                stages=(Stage(updates="parallel", damping=0.5, sweeps=3), Stage(updates="double_loop")),
+            ),
             Scheme(label="parallel, δ = 1, η = 0.5", stages=_plain("parallel", 1.0), fraction=0.5),
         ),
         min_length=1,
@@ -110,6 +123,8 @@ def states(model: Model, stages: tuple[Stage, ...]) -> Iterator[tuple[int, Sites
 
 
 def _updates(model: Model, start: Sites, stage: Stage) -> Iterator[Sites]:
+    if stage.updates == "double_loop":
+        return double_loop(model, start)
     kind = {"sequential": sweeps.sequential, "parallel": sweeps.parallel}[stage.updates]
     return kind(model, start, stage.damping)
 

@@ -27,7 +27,7 @@ from ep_bench.types import Array, Predictive
 
 VERSION = 1
 EXAMPLES = (1, 2)
-MARGIN = 1.2  # that the grid of f(2) goes beyond the two observations
+MARGIN = 1.6  # that the grid of f(2) goes beyond the two observations
 FLAT: dict[str, Any] = {"use": "gp_t", "nu": "optimize", "prior": "none"}
 
 

@@ -32,8 +32,8 @@ def test_densities_are_densities_with_the_moments_that_are_told(found: Any) -> N
         e, i = row["example"], list(arrays["labels"]).index(row["method"])
         f, density = arrays[f"latent_{e}"], arrays[f"density_{e}_{i}"]
         weights = density / density.sum()
-        assert weights @ f == pytest.approx(row["mean"], abs=0.02)
         if row["deviation"] < 0.5:  # within the grid
+            assert weights @ f == pytest.approx(row["mean"], abs=0.01)
             assert np.trapezoid(density, f) == pytest.approx(1.0, abs=2e-3)
             assert np.sqrt(weights @ (f - weights @ f) ** 2) == pytest.approx(row["deviation"], rel=0.02)
 
