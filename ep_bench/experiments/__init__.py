@@ -29,6 +29,7 @@ REGISTRY = {
     "conflict_posteriors": "ep_bench.experiments.conflict_posteriors",
     "conflict_tilted": "ep_bench.experiments.conflict_tilted",
     "conflict_convergence": "ep_bench.experiments.conflict_convergence",
+    "conflict_evidence": "ep_bench.experiments.conflict_evidence",
     "fixed_predictions": "ep_bench.experiments.fixed_predictions",
     "fixed_times": "ep_bench.experiments.fixed_times",
 }

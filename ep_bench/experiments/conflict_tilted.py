@@ -60,9 +60,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the arrays of the figure and one summary row a power.
 
     ``first`` and ``second`` (P,) are values of f1 and f2; on that grid, (P, P) with f1 down, ``marginal`` is the
-    density q(f1, f2 | y3, ..., yn), ``likelihood_<i>`` the product of the two likelihoods to the power ``fractions`` i,
-    and ``tilted_<i>`` the density of the tilted distribution. ``y`` (2,) are the two observations, ``mean`` (2,) and
-    ``covariance`` (2, 2) those of q.
+    density q(f1, f2 | y3, ..., yn). ``likelihoods_<i>`` (2, P) are those of f1 and of f2 to the power ``fractions`` i;
+    the tilted distribution is in proportion to the product of all three. ``y`` (2,) are the two observations, ``mean``
+    (2,) and ``covariance`` (2, 2) those of q.
     """
     data = example(1)
     hyper = Hyper(config.lengthscale, config.magnitude, config.scale, config.nu)
@@ -76,10 +76,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     summary = []
     for i, eta in enumerate(config.fractions):
         one, two = (np.exp(eta * log_t(f - y, hyper)) for f, y in zip((first, second), data.y[:PAIR], strict=True))
-        product = q * np.outer(one, two)
-        cell = (first[1] - first[0]) * (second[1] - second[0])
-        arrays |= {f"likelihood_{i}": np.outer(one, two), f"tilted_{i}": product / (product.sum() * cell)}
-        summary.append(_row(eta, first, second, product * cell, updates(data, hyper, eta)))
+        arrays[f"likelihoods_{i}"] = np.stack([one, two])
+        masses = q * np.outer(one, two) * (first[1] - first[0]) * (second[1] - second[0])
+        summary.append(_row(eta, first, second, masses, updates(data, hyper, eta)))
     return arrays, summary
 
 

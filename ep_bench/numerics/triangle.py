@@ -63,7 +63,8 @@ def invert(factor: Array) -> None:
 
 def square_factor(L: Array) -> None:
     """Turn a triangle L into L' L."""
-    lapack.dlauum(L.T, lower=0, overwrite_c=1)
+    if len(L):  # LAPACK complains of a matrix without rows
+        lapack.dlauum(L.T, lower=0, overwrite_c=1)
 
 
 def invert_factor(L: Array) -> None:

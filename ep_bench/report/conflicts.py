@@ -29,17 +29,19 @@ COLUMNS = 3
 def tilted(arrays: Mapping[str, Any], study: str) -> Picture:
     """Return two panels a power: what is multiplied, and the product.
 
-    Arrays: first, second (P,); marginal (P, P), f1 down; y (2,); fractions (F,); likelihood_i, tilted_i (P, P).
+    Arrays: first, second (P,); marginal (P, P), f1 down; y (2,); fractions (F,); likelihoods_i (2, P).
     """
     fractions = np.asarray(arrays["fractions"])
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(5.6, 0.7 + 2.5 * len(fractions)), layout="constrained")
         axes = figure.subplots(len(fractions), 2, sharex=True, sharey=True, squeeze=False)
         for i, (eta, (left, right)) in enumerate(zip(fractions, axes, strict=True)):
-            _shades(left, arrays, f"likelihood_{i}", LOW)
-            _contours(left, arrays, "marginal", BLUE, "dashed")
-            _shades(right, arrays, f"tilted_{i}", LEVELS)
-            _contours(right, arrays, f"tilted_{i}", "black", "solid")
+            grid, q = (arrays["first"], arrays["second"]), np.asarray(arrays["marginal"])
+            likelihoods = np.outer(*arrays[f"likelihoods_{i}"])
+            _shades(left, grid, likelihoods, LOW)
+            _contours(left, grid, q, BLUE, "dashed")
+            _shades(right, grid, q * likelihoods, LEVELS)
+            _contours(right, grid, q * likelihoods, "black", "solid")
             left.set_ylabel(f"η = {float(eta):g}\nlatent value f2")
         axes[0, 0].set_title("likelihoods and q(f1, f2 | y3, ..., yn)")
         axes[0, 1].set_title("tilted distribution")
@@ -67,18 +69,14 @@ def _listed(levels: Sequence[float]) -> str:
     return ", ".join(f"{level:g}" for level in levels)
 
 
-def _shades(ax: Axes, arrays: Mapping[str, Any], name: str, parts: Sequence[float]) -> None:
-    values = np.asarray(arrays[name])
+def _shades(ax: Axes, grid: tuple[Array, Array], values: Array, parts: Sequence[float]) -> None:
     levels = [*(part * values.max() for part in parts), math.inf]
-    ax.contourf(arrays["first"], arrays["second"], values.T, levels=levels, colors=SHADES)
+    ax.contourf(*grid, values.T, levels=levels, colors=SHADES)
 
 
-def _contours(ax: Axes, arrays: Mapping[str, Any], name: str, colour: str, stroke: str) -> None:
-    values = np.asarray(arrays[name])
+def _contours(ax: Axes, grid: tuple[Array, Array], values: Array, colour: str, stroke: str) -> None:
     levels = [level * values.max() for level in LEVELS]
-    ax.contour(
-        arrays["first"], arrays["second"], values.T, levels=levels, colors=colour, linestyles=stroke, linewidths=0.9
-    )
+    ax.contour(*grid, values.T, levels=levels, colors=colour, linestyles=stroke, linewidths=0.9)
 
 
 def _observed(ax: Axes, y: Array) -> None:

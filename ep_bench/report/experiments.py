@@ -14,6 +14,7 @@ from ep_bench import store
 from ep_bench.report import conflicts, fixed, functions, reference
 from ep_bench.report.alpha_linear import alpha_linear
 from ep_bench.report.calibration import calibration
+from ep_bench.report.conflict_evidence import evidence
 from ep_bench.report.conflict_posteriors import posteriors
 from ep_bench.report.figures import Picture
 
@@ -25,6 +26,10 @@ CAPTIONS = {
     "network's at two further inputs.",
     "conflict_convergence": "How each scheme ended: sweeps, whether every mismatch of moments is below 1e-9, the "
     "largest of them, log Z (nats), and after how many sweeps a cavity was improper, so that log Z was not defined.",
+    "conflict_evidence": "Differences of the log evidence from that of annealed importance sampling over the grid "
+    "(nats), absolute and signed; points of the grid, at how many the robust scheme finds no solution, and at how many "
+    "sequential sweeps, damped by 0.8, do not converge; hyperparameters of the highest evidence; the largest standard "
+    "error of annealed importance sampling (nats).",
     "conflict_posteriors": "Mean, deviation and 1-Wasserstein distance from the first method of f(2), in the unit of "
     "y; hyperparameters (of chains, medians of draws), log evidence (nats) and seconds of the fit.",
     "conflict_tilted": "The tilted distribution's modes, moments and log normaliser (nats), and precisions of the two "
@@ -155,6 +160,7 @@ DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
     "cubic_toy": cubic_toy,
     "alpha_linear": lambda arrays, study: alpha_linear(arrays, study.name),
     "calibration": lambda arrays, study: calibration(arrays, study.name),
+    "conflict_evidence": lambda arrays, study: evidence(arrays, study.name),
     "conflict_posteriors": lambda arrays, study: posteriors(arrays, study.name),
     "conflict_tilted": lambda arrays, study: conflicts.tilted(arrays, study.name),
     "conflict_convergence": lambda arrays, study: conflicts.convergence(arrays, study.name),

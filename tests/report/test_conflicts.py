@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ep_bench import store
-from ep_bench.report import build, conflict_posteriors, conflicts
+from ep_bench.report import build, conflict_evidence, conflict_posteriors, conflicts
 
 
 def tilted() -> dict[str, np.ndarray]:
@@ -21,7 +21,7 @@ def tilted() -> dict[str, np.ndarray]:
         "y": np.array([0.5, 2.0]),
         "fractions": np.array([1.0, 0.5]),
     }
-    return arrays | {f"{name}_{i}": bump ** (1 + i) for name in ("likelihood", "tilted") for i in (0, 1)}
+    return arrays | {f"likelihoods_{i}": np.ones((2, 25)) - 0.01 * i * x**2 for i in (0, 1)}
 
 
 def sweeps(schemes: int = 4) -> dict[str, np.ndarray]:
@@ -116,3 +116,36 @@ def test_an_evidence_without_bound_does_not_flatten_the_panel() -> None:
     arrays["density_1_2"] = 50.0 * arrays["density_1_2"]
     lower = conflict_posteriors.posteriors(arrays, "s").figure.axes[2]
     assert lower.get_ylim()[1] < 3.0
+
+
+# Evidence
+
+
+def evidence_of() -> dict[str, np.ndarray]:
+    lengthscales, magnitudes = np.geomspace(0.5, 2.0, 5), np.geomspace(0.1, 10.0, 4)
+    arrays = {"lengthscales": lengthscales, "magnitudes": magnitudes, "fractions": np.array([1.0, 0.5])}
+    hill = -20.0 - 10.0 * np.add.outer(np.log(magnitudes) ** 2, 4.0 * np.log(lengthscales) ** 2)
+    for e in (1, 2):
+        arrays |= {f"annealed_{e}": hill, f"error_{e}": np.full(hill.shape, 0.1)}
+        for i in range(2):
+            swept = np.ones(hill.shape, dtype=bool)
+            swept[0, 1] = False
+            arrays |= {f"evidence_{e}_{i}": hill + 0.5, f"swept_{e}_{i}": swept, f"mode_{e}_{i}": np.array([1.0, 1.0])}
+    arrays["evidence_2_0"][2, 3] = np.nan
+    return arrays
+
+
+def test_failures_stand_where_they_are_and_errors_in_the_titles() -> None:
+    arrays = evidence_of()
+    figure = conflict_evidence.evidence(arrays, "s").figure
+    assert len(figure.axes) == 6
+    swept, unsolved, mode = figure.axes[3].lines
+    assert (swept.get_xdata().tolist(), swept.get_ydata().tolist()) == (
+        [arrays["lengthscales"][1]],
+        [arrays["magnitudes"][0]],
+    )
+    assert unsolved.get_xdata().tolist() == [arrays["lengthscales"][3]]
+    assert unsolved.get_ydata().tolist() == [arrays["magnitudes"][2]]
+    assert mode.get_xydata().tolist() == [[1.0, 1.0]]
+    assert all("mean error 0.5 nats" in panel.get_title() for panel in (figure.axes[0], figure.axes[4]))
+    assert len(figure.axes[2].lines) == 2  # both modes on what is taken for the truth
