@@ -54,6 +54,7 @@ from ep_bench.types import Array, Method, Predictive, Rows
 SETTLED = 5e-4  # nats a row that the last hundred steps of a search added, below which it ends
 HELD = (10, 100)  # steps of the searches with the inducing inputs where they are, at most
 TRIAL = 100  # steps over everything from the ends of both, before the better one goes on
+USUAL = 800  # steps that such a search makes
 MANY = 20_000  # rows that are learned from at once
 MINIBATCHES = 10_000  # that are made unless the epochs are given
 COLUMNS = {("fitc", 50): ("GP-50", "FITC-50"), ("fitc", 100): ("GP-100",), ("vfe", 50): ("SGPR-50",)}  # published
@@ -72,6 +73,7 @@ class Config(GaussianProcessConfig):
         50, description="inducing inputs M, at most the number of distinct rows; Bui et al. (2015), section 8: 50, 100"
     )
     starts: PositiveInt = Field(1, description="starting points of the search for hyperparameters; ours")
+    steps: PositiveInt = Field(2000, description="of the search over everything, at most; ours")
     minibatch: Literal["auto"] | bool = Field(
         "auto", description="learn by Adam on minibatches (Hensman et al. 2013); auto: of more than 20,000 rows; ours"
     )
