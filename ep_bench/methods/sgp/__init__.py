@@ -247,7 +247,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     if not config.optimize:
         return evaluations(n, 2)
     if not by_minibatches(config, n):
-        return evaluations(n, config.steps + TRIAL + 50 * config.starts)
+        return evaluations(n, min(config.steps, USUAL) + TRIAL + 50 * config.starts)
     first = evaluations(FIRST_ROWS, FIRST_STEPS + TRIAL + 50 * config.starts)
     return first + passes(config, n) * evaluations(config.batch_size, -(-n // config.batch_size))
 
