@@ -61,15 +61,15 @@ def starting_points(
     return [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
 
 
-def search(evidence: Function, hyper: Hyper, starts: Sequence[Array], steps: int) -> Optimum:
-    """Return the end of the best search as ``learn`` does, without its warnings.
+def search(evidence: Function, hyper: Hyper, starts: Sequence[Array], steps: int, gain: float = 0.0) -> Optimum:
+    """Return the end of the best search as ``learn`` does, without its warnings; ``gain`` as in ``numerics.search``.
 
     Points may be longer than the hyperparameters: (P + Q,), the rest without prior and limits.
     """
     rest = len(starts[0]) - len(hyper.names)
     low, high = (np.append(limits, np.full(rest, end)) for limits, end in ((hyper.low, -np.inf), (hyper.high, np.inf)))
     objective, free, whole = posterior(evidence, hyper, starts[0])
-    found = least(objective, [start[free] for start in starts], low[free], high[free], steps)
+    found = least(objective, [start[free] for start in starts], low[free], high[free], steps, gain)
     return found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
 
 

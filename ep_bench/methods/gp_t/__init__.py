@@ -1,10 +1,11 @@
-"""Robust Gaussian-process regression: a Student-t likelihood, by expectation propagation, Laplace's method or bounds.
+"""Robust Gaussian-process regression: a Student-t likelihood, by EP, Laplace's method, variational bounds or MCMC.
 
 Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
 sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``,
-``posterior``, ``ep``, ``laplace``, ``variational``, ``em`` and ``kl`` have equations and symbols. Predictions integrate
-the t over the latent Gaussian: the t is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2),
-integrated by the trapezoidal rule in log lambda.
+``posterior``, ``ep``, ``laplace``, ``variational``, ``em``, ``kl`` and ``sampling`` have equations and symbols, and
+``annealing`` the evidence by annealed importance sampling. Predictions integrate the t over the latent Gaussian: the t
+is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the trapezoidal rule in log
+lambda.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
 EM. EP has the sites of the last step of a search to start from; what is reported is computed from empty sites at its
@@ -17,9 +18,10 @@ to their posterior densities:
 Searches start from the neighbour's end, outwards from the value next to 4. A value where the inference has no solution
 is left out, with a warning.
 
-Deviation: of the paper's inferences MCMC is not offered yet; ``kl`` is not among them. Hyperparameters have wide
-priors (``covariances.hyper``); ``prior: none`` makes them flat, that of ``nu: integrate`` on the scale of log log nu,
-as in the paper.
+With ``inference: mcmc`` they are drawn by Markov chains, which are judged by their predictions as those of ``hmc`` are.
+
+Deviation: ``kl`` is not among the paper's inferences. Hyperparameters have wide priors (``covariances.hyper``);
+``prior: none`` makes them flat, that of ``nu: integrate`` on the scale of log log nu, as in the paper.
 """
 
 from __future__ import annotations
@@ -29,15 +31,16 @@ from functools import partial
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field, PositiveFloat, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from scipy.special import logsumexp
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
-from ep_bench.methods.gp_t import em, ep, kl, laplace, variational
+from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, variational
 from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows
 
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
@@ -55,13 +58,15 @@ INFERENCES = {
 class Config(GaussianProcessConfig):
     """Options of robust regression; those of ``gp`` but for ``noise_variance``, which a t has not."""
 
-    inference: Literal["ep", "laplace", "vb", "fvb", "kl"] = Field(
+    inference: Literal["ep", "laplace", "vb", "fvb", "kl", "mcmc"] = Field(
         "ep",
-        description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM) "
-        "or kl (the Gaussian of least KL(q || p)); Jylanki et al. (2011): ep",
+        description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
+        "kl (the Gaussian of least KL(q || p)) or mcmc (which draws hyperparameters); Jylanki et al. (2011): ep",
     )
     nu: PositiveFloat | Literal["optimize", "integrate"] = Field(
-        4.0, description="degrees of freedom, or optimize, or integrate; Jylanki et al. (2011), section 6: 4"
+        4.0,
+        description="degrees of freedom, or optimize, or integrate, which are the same to mcmc; Jylanki et al. (2011), "
+        "section 6: 4",
     )
     scale: PositiveFloat | None = Field(None, description="sigma of the t, not its deviation; learned unless given")
     fraction: float = Field(1.0, gt=0.0, le=1.0, description="eta, power of the likelihood in EP; 1 is plain EP")
@@ -72,6 +77,14 @@ class Config(GaussianProcessConfig):
         "robust",
         description="of EP: robust, or one of its parts alone, parallel, sequential or double_loop; "
         "Jylanki et al. (2011): robust",
+    )
+    chains: PositiveInt = Field(2, description="of mcmc, independent; ours")
+    samples: PositiveInt = Field(1000, description="of mcmc, draws of a chain after its warm-up; ours")
+    warmup: NonNegativeInt = Field(500, description="of mcmc, iterations of a chain's warm-up; ours")
+    stored: PositiveInt = Field(
+        100,
+        description="of mcmc, draws kept for predictions, of all chains together, one a chain at least, evenly "
+        "thinned; ours",
     )
     starts: int = Field(1, ge=1, description="searches for hyperparameters; ours")
 
@@ -136,18 +149,36 @@ class State(NamedTuple):
         return self.hyper.values(self.best.theta)
 
 
-def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
+def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State | sampling.Draws, dict[str, list[float]]]:
     """Fit to standardised rows X (n, d), y (n,).
 
     Returns the state and one value an iteration of ``objective``, as ``gp`` does, of the part with the largest share.
     Raises FloatingPointError where the inference does not converge at given hyperparameters or at any start.
     """
     problem = problem_of(train, config)
+    if config.inference == "mcmc":
+        return _sampled(problem, rng)
     if config.nu == "integrate":
         return _integrated(problem, rng)
     part, path = _part(problem, rng)
     state = State(problem.covariance, problem.hyper, problem.X, (part,), np.ones(1), part.log_evidence, part.converged)
     return state, _trace(path, problem)
+
+
+def _sampled(problem: Problem, rng: np.random.Generator) -> tuple[sampling.Draws, dict[str, list[float]]]:
+    """Return draws, and what the chains monitor, one value an iteration, warm-up first."""
+    config = problem.config
+    model = sampling.Model(problem.X, problem.y, problem.covariance, problem.hyper)
+    schedule = sampling.Schedule(config.warmup, config.samples, max(1, config.stored // config.chains))
+    watched = mixing.watched_rows(model.X, rng)
+    chains = sampling.run(model, schedule, watched, rng.spawn(config.chains))
+    state = sampling.draws(model, chains, schedule)
+    reason = sampling.problem(state.diagnostics, config.chains, config.samples)
+    if reason:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(reason, ConvergenceWarning, stacklevel=3)
+    return state, sampling.trace(chains)
 
 
 def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None) -> tuple[Part, list[float]]:
@@ -229,7 +260,8 @@ def _trace(path: list[float], problem: Problem) -> dict[str, list[float]]:
 
 def problem_of(train: Rows, config: Config) -> Problem:
     """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
-    nu = START_NU if config.nu == "integrate" else None if config.nu == "optimize" else config.nu
+    learned = config.nu == "optimize" or (config.nu == "integrate" and config.inference == "mcmc")
+    nu = None if learned else START_NU if config.nu == "integrate" else float(config.nu)
     return Problem(*prepared(train, config, "scale", "nu", nu=nu), config)
 
 
@@ -288,8 +320,10 @@ class Evidence:
             return infer(self._problem, theta, self._start)
 
 
-def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
+def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
     """Return mixtures of Gaussians for rows X (n, d), standardised units, noise included."""
+    if isinstance(state, sampling.Draws):
+        return sampling.predict(state, X)
     weights, means, variances = [], [], []
     for part, share in zip(state.parts, state.shares, strict=True):
         if share < LEAST:
@@ -315,8 +349,10 @@ def mixture(nu: float, scale: float) -> tuple[Array, Array]:
     return weights / weights.sum(), scale**2 * np.exp(-x)
 
 
-def latent(state: State, X: Array) -> tuple[Array, Array]:
+def latent(state: State | sampling.Draws, X: Array) -> tuple[Array, Array]:
     """Return means and variances (n,) of f at rows X (n, d), standardised units."""
+    if isinstance(state, sampling.Draws):
+        return sampling.latent(state, X)
     means, variances = np.array([_latent(state, part, X) for part in state.parts]).transpose(1, 0, 2)
     mean = state.shares @ means
     return mean, state.shares @ (variances + (means - mean) ** 2)
@@ -331,7 +367,9 @@ def _latent(state: State, part: Part, X: Array) -> tuple[Array, Array]:
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: some fifteen sweeps an evaluation."""
+    """Time of a fit on one core: some fifteen sweeps an evaluation, or thirty factors an iteration of a chain."""
+    if config.inference == "mcmc":
+        return config.chains * (config.warmup + config.samples) * 30.0 * (1e-4 + 2e-10 * n**3 / 3.0 + 1e-9 * n**2 * d)
     sweeps = 15.0 * (2e-4 + 5e-6 * n + 3e-11 * n**3)
     evaluation = (15.0 if config.nu == "integrate" else 1.0) * (sweeps + 1e-9 * n**2 * d)
     return evaluation * (config.starts * min(config.steps, 60) if config.optimize else 1)
@@ -348,6 +386,15 @@ METHOD = Method(
     predict=predict,
     latent=latent,
     seconds=_seconds,
-    warmup={"starts": 1, "steps": 2, "lengthscale": None, "weight_variance": None},
+    warmup={
+        "starts": 1,
+        "steps": 2,
+        "lengthscale": None,
+        "weight_variance": None,
+        "chains": 2,
+        "samples": 4,
+        "warmup": 2,
+        "stored": 4,
+    },
     space={"inference": {"choice": ["ep", "laplace"]}, "kernel": {"choice": ["se", "matern32", "matern52"]}},
 )

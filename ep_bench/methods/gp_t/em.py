@@ -16,6 +16,7 @@ is beyond what doubles hold; here q(f) is free in the M step, which raises the b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,12 @@ from scipy.special import gammaln, psi
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import starting_points, warn
+from ep_bench.covariances.learning import search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import given_scales
 from ep_bench.methods.gp_t.posterior import Inferred
 from ep_bench.methods.gp_t.variational import factors
-from ep_bench.numerics.search import Function, Optimum, least
+from ep_bench.numerics.search import Function, Optimum
 from ep_bench.numerics.triangle import square
 from ep_bench.types import Array, Rows
 
@@ -112,17 +113,7 @@ def _best(bound: Function, hyper: Hyper, theta: Array, free: NDArray[np.bool_]) 
     """Return theta (P,) with the entries that are free moved to where bound and log prior are highest."""
     if not free.any():
         return theta
-
-    def objective(point: Array) -> tuple[float, Array]:
-        whole = theta.copy()
-        whole[free] = point
-        value, gradient = bound(whole)
-        log_prior, by_prior = hyper.log_prior(whole)
-        return -(value + log_prior), -(gradient + by_prior)[free]
-
-    out = theta.copy()
-    out[free] = least(objective, [theta[free]], hyper.low[free], hyper.high[free], INNER).point
-    return out
+    return search(bound, replace(hyper, given=np.where(free, np.nan, theta)), [theta], INNER).point
 
 
 def _inferred(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, start: Array | None) -> Inferred:

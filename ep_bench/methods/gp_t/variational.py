@@ -166,7 +166,8 @@ def _factorised(now: Bounded, y: Array, nu: float, s2: float) -> float:
 
 def _ended(now: Bounded, bound: float, nu: float, s2: float, steps: int, stage: str) -> Inferred:
     """Return bound and gradient at an optimum, where the precisions' own derivatives vanish."""
-    R = np.tril(now.resolvent) + np.tril(now.resolvent, -1).T
+    R = now.resolvent
+    triangle.mirror(R)
     likelihood = by_likelihood(np.log1p(now.square / s2), now.square / (s2 + now.square), nu)
     A = np.outer(now.weights, now.weights) - R
     return Inferred(bound, now.weights, R, now.D, A, likelihood, steps, stage)
