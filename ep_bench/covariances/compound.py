@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,8 +56,8 @@ class Sum(_Compound):
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         return np.concatenate([part.contract_diagonal(share, X, a) for part, share in self._split(theta)])
 
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
-        return np.asarray(sum(part.contract_inputs(share, X, A, Z) for part, share in self._split(theta)))
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
+        return _joined(part.contract_both(share, X, A, Z) for part, share in self._split(theta))
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Product(_Compound):
             gradients.append(part.contract_diagonal(share, X, math.prod(rest, start=a)))
         return np.concatenate(gradients)
 
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
         parts = self._weighted(theta, X, A, Z)
-        return np.asarray(sum(part.contract_inputs(share, X, weights, Z) for part, share, weights in parts))
+        return _joined(part.contract_both(share, X, weights, Z) for part, share, weights in parts)
 
     def _weighted(self, theta: Array, X: Array, A: Array, Z: Array | None) -> Iterator[tuple[Covariance, Array, Array]]:
         """Yield each part, its share of the parameters, and A times the matrices of the others."""
@@ -97,6 +97,12 @@ class Product(_Compound):
             for other, theirs in (*pairs[:at], *pairs[at + 1 :]):
                 _multiply(weights, other, theirs, X, Z)
             yield part, share, weights
+
+
+def _joined(found: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Return the parts' derivatives by their parameters, one after the other, and the sum of those by inputs."""
+    by_theta, by_inputs = zip(*found, strict=True)
+    return np.concatenate(by_theta), np.asarray(sum(by_inputs))
 
 
 def _multiply(out: Array, part: Covariance, theta: Array, X: Array, Z: Array | None) -> None:

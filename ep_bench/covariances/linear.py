@@ -34,8 +34,8 @@ class Linear:
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         return self._pooled(np.exp(theta) * (a @ X**2))
 
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:  # noqa: ARG002
-        return np.asarray((A.T @ X) * np.exp(theta))
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
+        return self.contract(theta, X, A, Z), (A.T @ X) * np.exp(theta)
 
     def _pooled(self, gradient: Array) -> Array:
         return gradient if self.ard else gradient.sum(keepdims=True)
@@ -61,5 +61,5 @@ class Constant:
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:  # noqa: ARG002
         return np.asarray(np.exp(theta) * a.sum())
 
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:  # noqa: ARG002
-        return np.zeros_like(Z)
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
+        return self.contract(theta, X, A, Z), np.zeros_like(Z)

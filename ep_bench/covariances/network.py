@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.covariances.protocol import columns, rectangle
+from ep_bench.covariances.protocol import columns
 from ep_bench.numerics.arctangent import arctangent
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.lanes import WIDTH, load, padded, select_above, spread, square_root, store, total
@@ -51,12 +51,23 @@ class Network:
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
         sides = _Sides.of(self._scaled(theta, X), None if Z is None else self._scaled(theta, Z))
+        return self._contracted(theta, sides, A, Z is None, np.zeros(0))[0]
+
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
+        sides = _Sides.of(self._scaled(theta, X), self._scaled(theta, Z))
+        out = np.zeros_like(sides.Q)
+        gradient, shares = self._contracted(theta, sides, A, False, out)
+        by_scaled = 2.0 * (out - np.tile(shares, self.d + 1) * sides.Q).reshape(self.d + 1, -1)[1:, : len(Z)]
+        return gradient, 2.0 / math.pi * by_scaled.T * np.exp(theta[-1] + 0.5 * theta[1:-1])
+
+    def _contracted(self, theta: Array, sides: _Sides, A: Array, lower: bool, out: Array) -> tuple[Array, Array]:
+        """Return the derivatives by the parameters, and the other rows' sums of 2 u A / h over q, (padded(m),)."""
         gradient, by_column = np.zeros(self.d + 2), np.zeros(len(sides.q))
-        work = np.empty((3, len(sides.q)))
-        _contract(sides.P, sides.Q, sides.p, sides.q, Z is None, A, work, by_column, gradient)
-        gradient[:-1] -= sides.Q.reshape(self.d + 1, -1) ** 2 @ (by_column / (1.0 + 2.0 * sides.q))
+        _contract(*sides, lower, A, np.empty((3, len(sides.q))), by_column, gradient, out)
+        shares = by_column / (1.0 + 2.0 * sides.q)
+        gradient[:-1] -= sides.Q.reshape(self.d + 1, -1) ** 2 @ shares
         gradient *= 2.0 / math.pi * np.exp(theta[-1])
-        return self._pooled(gradient)
+        return self._pooled(gradient), shares
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         T = self._scaled(theta, X)
@@ -66,15 +77,6 @@ class Network:
         # of the last formula, t = v
         by_variance = (2.0 * a / (root * (1.0 + twice))) @ T**2
         return self._pooled(2.0 / math.pi * np.exp(theta[-1]) * np.append(by_variance, a @ angle))
-
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
-        T, V = self._scaled(theta, X), self._scaled(theta, Z)
-        sides = _Sides.of(T, V)
-        by_angle, by_column = rectangle(*A.shape), np.zeros(len(sides.q))
-        _weigh_angles(T, sides.Q, sides.p, sides.q, A, np.empty((2, len(sides.q))), by_angle, by_column)
-        shares = (by_column / (1.0 + 2.0 * sides.q))[: len(V)]
-        by_scaled = 2.0 * (by_angle.T @ T - shares[:, None] * V)[:, 1:]
-        return np.asarray(2.0 / math.pi * by_scaled * np.exp(theta[-1] + 0.5 * theta[1:-1]))
 
     def _scaled(self, theta: Array, X: Array) -> Array:
         """Return t (n, d + 1), the bias first."""
@@ -87,8 +89,7 @@ class Network:
         return np.array([gradient[0], gradient[1:-1].sum(), gradient[-1]])
 
 
-@dataclass(frozen=True, eq=False)
-class _Sides:
+class _Sides(NamedTuple):
     """Both sides' scaled rows, P (n, d + 1) as they are and Q input by input, and their squares p (n,), q (padded,)."""
 
     P: Array
@@ -122,10 +123,13 @@ def _fill(P: Any, Q: Any, p: Any, q: Any, scale: float, lower: bool, work: Any, 
 
 
 @jit(relaxed=FUSE)
-def _contract(P: Any, Q: Any, p: Any, q: Any, lower: bool, A: Any, work: Any, by_column: Any, gradient: Any) -> None:
+def _contract(
+    P: Any, Q: Any, p: Any, q: Any, lower: bool, A: Any, work: Any, by_column: Any, gradient: Any, out: Any
+) -> None:
     """Add the sums of A_ij times the derivatives, but for the terms v_k^2 / q, whose weights go to ``by_column``.
 
-    By the scaled variances gradient (d + 2,) gets them with the magnitude as 1, last the sum of A times the angles.
+    ``out``, laid out as Q is or empty, gets the sums over i of t_i A_ij / h_ij. By the scaled variances
+    gradient (d + 2,) gets them with the magnitude as 1, last the sum of A times the angles.
     ``work`` (3, padded(m)) is scratch, by_column (padded(m),) starts at 0.
     """
     twice, root, weight = work[0], work[1], work[2]
@@ -149,18 +153,11 @@ def _contract(P: Any, Q: Any, p: Any, q: Any, lower: bool, A: Any, work: Any, by
             sums = sums + w
         gradient[-1] += total(angles)
         _weigh_products(P[i], Q, weight, count, total(sums) / (1.0 + 2.0 * p[i]), gradient)
-
-
-@jit(relaxed=FUSE)
-def _weigh_angles(P: Any, Q: Any, p: Any, q: Any, A: Any, work: Any, out: Any, by_column: Any) -> None:
-    """Write A_ij / h_ij to ``out`` (n, m), and add the sums over i of 2 u_ij A_ij / h_ij to by_column (padded(m),)."""
-    twice, root = work[0], work[1]
-    for i in range(P.shape[0]):
-        _products(P[i], Q, p[i], q, A.shape[1], twice, root)
-        for j in range(A.shape[1]):
-            w = A[i, j] / root[j]
-            out[i, j] = w
-            by_column[j] += w * twice[j]
+        for k in range(out.size // weight.size):
+            t = P[i, k]
+            for j in range(0, count, WIDTH):
+                at = k * weight.size + j
+                store(out, at, load(out, at) + load(weight, j) * t)
 
 
 @jit(relaxed=FUSE, inline=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from ep_bench.numerics.lanes import aligned, padded
-from ep_bench.numerics.triangle import square
+from ep_bench.numerics.triangle import mirror, square
 from ep_bench.types import Array
 
 
@@ -38,8 +36,8 @@ class Covariance(Protocol):
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         """Return sum_i a_i dk(x_i, x_i) / dtheta (P,), a (n,)."""
 
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
-        """Return sum_i A_ij dk(x_i, z_j) / dz_j (m, d), A (n, m) and contiguous."""
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
+        """Return what ``contract`` does, and sum_i A_ij dk(x_i, z_j) / dz_j (m, d); A (n, m) is contiguous."""
 
 
 def matrix(covariance: Covariance, theta: Array, X: Array, Z: Array | None = None) -> Array:
@@ -50,7 +48,8 @@ def matrix(covariance: Covariance, theta: Array, X: Array, Z: Array | None = Non
         return out
     out = square(len(X))
     covariance.fill(theta, X, out)
-    return np.asarray(np.tril(out) + np.tril(out, -1).T)
+    mirror(out)
+    return out
 
 
 def rectangle(n: int, m: int) -> Array:

@@ -56,17 +56,21 @@ class Stationary:
         P, Q = self._scaled(theta, X, Z)
         gradient = np.zeros(self.d + 1)
         _contract(P, Q, KINDS[self.kind], Z is None, A, np.empty((3, len(Q) // self.d)), gradient)
-        gradient *= np.exp(theta[-1])
-        return gradient if self.ard else np.array([gradient[:-1].sum(), gradient[-1]])
+        return self._pooled(theta, gradient)
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:  # noqa: ARG002
         return np.append(np.zeros(len(theta) - 1), np.exp(theta[-1]) * a.sum())
 
-    def contract_inputs(self, theta: Array, X: Array, A: Array, Z: Array) -> Array:
+    def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
         P, Q = self._scaled(theta, X, Z)
-        out = np.zeros_like(Q)
-        _contract_inputs(P, Q, KINDS[self.kind], A, np.empty((2, len(Q) // self.d)), out)
-        return np.asarray(out.reshape(self.d, -1)[:, : len(Z)].T * np.exp(theta[-1] - theta[:-1]))
+        gradient, out = np.zeros(self.d + 1), np.zeros_like(Q)
+        _contract_both(P, Q, KINDS[self.kind], A, np.empty((3, len(Q) // self.d)), gradient, out)
+        by_inputs = out.reshape(self.d, -1)[:, : len(Z)].T * np.exp(theta[-1] - theta[:-1])
+        return self._pooled(theta, gradient), by_inputs
+
+    def _pooled(self, theta: Array, gradient: Array) -> Array:
+        gradient = gradient * np.exp(theta[-1])
+        return gradient if self.ard else np.array([gradient[:-1].sum(), gradient[-1]])
 
     def _scaled(self, theta: Array, X: Array, Z: Array | None) -> tuple[Array, Array]:
         inverse = np.exp(-theta[:-1])
@@ -108,18 +112,27 @@ def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradien
 
 
 @jit(relaxed=FUSE)
-def _contract_inputs(P: Any, Q: Any, kind: int, A: Any, work: Any, out: Any) -> None:
-    """Add to ``out``, laid out as Q is, the sums over i of A_ij f (p_i - q_j); ``work`` (2, padded(m)) is scratch."""
-    value, weight = work[0], work[1]
+def _contract_both(P: Any, Q: Any, kind: int, A: Any, work: Any, gradient: Any, out: Any) -> None:
+    """Do as ``_contract``, and add to ``out``, laid out as Q is, the sums over i of A_ij f (p_i - q_j)."""
+    value, slope, weight = work[0], work[1], work[2]
+    count, width = A.shape[1], padded_(A.shape[1])
+    weight[count:width] = 0.0
     for i in range(P.shape[0]):
-        count, row, p = A.shape[1], A[i], P[i]
-        _profile(p, Q, kind, count, value, weight)
+        row, p = A[i], P[i]
+        _profile(p, Q, kind, count, value, slope)
         for j in range(count):
-            weight[j] *= row[j]
+            weight[j] = row[j]
+        gradient[-1] += _dot(weight, value, count)
+        for j in range(0, count, WIDTH):
+            store(slope, j, load(slope, j) * load(weight, j))
         for k in range(p.size):
-            at, x = k * value.size, p[k]
+            at, x, s = k * width, p[k], spread(0.0)
             for j in range(0, count, WIDTH):
-                store(out, at + j, load(out, at + j) + load(weight, j) * (x - load(Q, at + j)))
+                t = x - load(Q, at + j)
+                w = load(slope, j) * t
+                s = s + w * t
+                store(out, at + j, load(out, at + j) + w)
+            gradient[k] += total(s)
 
 
 @jit(relaxed=FUSE, inline=True)

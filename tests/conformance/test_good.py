@@ -51,7 +51,6 @@ QUICK = {
     "sgld": {"hidden": [10], "epochs": 300},
     "gp": {"starts": 1},
     "sgp": {"inducing": 10, "starts": 1, "steps": 100},
-    "gp_t": {"optimize": False, "lengthscale": 5.0, "scale": 0.6},
 }
 
 

@@ -120,14 +120,16 @@ class TestEach:
     def test_contracted_derivatives_by_the_other_rows(self, name):
         case = Case(name)
         A = case.weights(symmetric=False)
-        gradient = case.covariance.contract_inputs(case.theta, case.X, A, case.Z)
+        by_theta, gradient = case.covariance.contract_both(case.theta, case.X, A, case.Z)
+        expected = case.covariance.contract(case.theta, case.X, A, case.Z)
+        np.testing.assert_allclose(by_theta, expected, rtol=1e-11, atol=1e-12)
         assert gradient.shape == case.Z.shape
         check_gradient(
             lambda Z: (A * matrix(case.covariance, case.theta, case.X, Z.reshape(-1, D))).sum(), case.Z.ravel(),
             gradient.ravel(), case.rng, step=1e-3, rel=1e-7,
         )  # fmt: skip
         one = np.ascontiguousarray(A[:, 4:5])
-        alone = case.covariance.contract_inputs(case.theta, case.X, one, case.Z[4:5])
+        _, alone = case.covariance.contract_both(case.theta, case.X, one, case.Z[4:5])
         np.testing.assert_allclose(alone[0], gradient[4], rtol=1e-11, atol=1e-13)
 
     def test_what_stands_above_the_diagonal_is_left_alone(self, name):

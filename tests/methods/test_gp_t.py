@@ -255,12 +255,11 @@ class TestPredictions:
 
 class TestFailures:
     def test_what_does_not_converge_is_told(self, monkeypatch):
-        monkeypatch.setattr(ep, "CLOSE", 0.0)
         monkeypatch.setattr(ep, "SWEEPS", 2)
         with pytest.raises(
-            FloatingPointError, match=r"did not converge; parallel .* sequential .*: mismatch .* scale 0.3"
+            FloatingPointError, match=r"did not converge; parallel 0.8: mismatch .* 2 steps; at .* scale 0.3"
         ):
-            gp_t.fit(conflicting(), gp_t.Config(optimize=False), None)
+            gp_t.fit(conflicting(), gp_t.Config(optimize=False, scheme="parallel"), None)
         monkeypatch.setattr(laplace, "STEPS", 2)
         with pytest.raises(FloatingPointError, match="found no mode: mismatch"):
             gp_t.fit(conflicting(), gp_t.Config(optimize=False, inference="laplace"), None)

@@ -61,6 +61,10 @@ def fitted(rows, seed=0, **options):
         return sgp.fit(rows, sgp.Config(**options), np.random.default_rng(seed))[0]
 
 
+def log_posterior(state):
+    return state.log_evidence + state.hyper.log_prior(state.theta)[0]
+
+
 class Dense:
     """The approximations as printed, by N x N matrices."""
 
@@ -278,6 +282,25 @@ class TestSearch:
         exact = gp.fit(rows, gp.Config(prior="none", starts=1), np.random.default_rng(0))[0]
         assert exact.log_evidence - 0.1 < sparse.log_evidence < exact.log_evidence + 1e-3
         np.testing.assert_allclose(sparse.theta, exact.theta, atol=0.05)
+
+    def test_the_better_of_two_ends_goes_on(self, monkeypatch):
+        gains = []
+        for seed in (2, 4, 5):
+            rows, found = wave(n=80, d=4, seed=seed), []
+            for held in ((10, 10), (10, 100)):
+                monkeypatch.setattr(sgp, "HELD", held)
+                found.append(fitted(rows, inducing=9, steps=sgp.TRIAL))
+            gains.append(log_posterior(found[1]) - log_posterior(found[0]))
+        assert min(gains) >= 0.0
+        assert max(gains) > 0.1
+
+    def test_units_of_the_inducing_inputs(self):
+        values = {"lengthscale": np.array([4.0, 9.0]), "magnitude": 100.0}
+        np.testing.assert_allclose(sgp.reach(values, 2), [2.0, 3.0])
+        np.testing.assert_allclose(
+            sgp.reach({"1.lengthscale": 25.0, "2.lengthscale": values["lengthscale"]}, 2), [2, 3]
+        )
+        np.testing.assert_allclose(sgp.reach({"bias_variance": 4.0}, 3), np.ones(3))
 
     def test_what_is_given_stays(self):
         state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2, inducing=6)

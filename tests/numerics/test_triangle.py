@@ -52,6 +52,11 @@ class TestAgainstDense:
         np.testing.assert_allclose(np.tril(matrix), np.tril(np.linalg.inv(full)), rtol=1e-6, atol=1e-11)
         assert np.all(above(matrix) == MARK)
 
+    def test_mirrored(self, n):
+        full, matrix, _ = problem(n)
+        triangle.mirror(matrix)
+        np.testing.assert_array_equal(matrix, np.tril(full) + np.tril(full, -1).T)
+
     def test_sums_and_products(self, n):
         full, matrix, rng = problem(n)
         x, B = rng.normal(size=n), rng.normal(size=(n, 3))

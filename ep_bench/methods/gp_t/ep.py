@@ -1,9 +1,17 @@
-"""Expectation propagation, Jylanki et al. (2011), sections 3.2 and 4, with powers eta of the likelihood.
+"""Expectation propagation by the robust scheme of Jylanki et al. (2011), section 4, with powers eta of the likelihood.
 
-Parallel sweeps from empty sites, or from those that are given, damped. Where they do not converge the scheme starts
-again with half the damping factor, then updates one site at a time.
+From empty sites, or first from those that are given, until the mismatch is below ``CLOSE``:
 
-Deviation: no double loop yet; smaller factors and sequential updates stand in its place.
+1. damped parallel sweeps (``sweeps``), some ten and as many more as go on to shrink the mismatch; one that leaves the
+   posterior or a cavity improper ends them, and they begin anew with a quarter of the damping factor;
+2. the double loop (``double_loop``), of which F and G are verified at each step;
+3. the same at half the power, from where eta is raised again step by step. What counts is the last step, at eta itself.
+
+Where either has come near, Newton's method (``newton``) ends it: the others' last digits take hundreds of rounds. It is
+tried at given sites too where sweeps do not converge.
+
+Deviations: the double loop begins at empty sites, not where the sweeps were left, for there may be several fixed
+points: so the one that is found does not hang on the damping. Newton's method is ours.
 """
 
 from __future__ import annotations
@@ -11,15 +19,57 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import islice
+from typing import Literal, NamedTuple
 
+import numpy as np
+
+from ep_bench.methods.gp_t.double_loop import double_loop
+from ep_bench.methods.gp_t.newton import polished
 from ep_bench.methods.gp_t.posterior import Inferred
-from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, inferred, sites
+from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, inferred, log_evidence, sites
 from ep_bench.methods.gp_t.sweeps import parallel, sequential
 from ep_bench.types import Array
 
+Scheme = Literal["robust", "parallel", "sequential", "double_loop"]
 Start = tuple[Array, Array]  # tau and b
 
-SWEEPS = 100
+FIRST = 8.0  # sweeps at least, times the damping factor
+WINDOW = 2.0  # sweeps, times the damping factor, that shrink the mismatch to PROGRESS of itself, or are the last
+PROGRESS = 0.3
+RETRY = 0.25  # of the damping factor
+SWEEPS = 1000  # of plain schemes
+NEAR = 0.3  # mismatch from which on Newton's method is tried
+NEARER = 0.5  # of that, after it failed
+LEAST_POWER = 0.5  # of eta, where fractional updates begin
+LONGEST, SHORTEST = 0.1, 0.01  # steps of the power
+
+
+class Limits(NamedTuple):
+    """The largest mismatch that counts as a fixed point, and rounds of the double loop at most.
+
+    Without rounds the robust scheme ends after its sweeps.
+    """
+
+    close: float
+    rounds: int
+
+
+LIMITS = Limits(CLOSE, 1000)
+
+
+class Trace(NamedTuple):
+    """A scheme, one row a sweep, or a round of the outer loop."""
+
+    mismatch: Array  # (T,) infinite where a cavity was improper
+    log_evidence: Array  # (T,) nats, NaN where a cavity was improper
+    precisions: Array  # (T, N) of the sites
+
+
+class Ended(NamedTuple):
+    """Where a stage was left, and the number of its sweeps, rounds and Newton's steps."""
+
+    sites: Sites
+    steps: int
 
 
 def infer(
@@ -29,39 +79,140 @@ def infer(
     scale: float,
     eta: float,
     damping: float,
+    scheme: Scheme = "robust",
     start: Start | None = None,
-    close: float = CLOSE,
+    limits: Limits = LIMITS,
 ) -> Inferred:
-    """Return a fixed point for covariances K (N, N), in full; ``start`` are tau and b, from where it is sought first.
+    """Return a fixed point for covariances K (N, N), in full; the robust scheme seeks it first from ``start``.
 
-    Raises FloatingPointError, with the state reached by each attempt, where none converges.
+    Raises FloatingPointError, with the state reached by each stage, where none converges.
     """
     model = Model(K, y, nu, scale, eta)
     tried, total = [], 0
-    for stage, sweeps, limit in _attempts(model, damping, start):
-        now, swept = _run(sweeps, limit, close)
-        total += swept
-        if now is not None and now.mismatch < close:
-            return inferred(now, model, total, stage)
-        reached = math.inf if now is None else now.mismatch
-        tried.append(f"{stage}: mismatch {reached:.2g} after {swept} sweeps")
-    raise FloatingPointError(f"expectation propagation did not converge; {'; '.join(tried)}")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for stage, (now, steps) in _stages(model, damping, scheme, start, limits):
+            total += steps
+            if now.mismatch < limits.close:
+                return inferred(now, model, total, stage)
+            tried.append(f"{stage}: mismatch {now.mismatch:.2g} after {steps} steps")
+    raise FloatingPointError(f"expectation propagation did not converge; {', '.join(tried)}")
 
 
-def _attempts(model: Model, damping: float, start: Start | None) -> Iterator[tuple[str, Iterator[Sites], int]]:
-    warm = None if start is None else sites(model, *start)
-    if warm is not None and math.isfinite(warm.mismatch):
-        yield f"parallel {damping:g} from given sites", parallel(model, warm, damping), SWEEPS
-    for part in (1.0, 0.5, 0.25, 0.125):
-        yield f"parallel {damping * part:g}", parallel(model, empty(model), damping * part), int(SWEEPS / part)
-    yield f"sequential {0.5 * damping:g}", sequential(model, empty(model), 0.5 * damping), SWEEPS
+def trace(
+    K: Array, y: Array, nu: float, scale: float, eta: float, scheme: Scheme, damping: float, rounds: int,
+    before: int = 0,
+) -> Trace:  # fmt: skip
+    """Return what a plain scheme does from empty sites in so many rounds, the first ``before`` parallel sweeps.
+
+    It is shorter where a state cannot be left.
+    """
+    model = Model(K, y, nu, scale, eta)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        path = list(islice(parallel(model, empty(model), damping), before))
+        last = path[-1] if path else empty(model)
+        path += islice(_scheme(model, last, scheme, damping), rounds - before)
+        evidence = [log_evidence(now, eta) for now in path]
+    return Trace(np.array([now.mismatch for now in path]), np.array(evidence), np.array([now.tau for now in path]))
 
 
-def _run(scheme: Iterator[Sites], limit: int, close: float) -> tuple[Sites | None, int]:
-    """Return where sweeps end, and their number."""
-    now, swept = None, 0
-    for now in islice(scheme, limit):
-        swept += 1
-        if now.mismatch < close or not math.isfinite(now.mismatch):
+def _scheme(model: Model, start: Sites, scheme: Scheme, damping: float) -> Iterator[Sites]:
+    if scheme == "double_loop":
+        return double_loop(model, start)
+    if scheme in ("parallel", "sequential"):
+        return (parallel if scheme == "parallel" else sequential)(model, start, damping)
+    raise ValueError(f"no plain scheme: {scheme}")
+
+
+def _stages(
+    model: Model, damping: float, scheme: Scheme, start: Start | None, limits: Limits
+) -> Iterator[tuple[str, Ended]]:
+    if scheme == "double_loop":
+        yield "double loop", _double_loop(model, empty(model), limits)
+    elif scheme != "robust":
+        yield f"{scheme} {damping:g}", _plain(_scheme(model, empty(model), scheme, damping), limits)
+    else:
+        yield from _robust(model, damping, start, limits)
+
+
+def _robust(model: Model, damping: float, start: Start | None, limits: Limits) -> Iterator[tuple[str, Ended]]:
+    given = None if start is None else sites(model, *start)
+    if given is not None and math.isfinite(given.mismatch):
+        yield f"parallel {damping:g} from given sites", _parallel(model, given, damping, limits)
+        yield "Newton's method from given sites", Ended(*polished(model, given, limits.close))
+    for factor in (damping, RETRY * damping):
+        yield f"parallel {factor:g}", _parallel(model, empty(model), factor, limits)
+    if limits.rounds > 0:
+        yield "double loop", _double_loop(model, empty(model), limits)
+        yield "fractional", _fractional(model, damping, limits)
+
+
+def _plain(scheme: Iterator[Sites], limits: Limits) -> Ended:
+    steps = 0
+    for now in islice(scheme, SWEEPS):
+        steps += 1
+        if now.mismatch < limits.close:
             break
-    return now, swept
+    return Ended(now, steps)
+
+
+def _parallel(model: Model, start: Sites, damping: float, limits: Limits) -> Ended:
+    """Sweep as long as it helps; then polish what is near."""
+    now, path, window = start, [start.mismatch], math.ceil(WINDOW / damping)
+    for after in parallel(model, now, damping):
+        path.append(after.mismatch)
+        if not math.isfinite(after.mismatch):
+            break
+        now = after
+        slow = len(path) > FIRST / damping and path[-1] > PROGRESS * path[-1 - window]
+        if now.mismatch < limits.close or slow:
+            break
+    now, polishing = _near(model, now, limits, NEAR)
+    return Ended(now, len(path) - 1 + polishing)
+
+
+def _double_loop(model: Model, start: Sites, limits: Limits) -> Ended:
+    now, steps, near = start, 0, NEAR
+    for now in islice(double_loop(model, start), limits.rounds):
+        ended, polishing = _near(model, now, limits, near)
+        steps += 1 + polishing
+        if ended.mismatch < limits.close:
+            return Ended(ended, steps)
+        if polishing:
+            near = NEARER * now.mismatch
+    return Ended(now, steps)
+
+
+def _near(model: Model, now: Sites, limits: Limits, near: float) -> Ended:
+    """Polish what is near but not there."""
+    if limits.close <= now.mismatch < near:
+        return Ended(*polished(model, now, limits.close))
+    return Ended(now, 0)
+
+
+def _fractional(model: Model, damping: float, limits: Limits) -> Ended:
+    """Find the fixed point at LEAST_POWER of eta, and follow it to eta."""
+    now, total = _eased(model, empty(model), LEAST_POWER, damping, limits)
+    power, step = LEAST_POWER, LONGEST
+    brief = limits._replace(rounds=limits.rounds // 10)
+    while now.mismatch < limits.close and power < 1.0 and step >= SHORTEST:
+        onward = min(power + step, 1.0)
+        after, steps = _eased(model, now, onward, damping, brief)
+        total += steps
+        if after.mismatch < limits.close:
+            now, power = after, onward
+        else:
+            step *= 0.5
+    return Ended(sites(model, now.tau, now.b) or now, total)
+
+
+def _eased(model: Model, start: Sites, power: float, damping: float, limits: Limits) -> Ended:
+    """Return where sweeps or the double loop come to at a part of eta."""
+    eased = model._replace(eta=power * model.eta)
+    begun = sites(eased, start.tau, start.b)
+    if begun is None or not math.isfinite(begun.mismatch):
+        return Ended(start._replace(mismatch=math.inf), 0)
+    now, steps = _parallel(eased, begun, damping, limits)
+    if not now.mismatch < limits.close:
+        now, rounds = _double_loop(eased, begun, limits)
+        steps += rounds
+    return Ended(now, steps)

@@ -82,15 +82,19 @@ def empty(model: Model) -> Sites:
     return found
 
 
+def psi(precision: Array, shift: Array) -> Array:
+    """Return psi (N,)."""
+    return np.asarray(0.5 * shift**2 / precision - 0.5 * np.log(precision))
+
+
 def log_evidence(now: Sites, eta: float) -> float:
     """Return log Z, NaN where a cavity is improper."""
     mean, variance, _, log_determinant, _ = now.posterior
     precision, shift = now.cavity
     with np.errstate(invalid="ignore"):
-        cavities = 0.5 * shift**2 / precision - 0.5 * np.log(precision)
-    marginal = 0.5 * mean**2 / variance + 0.5 * np.log(variance)
-    # tilted[0] has the normaliser of the cavity as a density, which the difference of psi accounts for
-    return float((now.tilted[0] + cavities - marginal).sum() / eta + 0.5 * (now.b @ mean - log_determinant))
+        # tilted[0] has the normaliser of the cavity as a density, which the difference of psi accounts for
+        terms = now.tilted[0] + psi(precision, shift) - psi(1.0 / variance, mean / variance)
+    return float(terms.sum() / eta + 0.5 * (now.b @ mean - log_determinant))
 
 
 def inferred(now: Sites, model: Model, sweeps: int, stage: str) -> Inferred:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.protocol import rectangle
 from ep_bench.numerics import triangle
+from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
 JITTER, MOST = 1e-10, 1e-5  # of the mean diagonal of K_uu
@@ -174,9 +175,10 @@ def of_precision(problem: Problem, base: Basis, inverse: Array, shift: Array) ->
     factor = inverse.copy()
     mean = triangle.solve(factor, shift)
     triangle.invert(inverse)
-    covariance = np.tril(inverse) + np.tril(inverse, -1).T
-    divergence = 0.5 * float(np.trace(covariance) + mean @ mean - len(mean) + triangle.log_determinant(factor))
-    return Weights(mean, covariance, divergence), factor
+    triangle.mirror(inverse)
+    with np.errstate(over="ignore", invalid="ignore"):
+        divergence = 0.5 * float(np.trace(inverse) + mean @ mean - len(mean) + triangle.log_determinant(factor))
+    return Weights(mean, inverse, divergence), factor
 
 
 def expected(part: Terms, weights: Weights, fitc: bool) -> Expected:
@@ -194,11 +196,17 @@ def expected(part: Terms, weights: Weights, fitc: bool) -> Expected:
         log_likelihood -= 0.5 * float((rest / noise).sum())
         by_noise_variance += 0.5 * float((rest / noise**2).sum())
         by_rest = -0.5 / noise
-    by_rows = V * (-2.0 * by_rest)[:, None]
-    VS /= noise[:, None]
-    by_rows -= VS
-    by_rows += np.outer(residual / noise, weights.mean)
-    return Expected(log_likelihood, by_rows, by_rest, by_noise_variance)
+    _combine(V, VS, -2.0 * by_rest, 1.0 / noise, residual / noise, weights.mean)
+    return Expected(log_likelihood, VS, by_rest, by_noise_variance)
+
+
+@jit(relaxed=FUSE)
+def _combine(V: Any, VS: Any, a: Any, b: Any, c: Any, mean: Any) -> None:
+    """Turn V S into a V - b V S + c m', with one a, b and c a row."""
+    for i in range(V.shape[0]):
+        row, out = V[i], VS[i]
+        for j in range(row.size):
+            out[j] = a[i] * row[j] - b[i] * out[j] + c[i] * mean[j]
 
 
 def bound(
@@ -218,13 +226,13 @@ def bound(
             value += scale * found.log_likelihood
             product += scale * (found.by_rows.T @ part.V)
             A = triangle.half_solve_back(base.factor, found.by_rows)
-            by_theta[:-1] += scale * covariance.contract(share, part.X, A, Z)
-            by_theta[:-1] += scale * covariance.contract_diagonal(share, part.X, found.by_rest)
+            by_share, by_inputs = covariance.contract_both(share, part.X, A, Z)
+            by_theta[:-1] += scale * (by_share + covariance.contract_diagonal(share, part.X, found.by_rest))
             by_theta[-1] += scale * found.by_noise_variance * np.exp(theta[-1])
-            by_Z += scale * covariance.contract_inputs(share, part.X, A, Z)
-        A = _by_covariance(base, product)
-        by_theta[:-1] += covariance.contract(share, Z, A)
-        by_Z += 2.0 * covariance.contract_inputs(share, Z, A, Z)
+            by_Z += scale * by_inputs
+        by_share, by_inputs = covariance.contract_both(share, Z, _by_covariance(base, product), Z)
+        by_theta[:-1] += by_share
+        by_Z += 2.0 * by_inputs
     gradient = np.append(by_theta, by_Z)
     if not (math.isfinite(value) and np.isfinite(gradient).all()):
         raise FloatingPointError(f"the evidence or its gradient is not finite {problem.words(theta)}")
@@ -233,9 +241,8 @@ def bound(
 
 def _by_covariance(base: Basis, product: Array) -> Array:
     """Return dF / dK_uu, jitter counted in (M, M), from (dF / dV)' V."""
-    lower = np.tril(product)
-    P = lower + np.tril(product, -1).T
-    half = triangle.half_solve_back(base.factor, P)  # rows P L^-1
+    triangle.mirror(product)
+    half = triangle.half_solve_back(base.factor, product)  # rows P L^-1
     A = -0.5 * triangle.half_solve_back(base.factor, np.ascontiguousarray(half.T))
     A.reshape(-1)[:: len(A) + 1] += base.jitter * np.trace(A) / len(A)
     return np.ascontiguousarray(0.5 * (A + A.T))
