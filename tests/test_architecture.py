@@ -51,7 +51,7 @@ ALLOWED = {
         "environment",
     },
     "conformance": {"types", "methods", "estimator", "adapters", "runner"},
-    "experiments": {"types", "data", "estimator", "methods", "options", "store", "environment"},
+    "experiments": {"types", "data", "covariances", "estimator", "methods", "options", "store", "environment"},
     "report": {"types", "store", "curves", "rowscores", "published"},
     "listing": None,
     "cli": None,
