@@ -1,15 +1,22 @@
-"""Exact Gaussian-process regression beside scikit-learn's: evidence with its gradient, and learning, one core each.
+"""Gaussian processes beside scikit-learn's, GPy's and GPyTorch's: evidence and gradient, and learning, one core each.
 
-Both sides have a squared exponential with a lengthscale an input, a magnitude and a noise variance, and first give the
+All sides have a squared exponential with a lengthscale an input, a magnitude and a noise variance, and first give the
 same evidence and gradient at the same hyperparameters. Learning starts at the same point, from where both go to an
-optimum by L-BFGS under flat priors. Each ratio is the median of ratios taken in turns. The last row is one evaluation
-at 15,000 rows, ours alone: the other needs an array of N x N for each of 15 parameters.
+optimum by L-BFGS under flat priors. Each ratio is the median of ratios taken in turns. One row is an evaluation
+at 15,000 rows, ours alone: scikit-learn needs an array of N x N for each of 15 parameters.
+
+GPy and GPyTorch (``gp_peers``, the extra ``peers``) are skipped where they are not installed. Beside them also FITC and
+the variational bound with 50 inducing inputs from the same centres of k-means, all under flat priors. Ours learns by
+its default settings (exact: three starts, of which the first is theirs), and once more with the fewest starts and steps
+that come as high as the other, which stand beside that ratio. Each of the others runs between two of ours.
 """
 
 from __future__ import annotations
 
 import resource
 import time
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,8 +26,10 @@ from threadpoolctl import threadpool_limits
 
 import ep_bench
 from ep_bench.estimator import standardisation
-from ep_bench.methods import gp
+from ep_bench.methods import gp, sgp
 from ep_bench.methods.gp.evidence import evidence
+from ep_bench.methods.sgp import bound
+from ep_bench.methods.sgp.starting import centres
 from ep_bench.types import Rows, UserError
 
 INPUTS, ROUNDS = 13, 7
@@ -119,3 +128,109 @@ def bench_fifteen_thousand_rows(benchmark):
         benchmark.pedantic(lambda: evidence(problem, theta), rounds=1, iterations=1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     benchmark.extra_info["peak_gb_of_the_process"] = round(peak / 2**20, 1)
+
+
+INDUCING = 50
+OFFERED = {"exact": ("gpy", "gpytorch"), "fitc": ("gpy",), "vfe": ("gpy", "gpytorch")}
+
+
+def peer(name, rows, Z, approximation, hyper, jitter=None):
+    for package in ("GPy", "gpytorch"):
+        pytest.importorskip(package, reason=f"{package} is not here: pip install 'ep-bench[peers]'")
+    from benchmarks import gp_peers
+
+    side = {"gpy": gp_peers.Gpy, "gpytorch": gp_peers.Gpytorch}[name]
+    return side(rows, Z, approximation, *hyper, jitter=jitter)
+
+
+def our_evidence(rows, Z, approximation, hyper):
+    """A function that returns our evidence or bound, its gradient made as well."""
+    theta = np.log(np.append(hyper[0], hyper[1:]))
+    if approximation == "exact":
+        problem = gp.problem_of(rows, gp.Config())
+        return lambda: evidence(problem, theta)[0]
+    problem, point = sgp.problem_of(rows, sgp.Config(approximation=approximation)), np.append(theta, Z)
+    return lambda: bound.evidence(problem, point)[0]
+
+
+def our_learning(rows, Z, approximation, starts, steps):
+    """A function that learns and returns our evidence or bound."""
+    options = {"prior": "none", "starts": starts, "steps": steps}
+    if approximation == "exact":
+        return lambda: gp.fit(rows, gp.Config(**options), np.random.default_rng(0))[0].log_evidence
+    config = sgp.Config(**options, approximation=approximation, inducing=INDUCING)
+    return lambda: sgp.fit(rows, config, np.random.default_rng(0), inducing_inputs=Z)[0].log_evidence
+
+
+def sparse_rows(name):
+    rows = standardised(name)
+    return rows, centres(rows.X, INDUCING, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("name", ["diabetes", "boston"])
+@pytest.mark.parametrize("approximation", OFFERED)
+def bench_evidence_of_peers(benchmark, approximation, name):
+    rows, Z = sparse_rows(name)
+    d = rows.X.shape[1]
+    hyper = (np.linspace(1.5, 6.0, d), 1.7, 0.07)
+    ours = our_evidence(rows, Z, approximation, hyper)
+    with threadpool_limits(1):
+        value = ours()
+        for other in OFFERED[approximation]:
+            # GPyTorch's exact evidence takes no jitter where none is needed
+            model = peer(other, rows, Z, approximation, hyper, jitter=1e-11)
+            apart = abs(model.evidence() / value - 1.0)
+            assert apart < 1e-6
+            taken, _ = turns((ours, model.evidence), ROUNDS)
+            benchmark.extra_info[f"{other}_apart"] = f"{apart:.1e}"
+            benchmark.extra_info[f"{other}_over_ours"] = round(float(np.median(taken[:, 1] / taken[:, 0])), 1)
+        benchmark.extra_info["evidence"] = round(value, 4)
+        benchmark.pedantic(ours, rounds=ROUNDS, iterations=1)
+
+
+def learning_of_peers(rows, Z, approximation):
+    """Functions that make a model from the common start, learn, and return its evidence or bound, by name."""
+    d = rows.X.shape[1]
+    start = (np.full(d, np.sqrt(d)), 1.0, 0.1)
+
+    def model(name):
+        return peer(name, rows, Z, approximation, start)
+
+    sides = {"gpy": lambda: model("gpy").learn()}
+    if "gpytorch" in OFFERED[approximation]:
+        sides |= {f"gpytorch_{one}": lambda one=one: model("gpytorch").learn(one) for one in ("adam", "lbfgs")}
+    if approximation == "exact":
+        sides["scikit_learn"] = lambda: theirs(rows, "fmin_l_bfgs_b").fit(*rows).log_marginal_likelihood_value_
+    return sides
+
+
+def beside(benchmark, side, learn, ours, defaults):
+    """Note one of the others beside our defaults, and beside our fewest starts and steps that come as high."""
+    before, value = seconds(ours(*defaults))
+    spent, other = seconds(learn)
+    after, _ = seconds(ours(*defaults))
+    benchmark.extra_info[f"{side}_evidence"] = round(other, 2)
+    benchmark.extra_info[f"{side}_seconds"] = round(spent, 2)
+    benchmark.extra_info[f"{side}_over_ours"] = round(spent / (0.5 * (before + after)), 1)
+    for starts, steps in (*((1, steps) for steps in (10, 20, 50, 100, 200, 500)), (3, 500)):
+        taken, reached = seconds(ours(starts, steps))
+        if reached > other - 0.01:
+            words = f"{spent / taken:.1f} at {reached:.2f}: {starts} starts of {steps} steps"
+            benchmark.extra_info[f"{side}_over_ours_as_high"] = words
+            break
+    return value
+
+
+@pytest.mark.parametrize("name", ["diabetes", "boston"])
+@pytest.mark.parametrize("approximation", OFFERED)
+def bench_learning_of_peers(benchmark, approximation, name):
+    rows, Z = sparse_rows(name)
+    defaults = (gp.Config().starts if approximation == "exact" else sgp.Config().starts, sgp.Config().steps)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ends short of an optimum, of both sides
+        ours = partial(our_learning, rows, Z, approximation)
+        ours(1, 1)()
+        for side, learn in learning_of_peers(rows, Z, approximation).items():
+            value = beside(benchmark, side, learn, ours, defaults)
+        benchmark.extra_info["our_evidence"] = round(value, 2)
+        benchmark.pedantic(ours(*defaults), rounds=1, iterations=1)

@@ -5,9 +5,9 @@ noise of variance sigma^2, f of mean 0 with a covariance of ``ep_bench.covarianc
 M inducing inputs. Those start at the centres of k-means and are learned together with the hyperparameters, by the
 evidence of FITC or the variational bound (and the hyperparameters' priors, ``covariances.hyper``): L-BFGS with analytic
 gradients, over the hyperparameters alone for a few and for many steps, then over all from both ends, the better of
-which goes on. (Which one is better depends on the data: on energy they end 60 nats apart.) Inducing inputs are in units
-of the roots of lengthscales there, a third of the steps. A search ends where a hundred steps add less than 5e-4 nats a
-row: inducing inputs go on to move long after. With q(w) = N(m, S) of the whitened u,
+which goes on (on energy they end tens of nats apart, for FITC the one, for VFE the other higher). There inducing inputs
+are in units of the roots of lengthscales, which takes fewer steps. A search ends where a hundred steps add less than
+5e-4 nats a row: inducing inputs go on to move long after. With q(w) = N(m, S) of the whitened u,
 
     f(x) ~ N(v' m, k(x, x) - v' v + v' S v),   v = L^-1 k(Z, x).
 
@@ -22,7 +22,7 @@ diagonal, more where it cannot be factorised (``jitter_`` of the fitted estimato
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -54,6 +54,7 @@ from ep_bench.types import Array, Method, Predictive, Rows
 SETTLED = 5e-4  # nats a row that the last hundred steps of a search added, below which it ends
 HELD = (10, 100)  # steps of the searches with the inducing inputs where they are, at most
 TRIAL = 100  # steps over everything from the ends of both, before the better one goes on
+USUAL = 800  # steps that such a search makes
 MANY = 20_000  # rows that are learned from at once
 MINIBATCHES = 10_000  # that are made unless the epochs are given
 COLUMNS = {("fitc", 50): ("GP-50", "FITC-50"), ("fitc", 100): ("GP-100",), ("vfe", 50): ("SGPR-50",)}  # published
@@ -71,7 +72,10 @@ class Config(GaussianProcessConfig):
     inducing: PositiveInt = Field(
         50, description="inducing inputs M, at most the number of distinct rows; Bui et al. (2015), section 8: 50, 100"
     )
-    starts: PositiveInt = Field(1, description="starting points of the search for hyperparameters; ours")
+    starts: PositiveInt = Field(
+        1, description="starting points, the first from the priors' medians, each with its own k-means; ours"
+    )
+    steps: PositiveInt = Field(2000, description="of the search over everything, at most; ours")
     minibatch: Literal["auto"] | bool = Field(
         "auto", description="learn by Adam on minibatches (Hensman et al. 2013); auto: of more than 20,000 rows; ours"
     )
@@ -118,11 +122,16 @@ def fit(
     not settled, or a variance stands at a limit of the search. Raises FloatingPointError where no start has a finite
     evidence, ValueError where values that are given do not fit the inputs.
     """
-    problem = problem_of(train, config)
-    Z = centres(problem.X, config.inducing, rng) if inducing_inputs is None else _given(inducing_inputs, problem)
+    problem, given = problem_of(train, config), None
+    if inducing_inputs is not None:
+        given = _checked(inducing_inputs, problem.X.shape[1])
+
+    def inducing() -> Array:
+        return centres(problem.X, config.inducing, rng) if given is None else given
+
     if not config.optimize:
-        return _state(problem, problem.hyper.start(), Z, 0, True), {}
-    found = _learn(problem, config, Z, rng)
+        return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
+    found = _learn(problem, config, inducing, rng)
     return _state(problem, *split(problem, found.point), found.iterations, found.converged), _trace(found, problem)
 
 
@@ -150,52 +159,69 @@ def problem_of(train: Rows, config: Config) -> Problem:
     return Problem(*prepared(train, config, "noise_variance"), config.approximation == "fitc")
 
 
-def _given(inducing_inputs: ArrayLike, problem: Problem) -> Array:
-    Z, d = np.array(inducing_inputs, dtype=np.float64, order="C"), problem.X.shape[1]
+def _checked(inducing_inputs: ArrayLike, d: int) -> Array:
+    Z = np.array(inducing_inputs, dtype=np.float64, order="C")
     if Z.ndim != 2 or Z.shape[1] != d or len(Z) == 0 or not np.isfinite(Z).all():
         raise ValueError(f"inducing_inputs must be rows of {d} finite numbers, found an array of shape {Z.shape}")
     return Z
 
 
-def _learn(problem: Problem, config: Config, Z: Array, rng: np.random.Generator) -> Optimum:
+def _learn(problem: Problem, config: Config, inducing: Callable[[], Array], rng: np.random.Generator) -> Optimum:
     """Return the end of the search over hyperparameters and inducing inputs. Warns as ``fit`` does."""
+    starts = [np.append(theta, inducing()) for theta in starting_points(problem.hyper, config, rng)]
     if by_minibatches(config, len(problem.y)):
         some = np.sort(rng.permutation(len(problem.y))[:FIRST_ROWS])
         part = problem._replace(X=problem.X[some], y=problem.y[some])
-        start = _search(part, config, Z, min(config.steps, FIRST_STEPS), rng).point
+        start = _search(part, starts, min(config.steps, FIRST_STEPS)).point
         count = passes(config, len(problem.y))
         found = climb(problem, start, count, config.batch_size, config.learning_rate, rng)
         limit = f"the evidence had not settled in {count} epochs of minibatches"
     else:
-        found = _search(problem, config, Z, config.steps, rng)
+        found = _search(problem, starts, config.steps)
         limit = ""
     warn(found, problem.hyper, config.steps, limit)
     return found
 
 
-def _search(problem: Problem, config: Config, Z: Array, steps: int, rng: np.random.Generator) -> Optimum:
-    """Return the end of a search by L-BFGS from the better of two ends of searches with the inducing inputs held."""
+def _search(problem: Problem, starts: list[Array], steps: int) -> Optimum:
+    """Return the end of a search by L-BFGS over everything, from the best of several trials."""
     hyper, size = problem.hyper, len(problem.hyper.names)
-    points = [hyper.start()]
-
-    def held(theta: Array) -> tuple[float, Array]:
-        value, gradient = evidence(problem, np.append(theta, Z))
-        return value, gradient[:size]
-
-    if hyper.free.any():
-        starts = starting_points(hyper, config, rng)
-        points = [search(held, hyper, starts, min(count, steps)).point for count in HELD]
-    unit = np.append(np.ones(size), np.tile(reach(hyper.values(points[0]), Z.shape[1]), len(Z)))
+    points = _held(problem, starts, steps)
+    theta, Z = split(problem, points[0])
+    unit = np.append(np.ones(size), np.tile(reach(hyper.values(theta), Z.shape[1]), len(Z)))
 
     def scaled(point: Array) -> tuple[float, Array]:
         value, gradient = evidence(problem, point * unit)
         return value, gradient * unit
 
-    found = search(scaled, hyper, [np.append(point, Z) / unit for point in points], min(TRIAL, steps))
+    found = search(scaled, hyper, [point / unit for point in points], min(TRIAL, steps))
     if steps > found.iterations and not found.converged:
         more = search(scaled, hyper, [found.point], steps - found.iterations, SETTLED * len(problem.y))
         found = more._replace(iterations=found.iterations + more.iterations, path=found.path + more.path)
     return found._replace(point=found.point * unit, path=[(point * unit, value) for point, value in found.path])
+
+
+def _held(problem: Problem, starts: list[Array], steps: int) -> list[Array]:
+    """Return the ends of searches over the hyperparameters alone, a few and many steps from each start.
+
+    Starts without an evidence are passed over; raises the last one's error where none is left.
+    """
+    size = len(problem.hyper.names)
+
+    def held(point: Array) -> tuple[float, Array]:
+        value, gradient = evidence(problem, point)
+        gradient[size:] = 0.0
+        return value, gradient
+
+    points, lost = [], FloatingPointError("no starting point")
+    for start in starts:
+        try:
+            points += [search(held, problem.hyper, [start], min(count, steps)).point for count in HELD]
+        except FloatingPointError as error:
+            lost = error
+    if not points:
+        raise lost
+    return points
 
 
 def reach(values: Mapping[str, float | Array], d: int) -> Array:
@@ -245,8 +271,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
     if not config.optimize:
         return evaluations(n, 2)
     if not by_minibatches(config, n):
-        return evaluations(n, config.steps + TRIAL + 50 * config.starts)
-    first = evaluations(FIRST_ROWS, FIRST_STEPS + TRIAL + 50 * config.starts)
+        return evaluations(n, min(config.steps, USUAL) + 300 * config.starts)
+    first = evaluations(FIRST_ROWS, FIRST_STEPS + 300 * config.starts)
     return first + passes(config, n) * evaluations(config.batch_size, -(-n // config.batch_size))
 
 
