@@ -111,7 +111,9 @@ def sweeps_converge(data: Example, hyper: Hyper, eta: float) -> bool:
 
 def _annealed(data: Example, hyper: Hyper, config: Config, rng: np.random.Generator) -> tuple[float, float]:
     K = covariances(data.x, hyper)
-    found = annealing.log_evidence(K, data.y, hyper.nu, hyper.scale, rng, config.runs, config.temperatures)
+    found = annealing.log_evidence(
+        K, data.y, hyper.nu, hyper.scale, rng, runs=config.runs, temperatures=config.temperatures
+    )
     return found.log_evidence, found.error
 
 
