@@ -50,9 +50,8 @@ FAR = 0.5  # change of a logarithm by which a search takes a step back where EP'
 SAME = 1e-5  # nats between evidences of the same fixed point, at most
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
-INFERENCES = {
-    "vb": variational.bounds, "fvb": variational.factors, "kl": kl.infer,
-}  # fmt: skip
+STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # inferences that may start from an earlier one's end
+INFERENCES = {"vb": variational.bounds, "fvb": variational.factors}
 
 
 class Config(GaussianProcessConfig):
@@ -268,7 +267,7 @@ def problem_of(train: Rows, config: Config) -> Problem:
 def infer(problem: Problem, theta: Array, start: ep.Start | None = None, limits: ep.Limits = ep.LIMITS) -> Inferred:
     """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters.
 
-    ``start`` are sites that EP and Laplace's method try first, ``limits`` are EP's.
+    ``start`` are sites that EP, Laplace's method and KL try first, ``limits`` are EP's.
     """
     X, y, covariance, hyper, config = problem
     scale, nu = np.exp(theta[-2:])
@@ -277,8 +276,8 @@ def infer(problem: Problem, theta: Array, start: ep.Start | None = None, limits:
         try:
             if config.inference == "ep":
                 found = ep.infer(K, y, nu, scale, config.fraction, config.damping, config.scheme, start, limits)
-            elif config.inference == "laplace":
-                found = laplace.infer(K, y, nu, scale, start)
+            elif config.inference in STARTED:
+                found = STARTED[config.inference](K, y, nu, scale, start)
             else:
                 found = INFERENCES[config.inference](K, y, nu, scale)
         except FloatingPointError as error:
@@ -294,7 +293,7 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 class Evidence:
-    """The evidence and its gradient along a search: EP and Laplace's method start where they came to last."""
+    """The evidence and its gradient along a search: EP, Laplace's method and KL start where they came to last."""
 
     def __init__(self, problem: Problem, limits: ep.Limits) -> None:
         self._problem, self._limits = problem, limits
@@ -369,7 +368,7 @@ def _latent(state: State, part: Part, X: Array) -> tuple[Array, Array]:
 def _seconds(config: Config, n: int, d: int) -> float:
     """Time of a fit on one core: some fifteen sweeps an evaluation, or thirty factors an iteration of a chain."""
     if config.inference == "mcmc":
-        return config.chains * (config.warmup + config.samples) * 30.0 * (1e-4 + 2e-10 * n**3 / 3.0 + 1e-9 * n**2 * d)
+        return config.chains * (config.warmup + config.samples) * 30.0 * (1.5e-4 + 1.6e-11 * n**3 + 6e-11 * n**2 * d)
     sweeps = 15.0 * (2e-4 + 5e-6 * n + 3e-11 * n**3)
     evaluation = (15.0 if config.nu == "integrate" else 1.0) * (sweeps + 1e-9 * n**2 * d)
     return evaluation * (config.starts * min(config.steps, 60) if config.optimize else 1)

@@ -25,7 +25,7 @@ STEPS = 300
 CLOSE = 1e-9  # mismatch of weights, by sqrt(v), and of precisions, by v, at an optimum
 VERIFIED = 1e-6  # the same, where rounding hides what further steps would raise
 HALVINGS = 30
-NODES = 400
+NODES = 300
 REACH = 9.0  # deviations of a Gaussian to either side
 ROUNDING = 1e-13  # of the bound
 
@@ -51,14 +51,14 @@ class Fitted(NamedTuple):
     bound: float
 
 
-def infer(K: Array, y: Array, nu: float, scale: float) -> Inferred:
-    """Return the highest bound for covariances K (N, N), in full.
+def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array] | None = None) -> Inferred:
+    """Return the highest bound for covariances K (N, N), in full, from L and b (N,) where ``start`` has them.
 
     Raises FloatingPointError, with the mismatch reached, where no stationary point is found.
     """
-    s2 = nu * scale**2
-    first = (nu + 1.0) / (s2 + y**2 + K.diagonal())
-    now = _at(K, y, first * y, first, nu, scale)
+    first = (nu + 1.0) / (nu * scale**2 + y**2 + K.diagonal())
+    now = _at(K, y, start[1], start[0], nu, scale) if start is not None else None
+    now = now or _at(K, y, first * y, first, nu, scale)
     gap, step = np.inf, 0
     history: list[tuple[Array, Array]] = []
     while now is not None and step < STEPS:
@@ -81,7 +81,8 @@ def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> Means:
     low, high = np.arcsinh((m - reach - y) / s), np.arcsinh((m + reach - y) / s)
     t = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, NODES)
     with np.errstate(under="ignore"):
-        u, q = np.sinh(t), np.cosh(t) ** 2  # of u / s, q / s^2
+        u = np.sinh(t)  # of u / s
+        q = 1.0 + u**2  # (s2 + u^2) / s2
         p = np.exp(-0.5 * (s * u + (y - m)[:, None]) ** 2 / v[:, None]) * np.sqrt(q)
     p /= p.sum(axis=1, keepdims=True)
     slope, curvature = -(nu + 1.0) / s * u / q, (nu + 1.0) / s**2 * (1.0 - u**2) / q**2
@@ -129,4 +130,4 @@ def _ended(now: Fitted, nu: float, steps: int) -> Inferred:
     R = resolvent(now.precisions, now.posterior.covariance)
     A = np.outer(now.weights, now.weights) - R
     likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
-    return Inferred(now.bound, now.weights, R, now.precisions, A, likelihood, steps, "kl")
+    return Inferred(now.bound, now.weights, R, now.precisions, A, likelihood, steps, "kl", now.b)
