@@ -118,9 +118,12 @@ class TestDraws:
         assert fitted(warmup=200, target_acceptance=0.95)[0].diagnostics["divergences"] == 0.0
 
     def test_the_acceptance_comes_near_the_target(self):
-        for target in (0.5, 0.9):
-            state, _ = fitted(warmup=2000, samples=500, target_acceptance=target)
-            assert abs(state.diagnostics["acceptance"] - target) < 0.1
+        for target in (
+            0.5,
+            0.9,
+        ):  # chains that go into regions of other curvature differ by 0.1: a mean over eight runs
+            runs = [fitted(seed=seed, warmup=2000, samples=500, target_acceptance=target)[0] for seed in range(8)]
+            assert abs(np.mean([state.diagnostics["acceptance"] for state in runs]) - target) < 0.1
 
 
 class TestDiagnostics:
