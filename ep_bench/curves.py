@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench import store
-from ep_bench.types import Indices, Record, UserError
+from ep_bench.types import Indices, Record
 
 FILE, FORMAT = "curves.json", 1
 POINTS = 48  # epochs of a longer curve that are kept

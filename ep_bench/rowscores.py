@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import store
-from ep_bench.types import Array, UserError
+from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
 NOTE = "rows"  # of a record
