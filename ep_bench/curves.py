@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench import store
-from ep_bench.types import Indices, Record, UserError
+from ep_bench.types import Indices, Record
 
 FILE, FORMAT = "curves.json", 1
 POINTS = 48  # epochs of a longer curve that are kept
@@ -123,13 +123,8 @@ def read(folder: Path) -> Curves:
         found.setdefault("chains", [])
         kinds = [[entry for entry in found[kind] if entry["splits"] and entry["cells"]] for kind in Curves._fields]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(
-            f"cannot be read ({type(error).__name__}: {error}); take it from version control, or remove it and it is "
-            "made of the cell files that are here",
-            where=str(path),
-        ) from error
-    if version > FORMAT:
-        raise UserError(f"written by a newer version of ep-bench (format {version}): upgrade it", where=str(path))
+        raise store.unreadable(path, error) from error
+    store.refuse_newer(version, path, FORMAT)
     return Curves(*kinds)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import store
-from ep_bench.types import Array, UserError
+from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
 NOTE = "rows"  # of a record
@@ -58,13 +58,8 @@ def read(folder: Path) -> dict[str, Scores]:
         found = json.loads(path.read_text(encoding="utf-8"))
         version, cells = found["format"], {str(key): dict(scores) for key, scores in found["cells"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"cannot be read ({type(error).__name__}: {error}); take it from version control, or remove it and it is "
-            "made of the cell files that are here",
-            where=str(path),
-        ) from error
-    if version > FORMAT:
-        raise UserError(f"written by a newer version of ep-bench (format {version}): upgrade it", where=str(path))
+        raise store.unreadable(path, error) from error
+    store.refuse_newer(version, path, FORMAT)
     return cells
 
 

@@ -81,7 +81,7 @@ def read_record(path: Path) -> Record | None:
         return None
     if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
         return None
-    _refuse_newer(envelope.get("format"), path)
+    refuse_newer(envelope.get("format"), path)
     record = Record(**fields)
     return record if record.key == path.stem else None
 
@@ -203,7 +203,7 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error
     if not isinstance(lock, dict):
         raise UserError("not a study's lock file", where=str(path))
-    _refuse_newer(lock.get("format"), path)
+    refuse_newer(lock.get("format"), path)
     return lock
 
 
@@ -337,9 +337,19 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _refuse_newer(version: Any, path: Path) -> None:
-    if isinstance(version, int) and version > FORMAT:
+def unreadable(path: Path, error: Exception) -> UserError:
+    """Return the error of a file that is made of cell files and cannot be read."""
+    return UserError(
+        f"cannot be read ({type(error).__name__}: {error}); take it from version control, or remove it and it is "
+        "made of the cell files that are here",
+        where=str(path),
+    )
+
+
+def refuse_newer(version: Any, path: Path, known: int = FORMAT) -> None:
+    """Raise UserError where a newer version of the program wrote a file."""
+    if isinstance(version, int) and version > known:
         raise UserError(
-            f"written by a newer version of ep-bench (format {version}, this program reads up to {FORMAT}): upgrade it",
+            f"written by a newer version of ep-bench (format {version}, this program reads up to {known}): upgrade it",
             where=str(path),
         )

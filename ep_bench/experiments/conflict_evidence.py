@@ -57,9 +57,9 @@ class Config(BaseModel):
     )
     lengthscales: Range = Field((0.4, 4.0), description="ends of the grid; ours")
     magnitudes: Range = Field((0.3, 30.0), description="ends of the grid, variances; ours")
-    points: tuple[PositiveInt, PositiveInt] = Field((21, 21), description="of lengthscales and magnitudes; ours")
-    runs: int = Field(400, ge=2, description="of annealed importance sampling, at each point; ours")
-    temperatures: PositiveInt = Field(100, description="of each run; ours")
+    points: tuple[PositiveInt, PositiveInt] = Field((17, 17), description="of lengthscales and magnitudes; ours")
+    runs: int = Field(500, ge=2, description="of annealed importance sampling, at each point; ours")
+    temperatures: PositiveInt = Field(200, description="of each run; ours")
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -44,7 +44,7 @@ class Config(BaseModel):
     scale: PositiveFloat = Field(0.095, description="sigma of the Student-t; ours")
     nu: PositiveFloat = Field(1.2, description="degrees of freedom; ours")
     half_width: PositiveFloat = Field(4.0, description="the grid goes so far from the mean of q either way; ours")
-    points: int = Field(161, ge=5, description="points of the grid in each direction; ours")
+    points: int = Field(121, ge=5, description="points of the grid in each direction; ours")
 
 
 class Updates(NamedTuple):

@@ -39,7 +39,7 @@ class Config(BaseModel):
     chains: Chains = Field(Chains(), description="that give the hyperparameters; ours")
     methods: tuple[Entry, ...] = Field(
         (
-            _entry("MCMC", inference="mcmc", chains=2, warmup=200, samples=2000, stored=1000),
+            _entry("MCMC", inference="mcmc", chains=2, warmup=100, samples=1500, stored=600),
             _entry("LA", inference="laplace"),
             _entry("EP", inference="ep"),
             _entry("fVB", inference="fvb"),

@@ -75,7 +75,7 @@ class Config(BaseModel):
         min_length=2,
         description="method entries, the first of which has the time 1 (table 1)",
     )
-    chains: Chains = Field(Chains(), description="that give the posterior means; ours")
+    chains: Chains = Field(Chains(warmup=150, samples=150), description="that give the posterior means; ours")
     nu: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
     scale: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
     sigma_se: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean of the latent deviation; ours")

@@ -94,9 +94,14 @@ def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float) -> None:
             ax.plot(x[mine], lines[mine], marker, color=colour, markersize=size)
 
 
-def canvas(panels: int, methods: Sequence[str], *, width: float = 1.75) -> tuple[Figure, list[Axes]]:
-    """Return a grid of panels whose left column has room for the methods' names, one row of a panel a method."""
-    columns = min(panels, COLUMNS)
+def canvas(
+    panels: int, methods: Sequence[str], *, width: float = 1.75, most: int = COLUMNS
+) -> tuple[Figure, list[Axes]]:
+    """Return a grid of panels, at most so many side by side, whose left column has room for the methods' names.
+
+    One row of a panel a method.
+    """
+    columns = min(panels, most)
     rows = math.ceil(panels / columns)
     left = 0.25 + LETTER * max(len(name) for name in methods)
     width, height = max(width, 4.0 / columns), 0.25 + ROW * max(len(methods), 4)
@@ -156,20 +161,25 @@ def panels(table: ScoreTable) -> Picture:
 
 def _points(ax: Axes, mean: Array, stderr: Array) -> bool:
     """Draw means and standard errors (M,), NaN where there is none; return whether any lies outside the panel."""
-    low, high = fences(mean, stderr)
+    return intervals(ax, mean, mean - stderr, mean + stderr, np.arange(len(mean)))
+
+
+def intervals(ax: Axes, mean: Array, low: Array, high: Array, lines: NDArray[np.intp]) -> bool:
+    """Draw means with intervals (M,), NaN where there is none, on lines (M,); return whether any lies outside."""
+    least, most = fences(mean, 0.5 * (high - low))
     ax.xaxis.set_major_locator(MaxNLocator(3))
-    shown = np.flatnonzero((mean >= low) & (mean <= high))
-    ax.plot(*strokes((mean - stderr)[shown], (mean + stderr)[shown], shown), color="0.2", linewidth=1.1)
-    points(ax, mean[shown], shown, 4.0)
+    shown = np.flatnonzero((mean >= least) & (mean <= most))
+    ax.plot(*strokes(low[shown], high[shown], lines[shown]), color="0.2", linewidth=1.1)
+    points(ax, mean[shown], lines[shown], 4.0)
     ax.margins(x=0.08)
     left, right = ax.get_xlim()
-    outside = np.flatnonzero((mean < low) | (mean > high))
+    outside = np.flatnonzero((mean < least) | (mean > most))
     for j in outside:
-        above = mean[j] > high
+        above = mean[j] > most
         edge, marker = (right, ">") if above else (left, "<")
-        ax.plot(edge, j, marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
+        ax.plot(edge, lines[j], marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
         ax.annotate(
-            f"{mean[j]:.3g}", (edge, j), xytext=(-5 if above else 5, 0), textcoords="offset points",
+            f"{mean[j]:.3g}", (edge, lines[j]), xytext=(-5 if above else 5, 0), textcoords="offset points",
             ha="right" if above else "left", va="center", fontsize=7,
         )  # fmt: skip
     ax.set_xlim(left, right)

@@ -16,15 +16,12 @@ from dataclasses import dataclass
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from ep_bench import published, rowscores
 from ep_bench.report.content import Item, item
 from ep_bench.report.experiments import Table
-from ep_bench.report.figures import LETTER, ROW, STYLE, Picture, fences, finish, method_axis, points, strokes
+from ep_bench.report.figures import STYLE, Picture, canvas, finish, intervals
 from ep_bench.report.frames import Merged
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.types import Array
@@ -149,56 +146,23 @@ def picture(means: Sequence[Means], score: Score, reference: str) -> Picture:
     """Return two panels a data set: means with their intervals, and differences from the reference with theirs."""
     names = list(dict.fromkeys(method for one in means for method in one.methods))
     with mpl.rc_context(STYLE):
-        left, width, height = 0.25 + LETTER * max(len(name) for name in names), 2.3, 0.25 + ROW * max(len(names), 4)
-        gap, top, bottom = 0.3, 0.3, 0.5
-        size = (left + 2.0 * width + gap + 0.2, len(means) * (top + height + bottom))
-        figure = Figure(figsize=size)
+        figure, axes = canvas(2 * len(means), names, width=2.3, most=2)
         cut = []
-        for row, one in enumerate(means):
-            y = size[1] - row * (top + height + bottom) - top - height
-            for column in range(2):
-                x = left + column * (width + gap)
-                ax = figure.add_axes((x / size[0], y / size[1], width / size[0], height / size[1]))
-                method_axis(ax, names, named=column == 0)
-                cut.append(_panel(ax, one, names, differences=column == 1))
-                ax.set_title(one.dataset if column == 0 else f"{one.dataset}, less {reference}")
-                ax.set_xlabel(score.axis if column == 0 else f"difference ({score.unit})")
+        for one, left, right in zip(means, axes[::2], axes[1::2], strict=True):
+            lines = np.array([names.index(method) for method in one.methods])
+            left.set_title(one.dataset)
+            left.set_xlabel(score.axis)
+            cut.append(intervals(left, one.mean, one.low, one.high, lines))
+            right.set_title(f"{one.dataset}, less {reference}")
+            right.set_xlabel(f"difference ({score.unit})")
+            right.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
+            cut.append(intervals(right, one.difference, one.difference_low, one.difference_high, lines))
     caption = (
         f"{score.title} over all test rows, {score.direction}, and the difference from {reference} row by row: means "
         f"with central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap of the rows. As in figure 6 of Jylänki "
         "and others (2011)." + (" An arrow: beyond the panel." if any(cut) else "")
     )
     return finish(figure, f"rows-{score.name}", caption)
-
-
-def _panel(ax: Axes, one: Means, names: Sequence[str], *, differences: bool) -> bool:
-    """Draw the means of a data set, or the differences; return whether any lies outside the panel."""
-    mean, low, high = (
-        (one.difference, one.difference_low, one.difference_high) if differences else (one.mean, one.low, one.high)
-    )
-    lines = np.array([names.index(method) for method in one.methods])
-    known = np.isfinite(mean)
-    least, most = fences(mean, 0.5 * (high - low))
-    inside = known & (mean >= least) & (mean <= most)
-    ax.xaxis.set_major_locator(MaxNLocator(4))
-    if differences:
-        ax.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
-    ax.plot(*strokes(low[inside], high[inside], lines[inside]), color="0.2", linewidth=1.1)
-    points(ax, mean[inside], lines[inside], 4.0)
-    ax.margins(x=0.08)
-    left, right = ax.get_xlim()
-    for j in np.flatnonzero(known & ~inside):
-        above = mean[j] > most
-        edge = right if above else left
-        ax.plot(
-            edge, lines[j], marker=">" if above else "<", markersize=5, color="0.2", fillstyle="none", clip_on=False
-        )
-        ax.annotate(
-            f"{mean[j]:.3g}", (edge, lines[j]), xytext=(-6 if above else 6, 0), textcoords="offset points",
-            ha="right" if above else "left", va="center", fontsize=7,
-        )  # fmt: skip
-    ax.set_xlim(left, right)
-    return bool(np.any(known & ~inside))
 
 
 def _table(means: Sequence[Means], score: Score, reference: str) -> Table:
