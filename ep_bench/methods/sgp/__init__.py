@@ -44,7 +44,7 @@ from ep_bench.methods.sgp.bound import (
     split,
     sweep,
 )  # fmt: skip
-from ep_bench.methods.sgp.minibatches import climb
+from ep_bench.methods.sgp.minibatches import climb, settled
 from ep_bench.methods.sgp.starting import centres
 from ep_bench.numerics import triangle
 from ep_bench.numerics.search import Optimum
@@ -96,7 +96,7 @@ class State(NamedTuple):
     jitter: float  # on the diagonal of K_uu, in parts of its mean
     log_evidence: float  # FITC's, or the variational bound, nats, without the hyperparameters' prior
     n_iterations: int  # of the search over everything; 0 where nothing was learned
-    converged: bool
+    converged: bool  # by the search's own criterion, or the objective had settled (``minibatches.settled``)
 
     @property
     def hyperparameters(self) -> dict[str, float | Array]:
@@ -113,9 +113,9 @@ def fit(
     nothing is learned, the ones that are used. Returns the state, and one value an iteration of ``objective`` (the
     negative log posterior density of the hyperparameters' logarithms but for a constant, nats, divided by n),
     ``log_evidence`` (nats) and ``noise_deviation``; by minibatches one an epoch, the first two the means of their
-    estimates. Warns by scikit-learn's ConvergenceWarning where the search ended at its limit of steps, estimates had
-    not settled, or a variance stands at a limit of the search. Raises FloatingPointError where no start has a finite
-    evidence, ValueError where values that are given do not fit the inputs.
+    estimates. Warns by scikit-learn's ConvergenceWarning where the objective had not settled, or a variance stands at
+    a limit of the search. Raises FloatingPointError where no start has a finite evidence, ValueError where values that
+    are given do not fit the inputs.
     """
     problem, given = problem_of(train, config), None
     if inducing_inputs is not None:
@@ -173,7 +173,8 @@ def _learn(problem: Problem, config: Config, inducing: Callable[[], Array], rng:
         limit = f"the evidence had not settled in {count} epochs of minibatches"
     else:
         found = _search(problem, starts, config.steps)
-        limit = ""
+        still = settled([value / len(problem.y) for _, value in found.path])
+        found, limit = found._replace(converged=found.converged or still), ""
     warn(found, problem.hyper, config.steps, limit)
     return found
 
