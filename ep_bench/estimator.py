@@ -150,7 +150,8 @@ class MethodRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         chain = getattr(self.state_, "chain", None)
         if chain is None:
             return {}
-        by_chain = np.array([distribution.means[chain == place] for place in range(int(chain.max()) + 1)])
+        means = distribution.means[:: len(distribution.means) // len(chain)]  # parts of a draw have one mean
+        by_chain = np.array([means[chain == place] for place in range(int(chain.max()) + 1)])
         return mixing.measures(name, by_chain)[0]
 
     @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
@@ -244,13 +245,13 @@ def Estimator(name: str, **options: Any) -> MethodRegressor:
         units), iterations of the search, whether it met its own criterion; ``latent(X)`` has mean and variance of f.
         ``jitter_`` of sparse ones: what stands on the inducing outputs' diagonal, in parts of its mean
 
-    Of samplers (``hmc``, ``sgld``) also:
+    Of samplers (``hmc``, ``sgld``, ``gp_t`` by ``mcmc``) also:
 
     ``chains_`` : name -> array (chains, draws) after warm-up, standardised units or nats: ``log_joint``,
-        ``noise_deviation``, ``prior_deviation`` (``prior_deviation_1`` and so on of several groups of weights) as far
-        as the sampler has them, and ``prediction``, that of the watched row whose R-hat is the largest; watched are 32
-        training rows (all, where there are fewer) and as many midpoints between two of them. Of very long chains 2,000
-        draws each, evenly spaced
+        ``noise_deviation``, ``prior_deviation`` (``prior_deviation_1`` and so on of several groups of weights), or
+        hyperparameters by name, as far as the sampler has them, and ``prediction``, that of the watched row whose
+        R-hat is the largest; watched are 32 training rows (all, where there are fewer) and as many midpoints between
+        two of them. Of very long chains 2,000 draws each, evenly spaced
     ``diagnostics_`` : name -> number: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of
         ``predictions`` (the worst of the watched rows), absent where a quantity never changes or draws are too few; in
         ``hmc`` also ``divergences`` and ``gradients``, sums over the chains, ``acceptance`` and ``step_size``, means

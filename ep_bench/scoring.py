@@ -74,6 +74,17 @@ def score(prediction: Prediction, y: Array) -> dict[str, float]:
     return {key: value for key, value in scores.items() if np.isfinite(value) or key not in _OF_DEVIATION}
 
 
+def by_row(prediction: Prediction, y: Array) -> dict[str, Array]:
+    """Return of each test row with target y (N,) the absolute error ``ae`` and, with a density, its logarithm ``ll``.
+
+    Original units; their means are the scores ``mae`` and ``ll``.
+    """
+    scores = {"ae": np.abs(y - prediction.mean())}
+    if isinstance(prediction, Predictive | DensityPrediction):
+        scores["ll"] = prediction.logpdf(y)
+    return scores
+
+
 def main_scores(prediction: Prediction, y: Array) -> dict[str, float]:
     """Return ``rmse`` and, where there is a density, ``ll``, of rows with targets y (N,); original units."""
     scores = {"rmse": float(np.sqrt(np.mean((y - prediction.mean()) ** 2)))}

@@ -125,6 +125,7 @@ class DatasetInfo:
     d: int  # inputs
     checksum: str  # sha256 of the file on disk if there is one, else the card's
     splits: int  # how many standard splits it has
+    parts: int = 1  # of as many rows each, one after the other: a holdout has a split for each
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
 
@@ -352,7 +353,8 @@ class Method:
     data.
     A state may offer what ``OFFERED`` names, as fields or properties; the fitted estimator has it too, a ``_`` behind
     the name. The report draws a sampler's ``chains`` and ``diagnostics``. Where a state has ``chain`` (S,), of which
-    chain each of S draws is, draws of a chain in order, predictions are mixtures of S parts in the same order.
+    chain each of S draws is, draws of a chain in order, predictions are mixtures of S parts in the same order, or of so
+    many times S, those of a draw together and of one mean.
     ``latent(state, X) -> (means, variances)``, both (n,), of the function behind the noise, standardised units.
     ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
     ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -84,6 +84,10 @@ class Hyper:
     def free(self) -> NDArray[np.bool_]:
         """Which entries are learned (P,)."""
         return np.isnan(self.given)
+
+    def holding(self, name: str, value: float) -> Hyper:
+        """Return the same with one value given to all entries of a name."""
+        return replace(self, given=np.where([one == name for one in self.names], math.log(value), self.given))
 
     def start(self) -> Array:
         """Return the medians, and what is given (P,)."""

@@ -34,7 +34,8 @@ class Card(BaseModel):
     task: Task = "regression"
     n_splits: int = 20  # standard splits
     hidden: int | None = None  # hidden units in Hernandez-Lobato and Adams (2015)
-    holdout_rows: int | None = None  # the usual last rows to test on
+    holdout_rows: int | None = None  # the usual last rows to test on, of each part
+    parts: int = 1  # data sets of one law that follow each other, of as many rows each; a holdout has a split a part
     embedded: bool = False
     path: str | None = None
     other_paths: tuple[str, ...] = ()

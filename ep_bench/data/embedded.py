@@ -60,6 +60,19 @@ def _friedman1_function(X: Array) -> Array:
     )
 
 
+def _friedman_outliers() -> tuple[Array, Array]:
+    """Draw ten data sets of 100 rows with noise, ten of these outliers, each followed by 1,000 rows without noise."""
+    stream = np.random.RandomState(6)
+    blocks: list[tuple[Array, Array]] = []
+    for _ in range(10):
+        X = stream.uniform(size=(100, 10))
+        y = _friedman1_function(X) + stream.standard_normal(100)
+        y[stream.choice(100, 10, replace=False)] = 15.0 + 3.0 * stream.standard_normal(10)
+        test = stream.uniform(size=(1000, 10))
+        blocks += [(X, y), (test, _friedman1_function(test))]
+    return np.concatenate([X for X, _ in blocks]), np.concatenate([y for _, y in blocks])
+
+
 def _reactance(X: Array) -> Array:
     return np.asarray(X[:, 1] * X[:, 2] - 1.0 / (X[:, 1] * X[:, 3]))
 
@@ -87,6 +100,7 @@ def _additive_function(X: Array) -> Array:
 
 _TRUE_FUNCTIONS: dict[str, TrueFunction] = {
     "friedman1": _friedman1_function,
+    "friedman-outliers": _friedman1_function,
     "friedman2": lambda X: np.hypot(X[:, 0], _reactance(X)),
     "friedman3": lambda X: np.arctan(_reactance(X) / X[:, 0]),
     "cubic": _cubic_function,
@@ -96,6 +110,7 @@ _TRUE_FUNCTIONS: dict[str, TrueFunction] = {
 _GENERATORS: dict[str, Callable[[], tuple[Array, Array]]] = {
     "diabetes": _diabetes,
     "friedman1": lambda: _friedman(1, noise=1.0),
+    "friedman-outliers": _friedman_outliers,
     "friedman2": lambda: _friedman(2, noise=125.0),
     "friedman3": lambda: _friedman(3, noise=0.1),
     "cubic": lambda: _toy(20, 1, 4.0, 3.0, _cubic_function, seed=1),

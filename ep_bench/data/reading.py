@@ -86,6 +86,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
         d=found.d + _irrelevant_count(ref),
         checksum=checksum,
         splits=found.n_splits,
+        parts=found.parts,
         task=found.task,
         present=found.embedded or path is not None,
     )

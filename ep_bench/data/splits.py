@@ -137,7 +137,7 @@ def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
         "standard": info.splits,
         "kfold": FOLDS if scheme.folds is None else scheme.folds,
         "gap": info.d,
-        "holdout": 1,
+        "holdout": info.parts,
     }[scheme.scheme]
     return there_are if scheme.count is None else min(scheme.count, there_are)
 
@@ -151,6 +151,7 @@ def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
         It does not, or a parameter of the scheme is wrong.
     """
     scheme = resolve_scheme(scheme, card)
+    n = n // _parts(scheme, card)
     n_test = {
         "standard": lambda: n - round(TRAIN_FRACTION * n),
         "kfold": lambda: n // scheme.folds if scheme.folds else 0,
@@ -166,7 +167,8 @@ def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
 
     ``standard`` and ``shuffle`` have their rows in the order drawn, ``kfold`` in the order of its one shuffle, ``gap``
     and ``holdout`` in the order of the file. ``gap`` tests on the middle third of the sorted values of input ``index``;
-    equal values are taken in the order of the file.
+    equal values are taken in the order of the file. ``holdout`` has a split for each part of a card that has parts, and
+    leaves the others out.
 
     Raises
     ------
@@ -175,8 +177,9 @@ def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     """
     scheme = resolve_scheme(scheme, dataset.card)
     n, d = dataset.X.shape
-    check_scheme(scheme, n)
-    last = {"kfold": scheme.folds, "gap": d, "holdout": 1}.get(scheme.scheme)
+    check_scheme(scheme, n, dataset.card)
+    parts = _parts(scheme, dataset.card)
+    last = {"kfold": scheme.folds, "gap": d, "holdout": parts}.get(scheme.scheme)
     if index < 0 or (last is not None and index >= last):
         raise UserError(f"{scheme.scheme} has no split {index} on {dataset.name}", where="splits")
     if scheme.scheme == "standard":
@@ -190,14 +193,17 @@ def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     if scheme.scheme == "gap":
         order = np.argsort(dataset.X[:, index], kind="stable")
         return Split(index, *_without(n, order[n // 3 : (2 * n) // 3]))
-    return Split(index, *_without(n, np.arange(n - (scheme.test_rows or 0), n)))
+    rows = np.arange(n // parts * index, n // parts * (index + 1))
+    n_train = len(rows) - (scheme.test_rows or 0)
+    return Split(index, rows[:n_train], rows[n_train:])
 
 
 def make_splits(scheme: SplitScheme, dataset: Dataset) -> Iterator[Split]:
     """Yield every split of a scheme on a data set, in order."""
     n, d = dataset.X.shape
-    splits = COUNT if dataset.card is None else dataset.card.n_splits
-    info = DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=splits, task=dataset.task)
+    card = dataset.card
+    splits, parts = (COUNT, 1) if card is None else (card.n_splits, card.parts)
+    info = DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=splits, parts=parts, task=dataset.task)
     for index in range(split_count(scheme, info)):
         yield make_split(scheme, dataset, index)
 
@@ -205,6 +211,11 @@ def make_splits(scheme: SplitScheme, dataset: Dataset) -> Iterator[Split]:
 def _fold(n: int, folds: int, seed: int, index: int) -> tuple[Indices, Indices]:
     parts = np.array_split(_stream("kfold", seed).permutation(n).astype(np.int64), folds)
     return np.concatenate(parts[:index] + parts[index + 1 :]), parts[index]
+
+
+def _parts(scheme: SplitScheme, card: Any) -> int:
+    """Return in how many parts a scheme divides the rows before it splits them."""
+    return int(getattr(card, "parts", 1)) if scheme.scheme == "holdout" else 1
 
 
 def _without(n: int, test: Indices) -> tuple[Indices, Indices]:

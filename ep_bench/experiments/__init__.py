@@ -26,6 +26,12 @@ REGISTRY = {
     "cubic_toy": "ep_bench.experiments.cubic_toy",
     "alpha_linear": "ep_bench.experiments.alpha_linear",
     "calibration": "ep_bench.experiments.calibration",
+    "conflict_posteriors": "ep_bench.experiments.conflict_posteriors",
+    "conflict_tilted": "ep_bench.experiments.conflict_tilted",
+    "conflict_convergence": "ep_bench.experiments.conflict_convergence",
+    "conflict_evidence": "ep_bench.experiments.conflict_evidence",
+    "fixed_predictions": "ep_bench.experiments.fixed_predictions",
+    "fixed_times": "ep_bench.experiments.fixed_times",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 

@@ -16,6 +16,7 @@ Function = Callable[[Array], tuple[float, Array]]
 SHARP = 1e-9  # a step that lowers the value by less of it, or of 1, is the last
 FLAT = 1e-4  # so is one that leaves no derivative above this
 NEARLY_FLAT = 1e-2  # what rounding may leave where no step lowers the value any more
+WINDOW = 100  # iterations that are looked back on
 PAIRS = 20  # steps that the search remembers
 
 
@@ -29,8 +30,12 @@ class Optimum(NamedTuple):
     path: list[tuple[Array, float]]  # points and values after each iteration
 
 
-def least(function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int) -> Optimum:
+def least(
+    function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int, gain: float = 0.0
+) -> Optimum:
     """Return the best of the searches from all starting points (P,), each of at most so many iterations.
+
+    A search has converged, too, whose last ``WINDOW`` iterations lowered the value by less than ``gain``.
 
     ``function`` returns its value and gradient, or raises FloatingPointError where it has none: inside a search such
     a point counts as bad, a start there is passed over. Raises the last start's error where no start is left.
@@ -38,7 +43,7 @@ def least(function: Function, starts: Sequence[Array], low: Array, high: Array, 
     found, error = [], FloatingPointError("no starting point")
     for start in starts:
         try:
-            found.append(_search(function, np.clip(start, low, high), low, high, steps))
+            found.append(_search(function, np.clip(start, low, high), low, high, steps, gain))
         except FloatingPointError as lost:
             error = lost
     if not found:
@@ -46,7 +51,7 @@ def least(function: Function, starts: Sequence[Array], low: Array, high: Array, 
     return min(found, key=lambda one: one.value)
 
 
-def _search(function: Function, start: Array, low: Array, high: Array, steps: int) -> Optimum:
+def _search(function: Function, start: Array, low: Array, high: Array, steps: int, gain: float) -> Optimum:
     path: list[tuple[Array, float]] = []
     first = function(start)
     bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back
@@ -59,8 +64,13 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
         except FloatingPointError:
             return bad, np.zeros(len(point))
 
+    def settled() -> bool:
+        return len(path) > WINDOW and path[-WINDOW - 1][1] - path[-1][1] < gain
+
     def note(intermediate_result: OptimizeResult) -> None:
         path.append((np.array(intermediate_result.x), float(intermediate_result.fun)))
+        if settled():
+            raise StopIteration
 
     options: dict[str, Any] = {"maxiter": steps, "maxfun": 20 * steps, "maxcor": PAIRS, "ftol": SHARP, "gtol": FLAT}
     bounds = np.column_stack([low, high])
@@ -70,7 +80,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
         raise FloatingPointError("the search ended where the value is not finite")
     # a line search that fails at the last digits is no failure
     stuck = ended.status == 2 and np.abs(_inward(point, np.asarray(ended.jac), low, high)).max() < NEARLY_FLAT
-    return Optimum(point, value, int(ended.nit), bool(ended.success or stuck), path)
+    return Optimum(point, value, int(ended.nit), bool(ended.success or stuck or settled()), path)
 
 
 def _inward(point: Array, gradient: Array, low: Array, high: Array) -> Array:

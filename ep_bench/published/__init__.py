@@ -2,7 +2,7 @@
 
 from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
 from ep_bench.published.show import measured, printed
-from ep_bench.published.tables import METRICS, columns, load_published, source_names
+from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
 
 __all__ = [
     "CHECK_COLUMNS",
@@ -11,6 +11,7 @@ __all__ = [
     "check",
     "columns",
     "counts",
+    "described_rows",
     "load_published",
     "measured",
     "printed",

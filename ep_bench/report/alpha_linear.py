@@ -11,17 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.report.figures import STYLE, Picture, finish
+from ep_bench.report.figures import STROKES, STYLE, Picture, finish
 from ep_bench.types import Array
 
-# A fit's colour, stroke and width: in grey the stroke tells them apart. The posterior is a thick grey band below them.
-LOOKS = (
-    ("#D55E00", (0, (6, 4)), 1.4),
-    ("#0072B2", (0, (1, 1.2)), 1.4),
-    ("#009E73", (0, (5, 1.5, 1, 1.5)), 1.2),
-    ("#CC79A7", (0, (7, 1.2)), 1.2),
-    ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), 1.4),
-)
+# The posterior is a thick grey band below the fits.
 POSTERIOR: dict[str, Any] = {"color": "0.72", "linewidth": 3.2}
 EXAMPLES = {1: "example 1: x = (1, 0), (0, 1)", 2: "example 2: x = (1, -1), (-1, 1)"}
 
@@ -66,7 +59,7 @@ def _ellipses(ax: Axes, arrays: Mapping[str, Any], example: int) -> None:
     ax.plot(*ellipse(np.asarray(arrays[f"posterior_mean_{example}"]), truth), **POSTERIOR, label="posterior")
     fits = zip(arrays["ellipses"], arrays[f"mean_{example}"], arrays[f"covariance_{example}"], strict=True)
     for place, (alpha, mean, covariance) in enumerate(fits):
-        colour, stroke, width = LOOKS[place % len(LOOKS)]
+        colour, stroke, width = STROKES[place % len(STROKES)]
         label = f"alpha = {float(alpha):g}"
         ax.plot(*ellipse(mean, covariance), color=colour, linestyle=stroke, linewidth=width, label=label)
     ax.plot(*arrays[f"posterior_mean_{example}"], "+", color="black", markersize=6)

@@ -20,6 +20,7 @@ from ep_bench.report import (
     functions,
     html,
     markdown,
+    rowwise,
     summary,
     tables,
     training,
@@ -62,6 +63,7 @@ class Report:
     functions: list[Picture] = field(default_factory=list)
     chains: chains.Chains | None = None
     training: training.Training | None = None
+    compared: rowwise.Comparison | None = None
 
     @property
     def title(self) -> str:
@@ -72,6 +74,7 @@ class Report:
         own = [picture for part in self.parts for picture in (part.panels, part.diagram) if picture]
         drawn = [picture for experiment in self.experiments for picture in experiment.pictures]
         late = [picture for part in (self.chains, self.training) if part for picture in part.pictures]
+        own += self.compared.pictures if self.compared else []
         return [*drawn, *own, *self.functions, *self.plots, *late]
 
 
@@ -114,6 +117,7 @@ def make(merged: Merged) -> Report:
     return Report(
         merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged),
         functions.collect(merged, kept), chains.collect(merged, kept), training.collect(merged, kept),
+        rowwise.collect(merged),
     )  # fmt: skip
 
 
@@ -158,6 +162,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "experiments": [drawn.for_page(html.embedded) for drawn in report.experiments],
         "scores": [_score_content(part.table, part.ranking, part.panels) for part in report.parts],
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
+        "compared": _comparison(report.compared),
         "functions": [html.embedded(picture) for picture in report.functions],
         "plots": [html.embedded(picture) for picture in report.plots],
         "chains": content.chains_part(report.chains, html.embedded),
@@ -170,9 +175,9 @@ def page_content(report: Report) -> dict[str, Any]:
         "studies": [content.study_facts(study, tag) for study, tag in zip(merged.studies, merged.tags, strict=True)],
     }
     names = {
-        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "functions": "Predictions over one input",
-        "plots": "Calibration and time", "chains": "Markov chains", "training": "Training curves",
-        "tuned": "Tuned options", "more": "Further scores",
+        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "compared": "Row by row",
+        "functions": "Predictions over one input", "plots": "Calibration and time", "chains": "Markov chains",
+        "training": "Training curves", "tuned": "Tuned options", "more": "Further scores",
         "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
     }  # fmt: skip
     shown = parts | {"published": report.checks is not None, "missing": parts["gaps"] or parts["remarks"], "run": True}
@@ -190,6 +195,12 @@ def _score_content(table: ScoreTable, ranking: Ranking | None = None, picture: P
         "caption": tables.caption(table),
         "picture": html.embedded(picture) if picture else None,
     }
+
+
+def _comparison(found: rowwise.Comparison | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"pictures": [html.embedded(picture) for picture in found.pictures], "tables": found.tables}
 
 
 def _rank_content(part: Part) -> dict[str, Any]:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from ep_bench import store
-from ep_bench.report import functions, reference
+from ep_bench.report import conflicts, fixed, functions, reference
 from ep_bench.report.alpha_linear import alpha_linear
 from ep_bench.report.calibration import calibration
+from ep_bench.report.conflict_evidence import evidence
+from ep_bench.report.conflict_posteriors import posteriors
 from ep_bench.report.figures import Picture
 
 # What the columns of an experiment's summary are.
@@ -22,6 +24,24 @@ CAPTIONS = {
     "shift, the mean rank's distance from the middle, and spread, the mean squared distance's from its expectation, "
     "both in standard errors (an exact sampler's lie within 2 in 19 of 20 cases). First and second output are the "
     "network's at two further inputs.",
+    "conflict_convergence": "How each scheme ended: sweeps, whether every mismatch of moments is below 1e-9, the "
+    "largest of them, log Z (nats), and after how many sweeps a cavity was improper, so that log Z was not defined.",
+    "conflict_evidence": "Differences of the log evidence from that of annealed importance sampling over the grid "
+    "(nats), absolute and signed; points of the grid, at how many the robust scheme finds no solution, and at how many "
+    "sequential sweeps, damped by 0.8, do not converge; hyperparameters of the highest evidence; the largest standard "
+    "error of annealed importance sampling (nats).",
+    "conflict_posteriors": "Mean, deviation and 1-Wasserstein distance from the first method of f(2), in the unit of "
+    "y; hyperparameters (of chains, medians of draws), log evidence (nats) and seconds of the fit.",
+    "conflict_tilted": "The tilted distribution's modes, moments and log normaliser (nats), and precisions of the two "
+    "sites: after the first sweep of undamped sequential updates, the two last (site 1, 2), after the second (again), "
+    "the precision of the first site's cavity then, at or below 0 where it is improper, and after parallel updates "
+    "instead (together).",
+    "fixed_predictions": "Against the first method, rows left out, standardised units: root mean squared difference of "
+    "the means of f, mean ratio of its deviations, root mean squared difference of log densities, and the mean log "
+    "density (nats); seconds of fits and predictions; folds that failed; the largest R-hat of a sampler's "
+    "predictions, and that of the chains that gave the hyperparameters.",
+    "fixed_times": "Mean seconds of an inference over the configurations at which every method finds a solution, their "
+    "number, at how many a method finds none, and R-hat of the chains that gave the posterior means.",
     "cubic_toy": "Against the true function, in the unit of y: root mean squared error of the predictive mean inside "
     "the range of the data and outside of it; the share of the grid where the true function lies within 3 predictive "
     "deviations of the mean; seconds of the fit.",
@@ -82,6 +102,8 @@ def _tables(name: str, study: store.StudyResults) -> Iterator[Table]:
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         rows, head = list(reader), list(reader.fieldnames or ())
+    if name == "fixed_times" and (relative := fixed.relative(path)) is not None:
+        yield Table(*relative)
     truth = _reference(study)
     if truth is not None and reference.DISTANCE in head:
         yield Table(*reference.table(rows, truth, _judgement(study)))
@@ -138,4 +160,10 @@ DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
     "cubic_toy": cubic_toy,
     "alpha_linear": lambda arrays, study: alpha_linear(arrays, study.name),
     "calibration": lambda arrays, study: calibration(arrays, study.name),
+    "conflict_evidence": lambda arrays, study: evidence(arrays, study.name),
+    "conflict_posteriors": lambda arrays, study: posteriors(arrays, study.name),
+    "conflict_tilted": lambda arrays, study: conflicts.tilted(arrays, study.name),
+    "conflict_convergence": lambda arrays, study: conflicts.convergence(arrays, study.name),
+    "fixed_predictions": lambda arrays, study: fixed.predictions(arrays, study.name),
+    "fixed_times": lambda arrays, study: fixed.times(arrays, study.name),
 }

@@ -24,6 +24,14 @@ from ep_bench.types import Array
 
 # Okabe and Ito's colours, told apart by colour-blind eyes; the dark ones first, the yellow left out.
 LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#000000", "^"), ("#009E73", "D"), ("#CC79A7", "v"), ("#56B4E9", "P"))
+# Colour, stroke and width of curves side by side: in grey the stroke tells them apart.
+STROKES = (
+    ("#D55E00", (0, (6, 4)), 1.4),
+    ("#0072B2", (0, (1, 1.2)), 1.4),
+    ("#009E73", (0, (5, 1.5, 1, 1.5)), 1.2),
+    ("#CC79A7", (0, (7, 1.2)), 1.2),
+    ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), 1.4),
+)
 STYLE: dict[str, Any] = {
     "font.size": 8.0,
     "axes.titlesize": 8.5,

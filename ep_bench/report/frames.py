@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from ep_bench import curves, store
+from ep_bench import curves, rowscores, store
 from ep_bench.types import SCORE_COLUMNS
 
 Place = tuple[str, int]  # data set, split
@@ -67,6 +67,7 @@ def merge(folders: Sequence[Path]) -> Merged:
     for study in studies:
         with contextlib.suppress(OSError):  # a read-only copy is still worth reading
             curves.update(study.folder, study.rows)
+            rowscores.update(study.folder, study.lock, study.rows)
     return merge_studies(studies)
 
 

@@ -26,6 +26,10 @@ def page(report: Report) -> str:
         lines += _pictures([part.panels] if part.panels else [])
         lines += [f"- {line}" for line in content.rank_lines(part.rankings)]
         lines += ["", *_pictures([part.diagram] if part.diagram else [])]
+    if report.compared is not None:
+        lines += ["", "## Row by row", "", *_pictures(report.compared.pictures)]
+        for table in report.compared.tables:
+            lines += [f"{table.caption}.", "", *_grid(table.head, table.rows)]
     if report.functions:
         lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:

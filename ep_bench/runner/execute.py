@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters, data, estimator, methods, scoring
+from ep_bench import adapters, data, estimator, methods, rowscores, scoring
 from ep_bench.predictions import missing_density
 from ep_bench.runner import chains, curve, tuned
 from ep_bench.runner.jobs import Job
@@ -80,6 +80,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
         for name in lost:
             del record.row[name]
         raise CellError("failed", f"non-finite {', '.join(lost)}")
+    record.notes |= rowscores.note(scoring.by_row(prediction, dataset.y[split.test]))
     drawn = curve.over_grid(model, job.dataset, dataset, split)
     if drawn is not None:
         record.notes["curve"] = drawn

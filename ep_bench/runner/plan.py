@@ -103,6 +103,7 @@ class Plan:
             "splits": {**study.splits.factors(), **({"count": study.splits.count} if study.splits.count else {})},
             "datasets": datasets,
             "methods": entries,
+            **({"compare": compared} if (compared := study.compare.model_dump(exclude_none=True)) else {}),
             "accept": [dict(item) for item in study.accept_items()],
             "groups": self.groups,
             "superseded": self.superseded(),
@@ -273,7 +274,7 @@ class _Past:
         if method.seconds is None:
             return None
         own, _ = estimator.split_common(factors["options"])
-        return method.seconds(estimator.parse_options(method, own), info.n, info.d) * _fits(factors)
+        return method.seconds(estimator.parse_options(method, own), _rows(factors, info), info.d) * _fits(factors)
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
@@ -306,6 +307,12 @@ def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, 
     decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
     place = (factors["method"], factors["dataset"]["name"])
     return (*place, store.factor_hash(decides)), (*place, "tuned" if tune else "")
+
+
+def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
+    """Return how many rows a fit sees, at most."""
+    splits = factors["splits"]
+    return info.n // info.parts - splits["test_rows"] if splits["scheme"] == "holdout" else info.n
 
 
 def _fits(factors: Mapping[str, Any]) -> float:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ep_bench import curves, data, store
+from ep_bench import curves, data, rowscores, store
 from ep_bench.runner.claims import Claims
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
@@ -55,7 +55,8 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
     _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
-    curves.read(plan.folder)  # one that cannot be read is refused before the hours of a run
+    curves.read(plan.folder)  # a file that cannot be read is refused before the hours of a run
+    rowscores.read(plan.folder)
     store.sweep(plan.folder)
     _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
@@ -65,7 +66,9 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
         with contextlib.suppress(OSError, UserError):  # what stopped the run is the news
             store.export(plan.folder, plan.rows | _stored_unnoted(plan))
         raise
-    curves.update(plan.folder, store.export(plan.folder))
+    finished = store.export(plan.folder)
+    curves.update(plan.folder, finished)
+    rowscores.update(plan.folder, whole.lock(), finished)
     rows = store.known_rows(plan.folder)
     found = (rows.get(planned.job.cell.key) for planned in plan.cells)
     return Outcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)

@@ -85,6 +85,13 @@ class Accept(Strict):
     reason: Sentence
 
 
+class Compare(Strict):
+    """Labels that all methods are held against: ``rows`` in the scores of each test row, ``times`` in the times."""
+
+    rows: Label | None = None
+    times: Label | None = None
+
+
 class MethodEntry(Strict):
     """One method of a study: a registry name or a class from outside, its label and its own options."""
 
@@ -169,6 +176,7 @@ class StudyFile(Strict):
     methods: Annotated[list[Any], Field(min_length=1)] = Field(default_factory=list)
     overrides: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     limits: Any = None
+    compare: Any = None
     accept: list[Any] = Field(default_factory=list)
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
@@ -189,6 +197,7 @@ class Study(Strict):
     methods: tuple[MethodEntry, ...] = ()
     overrides: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     limits: Limits = Limits()
+    compare: Compare = Compare()
     accept: tuple[Accept, ...] = ()
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)

@@ -12,6 +12,7 @@ from ep_bench.spec.models import (
     Accept,
     CardEntry,
     Catalogue,
+    Compare,
     FileEntry,
     Limits,
     MethodEntry,
@@ -27,7 +28,7 @@ from ep_bench.spec.space import read_space
 from ep_bench.types import DatasetRef, SplitScheme, UserError, spell
 
 OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
-_GRID_KEYS = ("methods", "splits", "overrides", "limits", "accept")  # mean nothing beside an experiment
+_GRID_KEYS = ("methods", "splits", "overrides", "limits", "compare", "accept")  # mean nothing beside an experiment
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -64,18 +65,25 @@ class _Reader:
         limits = (
             validate(Limits, raw["limits"], ("limits",), self.problems) if raw.get("limits") is not None else Limits()
         )
+        compare = (
+            validate(Compare, raw["compare"], ("compare",), self.problems)
+            if raw.get("compare") is not None
+            else Compare()
+        )
         if file is None:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # what overrides and accept name may be among those that could not be read
         self._overrides(file.overrides, datasets, methods)
         accept = self._accept(file.accept, datasets, methods)
-        if self.problems or splits is None or limits is None:
+        self._labels(compare, methods)
+        if self.problems or splits is None or limits is None or compare is None:
             return None
         return Study(
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
-            methods=tuple(methods), overrides=file.overrides, limits=limits, accept=tuple(accept),
-            experiment=file.experiment, options=file.options, source=self.document.text, raw=raw,
+            methods=tuple(methods), overrides=file.overrides, limits=limits, compare=compare,
+            accept=tuple(accept), experiment=file.experiment, options=file.options,
+            source=self.document.text, raw=raw,
         )  # fmt: skip
 
     def _experiment(self, raw: Mapping[str, Any]) -> None:
@@ -305,7 +313,13 @@ class _Reader:
                     place, OptionProblem((), problem.problem, problem.found, problem.allowed, problem.name)
                 )
 
-    # accepted differences
+    # comparisons, accepted differences
+
+    def _labels(self, compare: Compare | None, methods: list[MethodEntry]) -> None:
+        """Note labels to compare with that no method has."""
+        given = compare.model_dump(exclude_none=True) if compare else {}
+        for key, label in given.items():
+            self._known(("compare", key), label, "not a method of this study", [entry.label for entry in methods])
 
     def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], methods: list[MethodEntry]) -> list[Accept]:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}

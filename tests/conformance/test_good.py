@@ -51,13 +51,18 @@ QUICK = {
     "sgld": {"hidden": [10], "epochs": 300},
     "gp": {"starts": 1},
     "sgp": {"inducing": 10, "starts": 1, "steps": 100},
-    "gp_t": {"optimize": False, "lengthscale": 5.0, "scale": 0.6},
 }
 
 
 @pytest.mark.parametrize("name", methods.REGISTRY)
 def test_methods_of_the_registry_conform(name: str) -> None:
     found = outcomes(name, **QUICK.get(name, {}))
+    assert having(found, "ok") == found.keys(), told(found)
+
+
+@pytest.mark.parametrize("inference", ["laplace", "vb", "fvb", "kl", pytest.param("mcmc", marks=pytest.mark.slow)])
+def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
+    found = outcomes("gp_t", **QUICK["gp_t"], inference=inference, samples=60, warmup=10)
     assert having(found, "ok") == found.keys(), told(found)
 
 

@@ -10,7 +10,7 @@ from ep_bench import data
 from ep_bench.types import UserError
 
 UCI = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-EMBEDDED = ("diabetes", "friedman1", "friedman2", "friedman3", "cubic", "step", "additive")
+EMBEDDED = ("diabetes", "friedman1", "friedman2", "friedman3", "friedman-outliers", "cubic", "step", "additive")
 
 
 def test_all_data_sets_have_a_card() -> None:

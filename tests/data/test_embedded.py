@@ -9,7 +9,7 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data import embedded
-from ep_bench.types import DatasetRef
+from ep_bench.types import DatasetRef, SplitScheme
 
 NAMES = [name for name in data.names() if data.card(name).embedded]
 
@@ -56,6 +56,23 @@ def test_the_noise_has_its_deviation(name: str, deviation: float) -> None:
     # Mean square and mean of n Gaussian draws, within four of their standard errors.
     assert abs(np.mean(noise**2) / deviation**2 - 1.0) < 4.0 * np.sqrt(2.0 / n)
     assert abs(noise.mean()) < 4.0 * deviation / np.sqrt(n)
+
+
+def test_each_data_set_with_outliers_has_ten_of_them_and_rows_without_noise() -> None:
+    dataset, function = data.load_dataset("friedman-outliers"), data.true_function("friedman-outliers")
+    splits = list(data.make_splits(SplitScheme("holdout"), dataset))
+    assert len(splits) == 10
+    assert sorted(np.concatenate([[*split.train, *split.test] for split in splits])) == list(range(11000))
+    far, noise = 0, []
+    for split in splits:
+        assert (len(split.train), len(split.test)) == (100, 1000)
+        np.testing.assert_array_equal(dataset.y[split.test], function(dataset.X[split.test]))
+        away = np.sort(np.abs(dataset.y[split.train] - function(dataset.X[split.train])))
+        far += int((away > 4.0).sum())
+        noise.append(away[:80])
+    # The 100 outliers are N(0.6, 9 + 4.9^2) away from the function, 49 of them by more than 4, give or take 5.
+    assert 34 < far < 64
+    assert 0.5 < np.mean(np.square(noise)) < 0.8  # the 80 least of 90 draws of a standard normal
 
 
 def test_the_toys_are_those_of_the_papers() -> None:

@@ -153,6 +153,20 @@ def test_a_holdout_is_the_last_rows() -> None:
     assert (last.test[0], last.test[-1], len(last.train)) == (10, 51639, 10)
 
 
+def test_a_holdout_has_a_split_for_each_part() -> None:
+    card = data.card("friedman-outliers").model_copy(update={"parts": 3, "holdout_rows": 4})
+    toy = dataset_of(21, card=card)
+    found = list(data.make_splits(SplitScheme("holdout"), toy))
+    assert [(split.train.tolist(), split.test.tolist()) for split in found] == [
+        ([first, first + 1, first + 2], [first + 3, first + 4, first + 5, first + 6]) for first in (0, 7, 14)
+    ]
+    with pytest.raises(UserError, match="holdout leaves 0 rows to train on and 7 to test on, of 7"):
+        data.make_split(SplitScheme("holdout", test_rows=7), toy, 0)
+    with pytest.raises(UserError, match="holdout has no split 3"):
+        data.make_split(SplitScheme("holdout"), toy, 3)
+    assert len(data.make_split(SplitScheme("kfold", folds=3), toy, 0).test) == 7
+
+
 def test_a_data_set_of_its_own_takes_every_scheme_with_irrelevant_inputs() -> None:
     dataset = data.load(DatasetRef("cubic", "cubic", irrelevant_inputs=2))
     assert len(list(data.make_splits(SplitScheme("gap"), dataset))) == 3

@@ -382,9 +382,10 @@ class TestOptions:
         assert problem.path == (next(iter(options)),)
 
     def test_published_columns(self):
-        assert sgp.METHOD.published(sgp.Config()) == ("GP-50",)
+        assert sgp.METHOD.published(sgp.Config()) == ("GP-50", "FITC-50")
         assert sgp.METHOD.published(sgp.Config(inducing=100)) == ("GP-100",)
-        for other in ({"approximation": "vfe"}, {"inducing": 20}, {"kernel": "nn"}, {"optimize": False}):
+        assert sgp.METHOD.published(sgp.Config(approximation="vfe")) == ("SGPR-50",)
+        for other in ({"ard": False}, {"inducing": 20}, {"kernel": "nn"}, {"optimize": False}):
             assert sgp.METHOD.published(sgp.Config(**other)) == ()
 
 

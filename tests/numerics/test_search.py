@@ -77,3 +77,15 @@ class TestHoles:
         assert least(function, [-np.ones(3), np.full(3, 0.5)], LOW, HIGH, 500).value < 1e-7
         with pytest.raises(FloatingPointError, match="nothing at -2"):
             least(function, [-np.ones(3), -2 * np.ones(3)], LOW, HIGH, 500)
+
+
+def test_a_search_that_gains_next_to_nothing_has_settled():
+    wide = np.full(100, 5.0)
+    starts = [np.zeros(100)]
+    whole = least(banana, starts, -wide, wide, 5000)
+    ended = least(banana, starts, -wide, wide, 5000, gain=21.0)
+    assert ended.converged
+    assert 100 < ended.iterations < whole.iterations
+    values = [value for _, value in ended.path]
+    assert values[-101] - values[-1] < 21.0 <= values[-102] - values[-2]
+    np.testing.assert_array_equal(ended.point, ended.path[-1][0])

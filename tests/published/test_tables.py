@@ -28,7 +28,7 @@ def row(published, **where):
 
 
 def test_every_printed_row_is_there_and_described(published):
-    assert len(published) == len(printed_rows()) == 711 + 176 + 10
+    assert len(published) == len(printed_rows()) == 711 + 176 + 14
     for record in published.to_dict("records"):
         assert record["citation"]
         assert record["protocol"]

@@ -30,6 +30,7 @@ overrides:
     pbp: {hidden: [100], epochs: 20}
     PBP-2: {epochs: 5}
 limits: {seconds: 600, memory_gb: 4.5}
+compare: {rows: PBP-2, times: pbp}
 accept:
   - {method: PBP-2, dataset: naval, metric: rmse, reason: "two layers"}
 """

@@ -173,6 +173,7 @@ def is_sensible(path, new) -> bool:
         ("overrides", "boston", "pbp"),
         ("overrides", "boston", "PBP-2"),
         ("limits",),
+        ("compare",),
     }:
         return new == {}
     return (key == "tune" and new == {}) or (path == ("accept",) and new == [])
@@ -191,7 +192,7 @@ def test_nonsense_is_accepted_nowhere(read, good, new):
 
 def test_each_key_lost_is_noticed_or_optional(read, good):
     values = yaml.safe_load(good)
-    optional = {"seed", "splits", "overrides", "limits", "accept", "options"}
+    optional = {"seed", "splits", "overrides", "limits", "compare", "accept", "options"}
     for key in values:
         rest = {other: value for other, value in values.items() if other != key}
         assert (outcome(read, yaml.safe_dump(rest)) is not None) == (key in optional), key

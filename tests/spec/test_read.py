@@ -30,6 +30,7 @@ def test_everything_of_a_full_study_is_read(read, folder, good):
     assert (study.methods[2].tune.trials, study.methods[2].tune.fraction) == (30, 0.2)
     assert study.methods[3].options == {"alpha": 1e-4}
     assert (study.limits.seconds, study.limits.memory_gb) == (600, 4.5)
+    assert (study.compare.rows, study.compare.times) == ("PBP-2", "pbp")
     assert study.accept_items() == [{"method": "PBP-2", "dataset": "naval", "metric": "rmse", "reason": "two layers"}]
     assert study.source == good
     assert study.raw["datasets"][0] == "boston"
@@ -134,6 +135,10 @@ WRONG = [
     (HEAD + "limits: {second: 3}\n", 4, ["limits.second: unknown key", "allowed: memory_gb, seconds", "'seconds'?"]),
     (HEAD + "limits: {seconds: true}\n", 4, ["limits.seconds: must be"]),
     (HEAD + "limits: 3\n", 4, ["limits: must be a mapping", "found 3"]),
+    # comparisons
+    (HEAD + "compare: {row: pbp}\n", 4, ["compare.row: unknown key", "allowed: rows, times", "'rows'?"]),
+    (HEAD + "compare: {rows: pbq}\n", 4, ["compare.rows: not a method of this study", "found 'pbq'", "'pbp'?"]),
+    (HEAD + "compare: pbp\n", 4, ["compare: must be a mapping", "found 'pbp'"]),
     # data sets
     ("study: s\ndatasets: []\nmethods: [pbp]\n", 2, ["datasets: must not be empty"]),
     ("study: s\ndatasets: boston\nmethods: [pbp]\n", 2, ["datasets: must be a list", "found 'boston'"]),
@@ -258,6 +263,7 @@ WRONG = [
     # experiments
     ("study: s\nexperiment: cubik\n", 2, ["experiment: unknown experiment", "did you mean 'cubic_toy'?"]),
     ("study: s\nexperiment: cubic_toy\nmethods: [pbp]\n", 3, ["methods: does not go with an experiment"]),
+    ("study: s\nexperiment: cubic_toy\ncompare: {rows: a}\n", 3, ["compare: does not go with an experiment"]),
     ("study: s\nexperiment: cubic_toy\nlimits: {seconds: 1}\n", 3, ["limits: does not go with an experiment"]),
     ("study: s\nexperiment: cubic_toy\noptions: {pints: 3}\n", 3, ["options.pints: unknown option", "'points'?"]),
     ("study: s\nexperiment: cubic_toy\noptions: [3]\n", 3, ["options: must be a mapping"]),

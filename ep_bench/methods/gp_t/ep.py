@@ -1,171 +1,228 @@
-"""Expectation propagation, Jylanki et al. (2011), sections 3.2 and 4, with powers eta of the likelihood.
+"""Expectation propagation by the robust scheme of Jylanki et al. (2011), section 4, with powers eta of the likelihood.
 
-tau, b   site precisions and precision-times-means (N,), tau of any sign
-psi      log of the normaliser of exp(b f - tau f^2 / 2) but for a constant: b^2 / (2 tau) - log(tau) / 2
+From empty sites, or first from those that are given, until the mismatch is below ``CLOSE``:
 
-    log Z = sum_i (log Z^_i + psi(cavity_i) - psi(marginal_i)) / eta + b' Sigma b / 2 - log |I + K S| / 2
+1. damped parallel sweeps (``sweeps``), some ten and as many more as go on to shrink the mismatch; one that leaves the
+   posterior or a cavity improper ends them, and they begin anew with a quarter of the damping factor;
+2. the double loop (``double_loop``), of which F and G are verified at each step;
+3. the same at half the power, from where eta is raised again step by step. What counts is the last step, at eta itself.
 
-Parallel sweeps from empty sites, damped. A sweep that leaves the posterior or a cavity improper is shortened by halves.
-Where they do not converge the scheme starts again with half the damping factor, then updates one site at a time.
+Where either has come near, Newton's method (``newton``) ends it: the others' last digits take hundreds of rounds. It is
+tried at given sites too where sweeps do not converge.
 
-Deviation: no double loop yet; smaller factors and sequential updates stand in its place.
+EP may have several fixed points, and given sites may lead to another one than empty sites. A number that is reported
+should come from empty ones: over 105 points of a ladder it did not hang on the damping. The double loop alone is known
+to come to other points than the sweeps where both converge.
+
+Deviations: the double loop begins at empty sites, not where the sweeps were left, which the damping decides. Newton's
+method is ours.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Iterator
+from itertools import islice
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, resolvent
-from ep_bench.methods.gp_t.tilted import moments
+from ep_bench.methods.gp_t.double_loop import double_loop
+from ep_bench.methods.gp_t.newton import polished
+from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, inferred, log_evidence, sites
+from ep_bench.methods.gp_t.sweeps import parallel, sequential
 from ep_bench.types import Array
 
-CLOSE = 1e-9  # largest mismatch of means, in deviations, and of variances, in parts
-SWEEPS = 100
-HALVINGS = 10
+Scheme = Literal["robust", "parallel", "sequential", "double_loop"]
+Start = tuple[Array, Array]  # tau and b
+
+FIRST = 8.0  # sweeps at least, times the damping factor
+WINDOW = 2.0  # sweeps, times the damping factor, that shrink the mismatch to PROGRESS of itself, or are the last
+PROGRESS = 0.3
+RETRY = 0.25  # of the damping factor
+SWEEPS = 1000  # of plain schemes
+ROWS, FEWEST = 250, 30  # rows up to which the double loop is given all its rounds, rounds that it is given in any case
+NEAR = 0.3  # mismatch from which on Newton's method is tried
+NEARER = 0.5  # of that, after it failed
+LEAST_POWER = 0.5  # of eta, where fractional updates begin
+LONGEST, SHORTEST = 0.1, 0.01  # steps of the power
 
 
-class Sites(NamedTuple):
-    """Sites and the posterior that they give."""
+class Limits(NamedTuple):
+    """The largest mismatch that counts as a fixed point, and rounds of the double loop at most.
 
-    tau: Array
-    b: Array
-    posterior: Gaussian
-    mean: Array
-    cavity: tuple[Array, Array]  # precisions and precision-times-means
-
-
-def infer(K: Array, y: Array, nu: float, scale: float, eta: float, damping: float) -> Inferred:
-    """Return the fixed point for covariances K (N, N), in full.
-
-    Raises FloatingPointError, with the state reached by each attempt, where none converges.
+    Without rounds the robust scheme ends after its sweeps.
     """
-    tried = []
-    total = 0
-    for part in (1.0, 0.5, 0.25, 0.125):
-        found, tilted, gap, sweeps = _parallel(K, y, nu, scale, eta, damping * part, int(SWEEPS / part))
-        total += sweeps
-        if gap < CLOSE:
-            return _ended(found, tilted, nu, eta, total, f"parallel {damping * part:g}")
-        tried.append(f"parallel with damping {damping * part:g}: mismatch {gap:.2g} after {sweeps} sweeps")
-    found, tilted, gap, sweeps = _sequential(K, y, nu, scale, eta, 0.5 * damping)
-    if gap < CLOSE:
-        return _ended(found, tilted, nu, eta, total + sweeps, "sequential")
-    tried.append(f"sequential: mismatch {gap:.2g} after {sweeps} sweeps")
-    raise FloatingPointError(f"expectation propagation did not converge; {'; '.join(tried)}")
+
+    close: float
+    rounds: int
 
 
-def sites(K: Array, tau: Array, b: Array, eta: float) -> Sites | None:
-    """Return the state of sites (N,), or None where the posterior or a cavity is improper."""
-    posterior = gaussian(K, tau)
-    if posterior is None:
-        return None
-    variance = posterior.covariance.diagonal()
-    mean = posterior.covariance @ b
-    precision = 1.0 / variance - eta * tau
-    if not (np.all(precision > 1e-10 / variance) and np.isfinite(mean).all()):
-        return None
-    return Sites(tau, b, posterior, mean, (precision, mean / variance - eta * b))
+LIMITS = Limits(CLOSE, 1000)
 
 
-def _tilted(now: Sites, y: Array, nu: float, scale: float, eta: float) -> tuple[Array, float]:
-    """Return the tilted moments (5, N) and their largest distance from the marginals."""
-    precision, shift = now.cavity
-    tilted = moments(shift / precision, 1.0 / precision, y, nu, scale, eta)
-    variance = now.posterior.covariance.diagonal()
-    gap = max(np.abs(tilted[1] - now.mean).max() / np.sqrt(variance.min()), np.abs(tilted[2] / variance - 1.0).max())
-    return tilted, float(gap) if np.isfinite(gap) else np.inf
+class Trace(NamedTuple):
+    """A scheme, one row a sweep, or a round of the outer loop."""
+
+    mismatch: Array  # (T,) infinite where a cavity was improper
+    log_evidence: Array  # (T,) nats, NaN where a cavity was improper
+    precisions: Array  # (T, N) of the sites
 
 
-def _parallel(
-    K: Array, y: Array, nu: float, scale: float, eta: float, damping: float, sweeps: int
-) -> tuple[Sites, Array, float, int]:
-    """Return sites, tilted moments, mismatch and the number of sweeps."""
-    now = sites(K, np.zeros(len(y)), np.zeros(len(y)), eta)
-    if now is None:
-        raise FloatingPointError("the prior has a variance that is not above 0")
-    tilted, gap = _tilted(now, y, nu, scale, eta)
-    for sweep in range(sweeps):
-        if gap < CLOSE or not np.isfinite(gap):
-            return now, tilted, gap, sweep
-        by_tau, by_b = _steps(now, tilted, eta)
-        step, after = damping, None
-        for _ in range(HALVINGS):
-            after = sites(K, now.tau + step * by_tau, now.b + step * by_b, eta)
-            if after is not None:
-                break
-            step *= 0.5
-        if after is None:
-            return now, tilted, gap, sweep
-        now = after
-        tilted, gap = _tilted(now, y, nu, scale, eta)
-    return now, tilted, gap, sweeps
+class Ended(NamedTuple):
+    """Where a stage was left, and the number of its sweeps, rounds and Newton's steps."""
+
+    sites: Sites
+    steps: int
 
 
-def _steps(now: Sites, tilted: Array, eta: float) -> tuple[Array, Array]:
-    """Return the whole steps of tau and b that match the moments."""
-    variance = now.posterior.covariance.diagonal()
-    by_tau = (1.0 / tilted[2] - 1.0 / variance) / eta
-    return by_tau, (tilted[1] / tilted[2] - now.mean / variance) / eta
-
-
-def _sequential(
-    K: Array, y: Array, nu: float, scale: float, eta: float, damping: float
-) -> tuple[Sites, Array, float, int]:
-    """Return the same of updates of one site at a time, the posterior factorised anew after each sweep."""
-    n = len(y)
-    now = sites(K, np.zeros(n), np.zeros(n), eta)
-    if now is None:
-        raise FloatingPointError("the prior has a variance that is not above 0")
-    tilted, gap = _tilted(now, y, nu, scale, eta)
-    for sweep in range(SWEEPS):
-        if gap < CLOSE:
-            return now, tilted, gap, sweep
-        tau, b, Sigma, mean = now.tau.copy(), now.b.copy(), now.posterior.covariance.copy(), now.mean.copy()
-        for i in range(n):
-            _update(i, tau, b, Sigma, mean, y, nu, scale, eta, damping)
-        after = sites(K, tau, b, eta)
-        if after is None:
-            return now, tilted, gap, sweep
-        now = after
-        tilted, gap = _tilted(now, y, nu, scale, eta)
-    return now, tilted, gap, SWEEPS
-
-
-def _update(
-    i: int, tau: Array, b: Array, Sigma: Array, mean: Array, y: Array, nu: float, scale: float, eta: float,
+def infer(
+    K: Array,
+    y: Array,
+    nu: float,
+    scale: float,
+    eta: float,
     damping: float,
-) -> None:  # fmt: skip
-    """Update one site and the posterior in place; leave a site as it is whose cavity is improper."""
-    variance = Sigma[i, i]
-    precision = 1.0 / variance - eta * tau[i]
-    if precision <= 1e-10 / variance:
-        return
-    shift = mean[i] / variance - eta * b[i]
-    at = slice(i, i + 1)
-    _, m, v, _, _ = moments(np.array([shift / precision]), np.array([1.0 / precision]), y[at], nu, scale, eta)[:, 0]
-    by_tau = damping * (1.0 / v - 1.0 / variance) / eta
-    by_b = damping * (m / v - mean[i] / variance) / eta
-    if 1.0 + by_tau * variance <= 0.0:
-        return
-    tau[i] += by_tau
-    b[i] += by_b
-    column = Sigma[:, i].copy()
-    mean += column * (by_b - by_tau * mean[i]) / (1.0 + by_tau * variance)
-    Sigma -= np.outer(column, column) * (by_tau / (1.0 + by_tau * variance))
+    scheme: Scheme = "robust",
+    start: Start | None = None,
+    limits: Limits = LIMITS,
+) -> Inferred:
+    """Return a fixed point for covariances K (N, N), in full; the robust scheme seeks it first from ``start``.
+
+    Raises FloatingPointError, with the state reached by each stage, where none converges.
+    """
+    model = Model(K, y, nu, scale, eta)
+    tried, total = [], 0
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for stage, (now, steps) in _stages(model, damping, scheme, start, limits):
+            total += steps
+            if now.mismatch < limits.close:
+                return inferred(now, model, total, stage)
+            tried.append(f"{stage}: mismatch {now.mismatch:.2g} after {steps} steps")
+    raise FloatingPointError(f"expectation propagation did not converge; {', '.join(tried)}")
 
 
-def _ended(now: Sites, tilted: Array, nu: float, eta: float, sweeps: int, stage: str) -> Inferred:
-    """Return evidence and gradient at a fixed point, where the sites' own derivatives vanish."""
-    Sigma, log_determinant = now.posterior
-    variance = Sigma.diagonal()
-    precision, shift = now.cavity
-    cavities = 0.5 * shift**2 / precision - 0.5 * np.log(precision)
-    marginals = 0.5 * now.mean**2 / variance + 0.5 * np.log(variance)
-    log_evidence = (tilted[0] + cavities - marginals).sum() / eta + 0.5 * (now.b @ now.mean - log_determinant)
-    # tilted[0] has the normaliser of the cavity as a density, which the difference of psi accounts for
-    weights = now.b - now.tau * now.mean
-    A = np.outer(weights, weights) - resolvent(now.tau, Sigma)
-    likelihood = by_likelihood(tilted[3], tilted[4], nu)
-    return Inferred(float(log_evidence), weights, now.tau, Sigma, A, likelihood, sweeps, stage)
+def trace(
+    K: Array, y: Array, nu: float, scale: float, eta: float, scheme: Scheme, damping: float, rounds: int,
+    before: int = 0,
+) -> Trace:  # fmt: skip
+    """Return what a plain scheme does from empty sites in so many rounds, the first ``before`` parallel sweeps.
+
+    It is shorter where a state cannot be left.
+    """
+    model = Model(K, y, nu, scale, eta)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        path = list(islice(parallel(model, empty(model), damping), before))
+        last = path[-1] if path else empty(model)
+        path += islice(_scheme(model, last, scheme, damping), rounds - before)
+        evidence = [log_evidence(now, eta) for now in path]
+    return Trace(np.array([now.mismatch for now in path]), np.array(evidence), np.array([now.tau for now in path]))
+
+
+def _scheme(model: Model, start: Sites, scheme: Scheme, damping: float) -> Iterator[Sites]:
+    if scheme == "double_loop":
+        return double_loop(model, start)
+    if scheme in ("parallel", "sequential"):
+        return (parallel if scheme == "parallel" else sequential)(model, start, damping)
+    raise ValueError(f"no plain scheme: {scheme}")
+
+
+def _stages(
+    model: Model, damping: float, scheme: Scheme, start: Start | None, limits: Limits
+) -> Iterator[tuple[str, Ended]]:
+    if scheme == "double_loop":
+        yield "double loop", _double_loop(model, empty(model), limits)
+    elif scheme != "robust":
+        yield f"{scheme} {damping:g}", _plain(_scheme(model, empty(model), scheme, damping), limits)
+    else:
+        yield from _robust(model, damping, start, limits)
+
+
+def _robust(model: Model, damping: float, start: Start | None, limits: Limits) -> Iterator[tuple[str, Ended]]:
+    given = None if start is None else sites(model, *start)
+    if given is not None and math.isfinite(given.mismatch):
+        yield f"parallel {damping:g} from given sites", _parallel(model, given, damping, limits)
+        yield "Newton's method from given sites", Ended(*polished(model, given, limits.close))
+    for factor in (damping, RETRY * damping):
+        yield f"parallel {factor:g}", _parallel(model, empty(model), factor, limits)
+    if limits.rounds > 0:
+        yield "double loop", _double_loop(model, empty(model), limits)
+        yield "fractional", _fractional(model, damping, limits)
+
+
+def _plain(scheme: Iterator[Sites], limits: Limits) -> Ended:
+    steps = 0
+    for now in islice(scheme, SWEEPS):
+        steps += 1
+        if now.mismatch < limits.close:
+            break
+    return Ended(now, steps)
+
+
+def _parallel(model: Model, start: Sites, damping: float, limits: Limits) -> Ended:
+    """Sweep as long as it helps; then polish what is near."""
+    now, path, window = start, [start.mismatch], math.ceil(WINDOW / damping)
+    for after in parallel(model, now, damping):
+        path.append(after.mismatch)
+        if not math.isfinite(after.mismatch):
+            break
+        now = after
+        slow = len(path) > FIRST / damping and path[-1] > PROGRESS * path[-1 - window]
+        if now.mismatch < limits.close or slow:
+            break
+    now, polishing = _near(model, now, limits, NEAR)
+    return Ended(now, len(path) - 1 + polishing)
+
+
+def _double_loop(model: Model, start: Sites, limits: Limits) -> Ended:
+    now, steps, near = start, 0, NEAR
+    for now in islice(double_loop(model, start), _rounds(limits.rounds, len(model.y))):
+        ended, polishing = _near(model, now, limits, near)
+        steps += 1 + polishing
+        if ended.mismatch < limits.close:
+            return Ended(ended, steps)
+        if polishing:
+            near = NEARER * now.mismatch
+    return Ended(now, steps)
+
+
+def _rounds(rounds: int, n: int) -> int:
+    """Return how many rounds n rows are given: each takes some ten solves of 2n equations."""
+    return max(int(rounds * min(1.0, ROWS / n) ** 2), min(rounds, FEWEST))
+
+
+def _near(model: Model, now: Sites, limits: Limits, near: float) -> Ended:
+    """Polish what is near but not there."""
+    if limits.close <= now.mismatch < near:
+        return Ended(*polished(model, now, limits.close))
+    return Ended(now, 0)
+
+
+def _fractional(model: Model, damping: float, limits: Limits) -> Ended:
+    """Find the fixed point at LEAST_POWER of eta, and follow it to eta."""
+    now, total = _eased(model, empty(model), LEAST_POWER, damping, limits)
+    power, step = LEAST_POWER, LONGEST
+    brief = limits._replace(rounds=limits.rounds // 10)
+    while now.mismatch < limits.close and power < 1.0 and step >= SHORTEST:
+        onward = min(power + step, 1.0)
+        after, steps = _eased(model, now, onward, damping, brief)
+        total += steps
+        if after.mismatch < limits.close:
+            now, power = after, onward
+        else:
+            step *= 0.5
+    return Ended(sites(model, now.tau, now.b) or now, total)
+
+
+def _eased(model: Model, start: Sites, power: float, damping: float, limits: Limits) -> Ended:
+    """Return where sweeps or the double loop come to at a part of eta."""
+    eased = model._replace(eta=power * model.eta)
+    begun = sites(eased, start.tau, start.b)
+    if begun is None or not math.isfinite(begun.mismatch):
+        return Ended(start._replace(mismatch=math.inf), 0)
+    now, steps = _parallel(eased, begun, damping, limits)
+    if not now.mismatch < limits.close:
+        now, rounds = _double_loop(eased, begun, limits)
+        steps += rounds
+    return Ended(now, steps)

@@ -3,104 +3,138 @@
 r = y - f,  q = nu sigma^2 + r^2,  g = (nu + 1) r / q,  W = (nu + 1) (nu sigma^2 - r^2) / q^2 of any sign;
 at the mode f = K g, and log Z = log p(y | f) - f' K^-1 f / 2 - log |I + K W| / 2.
 
-Reweighted (EM) steps, f = K (K + D^-1)^-1 y with D = (nu + 1) / q, never lower the density; Newton's
-are taken where they raise it.
+A step from f leads along (K^-1 + S)^-1 (g - K^-1 f). With S = D = (nu + 1) / q it is one of reweighting (EM), which
+never lowers the density; with S = W, where that is proper, Newton's. Both directions rise, and a search along them,
+which needs no further solve, takes them as far as the density rises. The first steps are reweighted: they decide for
+the mode. A mode is where W is proper and Newton's step nothing.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import gammaln
 
-from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, resolvent
+from ep_bench.methods.gp_t.posterior import Inferred, by_likelihood, marginals
 from ep_bench.types import Array
 
-STEPS = 2000
-CLOSE = 1e-9  # Newton's last step of f, in parts of the largest target
-VERIFIED = 1e-6  # of f = K g, in the same parts: rounding comes back times K W
-EARLY = 1e-2  # mismatch above which Newton's steps are not tried
+STEPS = 500
+REWEIGHTED = 10  # steps before the first of Newton's
+CLOSE = 1e-9  # Newton's step of f at a mode, in parts of the largest target
+EARLY = 1e-2  # |f - K g|, in the same parts, below which Newton's steps are tried at once
+LENGTHS = 2.0 ** np.arange(-20.0, 7.0)  # of a step
+WHOLE = 20  # the place of 1
+ROUNDING = 1e-15  # of each term of a density
+
+Start = tuple[Array, Array]
 
 
-def infer(K: Array, y: Array, nu: float, scale: float) -> Inferred:
+class Point(NamedTuple):
+    """f = K weights (N,) and what follows from it."""
+
+    weights: Array
+    f: Array
+    r: Array
+    q: Array
+
+
+def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = None) -> Inferred:
     """Return evidence and gradient at the mode for covariances K (N, N), in full.
 
+    The climb begins at the mean under the precisions and precision-times-means ``start`` (N,), by default at f = 0.
     Raises FloatingPointError, with the mismatch reached, where no mode is found.
     """
-    weights, steps = _mode(K, y, nu, scale)
-    f = K @ weights
-    r, q = y - f, nu * scale**2 + (y - f) ** 2
-    W = _curvature(r, nu, scale)
-    posterior = gaussian(K, W)
+    s2 = nu * scale**2
+    first = _first(K, y, s2, start)
+    (weights, f, r, q), steps = _mode(K, y, nu, s2, first, REWEIGHTED if start is None else 0)
+    g, W = (nu + 1.0) * r / q, _curvature(r, q, nu, s2)
+    posterior = marginals(K, W, W * f + g)
     if posterior is None:
         raise FloatingPointError("Laplace's method: the stationary point that was found is no mode")
-    logarithm, share = np.log1p(r**2 / (nu * scale**2)), r**2 / q
-    log_evidence = _log_joint(logarithm, f, weights, nu, scale) - 0.5 * posterior.log_determinant
-    A, likelihood = _gradient(weights, r, W, posterior, nu, scale)
+    logarithm, share = np.log1p(r**2 / s2), r**2 / q
+    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * s2)
+    log_joint = len(y) * constant - 0.5 * (nu + 1.0) * logarithm.sum() - 0.5 * weights @ f
+    log_evidence = float(log_joint - 0.5 * posterior.log_determinant)
+    R = posterior.resolvent()
+    A, likelihood = _gradient(K, weights, (r, q, W), posterior.variance, R, nu, s2)
     likelihood += by_likelihood(logarithm, share, nu)
-    return Inferred(log_evidence, weights, W, posterior.covariance, A, likelihood, steps, "laplace")
+    return Inferred(log_evidence, weights, R, W, A - R, likelihood, steps, "laplace", W * f + g)
 
 
-def _curvature(r: Array, nu: float, scale: float) -> Array:
-    return np.asarray((nu + 1.0) * (nu * scale**2 - r**2) / (nu * scale**2 + r**2) ** 2)
+def _curvature(r: Array, q: Array, nu: float, s2: float) -> Array:
+    return np.asarray((nu + 1.0) * (s2 - r**2) / q**2)
 
 
-def _log_joint(logarithm: Array, f: Array, weights: Array, nu: float, scale: float) -> float:
-    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi * scale**2)
-    return float(len(f) * constant - 0.5 * (nu + 1.0) * logarithm.sum() - 0.5 * weights @ f)
+def _at(K: Array, y: Array, weights: Array, s2: float) -> Point:
+    f = K @ weights
+    r = y - f
+    return Point(weights, f, r, s2 + r**2)
 
 
-def _mode(K: Array, y: Array, nu: float, scale: float) -> tuple[Array, int]:
-    """Return K^-1 f at the mode, and the number of steps."""
-    s2 = nu * scale**2
-    weights, f = np.zeros(len(y)), np.zeros(len(y))
+def _first(K: Array, y: Array, s2: float, start: Start | None) -> Point:
+    found = marginals(K, *start) if start is not None else None
+    return _at(K, y, np.zeros(len(y)) if found is None else found.weights, s2)
+
+
+def _mode(K: Array, y: Array, nu: float, s2: float, at: Point, reweighted: int) -> tuple[Point, int]:
+    """Return the mode, and the number of steps, of which so many at least are reweighted unless the mode is near."""
     gap, size = np.inf, max(float(np.abs(y).max()), 1e-300)
     for step in range(STEPS):
-        r = y - f
-        g = (nu + 1.0) * r / (s2 + r**2)
-        gap = float(np.abs(K @ g - f).max() / size)
-        after = _newton(K, f, g, r, nu, scale) if gap < EARLY else None
-        if after is not None:
-            near = K @ after
-            if np.abs(near - f).max() <= CLOSE * size and gap < VERIFIED:
-                return after, step
-            if _density(y - near, near, after, nu, s2) <= _density(r, f, weights, nu, s2) and gap > VERIFIED:
-                after = None
+        rest = (nu + 1.0) * at.r / at.q - at.weights
+        gap = float(np.abs(K @ rest).max() / size)
+        after = None
+        if gap < EARLY or step >= reweighted:
+            ahead = _ahead(K, _curvature(at.r, at.q, nu, s2), rest)
+            if ahead is not None and np.abs(ahead[1]).max() <= CLOSE * size:
+                return _at(K, y, at.weights + ahead[0], s2), step
+            after = None if ahead is None else _risen(at, ahead, nu, s2)
         if after is None:
-            D = (nu + 1.0) / (s2 + r**2)
-            reweighted = gaussian(K, D)
-            if reweighted is None:
-                break
-            after = D * (y - reweighted.covariance @ (D * y))
-        weights = after
-        f = K @ weights
-    raise FloatingPointError(
-        f"Laplace's method found no mode: mismatch {gap:.2g} after {STEPS} reweighted and Newton steps"
-    )
+            ahead = _ahead(K, (nu + 1.0) / at.q, rest)
+            after = None if ahead is None else _risen(at, ahead, nu, s2)
+        if after is None:
+            break
+        at = _at(K, y, after, s2)
+    raise FloatingPointError(f"Laplace's method found no mode: mismatch {gap:.2g} after {step} steps")
 
 
-def _density(r: Array, f: Array, weights: Array, nu: float, s2: float) -> float:
-    return float(-0.5 * (nu + 1.0) * np.log1p(r**2 / s2).sum() - 0.5 * weights @ f)
+def _ahead(K: Array, precisions: Array, rest: Array) -> tuple[Array, Array] | None:
+    """Return the step (K^-1 + S)^-1 (g - K^-1 f) of the weights and of f, None where that is not proper."""
+    found = marginals(K, precisions, rest)
+    return None if found is None else (found.weights, K @ found.weights)
 
 
-def _newton(K: Array, f: Array, g: Array, r: Array, nu: float, scale: float) -> Array | None:
-    W = _curvature(r, nu, scale)
-    posterior = gaussian(K, W)
-    if posterior is None:
-        return None
-    b = W * f + g
-    return np.asarray(b - W * (posterior.covariance @ b))
+def _risen(at: Point, ahead: tuple[Array, Array], nu: float, s2: float) -> Array | None:
+    """Return the weights along the step where the density is highest, None where it nowhere rises.
+
+    Where rounding hides by how much it rises they are those of the whole step.
+    """
+    by_weights, by_f = ahead
+    r = at.r[:, None] - LENGTHS * by_f[:, None]
+    quadratic = LENGTHS * (2.0 * by_weights @ at.f + LENGTHS * (by_weights @ by_f))  # of f' K^-1 f, less that of here
+    density = -0.5 * (nu + 1.0) * np.log((s2 + r**2) / at.q[:, None]).sum(axis=0) - 0.5 * quadratic
+    best, hidden = int(np.argmax(density)), ROUNDING * ((nu + 1.0) * len(at.f) + abs(float(at.weights @ at.f)))
+    if density[best] > hidden:
+        return np.asarray(at.weights + LENGTHS[best] * by_weights)
+    return at.weights + by_weights if density[WHOLE] >= -hidden else None
 
 
-def _gradient(weights: Array, r: Array, W: Array, posterior: Gaussian, nu: float, scale: float) -> tuple[Array, Array]:
-    """Return A, and by log sigma and log nu what the determinant and the mode's shift add."""
-    Sigma, s2 = posterior.covariance, nu * scale**2
-    q, v = s2 + r**2, Sigma.diagonal()
+def _gradient(
+    K: Array, weights: Array, at: tuple[Array, Array, Array], v: Array, R: Array, nu: float, s2: float
+) -> tuple[Array, Array]:
+    """Return A but for the resolvent, and by log sigma and log nu what the determinant and the mode's shift add.
+
+    ``at`` are r, q and W, ``v`` the variances of f, (N,) each.
+    """
+    r, q, W = at
     c = -(nu + 1.0) * r * (3.0 * s2 - r**2) / q**3 * v  # by f of -log |I + K W| / 2
-    u = c - W * (Sigma @ c)
-    A = np.outer(weights, weights) - resolvent(W, Sigma) + np.outer(u, weights) + np.outer(weights, u)
+    along = K @ c
+    along -= K @ (R @ along)  # Sigma c
+    u = c - W * along
+    A = np.outer(weights, weights) + np.outer(u, weights) + np.outer(weights, u)
     rest = (q - 2.0 * (s2 - r**2)) / q**3
-    by_scale = -0.5 * v @ ((nu + 1.0) * 2.0 * s2 * rest) + (Sigma @ c) @ (-2.0 * (nu + 1.0) * r * s2 / q**2)
-    g_nu = r / q - (nu + 1.0) * r * scale**2 / q**2
-    W_nu = (s2 - r**2) / q**2 + (nu + 1.0) * scale**2 * rest
-    by_nu = nu * (-0.5 * v @ W_nu + (Sigma @ c) @ g_nu)
+    by_scale = -0.5 * v @ ((nu + 1.0) * 2.0 * s2 * rest) + along @ (-2.0 * (nu + 1.0) * r * s2 / q**2)
+    g_nu = r / q - (nu + 1.0) * r * (s2 / nu) / q**2
+    W_nu = (s2 - r**2) / q**2 + (nu + 1.0) * (s2 / nu) * rest
+    by_nu = nu * (-0.5 * v @ W_nu + along @ g_nu)
     return A, np.array([by_scale, by_nu])

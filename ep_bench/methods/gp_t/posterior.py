@@ -1,21 +1,36 @@
-"""The Gaussian posterior of K and diagonal precisions of any sign, and the words both inferences share.
+"""The Gaussian posterior of K and diagonal precisions of any sign, and the words all inferences share.
 
 S      diagonal of the precisions (N,), Sigma = (K^-1 + S)^-1
+b      precision-times-means (N,), m = Sigma b
 
 Positive precisions come first, by a Cholesky factor of I + S^1/2 K S^1/2; those below 0 then by one of
 I - |S|^1/2 Sigma_1 |S|^1/2, Sigma_1 what the first gave: the two blocks of Jylanki et al. (2011), section 4.1.
 Nothing is added to a diagonal.
+
+Iterations need the marginals of N(m, Sigma) only. Of a block P of sites that are no way near 0, with L the factor and
+R_1 = S^1/2 (L L')^-1 S^1/2 on P and 0 elsewhere,
+
+    Sigma_1,ii = (1 - ((L L')^-1)_ii) / S_ii,  m_1,i = (b_i - (R_1 S^-1 b)_i) / S_ii,  i in P
+
+without a product of matrices; the few other sites (Q) then change Sigma_1 by a matrix of their own number:
+
+    G = I_Q - R_1 K_Q,  Sigma_1 I_Q = K G,  C = (S_Q^-1 + Sigma_1,QQ)^-1,  (K + S^-1)^-1 = R_1 + G C G'.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from numpy.typing import NDArray
+from scipy.linalg import blas, cholesky, solve_triangular
 from scipy.special import psi
 
+from ep_bench.numerics import triangle
+from ep_bench.numerics.jit import jit
 from ep_bench.types import Array
+
+SLIGHT = 1e-3  # precision, in parts of the prior's, up to which a site is not divided by
 
 
 class Gaussian(NamedTuple):
@@ -30,12 +45,49 @@ class Inferred(NamedTuple):
 
     log_evidence: float
     weights: Array  # (N,) K^-1 times the posterior means
+    resolvent: Array  # (N, N) (K + S^-1)^-1
     precisions: Array  # (N,)
-    covariance: Array  # (N, N) Sigma
     by_covariance: Array  # (N, N)
     by_likelihood: Array  # (2,) by log sigma and log nu
     iterations: int
     stage: str
+    shifts: Array | None = None  # (N,) precision-times-means of EP's sites
+
+
+class Blocks(NamedTuple):
+    """The sites P and Q of the module's text."""
+
+    first: NDArray[np.intp]  # P
+    rest: NDArray[np.intp]  # Q
+    root: Array  # S^1/2 on P
+    inverse: Array  # L^-1, a lower triangle
+    G: Array  # on P, (P, Q)
+    C: Array  # (Q, Q)
+
+
+class Marginals(NamedTuple):
+    """Of N(Sigma b, Sigma), with log |I + K S| and the weights K^-1 m."""
+
+    mean: Array  # (N,)
+    variance: Array  # (N,)
+    weights: Array  # (N,)
+    log_determinant: float
+    blocks: Blocks
+
+    def resolvent(self) -> Array:
+        """Return (K + S^-1)^-1 (N, N), which the blocks are used up for."""
+        first, rest, root, inverse, G, C = self.blocks
+        triangle.square_factor(inverse)
+        triangle.mirror(inverse)
+        if len(rest) == 0:
+            return inverse * root[:, None] * root
+        out = np.empty((len(self.mean), len(self.mean)))
+        by_C = G @ C
+        out[np.ix_(first, first)] = inverse * root[:, None] * root + by_C @ G.T
+        out[np.ix_(first, rest)] = by_C
+        out[np.ix_(rest, first)] = by_C.T
+        out[np.ix_(rest, rest)] = C
+        return out
 
 
 def gaussian(K: Array, precisions: Array) -> Gaussian | None:
@@ -57,6 +109,61 @@ def gaussian(K: Array, precisions: Array) -> Gaussian | None:
     if not np.all(Sigma.diagonal() > 0.0):
         return None
     return Gaussian(Sigma, log_determinant)
+
+
+def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
+    """Return the marginals, or None where the posterior is not positive definite."""
+    large = precisions * K.diagonal() > SLIGHT
+    first, rest = np.flatnonzero(large), np.flatnonzero(~large)
+    root = np.sqrt(precisions[first])
+    inverse, log_determinant = triangle.square(len(first)), 0.0
+    if len(first) > 0:
+        _fill(K, first, root, inverse)
+        if not triangle.factorise(inverse):
+            return None
+        log_determinant = triangle.log_determinant(inverse)
+        triangle.invert_factor(inverse)
+    mean, variance, weights = np.empty_like(b), np.empty_like(b), np.empty_like(b)
+    half = _product(inverse, (b[first] / root)[:, None], 1)
+    weights[first] = root * _product(inverse, half, 0)[:, 0]
+    variance[first] = (1.0 - triangle.column_squares(inverse)) / precisions[first]
+    G, C = np.empty((len(first), 0)), np.empty((0, 0))
+    if len(rest) > 0:
+        across = K[np.ix_(first, rest)]
+        V = _product(inverse, root[:, None] * across, 1)
+        inside = K[np.ix_(rest, rest)] - V.T @ V
+        other = gaussian(inside, precisions[rest])
+        if other is None:
+            return None
+        U = _product(inverse, V, 0)
+        G, C = -root[:, None] * U, resolvent(precisions[rest], other.covariance)
+        before = across.T @ weights[first] + inside @ b[rest]
+        weights[rest] = b[rest] - C @ before
+        weights[first] += G @ weights[rest]
+        mean[rest] = before - inside @ (C @ before)
+        variance[rest] = other.covariance.diagonal()
+        moved = U / root[:, None]
+        variance[first] -= np.einsum("ij,ij->i", moved @ C, moved)
+        log_determinant += other.log_determinant
+    mean[first] = (b[first] - weights[first]) / precisions[first]
+    if not (np.all(variance > 0.0) and np.isfinite(mean).all()):
+        return None
+    return Marginals(mean, variance, weights, log_determinant, Blocks(first, rest, root, inverse, G, C))
+
+
+@jit()
+def _fill(K: Any, rows: Any, root: Any, out: Any) -> None:
+    """Write the lower triangle of I + S^1/2 K S^1/2 on these rows."""
+    for i in range(rows.size):
+        row, into = K[rows[i]], out[i]
+        for j in range(i + 1):
+            into[j] = root[i] * row[rows[j]] * root[j]
+        into[i] += 1.0
+
+
+def _product(T: Array, B: Array, trans: int) -> Array:
+    """Return T B for a lower triangle T, or T' B where ``trans`` is 0."""
+    return np.asarray(blas.dtrmm(1.0, T.T, B, lower=0, trans_a=trans)) if B.size else B
 
 
 def resolvent(precisions: Array, covariance: Array) -> Array:

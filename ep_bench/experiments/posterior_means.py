@@ -1,0 +1,39 @@
+"""Hyperparameters that two experiments hold fixed: means of their logarithms over Markov chains.
+
+Deviation: Jylanki, Vanhatalo and Vehtari (2011) say posterior means. Lengthscales of inputs without relevance have no
+finite one to speak of, so these are means of logarithms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+from ep_bench.estimator import Estimator
+from ep_bench.types import Rows
+
+
+class Chains(BaseModel):
+    """Options of the chains, as those of ``gp_t``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chains: PositiveInt = Field(2, description="independent ones")
+    warmup: NonNegativeInt = Field(300, description="iterations of a chain's warm-up")
+    samples: PositiveInt = Field(300, description="draws of a chain after its warm-up")
+
+
+def posterior_means(rows: Rows, options: Chains, seed: int) -> tuple[dict[str, Any], float]:
+    """Return the hyperparameters by name, and the largest R-hat of the chains' diagnostics; rows are standardised."""
+    model = Estimator(
+        "gp_t", inference="mcmc", nu="optimize", standardize=False, stored=10_000, random_state=seed,
+        **options.model_dump(),
+    )  # fmt: skip
+    model.fit(rows.X, rows.y)
+    state = model.state_
+    values = state.hyper.values(state.theta.mean(axis=0))
+    found = [value for name, value in model.diagnostics_.items() if name.startswith("r_hat_")]
+    as_options = {name: value if isinstance(value, float) else tuple(value.tolist()) for name, value in values.items()}
+    return as_options, float(np.max(found)) if found else float("nan")

@@ -1,0 +1,138 @@
+"""Hyperparameters of factorising variational Bayes by EM: Kuss (2006); Jylanki et al. (2011), section 6.2.
+
+E   q(f) q(V) of the highest bound at the hyperparameters (``variational.factors``)
+M   the hyperparameters of the highest bound and log prior with q(V) fixed, D_i = E 1 / V_i:
+
+    those of the covariance in   log N(y | 0, K + D^-1)
+    sigma and nu in              sum_i E log Inv-chi^2(V_i | nu, sigma^2)
+
+No step lowers the bound with the log prior. They end where the rise that is still to come, were all steps to shrink
+at the rate of the last two (Aitken), is below ``ENOUGH``.
+
+Deviation: in the paper q(f) is fixed in the M step too. That bound has log |K| in it, which for a smooth covariance
+is beyond what doubles hold; here q(f) is free in the M step, which raises the bound by no less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, psi
+
+from ep_bench.covariances import Covariance, matrix
+from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.learning import search, starting_points, warn
+from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.methods.gp_t import given_scales
+from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.methods.gp_t.variational import factors
+from ep_bench.numerics.search import Function, Optimum
+from ep_bench.numerics.triangle import square
+from ep_bench.types import Array, Rows
+
+ENOUGH = 1e-5  # nats that the steps to come would still add
+INNER = 5  # iterations of an M step's search
+
+
+def learn(
+    rows: Rows,
+    covariance: Covariance,
+    hyper: Hyper,
+    config: GaussianProcessConfig,
+    rng: np.random.Generator,
+    start: Array | None = None,
+) -> tuple[Optimum, Inferred]:
+    """Return the end of the best run, as ``covariances.learning.learn`` does, and the inference there.
+
+    ``iterations`` are EM steps, of which a run makes ``config.steps`` at most. Warns and raises as that does.
+    """
+    found, error = [], FloatingPointError("no starting point")
+    for point in starting_points(hyper, config, rng, start):
+        try:
+            found.append(_run(rows, covariance, hyper, point, config.steps))
+        except FloatingPointError as lost:
+            error = lost
+    if not found:
+        raise error
+    best = min(found, key=lambda one: one[0].value)
+    warn(best[0], hyper, config.steps)
+    return best
+
+
+def _run(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, steps: int) -> tuple[Optimum, Inferred]:
+    theta = np.where(hyper.free, np.clip(theta, hyper.low, hyper.high), theta)
+    at = _inferred(rows, covariance, hyper, theta, None)
+    values = [_value(at, hyper, theta)]
+    path: list[tuple[Array, float]] = []
+    room = square(len(rows.y))
+    for _ in range(steps):
+        theta = maximised(rows, covariance, hyper, theta, at, room)
+        at = _inferred(rows, covariance, hyper, theta, at.precisions)
+        values.append(_value(at, hyper, theta))
+        path.append((theta, values[-1]))
+        if _to_come(values) < ENOUGH:
+            return Optimum(theta, values[-1], len(path), True, path), at
+    return Optimum(theta, values[-1], len(path), False, path), at
+
+
+def maximised(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, at: Inferred, room: Array) -> Array:
+    """Return the hyperparameters (P,) after one M step from theta (P,), where the E step gave ``at``."""
+    D, nu = at.precisions, math.exp(theta[-1])
+    # 1 / V ~ Gamma((nu + 1) / 2, (nu + 1) / (2 D))
+    mean_log = float(np.mean(np.log(0.5 * (nu + 1.0) / D))) - psi(0.5 * (nu + 1.0))
+    likelihood = np.isin(np.arange(len(theta)), [len(theta) - 2, len(theta) - 1])
+
+    def targets(point: Array) -> tuple[float, Array]:
+        value, gradient = given_scales.evidence(covariance, point[:-2], rows.X, rows.y, 1.0 / D, room)
+        return value, np.append(gradient, [0.0, 0.0])
+
+    def scales(point: Array) -> tuple[float, Array]:
+        value, gradient = log_scales(point[-2], point[-1], len(D), mean_log, float(D.mean()))
+        return value, np.append(np.zeros(len(point) - 2), gradient)
+
+    theta = _best(targets, hyper, theta, hyper.free & ~likelihood)
+    return _best(scales, hyper, theta, hyper.free & likelihood)
+
+
+def log_scales(log_sigma: float, log_nu: float, n: int, mean_log: float, mean_precision: float) -> tuple[float, Array]:
+    """Return sum_i E log Inv-chi^2(V_i | nu, sigma^2), without what they do not change, and its gradient (2,).
+
+    From the means over n rows of E log V and of E 1 / V.
+    """
+    nu, s2 = math.exp(log_nu), math.exp(log_nu + 2.0 * log_sigma)
+    value = 0.5 * nu * (math.log(0.5 * s2) - mean_log) - gammaln(0.5 * nu) - 0.5 * s2 * mean_precision
+    by_sigma = nu - s2 * mean_precision
+    by_nu = 0.5 * nu * (math.log(0.5 * s2) - mean_log + 1.0 - psi(0.5 * nu)) - 0.5 * s2 * mean_precision
+    return n * value, n * np.array([by_sigma, by_nu])
+
+
+def _best(bound: Function, hyper: Hyper, theta: Array, free: NDArray[np.bool_]) -> Array:
+    """Return theta (P,) with the entries that are free moved to where bound and log prior are highest."""
+    if not free.any():
+        return theta
+    return search(bound, replace(hyper, given=np.where(free, np.nan, theta)), [theta], INNER).point
+
+
+def _inferred(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, start: Array | None) -> Inferred:
+    scale, nu = np.exp(theta[-2:])
+    try:
+        return factors(matrix(covariance, theta[:-2], rows.X), rows.y, float(nu), float(scale), start)
+    except FloatingPointError as error:
+        raise FloatingPointError(f"{error}; at {hyper.words(theta)}") from None
+
+
+def _value(at: Inferred, hyper: Hyper, theta: Array) -> float:
+    return -(at.log_evidence + hyper.log_prior(theta)[0])
+
+
+def _to_come(values: list[float]) -> float:
+    """Return how far values that fall at the rate of the last two steps would fall yet."""
+    if len(values) < 3:
+        return math.inf
+    before, last = values[-3] - values[-2], values[-2] - values[-1]
+    if last < 1e-12 * abs(values[-1]):
+        return 0.0
+    return last * last / (before - last) if before > last else math.inf

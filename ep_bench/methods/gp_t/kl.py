@@ -1,0 +1,132 @@
+"""The Gaussian nearest to the posterior in KL(q || p): Opper and Archambeau (2009); Nickisch and Rasmussen (2008).
+
+q(f)      N(m, S), m = K w, S = (K^-1 + diag(L))^-1, L (N,) of any sign, v = diag S
+h(f)      log t(y | f),  u = f - y,  s2 = nu sigma^2
+
+    log Z >= sum_i E h(f_i) - KL(q || p), highest where w = E h' and L = -E h'', means under N(m_i, v_i)
+
+Steps of the natural gradient, L and b = w + L m towards -E h'' and E h' - E h'' m, are halved until they raise the
+bound. The means are integrals over t with f = y + sqrt(s2) sinh(t), by the trapezoidal rule: h has branch points at
+f = y +- i sqrt(s2), where Gauss and Hermite's rule would be slow to converge for a small scale.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, resolvent
+from ep_bench.methods.gp_t.variational import MEMORY, extrapolated
+from ep_bench.types import Array
+
+STEPS = 300
+CLOSE = 1e-9  # mismatch of weights, by sqrt(v), and of precisions, by v, at an optimum
+VERIFIED = 1e-6  # the same, where rounding hides what further steps would raise
+HALVINGS = 30
+NODES = 400
+REACH = 9.0  # deviations of a Gaussian to either side
+ROUNDING = 1e-13  # of the bound
+
+
+class Means(NamedTuple):
+    """Means (N,) under Gaussians of log(1 + u^2 / s2), u^2 / (s2 + u^2), h' and -h''."""
+
+    logarithm: Array
+    share: Array
+    slope: Array
+    curvature: Array
+
+
+class Fitted(NamedTuple):
+    """q(f) of b and L, its means and its bound."""
+
+    b: Array
+    precisions: Array
+    posterior: Gaussian
+    weights: Array
+    mean: Array
+    means: Means
+    bound: float
+
+
+def infer(K: Array, y: Array, nu: float, scale: float) -> Inferred:
+    """Return the highest bound for covariances K (N, N), in full.
+
+    Raises FloatingPointError, with the mismatch reached, where no stationary point is found.
+    """
+    s2 = nu * scale**2
+    first = (nu + 1.0) / (s2 + y**2 + K.diagonal())
+    now = _at(K, y, first * y, first, nu, scale)
+    gap, step = np.inf, 0
+    history: list[tuple[Array, Array]] = []
+    while now is not None and step < STEPS:
+        v = now.posterior.covariance.diagonal()
+        off = np.sqrt(v) * (now.means.slope - now.weights), v * (now.means.curvature - now.precisions)
+        gap = float(np.abs(off).max())
+        if gap < CLOSE:
+            return _ended(now, nu, step)
+        after = _raised(K, y, now, history, nu, scale)
+        if after is None and gap < VERIFIED:
+            return _ended(now, nu, step)
+        now, step = after, step + 1
+    raise FloatingPointError(f"KL: no stationary point; mismatch {gap:.2g} after {step} steps")
+
+
+def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> Means:
+    """Return the means under N(m, v) (N,), for targets y (N,)."""
+    s = np.sqrt(nu) * scale
+    reach = REACH * np.sqrt(v)
+    low, high = np.arcsinh((m - reach - y) / s), np.arcsinh((m + reach - y) / s)
+    t = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, NODES)
+    with np.errstate(under="ignore"):
+        u, q = np.sinh(t), np.cosh(t) ** 2  # of u / s, q / s^2
+        p = np.exp(-0.5 * (s * u + (y - m)[:, None]) ** 2 / v[:, None]) * np.sqrt(q)
+    p /= p.sum(axis=1, keepdims=True)
+    slope, curvature = -(nu + 1.0) / s * u / q, (nu + 1.0) / s**2 * (1.0 - u**2) / q**2
+    return Means(*((p * part).sum(axis=1) for part in (np.log(q), u**2 / q, slope, curvature)))
+
+
+def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float) -> Fitted | None:
+    """Return q(f), or None where it is improper."""
+    posterior = gaussian(K, precisions)
+    if posterior is None:
+        return None
+    weights = np.zeros(len(y))
+    for _ in range(2):  # the second time brings back the digits that S lost where precisions are large
+        rest = b - weights - precisions * (K @ weights)
+        weights += rest - precisions * (posterior.covariance @ rest)
+    mean = K @ weights
+    found = means(mean, posterior.covariance.diagonal(), y, nu, scale)
+    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi * scale**2)
+    targets = len(y) * constant - 0.5 * (nu + 1.0) * found.logarithm.sum()
+    traces = float(precisions @ posterior.covariance.diagonal())
+    divergence = 0.5 * (posterior.log_determinant - traces + float(weights @ mean))
+    bound = float(targets) - divergence
+    return Fitted(b, precisions, posterior, weights, mean, found, bound) if np.isfinite(bound) else None
+
+
+def _raised(
+    K: Array, y: Array, now: Fitted, history: list[tuple[Array, Array]], nu: float, scale: float
+) -> Fitted | None:
+    """Return q(f) after the extrapolated step, else the longest of steps by halves, that does not lower the bound."""
+    at = np.concatenate([now.b, now.precisions])
+    change = np.concatenate([now.means.slope + now.means.curvature * now.mean, now.means.curvature]) - at
+    history[:] = [*history, (at, change)][-MEMORY:]
+    candidates = [extrapolated(history)] if len(history) > 1 else []
+    candidates += [at + 0.5**k * change for k in range(HALVINGS)]
+    for candidate in candidates:
+        after = _at(K, y, candidate[: len(y)], candidate[len(y) :], nu, scale)
+        if after is not None and after.bound >= now.bound - ROUNDING * abs(now.bound):
+            return after
+        history[:] = history[-1:]
+    return None
+
+
+def _ended(now: Fitted, nu: float, steps: int) -> Inferred:
+    """Return bound and gradient at an optimum, where the derivatives by q(f) vanish."""
+    R = resolvent(now.precisions, now.posterior.covariance)
+    A = np.outer(now.weights, now.weights) - R
+    likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
+    return Inferred(now.bound, now.weights, R, now.precisions, A, likelihood, steps, "kl")

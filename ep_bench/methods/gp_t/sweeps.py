@@ -1,0 +1,82 @@
+"""Plain sweeps of expectation propagation over all sites, damped: Jylanki et al. (2011), sections 3.5 and 3.7.
+
+Each scheme yields the state after each sweep, without end. A site whose cavity is improper is left as it is for that
+sweep. A parallel sweep that leaves the posterior improper is shortened by halves; where that does not help, or
+sequential updates come to such a posterior, there is no further state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ep_bench.methods.gp_t.posterior import gaussian
+from ep_bench.methods.gp_t.sites import LEAST, Model, Sites, sites
+from ep_bench.methods.gp_t.tilted import NODES, WEIGHTS, fill
+from ep_bench.numerics.jit import jit
+
+HALVINGS = 10
+
+
+def parallel(model: Model, start: Sites, damping: float) -> Iterator[Sites]:
+    """Update all sites, then the posterior."""
+    now: Sites | None = start
+    while now is not None:
+        now = _moved(model, now, damping)
+        if now is not None:
+            yield now
+
+
+def sequential(model: Model, start: Sites, damping: float) -> Iterator[Sites]:
+    """Update the posterior after each site, in the order of the rows; factorise it anew after each sweep."""
+    now: Sites | None = start
+    likelihood = (model.nu, model.scale**2, model.eta)
+    while now is not None:
+        posterior = gaussian(model.K, now.tau)
+        if posterior is None:
+            return
+        tau, b, mean = now.tau.copy(), now.b.copy(), now.posterior.mean.copy()
+        _update(tau, b, posterior.covariance, mean, model.y, *likelihood, damping, NODES, WEIGHTS)
+        now = sites(model, tau, b)
+        if now is not None:
+            yield now
+
+
+def _moved(model: Model, now: Sites, damping: float) -> Sites | None:
+    by_tau, by_b = now.steps(model.eta)
+    for halved in range(HALVINGS):
+        step = damping * 0.5**halved
+        after = sites(model, now.tau + step * by_tau, now.b + step * by_b)
+        if after is not None:
+            return after
+    return None
+
+
+@jit()
+def _update(
+    tau: Any, b: Any, Sigma: Any, mean: Any, y: Any, nu: float, s2: float, eta: float, damping: float, nodes: Any,
+    weights: Any,
+) -> None:  # fmt: skip
+    """Update the sites and the posterior in place."""
+    m, v, tilted = np.empty(1), np.empty(1), np.empty((7, 1))
+    for i in range(tau.size):
+        variance = Sigma[i, i]
+        precision = 1.0 / variance - eta * tau[i]
+        if precision <= LEAST / variance:
+            continue
+        m[0] = (mean[i] / variance - eta * b[i]) / precision
+        v[0] = 1.0 / precision
+        fill(m, v, y[i : i + 1], nu, s2, eta, nodes, weights, tilted)
+        by_tau = damping * (1.0 / tilted[2, 0] - 1.0 / variance) / eta
+        by_b = damping * (tilted[1, 0] / tilted[2, 0] - mean[i] / variance) / eta
+        if 1.0 + by_tau * variance <= 0.0:
+            continue
+        tau[i] += by_tau
+        b[i] += by_b
+        column = Sigma[:, i].copy()
+        share = 1.0 / (1.0 + by_tau * variance)
+        mean += column * ((by_b - by_tau * mean[i]) * share)
+        for j in range(tau.size):
+            Sigma[j] -= column * (column[j] * by_tau * share)

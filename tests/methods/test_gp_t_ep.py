@@ -1,0 +1,366 @@
+"""Expectation propagation of robust regression: other programs' values, a plain twin, gradients, its schemes."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+import ep_bench
+from ep_bench.estimator import standardisation
+from ep_bench.methods import gp_t
+from ep_bench.methods.gp_t import double_loop, ep, laplace, newton
+from ep_bench.methods.gp_t.posterior import gaussian, marginals
+from ep_bench.methods.gp_t.sites import Model, log_evidence, sites
+from ep_bench.types import Rows
+from tests import plain_sites as plain
+from tests.methods.test_gp_t import VALUES, conflicting
+from tests.plain_networks import check_gradient
+
+
+def covariances(lengthscale, magnitude=1.0):
+    x = conflicting().X[:, 0]
+    return magnitude * np.exp(-0.5 * (x[:, None] - x) ** 2 / lengthscale**2)
+
+
+@pytest.mark.parametrize("case", "AB")
+def test_sites_of_other_programs(case):
+    values = VALUES["cases"][case]
+    hyper, expected = values["hyper"], values["ep"]
+    K = covariances(hyper["ell"], hyper["magn2"])
+    found = ep.infer(K, conflicting().y, hyper["nu"], hyper["sigma"], 1.0, 0.8)
+    assert found.log_evidence == pytest.approx(expected["logZ"], rel=1e-11)
+    np.testing.assert_allclose(found.precisions, expected["site_tau"], rtol=1e-7)
+    np.testing.assert_allclose(found.shifts, expected["site_nu"], rtol=1e-7)
+    assert np.sum(found.precisions < 0) == expected["n_negative_sites"]
+
+
+@pytest.fixture(scope="module")
+def boston(real_data):
+    """Training and test rows of split 0, standardised by the training rows, and the target's deviation."""
+    data = ep_bench.load_dataset("boston")
+    train, test = ep_bench.standard_split(len(data.y), 0)
+    inputs, target = standardisation(data.X[train], data.y[train])
+    rows = [Rows(inputs.apply(data.X[part]), target.apply(data.y[part][:, None])[:, 0]) for part in (train, test)]
+    return *rows, data.y[train].std()
+
+
+class TestBoston:
+    @pytest.mark.parametrize(("inference", "negative"), [("ep", "n_neg_sites"), ("laplace", "n_neg_W")])
+    def test_values_of_other_programs(self, boston, inference, negative):
+        train, test, deviation = boston
+        expected = VALUES["boston_split0"][inference]
+        given = {"lengthscale": 2.0, "magnitude": 1.0, "nu": 4.0, "scale": 0.3, "optimize": False}
+        state = gp_t.fit(train, gp_t.Config(inference=inference, **given), None)[0]
+        mean, variance = gp_t.latent(state, test.X)
+        mlpd = gp_t.predict(state, test.X, None).logpdf(test.y).mean()
+        error = mean - test.y
+        assert np.sum(state.site_precisions < 0) == expected[negative]
+        assert state.log_evidence == pytest.approx(expected["logZ"], rel=1e-10)
+        assert mlpd == pytest.approx(expected["test_mlpd_std"], rel=1e-7)
+        assert mlpd - math.log(deviation) == pytest.approx(expected["test_mlpd_orig"], rel=1e-7)
+        assert np.abs(error).mean() == pytest.approx(expected["mae_std"], rel=1e-7)
+        assert np.abs(error).mean() * deviation == pytest.approx(expected["mae_orig"], rel=1e-7)
+        assert np.sqrt((error**2).mean()) * deviation == pytest.approx(expected["rmse_orig"], rel=1e-7)
+        np.testing.assert_allclose(mean[:3], expected["mean_first3"], rtol=1e-7)
+        np.testing.assert_allclose(variance[:3], expected["var_first3"], rtol=1e-7)
+
+    @pytest.mark.slow
+    def test_learning_comes_to_the_evidence_of_other_programs(self, boston):
+        state = gp_t.fit(boston[0], gp_t.Config(nu=4.0, prior="none"), np.random.default_rng(0))[0]
+        assert state.converged
+        assert state.log_evidence > -103.87
+
+
+class TestMarginals:
+    @pytest.mark.parametrize("weak", [0, 1, 5, 12])
+    def test_a_dense_solve(self, weak):
+        rng = np.random.default_rng(weak)
+        root = rng.normal(size=(12, 12))
+        K, tau, b = root @ root.T / 12 + 0.1 * np.eye(12), rng.uniform(0.1, 5.0, 12), rng.normal(size=12)
+        tau[:weak] = rng.choice([0.0, -0.05, 1e-6, -1e-5], weak)
+        Sigma = np.linalg.inv(np.linalg.inv(K) + np.diag(tau))
+        found = marginals(K, tau, b)
+        np.testing.assert_allclose(found.variance, Sigma.diagonal(), rtol=1e-12)
+        np.testing.assert_allclose(found.mean, Sigma @ b, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(K @ found.weights, Sigma @ b, rtol=1e-9, atol=1e-12)
+        assert found.log_determinant == pytest.approx(np.linalg.slogdet(np.eye(12) + K * tau)[1], rel=1e-10, abs=1e-13)
+        np.testing.assert_allclose(found.resolvent(), np.diag(tau) - tau[:, None] * Sigma * tau, atol=1e-11)
+
+    def test_digits_of_the_general_formula(self):
+        K, tau = covariances(2.0), np.full(25, 2500.0)
+        tau[3] = -1.0
+        found = marginals(K, tau, tau * conflicting().y)
+        np.testing.assert_allclose(found.variance, gaussian(K, tau).covariance.diagonal(), rtol=1e-9)
+
+    def test_one_that_is_not_proper(self):
+        assert marginals(np.eye(3), np.array([1.0, -1.5, 0.0]), np.zeros(3)) is None
+
+
+LADDER = list(product([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0], [1.5, 2.0, 4.0], [0.02, 0.05, 0.1, 0.2, 0.3]))
+TELLING = {  # lengthscale, nu and scale by the stage that ends them; plain sweeps at 0.8 converge at the first two only
+    (1.0, 4.0, 0.2): "parallel 0.8",
+    (0.3, 4.0, 0.02): "parallel 0.8",
+    (0.5, 1.5, 0.02): "parallel 0.2",
+    (1.5, 2.0, 0.1): "parallel 0.2",
+    (0.7, 1.5, 0.02): "double loop",
+    (2.0, 2.0, 0.1): "double loop",
+    (2.0, 4.0, 0.2): "double loop",
+    (3.0, 1.5, 0.05): "double loop",
+    (3.0, 4.0, 0.2): "double loop",
+}
+
+
+def rung(lengthscale, nu, scale, damping=0.8, **options):
+    """EP at one point of the ladder."""
+    return ep.infer(covariances(lengthscale), conflicting().y, nu, scale, options.pop("eta", 1.0), damping, **options)
+
+
+def starts(lengthscale, nu, scale):
+    """Sites of Laplace's method at the same hyperparameters, and of EP at neighbouring ones."""
+    K = covariances(lengthscale)
+    mode = laplace.infer(K, conflicting().y, nu, scale)
+    yield mode.precisions, mode.weights + mode.precisions * (K @ mode.weights)
+    for near in ((1.1 * lengthscale, nu, scale), (lengthscale, 1.2 * nu, scale), (lengthscale, nu, 1.15 * scale)):
+        found = rung(*near)
+        yield found.precisions, found.shifts
+
+
+class TestLadder:
+    @pytest.mark.parametrize(("point", "stage"), TELLING.items(), ids=str)
+    def test_converges_at_a_fixed_point_that_hangs_on_no_damping(self, point, stage):
+        found = rung(*point)
+        assert found.stage == stage
+        lengthscale, nu, scale = point
+        sites_found = found.precisions, found.shifts
+        assert plain.mismatch(covariances(lengthscale), conflicting().y, nu, scale, 1.0, *sites_found) < 1e-6
+        for damping in (1.0, 0.3):
+            assert rung(*point, damping).log_evidence == pytest.approx(found.log_evidence, abs=1e-5)
+
+    @pytest.mark.parametrize("point", [(1.0, 4.0, 0.2), (0.7, 4.0, 0.05), (2.0, 2.0, 0.2)], ids=str)
+    def test_other_starts(self, point):
+        expected = rung(*point).log_evidence
+        for start in starts(*point):
+            assert rung(*point, start=start).log_evidence == pytest.approx(expected, abs=1e-5)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_all_of_it(self, eta):
+        for at, point in enumerate(LADDER):
+            found = [rung(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
+            if eta == 1.0 and at % 4 == 0:
+                found += [rung(*point, start=start).log_evidence for start in starts(*point)]
+            assert np.ptp(found) < 1e-5, point
+
+
+class TestPlainTwins:
+    """Five rows, the third an outlier that comes to a negative precision."""
+
+    x = np.array([-1.0, -0.4, 0.1, 0.5, 1.1])
+    y = np.array([-0.8, -0.3, 2.5, 0.4, 0.9])
+    K = np.exp(-0.5 * (x[:, None] - x) ** 2)
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    @pytest.mark.parametrize("scheme", ["robust", "parallel", "sequential", "double_loop"])
+    def test_updates_of_one_site_after_the_other(self, scheme, eta):
+        found = ep.infer(self.K, self.y, 3.0, 0.2, eta, 0.7, scheme)
+        tau, b = plain.plain_ep(self.K, self.y, 3.0, 0.2, eta)
+        assert tau[2] < 0.0
+        np.testing.assert_allclose(found.precisions, tau, rtol=1e-6)
+        np.testing.assert_allclose(found.shifts, b, rtol=1e-6)
+        expected = plain.log_evidence(self.K, self.y, 3.0, 0.2, eta, tau, b)
+        assert found.log_evidence == pytest.approx(expected, rel=1e-8)
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_the_double_loop_of_a_general_optimiser(self, eta):
+        K, y = self.K[1:4, 1:4], self.y[1:4]
+        found = ep.infer(K, y, 3.0, 0.2, eta, 0.8, "double_loop")
+        ended = found.precisions, found.shifts
+        *after, values = plain.plain_double_loop(K, y, 3.0, 0.2, eta, *ended, 1)
+        np.testing.assert_allclose(after, ended, rtol=1e-5)
+        assert values[-1] == pytest.approx(-found.log_evidence, abs=1e-9)
+        *_, values = plain.plain_double_loop(K, y, 3.0, 0.2, eta, np.zeros(3), np.zeros(3), 10)
+        assert np.all(np.diff(values) < 0.0)
+        assert -found.log_evidence < values[-1] < -found.log_evidence + 0.2
+
+    def test_sweeps_are_those_of_the_twin(self):
+        tau, _ = plain.plain_ep(self.K, self.y, 3.0, 0.2, 1.0, 0.5, 3)
+        path = ep.trace(self.K, self.y, 3.0, 0.2, 1.0, "sequential", 0.5, 3)
+        np.testing.assert_allclose(path.precisions[-1], tau, rtol=1e-7)
+
+
+class TestDerivatives:
+    """Of what the double loop and Newton's method climb on, where some sites are negative."""
+
+    def model(self, eta):
+        return Model(covariances(0.9), conflicting().y, 2.0, 0.1, eta)
+
+    def begun(self, model):
+        """Sites some way from the fixed point."""
+        return sites(model, *(0.9 * one for one in self.ended(model)))
+
+    def ended(self, model):
+        found = ep.infer(*model, 0.8)
+        assert np.sum(found.precisions < 0.0) == 2
+        return found.precisions, found.shifts
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_inner_direction_and_curvature(self, eta):
+        model, mu = self.model(eta), 0.3
+        now = self.begun(model)
+        outer = 0.9 / now.posterior.variance, 1.05 * now.posterior.mean / now.posterior.variance
+        held = double_loop._held(model, outer, now.tau, now.b)
+        step, slope, _ = double_loop._direction(model, held, mu)
+        by_tau, by_b = newton.moved(step, held.posterior)
+
+        def value(part):
+            at = double_loop._held(model, outer, now.tau + part * by_tau, now.b + part * by_b)
+            return at.value + mu * at.barrier
+
+        h = 1e-3
+        assert (value(h) - value(-h)) / (2 * h) == pytest.approx(slope, rel=1e-4)
+        # along Newton's step the second derivative is minus the first
+        assert (value(h) - 2.0 * value(0.0) + value(-h)) / h**2 == pytest.approx(-slope, rel=1e-3)
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_the_jacobian_of_the_conditions(self, eta):
+        model = self.model(eta)
+        now = self.begun(model)
+        mean, deviation = now.posterior.mean, np.sqrt(now.posterior.variance)
+        at = newton.curvatures(model, now.tau, now.posterior, now.tilted)
+
+        def conditions(tau, b):
+            """Tilted less posterior means of the statistics, in the units of ``now``."""
+            there = sites(model, tau, b)
+            by_tilted, by_marginal = (
+                ((m - mean) / deviation, (v + (m - mean) ** 2) / deviation**2)
+                for m, v in ((there.tilted[1], there.tilted[2]), (there.posterior.mean, there.posterior.variance))
+            )
+            return np.concatenate([by_tilted[0] - by_marginal[0], -0.5 * (by_tilted[1] - by_marginal[1])])
+
+        np.testing.assert_allclose(at.residual, conditions(now.tau, now.b), atol=1e-12)
+        direction = np.random.default_rng(0).normal(size=50)
+        by_tau, by_b = (1e-5 * one for one in newton.moved(direction, now.posterior))
+        slope = (conditions(now.tau + by_tau, now.b + by_b) - conditions(now.tau - by_tau, now.b - by_b)) / 2e-5
+        np.testing.assert_allclose(newton._jacobian(at, eta) @ direction, slope, rtol=1e-5, atol=1e-7)
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_newton_ends_within_a_few_steps(self, eta):
+        model = self.model(eta)
+        near = sites(model, *(0.999 * one for one in self.ended(model)))
+        found, steps = newton.polished(model, near, 1e-11)
+        assert near.mismatch > 1e-4
+        assert found.mismatch < 1e-11
+        assert steps <= 3
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    @pytest.mark.parametrize("theta", [(0.9, 1.0, 0.1, 2.0), (2.0, 1.0, 0.2, 2.0)])
+    def test_gradient_of_the_evidence_by_differences(self, theta, eta):
+        problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize", fraction=eta))
+        found = gp_t.infer(problem, np.log(theta))
+        assert np.sum(found.precisions < 0.0) >= 2
+        evidence = gp_t.Evidence(problem, ep.LIMITS)
+        _, gradient = evidence(np.log(theta))
+        rng = np.random.default_rng(1)
+        check_gradient(lambda at: evidence(at)[0], np.log(theta), gradient, rng, step=1e-4, rel=1e-5)
+
+
+class TestSchemes:
+    def test_the_double_loop_lowers_what_it_should_and_ends_where_sweeps_do(self):
+        given = covariances(0.9), conflicting().y, 2.0, 0.1, 1.0
+        slow = ep.trace(*given, "double_loop", 0.8, 80)
+        quick = ep.trace(*given, "double_loop", 0.8, 80, before=10)
+        expected = VALUES["cases"]["B"]["ep"]
+        for path in (slow, quick):
+            assert path.log_evidence[-1] == pytest.approx(expected["logZ"], abs=1e-8)
+            np.testing.assert_allclose(path.precisions[-1], expected["site_tau"], rtol=1e-3, atol=1e-3)
+            assert path.mismatch[-1] < 1e-4
+        assert np.all(np.diff(slow.log_evidence[np.isfinite(slow.log_evidence)]) > -1e-9)
+        assert np.sum(quick.mismatch[10:] > 1e-3) < np.sum(slow.mismatch > 1e-3)
+
+    @pytest.mark.parametrize("damping", ["1", "0.8", "0.5"])
+    @pytest.mark.parametrize("case", "AB")
+    def test_parallel_sweeps_as_other_programs_make_them(self, case, damping):
+        hyper, expected = (VALUES["cases"][case][name] for name in ("hyper", "plain_parallel_EP_by_damping"))
+        K = covariances(hyper["ell"], hyper["magn2"])
+        path = ep.trace(K, conflicting().y, hyper["nu"], hyper["sigma"], 1.0, "parallel", float(damping), 60)
+        sweeps = expected[damping]["iters"]
+        if expected[damping]["converged"]:
+            assert np.argmax(path.mismatch < 1e-9) + 1 == pytest.approx(sweeps, abs=1 + 0.1 * sweeps)
+            assert path.log_evidence[-1] == pytest.approx(expected[damping]["logZ"], rel=1e-11)
+        else:  # they stop where a cavity is improper; here its site is left until the next sweep
+            assert math.isinf(path.mismatch[sweeps - 1])
+            assert math.isnan(path.log_evidence[sweeps - 1])
+
+    def test_sequential_updates_converge_where_parallel_ones_do_not(self):
+        given = covariances(0.9), conflicting().y, 2.0, 0.1, 1.0
+        path = ep.trace(*given, "sequential", 1.0, 60)
+        assert path.mismatch[-1] < 1e-8
+        assert path.log_evidence[-1] == pytest.approx(VALUES["cases"]["B"]["ep"]["logZ"], rel=1e-10)
+
+    def test_fractional_updates_end_at_the_power_that_is_asked(self):
+        model = Model(covariances(0.5), conflicting().y, 1.5, 0.05, 1.0)
+        with np.errstate(all="ignore"):
+            found = ep._fractional(model, 0.8, ep.LIMITS)
+        assert found.sites.mismatch < 1e-9
+        assert rung(0.5, 1.5, 0.05).log_evidence == pytest.approx(log_evidence(found.sites, 1.0), abs=1e-9)
+
+    def test_what_does_not_converge_is_told_stage_by_stage(self):
+        expected = (
+            r"did not converge; parallel 0.8: mismatch .* after \d+ steps, parallel 0.2: .*, double loop: mismatch "
+        )
+        with pytest.raises(FloatingPointError, match=expected + r".* after \d+ steps, fractional: mismatch .* steps$"):
+            rung(3.0, 20.0, 0.02, limits=ep.Limits(1e-9, 5))
+        for scheme in ("parallel", "sequential", "double_loop"):
+            with pytest.raises(FloatingPointError, match=f"{scheme.replace('_', ' ')}.*: mismatch"):
+                rung(3.0, 4.0, 0.2, scheme=scheme, limits=ep.Limits(0.0, 5))
+
+    def test_rounds_of_many_rows(self):
+        assert [ep._rounds(1000, n) for n in (25, 250, 500, 5000)] == [1000, 1000, 250, 30]
+        assert [ep._rounds(rounds, 5000) for rounds in (0, 5, 60)] == [0, 5, 30]
+
+    def test_no_other_scheme(self):
+        with pytest.raises(ValueError, match="no plain scheme: robust"):
+            ep.trace(np.eye(2), np.zeros(2), 4.0, 1.0, 1.0, "robust", 0.8, 3)
+
+
+class TestSearches:
+    def test_the_end_hangs_on_no_path(self):
+        rows = conflicting()
+        config = gp_t.Config(prior="none", lengthscale=0.9, nu=2.0)
+        state = gp_t.fit(rows, config, np.random.default_rng(0))[0]
+        alone = gp_t.infer(gp_t.problem_of(rows, config), state.best.theta)
+        assert state.converged
+        assert state.log_evidence == alone.log_evidence
+        assert "given" not in state.best.stage
+
+    def test_warm_starts_leave_the_evidence_and_its_gradient(self):
+        problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize"))
+        search = gp_t.Evidence(problem, gp_t.SEARCHED)
+        rng = np.random.default_rng(0)
+        for theta in np.log([1.0, 1.0, 0.2, 4.0]) + 0.2 * rng.normal(size=(4, 4)):
+            value, gradient = search(theta)
+            expected, by_theta = gp_t.evidence(problem, theta)
+            assert value == pytest.approx(expected, abs=1e-9)
+            np.testing.assert_allclose(gradient, by_theta, atol=1e-5)
+
+    def test_where_only_given_sites_converge_these_are_reported(self, monkeypatch):
+        problem = gp_t.problem_of(conflicting(), gp_t.Config())
+        theta = np.log([1.0, 1.0, 0.2, 4.0])
+        search = gp_t.Evidence(problem, gp_t.SEARCHED)
+        value, _ = search(theta)
+        infer = ep.infer
+
+        def lost(*given):
+            if given[-2] is None:
+                raise FloatingPointError("lost")
+            return infer(*given)
+
+        monkeypatch.setattr(ep, "infer", lost)
+        found = search.ended(theta)
+        assert found.stage == "parallel 0.8 from given sites"
+        assert found.log_evidence == pytest.approx(value, abs=1e-9)
+        with pytest.raises(FloatingPointError, match="lost"):
+            gp_t.Evidence(problem, gp_t.SEARCHED).ended(theta)

@@ -1,0 +1,359 @@
+"""Markov chains for Student-t noise: other programs' values, every conditional, the joint law, diagnostics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from scipy import stats
+from scipy.integrate import quad
+from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
+
+from ep_bench import Estimator
+from ep_bench.covariances import build
+from ep_bench.covariances.hyper import Hyper
+from ep_bench.methods import gp_t
+from ep_bench.methods.gp_t import sampling
+from ep_bench.methods.gp_t.sampling import Model, Walker
+from ep_bench.numerics import mixing, slices
+from ep_bench.types import Rows
+from tests.methods.hmc_support import distance, standard_error
+from tests.methods.test_gp_t import FIXED, VALUES, conflicting, options_of
+
+GIBBS_ERROR = {"A": 3.3e-4, "B": 5.6e-4}  # by which two runs of the reference differ at most
+
+
+def small_model(**given):
+    """Five rows of one input, under priors that are no wider than a test can see over."""
+    rng = np.random.default_rng(0)
+    covariance = build("se", 1, True)
+    hyper = Hyper.of((*covariance.names, "scale", "nu"), 1, given)
+    return Model(rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, deviation=np.full(4, 0.5)))
+
+
+@pytest.mark.parametrize("case", "AB")
+def test_values_of_other_programs(case):
+    values = VALUES["cases"][case]
+    options = {"samples": 3000, "warmup": 20, "stored": 6000, "random_state": 0}
+    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference="mcmc", **options).fit(*conflicting())
+    assert model.converged_
+    means, variances = sampling.latents(model.state_, np.array(VALUES["x_star"])[:, None])
+    expected = values["exact_gibbs"]
+    for at in range(5):
+        error = standard_error(means[:, at].reshape(2, -1))
+        assert error < 2e-3
+        assert abs(means[:, at].mean() - expected["mean"][at]) < 4 * np.hypot(error, GIBBS_ERROR[case])
+        series = variances[:, at] + (means[:, at] - means[:, at].mean()) ** 2
+        error = standard_error(series.reshape(2, -1))
+        assert error < 0.05 * expected["var"][at]
+        assert abs(series.mean() - expected["var"][at]) < 4 * error
+
+
+class TestConditionals:
+    DRAWS = 3000
+
+    def walker(self, **given):
+        return Walker(small_model(**given), np.random.default_rng(1))
+
+    def test_a_draw_of_the_prior_of_deficient_rank(self):
+        root = np.random.default_rng(0).normal(size=(4, 2))
+        K, rng = root @ root.T, np.random.default_rng(2)
+        draws = np.array([sampling.draw_prior(np.tril(K), rng) for _ in range(self.DRAWS)])
+        error = np.sqrt((K**2 + np.outer(K.diagonal(), K.diagonal())) / self.DRAWS)
+        assert (np.abs(draws.T @ draws / self.DRAWS - K) < 4 * error).all()
+        # what the rank leaves out
+        null = np.linalg.svd(root)[0][:, 2:]
+        assert np.abs(draws @ null).max() < 1e-6
+
+    def test_residuals(self):
+        walker = self.walker()
+        model, V = walker.model, walker.V
+        draws = np.array([walker.draw_residuals() for _ in range(self.DRAWS)])
+        R = np.linalg.inv(gp_t.matrix(model.covariance, walker.theta[:-2], model.X) + np.diag(V))
+        mean, covariance = V * (R @ model.y), np.diag(V) - V[:, None] * R * V
+        np.testing.assert_array_less(np.abs(draws.mean(0) - mean), 4 * np.sqrt(covariance.diagonal() / self.DRAWS))
+        spread = np.outer(covariance.diagonal(), covariance.diagonal())
+        error = np.sqrt((covariance**2 + spread) / self.DRAWS)
+        assert (np.abs(np.cov(draws.T) - covariance) < 4 * error).all()
+
+    def test_scales(self):
+        walker = self.walker()
+        r = np.array([0.1, -0.5, 2.0, 0.0, 7.0])
+        scale, nu = np.exp(walker.theta[-2:])
+        draws = np.array([walker.draw_scales(r) for _ in range(self.DRAWS)])
+        for at in range(5):
+            law = stats.invgamma(0.5 * (nu + 1), scale=0.5 * (nu * scale**2 + r[at] ** 2))
+            assert stats.kstest(draws[:, at], law.cdf).pvalue > 1e-3
+
+    def test_scale_and_degrees_of_freedom(self):
+        walker = self.walker()
+        r = np.array([0.1, -0.5, 2.0, 0.0, 7.0])
+        draws = []
+        for _ in range(self.DRAWS):
+            walker.draw_likelihood(r)
+            draws.append(walker.theta[-2:].copy())
+        hyper = walker.model.hyper
+        axes = [np.linspace(hyper.median[at] - 4.0, hyper.median[at] + 4.0, 161) for at in (-2, -1)]
+        axes[1] = axes[1][axes[1] > 0.0]  # nu stops at 1
+        log_scale, log_nu = np.meshgrid(*axes, indexing="ij")
+        heights = stats.t.logpdf(r[:, None, None], np.exp(log_nu), 0.0, np.exp(log_scale)).sum(axis=0)
+        for value, at in ((log_scale, -2), (log_nu, -1)):
+            heights += stats.norm.logpdf(value, hyper.median[at], hyper.deviation[at])
+        weights = np.exp(heights - logsumexp(heights))
+        found = np.array(draws)
+        assert (found[:, 1] >= 0.0).all()
+        for place, value in enumerate((log_scale, log_nu)):
+            mean = (weights * value).sum()
+            assert distance(found[None, :, place], mean) < 4
+            assert distance((found[None, :, place] - mean) ** 2, (weights * (value - mean) ** 2).sum()) < 4
+
+    @pytest.mark.parametrize("ellipses", [False, True])
+    def test_hyperparameters_given_the_scales(self, ellipses, monkeypatch):
+        """Of the lengthscale and the scale, the magnitude given; U stays as it is."""
+        monkeypatch.setattr(sampling, "LINES", 0)
+        walker = self.walker(magnitude=1.5)
+        model, hyper = walker.model, walker.model.hyper
+        U = walker.V * np.exp(-2 * walker.theta[-2])
+        if ellipses:
+            walker.law = slices.Law(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
+        draws = []
+        for _ in range(1000):
+            walker.draw_hyperparameters()
+            draws.append(walker.theta[[0, 2]])
+            _, walker.log_targets = walker.factorise()
+        np.testing.assert_allclose(walker.V * np.exp(-2 * walker.theta[-2]), U, rtol=1e-9)
+        axes = [np.linspace(hyper.median[at] - 2.5, hyper.median[at] + 2.5, 61) for at in (0, 2)]
+        heights = np.array([[self.height(model, a, b, U) for b in axes[1]] for a in axes[0]])
+        weights = np.exp(heights - logsumexp(heights))
+        for place, value in enumerate(np.meshgrid(*axes, indexing="ij")):
+            mean = (weights * value).sum()
+            series = np.array(draws)[None, :, place]
+            assert standard_error(series) < 0.05
+            assert distance(series, mean) < 4
+            assert distance((series - mean) ** 2, (weights * (value - mean) ** 2).sum()) < 4
+
+    @staticmethod
+    def height(model, log_lengthscale, log_scale, U):
+        K = gp_t.matrix(model.covariance, np.array([log_lengthscale, np.log(1.5)]), model.X)
+        prior = stats.norm.logpdf([log_lengthscale, log_scale], model.hyper.median[[0, 2]], 0.5).sum()
+        return prior + stats.multivariate_normal.logpdf(model.y, cov=K + np.diag(U * np.exp(2 * log_scale)))
+
+    def test_what_is_given_stays(self):
+        walker = self.walker(lengthscale=0.7, nu=3.0)
+        for _ in range(5):
+            walker.step()
+        np.testing.assert_array_equal(walker.theta[[0, 3]], np.log([0.7, 3.0]))
+        assert (walker.theta[[1, 2]] != walker.model.hyper.median[[1, 2]]).all()
+
+    def test_flat_priors_end_at_the_limits(self):
+        model, ends = small_model(), np.full(4, 0.5)
+        hyper = replace(model.hyper, deviation=np.full(4, np.inf), median=np.zeros(4), low=-ends, high=ends)
+        walker = Walker(model._replace(hyper=hyper), np.random.default_rng(0))
+        thetas = []
+        for _ in range(200):
+            walker.step()
+            thetas.append(walker.theta.copy())
+        assert np.abs(thetas).max() <= 0.5
+        assert (np.ptp(thetas, axis=0) > 0.7).all()
+
+
+class TestJointLaw:
+    """Draws from the prior, and by turns the sampler's step and fresh targets given it: Geweke (2004)."""
+
+    DRAWS = 3000
+
+    def from_prior(self, model, rng, n):
+        hyper, out = model.hyper, []
+        while len(out) < n:
+            theta = hyper.median + hyper.deviation * rng.standard_normal(4)
+            if (theta < hyper.low).any() or (theta > hyper.high).any():
+                continue
+            scale, nu = np.exp(theta[-2:])
+            V = 0.5 * nu * scale**2 / rng.standard_gamma(0.5 * nu, 5)
+            out.append((theta, V, self.targets(model, theta, V, rng)))
+        return [np.array(part) for part in zip(*out, strict=True)]
+
+    @staticmethod
+    def targets(model, theta, V, rng):
+        C = gp_t.matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
+        return np.linalg.cholesky(C) @ rng.standard_normal(5)
+
+    def by_turns(self, model, rng, n):
+        theta, V, y = (part[0] for part in self.from_prior(model, rng, 1))
+        walker = Walker(model._replace(y=y), rng)
+        walker.theta, walker.V, out = theta, V, []
+        walker.law = slices.Law(model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5]))
+        for _ in range(n):
+            walker.weights, walker.log_targets = walker.factorise()
+            walker.step()
+            y = self.targets(model, walker.theta, walker.V, rng)
+            walker.model = walker.model._replace(y=y)
+            out.append((walker.theta.copy(), walker.V.copy(), y))
+        return [np.array(part) for part in zip(*out, strict=True)]
+
+    @staticmethod
+    def quantities(theta, V, y):
+        logs, squashed = np.log(V), np.tanh(y)
+        crossed = np.column_stack(
+            [theta[:, 0] * theta[:, 1], theta[:, 2] * theta[:, 3], squashed[:, 0] * squashed[:, 1]]
+        )
+        return np.column_stack([theta, theta**2, logs, squashed, squashed**2, logs[:, 0] * theta[:, 2], crossed])
+
+    def largest_distance(self):
+        model = small_model()
+        rng = np.random.default_rng(3)
+        free = self.quantities(*self.from_prior(model, rng, 20_000))
+        bound = self.quantities(*self.by_turns(model, rng, self.DRAWS))
+        errors = np.array([standard_error(series[None]) for series in bound.T])
+        away = np.abs(bound.mean(axis=0) - free.mean(axis=0))
+        return (away / np.hypot(errors, free.std(axis=0) / np.sqrt(len(free)))).max()
+
+    @pytest.mark.slow
+    def test_the_step_keeps_it(self, monkeypatch):
+        monkeypatch.setattr(sampling, "ELLIPSES", 2)
+        monkeypatch.setattr(sampling, "TURNS", 1)
+        assert self.largest_distance() < 4.5
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("fault", ["scales", "residuals", "level"])
+    def test_a_wrong_step_is_found_out(self, fault, monkeypatch):
+        monkeypatch.setattr(sampling, "ELLIPSES", 2)
+        monkeypatch.setattr(sampling, "TURNS", 1)
+        if fault == "scales":
+            right = Walker.draw_scales
+            monkeypatch.setattr(Walker, "draw_scales", lambda self, r: 1.1 * right(self, r))
+        elif fault == "residuals":
+            right = Walker.draw_residuals
+            monkeypatch.setattr(Walker, "draw_residuals", lambda self: 0.9 * right(self))
+        else:
+            monkeypatch.setattr(slices, "_log_t", lambda square, entries: 0.0)  # noqa: ARG005
+        assert self.largest_distance() > 6.0
+
+
+class TestPredictions:
+    @pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0, 4.0, 10.0, 100.0, 1000.0])
+    def test_the_rule_is_the_t(self, nu):
+        weights, variances = sampling.rule(nu, 0.3)
+        y = 0.3 * np.concatenate([np.linspace(0.0, 5.0, 200), np.geomspace(5.0, 300.0 if nu <= 4.0 else 5.0, 200)])
+        density = weights @ stats.norm.pdf(y, 0.0, np.sqrt(variances)[:, None])
+        np.testing.assert_allclose(np.log(density), stats.t.logpdf(y, nu, 0.0, 0.3), atol=4e-4)
+        assert len(weights) == sampling.NODES
+
+    def test_the_mixture_over_draws(self):
+        config = gp_t.Config(inference="mcmc", nu="optimize", samples=6, warmup=4, stored=4)
+        with pytest.warns(ConvergenceWarning):
+            state, _ = gp_t.fit(conflicting(), config, np.random.default_rng(0))
+        X, y = np.array([[0.3]]), 1.4
+        means, variances = sampling.latents(state, X)
+        expected = 0.0
+        for (mean,), (variance,), theta in zip(means, variances, state.theta, strict=True):
+            scale, nu = np.exp(theta[-2:])
+            s = np.sqrt(variance)
+            expected += quad(
+                lambda f, mean=mean, s=s, scale=scale, nu=nu: stats.t.pdf(y, nu, f, scale) * stats.norm.pdf(f, mean, s),
+                mean - 9 * s, mean + 9 * s, epsrel=1e-9,
+            )[0]  # fmt: skip
+        distribution = gp_t.predict(state, X, None)
+        assert distribution.logpdf([y])[0] == pytest.approx(np.log(expected / len(means)), abs=4e-4)
+        assert distribution.mean()[0] == pytest.approx(means.mean())
+        mean, variance = gp_t.latent(state, X)
+        assert mean[0] == pytest.approx(means.mean())
+        assert variance[0] == pytest.approx(variances.mean() + means.var())
+
+    def test_the_latent_law_given_a_draw(self):
+        config = gp_t.Config(inference="mcmc", samples=4, warmup=2, stored=2)
+        with pytest.warns(ConvergenceWarning):
+            state, _ = gp_t.fit(conflicting(), config, np.random.default_rng(0))
+        X = np.array([[0.3], [9.0]])
+        means, variances = sampling.latents(state, X)
+        theta, V = state.theta[1, :-2], state.V[1]
+        R = np.linalg.inv(gp_t.matrix(state.covariance, theta, state.X) + np.diag(V))
+        k = gp_t.matrix(state.covariance, theta, X, state.X)
+        np.testing.assert_allclose(means[1], k @ R @ state.y, rtol=1e-7)
+        exact = np.exp(theta[1]) - (k @ R @ k.T).diagonal()
+        np.testing.assert_allclose(variances[1], exact, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def model():
+    options = {"inference": "mcmc", "nu": "optimize", "chains": 2, "samples": 300, "warmup": 100, "stored": 120}
+    X, y = conflicting()
+    y[[6, 17]] += [-3.0, 2.5]  # without the outliers, which chains of some hundred draws may take for signal
+    return Estimator("gp_t", **options, random_state=0).fit(X, y)
+
+
+class TestDiagnostics:
+    def test_what_is_offered(self, model):
+        names = {"log_joint", "lengthscale", "magnitude", "scale", "nu", "prediction"}
+        assert model.chains_.keys() == names
+        assert {series.shape for series in model.chains_.values()} == {(2, 300)}
+        assert {f"r_hat_{name}" for name in (names - {"prediction"}) | {"predictions"}} <= model.diagnostics_.keys()
+        assert model.converged_
+        assert model.diagnostics_["r_hat_predictions"] < mixing.LIMIT
+        assert model.n_iterations_ == 2 * 400
+        assert set(model.hyperparameters_) == {"lengthscale", "magnitude", "scale", "nu"}
+        assert not hasattr(model, "log_evidence_")
+        assert {len(values) for values in model.trace_.values()} == {400}
+        np.testing.assert_allclose(model.trace_["nu"][100:], model.chains_["nu"].mean(axis=0))
+
+    def test_kept_draws_stand_in_the_chains(self, model):
+        state = model.state_
+        assert np.bincount(state.chain).tolist() == [60, 60]
+        kept = np.linspace(0, 299, 60).round().astype(int)
+        np.testing.assert_allclose(np.exp(state.theta[60:, -2]), model.chains_["scale"][1, kept])
+
+    def test_diagnose_counts_a_draw_once(self, model):
+        X = np.array([[0.2], [1.7]])
+        means = sampling.latents(model.state_, (X - model.x_scaling_.shift) / model.x_scaling_.scale)[0]
+        expected = mixing.measures("here", means.reshape(2, 60, 2))[0]
+        found = model.diagnose(X, "here")
+        assert found.keys() == expected.keys()
+        for name, value in found.items():
+            assert value == pytest.approx(expected[name], rel=0.01), name  # other units break other ties of ranks
+
+    def test_log_joint(self):
+        walker = Walker(small_model(), np.random.default_rng(0))
+        model, theta, V = walker.model, walker.theta, walker.V
+        scale, nu = np.exp(theta[-2:])
+        C = gp_t.matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
+        expected = stats.multivariate_normal.logpdf(model.y, cov=C)
+        expected += stats.invgamma.logpdf(V, 0.5 * nu, scale=0.5 * nu * scale**2).sum()
+        expected += stats.norm.logpdf(theta, model.hyper.median, model.hyper.deviation).sum()
+        assert walker.log_joint() == pytest.approx(expected)
+
+    def test_chains_apart_are_told(self):
+        draws = np.random.default_rng(0).normal(size=(50, 4))
+        chains = [
+            sampling.Chain(draws[:5], np.ones((5, 5)), draws, draws[:, 0], draws[:, :2] + shift, 1, {"nu": []})
+            for shift in (0.0, 3.0)
+        ]
+        state = sampling.draws(small_model(), chains, sampling.Schedule(0, 50, 5))
+        assert not state.converged
+        assert "R-hat of predictions" in sampling.problem(state.diagnostics, 2, 50)
+
+    def test_too_few_draws_are_told(self):
+        config = gp_t.Config(inference="mcmc", samples=2, warmup=0)
+        with pytest.warns(ConvergenceWarning, match="too few draws for R-hat; 2 chains of 2 draws"):
+            state, _ = gp_t.fit(conflicting(), config, np.random.default_rng(0))
+        assert not state.converged
+
+    def test_integrated_degrees_of_freedom_are_drawn(self):
+        for nu in ("optimize", "integrate"):
+            problem = gp_t.problem_of(conflicting(), gp_t.Config(inference="mcmc", nu=nu))
+            assert problem.hyper.free.all()
+
+    @pytest.mark.parametrize("options", [{"chains": 0}, {"samples": 0}, {"warmup": -1}, {"stored": 0}])
+    def test_mistakes_are_told(self, options):
+        with pytest.raises(ValidationError):
+            gp_t.Config(inference="mcmc", **options)
+
+    def test_targets_that_no_factor_is_of(self):
+        X = np.array([[0.0], [1e-9], [1.0]])
+        config = gp_t.Config(
+            inference="mcmc", optimize=False, lengthscale=1e5, magnitude=1e8, scale=1e-7, samples=5, warmup=0
+        )
+        with pytest.raises(FloatingPointError, match=r"not positive definite; at lengthscale 1e\+05"):
+            gp_t.fit(Rows(X, np.zeros(3)), config, np.random.default_rng(0))
