@@ -45,7 +45,7 @@ from ep_bench.methods.sgp.bound import (
     split,
     sweep,
 )  # fmt: skip
-from ep_bench.methods.sgp.minibatches import climb, settled
+from ep_bench.methods.sgp.minibatches import climb
 from ep_bench.methods.sgp.starting import centres
 from ep_bench.numerics import triangle
 from ep_bench.numerics.search import Optimum
@@ -101,7 +101,7 @@ class State(NamedTuple):
     jitter: float  # on the diagonal of K_uu, in parts of its mean
     log_evidence: float  # FITC's, or the variational bound, nats, without the hyperparameters' prior
     n_iterations: int  # of the search over everything; 0 where nothing was learned
-    converged: bool  # by the search's own criterion, or the objective had settled (``minibatches.settled``)
+    converged: bool
 
     @property
     def hyperparameters(self) -> dict[str, float | Array]:
@@ -178,8 +178,7 @@ def _learn(problem: Problem, config: Config, inducing: Callable[[], Array], rng:
         limit = f"the evidence had not settled in {count} epochs of minibatches"
     else:
         found = _search(problem, starts, config.steps)
-        still = settled([value / len(problem.y) for _, value in found.path])
-        found, limit = found._replace(converged=found.converged or still), ""
+        limit = ""
     warn(found, problem.hyper, config.steps, limit)
     return found
 

@@ -39,7 +39,7 @@ from ep_bench.numerics.search import Optimum
 from ep_bench.types import Array, Indices
 
 SHARE = 0.1  # rho
-SETTLED = 0.02  # nats a row that the last quarter of the epochs or steps may gain on the one before
+SETTLED = 0.02  # nats a row that the last quarter of the epochs may gain on the one before
 
 
 class _Steps:
@@ -99,7 +99,7 @@ def minibatches(order: Indices, size: int) -> list[Indices]:
 
 
 def settled(values: list[float]) -> bool:
-    """Return whether values, nats a row, fell by no more than SETTLED from the last but one quarter to the last."""
+    """Return whether estimates, nats a row, fell by no more than SETTLED from the last but one quarter to the last."""
     quarter = len(values) // 4
     if quarter == 0:
         return False
