@@ -118,9 +118,9 @@ def fit(
     nothing is learned, the ones that are used. Returns the state, and one value an iteration of ``objective`` (the
     negative log posterior density of the hyperparameters' logarithms but for a constant, nats, divided by n),
     ``log_evidence`` (nats) and ``noise_deviation``; by minibatches one an epoch, the first two the means of their
-    estimates. Warns by scikit-learn's ConvergenceWarning where the search ended at its limit of steps, estimates had
-    not settled, or a variance stands at a limit of the search. Raises FloatingPointError where no start has a finite
-    evidence, ValueError where values that are given do not fit the inputs.
+    estimates. Warns by scikit-learn's ConvergenceWarning where the objective had not settled, or a variance stands at
+    a limit of the search. Raises FloatingPointError where no start has a finite evidence, ValueError where values that
+    are given do not fit the inputs.
     """
     problem, given = problem_of(train, config), None
     if inducing_inputs is not None:
