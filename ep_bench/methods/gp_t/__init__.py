@@ -81,7 +81,7 @@ class Config(GaussianProcessConfig):
     samples: PositiveInt = Field(1000, description="of mcmc, draws of a chain after its warm-up; ours")
     warmup: NonNegativeInt = Field(500, description="of mcmc, iterations of a chain's warm-up; ours")
     stored: PositiveInt = Field(
-        200,
+        100,
         description="of mcmc, draws kept for predictions, of all chains together, one a chain at least, evenly "
         "thinned; ours",
     )
