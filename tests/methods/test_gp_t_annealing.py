@@ -28,8 +28,8 @@ def test_values_of_other_programs(case):
     values = VALUES["cases"][case]
     expected = values["exact_logZ_AIS"]
     found = annealing.log_evidence(*problem_of(values["hyper"]), np.random.default_rng(1), runs=1500)
-    assert found.error < 2.5e-3
-    assert found.effective > 1400
+    assert found.error < 1e-2
+    assert found.effective > 1300
     assert abs(found.log_evidence - expected["value"]) < 4 * np.hypot(found.error, expected["stderr"])
 
 
@@ -39,7 +39,7 @@ def test_values_of_other_programs_sharply(case):
     values = VALUES["cases"][case]
     expected = values["exact_logZ_AIS"]
     found = annealing.log_evidence(*problem_of(values["hyper"]), np.random.default_rng(2), runs=8000)
-    assert found.error < 1.5e-3
+    assert found.error < 5e-3
     assert abs(found.log_evidence - expected["value"]) < 3 * np.hypot(found.error, expected["stderr"])
 
 

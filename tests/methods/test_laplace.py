@@ -15,7 +15,7 @@ from ep_bench.methods.laplace import curvature, evidence, network, search
 from ep_bench.models import mlp
 from ep_bench.types import Predictive, Rows
 from tests import plain_networks as plain
-from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, wave
+from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, most_gained, wave
 from tests.plain_networks import check_gradient
 
 
@@ -200,13 +200,16 @@ class TestLinearModel:
 
 
 class TestNetworks:
-    def test_the_weights_are_most_probable(self):
-        """No derivative of the log joint density is left, and it is not below that of the paths around."""
+    @pytest.mark.parametrize("seed", range(4))
+    def test_the_weights_are_most_probable(self, seed):
+        """Neither the gradient's nor Newton's direction leads to a point of clearly higher log joint density.
+
+        The gradient itself need not vanish: searches end on kinks of the rectified units.
+        """
         rows = wave()
-        state, _ = fitted(rows, hidden=(8,), prior_variance=1.0, noise_variance=0.05, steps=3000)
-        slope = network.Slope(rows.X, rows.y, state.layers)
-        gradient = slope(state.weights)[1] / 0.05 + state.weights
-        assert np.abs(gradient).max() < 1e-2 * np.abs(slope(0.9 * state.weights)[1] / 0.05).max()
+        state, _ = fitted(rows, seed, hidden=(8,), prior_variance=1.0, noise_variance=0.05, steps=3000)
+        assert most_gained(rows, state.layers, state.weights) < 0.02
+        assert most_gained(rows, state.layers, 0.95 * state.weights) > 1.0
 
     @pytest.mark.parametrize("form", ["full", "kron"])
     def test_the_noise_is_found(self, form):
