@@ -10,11 +10,12 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 from scipy.integrate import quad
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.methods import gp, gp_t
-from ep_bench.methods.gp_t import ep, laplace
+from ep_bench.methods.gp_t import ep, laplace, normals
 from ep_bench.methods.gp_t.posterior import gaussian
 from ep_bench.methods.gp_t.tilted import moments
 from ep_bench.types import Rows
@@ -227,18 +228,47 @@ class TestIntegralOverNu:
         assert not state.converged
 
 
+def log_density(weights, variances, y):
+    """Return the log density (M,) of a mixture of normals about 0, its weights and variances (S,)."""
+    parts = np.log(weights) + stats.norm.logpdf(y[:, None], 0.0, np.sqrt(variances))
+    return logsumexp(parts, axis=1)
+
+
 def predictive_density(predictive, y):
     density = stats.norm.pdf(y, predictive.means, np.sqrt(predictive.variances))
     return predictive.weights @ density
 
 
 class TestPredictions:
-    @pytest.mark.parametrize("nu", [1.0, 2.5, 4.0, 30.0, 1000.0])
-    def test_the_mixture_is_the_t(self, nu):
-        weights, variances = gp_t.mixture(nu, 0.3)
-        y = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 10.0]) if nu < 10 else np.array([0.0, 0.1, 0.5, 1.0])
-        density = (weights * stats.norm.pdf(y[:, None], 0.0, np.sqrt(variances))).sum(axis=1)
-        np.testing.assert_allclose(np.log(density), stats.t.logpdf(y, nu, 0.0, 0.3), atol=1e-6)
+    @pytest.mark.parametrize("nu", [1.0, 2.5, 4.0, 8.0, 10.0, 20.0, 30.0, 100.0])
+    def test_normals_are_the_t_far_into_the_tails(self, nu):
+        weights, variances = normals.fine(nu, 0.3)
+        u = np.concatenate([np.linspace(0.0, 10.0, 200), np.geomspace(10.0, 1000.0, 200)])
+        np.testing.assert_allclose(
+            log_density(weights, variances, 0.3 * u), stats.t.logpdf(u, nu) - np.log(0.3), atol=1e-5
+        )
+
+    @pytest.mark.parametrize(("nu", "reach"), [(300.0, 130.0), (1000.0, 80.0), (1e4, 60.0), (1e6, 100.0)])
+    def test_normals_are_the_t_as_far_as_weights_go(self, nu, reach):
+        weights, variances = normals.fine(nu, 0.3)
+        u = np.linspace(0.0, reach, 300)
+        np.testing.assert_allclose(
+            log_density(weights, variances, 0.3 * u), stats.t.logpdf(u, nu) - np.log(0.3), atol=1e-5
+        )
+
+    @pytest.mark.parametrize("nu", [4.0, 20.0, 1000.0])
+    def test_a_row_that_is_50_sigma_away(self, nu):
+        X = conflicting().X[:1]
+        state = gp_t.fit(conflicting(), gp_t.Config(optimize=False, nu=nu, scale=0.2), None)[0]
+        (mean,), (variance,) = gp_t.latent(state, X)
+        s, y = np.sqrt(variance), mean + 10.0
+
+        def height(f):
+            return stats.t.logpdf(y, nu, f, 0.2) + stats.norm.logpdf(f, mean, s)
+
+        top = max(height(f) for f in np.linspace(mean - 9 * s, mean + 20 * s, 2000))
+        mass = quad(lambda f: np.exp(height(f) - top), mean - 12 * s, mean + 30 * s, epsrel=1e-10, limit=400)[0]
+        assert gp_t.predict(state, X, None).logpdf([y])[0] == pytest.approx(top + np.log(mass), abs=1e-5)
 
     def test_the_t_over_a_gaussian(self):
         state = gp_t.fit(conflicting(), gp_t.Config(optimize=False, nu=3.0, scale=0.2), None)[0]

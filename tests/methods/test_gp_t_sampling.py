@@ -16,12 +16,12 @@ from ep_bench import Estimator
 from ep_bench.covariances import build
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import sampling
+from ep_bench.methods.gp_t import normals, sampling
 from ep_bench.methods.gp_t.sampling import Model, Walker
 from ep_bench.numerics import mixing, slices
 from ep_bench.types import Rows
 from tests.methods.hmc_support import distance, standard_error
-from tests.methods.test_gp_t import FIXED, VALUES, conflicting, options_of
+from tests.methods.test_gp_t import FIXED, VALUES, conflicting, log_density, options_of
 
 GIBBS_ERROR = {"A": 3.3e-4, "B": 5.6e-4}  # by which two runs of the reference differ at most
 
@@ -234,13 +234,14 @@ class TestJointLaw:
 
 
 class TestPredictions:
-    @pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0, 4.0, 10.0, 100.0, 1000.0])
+    @pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 30.0, 100.0, 300.0, 1000.0])
     def test_the_rule_is_the_t(self, nu):
-        weights, variances = sampling.rule(nu, 0.3)
-        y = 0.3 * np.concatenate([np.linspace(0.0, 5.0, 200), np.geomspace(5.0, 300.0 if nu <= 4.0 else 5.0, 200)])
-        density = weights @ stats.norm.pdf(y, 0.0, np.sqrt(variances)[:, None])
-        np.testing.assert_allclose(np.log(density), stats.t.logpdf(y, nu, 0.0, 0.3), atol=4e-4)
-        assert len(weights) == sampling.NODES
+        weights, variances = normals.coarse(nu, 0.3)
+        u = np.concatenate([np.linspace(0.0, 5.0, 200), np.geomspace(5.0, 300.0 if nu <= 30.0 else 45.0, 200)])
+        np.testing.assert_allclose(
+            log_density(weights, variances, 0.3 * u), stats.t.logpdf(u, nu) - np.log(0.3), atol=5e-4
+        )
+        assert len(weights) == normals.NODES
 
     def test_the_mixture_over_draws(self):
         config = gp_t.Config(inference="mcmc", nu="optimize", samples=6, warmup=4, stored=4)

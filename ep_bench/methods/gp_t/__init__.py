@@ -3,9 +3,8 @@
 Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
 sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``,
 ``posterior``, ``ep``, ``laplace``, ``variational``, ``em``, ``kl`` and ``sampling`` have equations and symbols, and
-``annealing`` the evidence by annealed importance sampling. Predictions integrate the t over the latent Gaussian: the t
-is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the trapezoidal rule in log
-lambda.
+``annealing`` the evidence by annealed importance sampling. Predictions integrate the t, a mixture of ``normals``, over
+the latent Gaussian.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
 EM. EP has the sites of the last step of a search to start from; what is reported is computed from empty sites at its
@@ -38,7 +37,7 @@ from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
-from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, variational
+from ep_bench.methods.gp_t import em, ep, kl, laplace, normals, sampling, variational
 from ep_bench.methods.gp_t.posterior import Inferred
 from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows
@@ -49,7 +48,6 @@ SEARCHED = ep.Limits(1e-6, 60)  # of EP within a search: the evidence is off by 
 FAR = 0.5  # change of a logarithm by which a search takes a step back where EP's sweeps fail
 SAME = 1e-5  # nats between evidences of the same fixed point, at most
 LEAST = 1e-6  # share of a part that predictions count
-SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
 STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # inferences that may start from an earlier one's end
 INFERENCES = {"vb": variational.bounds, "fvb": variational.factors}
 
@@ -328,24 +326,12 @@ def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -
         if share < LEAST:
             continue
         mean, variance = _latent(state, part, X)
-        heights, noise = mixture(float(np.exp(part.theta[-1])), float(np.exp(part.theta[-2])))
+        heights, noise = normals.fine(float(np.exp(part.theta[-1])), float(np.exp(part.theta[-2])))
         weights.append(share * heights)
         means.append(np.broadcast_to(mean, (len(noise), len(mean))))
         variances.append(variance + noise[:, None])
     whole = np.concatenate(weights)
     return Predictive(whole / whole.sum(), np.concatenate(means), np.concatenate(variances))
-
-
-def mixture(nu: float, scale: float) -> tuple[Array, Array]:
-    """Return weights (S,) and variances (S,) of the Gaussians that make up a t."""
-    step = min(0.4, np.sqrt(2.0 / nu))
-    k = 0.5 * nu
-    low, high = SMALL / k - 2.0, np.log1p(-SMALL / k + np.sqrt(-2.0 * SMALL / k)) + 1.0
-    x = np.arange(low, high, step)
-    height = k * (x - np.expm1(x))  # of log(lambda sigma^2), 0 at its highest
-    x, height = x[height > SMALL], height[height > SMALL]
-    weights = np.exp(height)
-    return weights / weights.sum(), scale**2 * np.exp(-x)
 
 
 def latent(state: State | sampling.Draws, X: Array) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ Slices lie along the axes, and, once a part of the warm-up has shown what the po
 at the limits of ``covariances.hyper``.
 
 Predictions are mixtures over draws of (theta, sigma, nu, V), f integrated out given each:
-f* ~ N(k' w, k** - k' C^-1 k), w = C^-1 y, and the t by a rule of ``NODES`` normals.
+f* ~ N(k' w, k** - k' C^-1 k), w = C^-1 y, and the t by the coarse rule of ``normals``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.special import gammaln, lambertw
+from scipy.special import gammaln
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.methods.gp_t import given_scales
+from ep_bench.methods.gp_t import given_scales, normals
 from ep_bench.numerics import mixing, slices, triangle
 from ep_bench.types import Array, Indices, Predictive
 
@@ -45,9 +45,6 @@ TURNS = 3  # slices of sigma and of nu given r
 FIRST_WIDTH = 1.0  # of a slice along an axis, natural logarithms
 WIDTH = 2.5  # the same later, in deviations
 WINDOWS = (0.125, 0.25, 0.5, 1.0)  # of the warm-up; at the end of each the ellipses are made of its draws
-NODES = 32  # normals that a t is made of in predictions
-LEAST_LOG_PRECISION = -20.0  # of those, in units of 1 / sigma^2
-NEGLIGIBLE = 30.0  # nats below the largest where the rule ends
 
 
 class Model(NamedTuple):
@@ -357,12 +354,12 @@ def latents(state: Draws, X: Array) -> tuple[Array, Array]:
 
 
 def predict(state: Draws, X: Array) -> Predictive:
-    """Return mixtures of ``NODES`` Gaussians a draw for rows X (n, d), noise included."""
+    """Return mixtures of ``normals.NODES`` Gaussians a draw for rows X (n, d), noise included."""
     means, variances = latents(state, X)
-    rules = [rule(math.exp(theta[-1]), math.exp(theta[-2])) for theta in state.theta]
+    rules = [normals.coarse(math.exp(theta[-1]), math.exp(theta[-2])) for theta in state.theta]
     weights = np.concatenate([weights for weights, _ in rules]) / len(rules)
     noise = np.concatenate([noise for _, noise in rules])
-    every = np.repeat(np.arange(len(rules)), NODES)
+    every = np.repeat(np.arange(len(rules)), normals.NODES)
     return Predictive(weights, means[every], variances[every] + noise[:, None])
 
 
@@ -370,20 +367,3 @@ def latent(state: Draws, X: Array) -> tuple[Array, Array]:
     """Return means and variances (n,) of f at rows X (n, d)."""
     means, variances = latents(state, X)
     return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
-
-
-def rule(nu: float, scale: float) -> tuple[Array, Array]:
-    """Return weights (NODES,) and variances (NODES,) of the Gaussians that stand for a t in predictions.
-
-    The trapezoidal rule in x = log(lambda sigma^2), lambda ~ Gamma(nu / 2, nu sigma^2 / 2) the precision, whose weight
-    is exp(k (x - e^x)), k = nu / 2, between the points where it is ``NEGLIGIBLE`` nats down. Where the rule ends before
-    that, its last point stands for what is beyond. From nu = 1 on the log density is off by at most 4e-4 nats within
-    300 sigma of f.
-    """
-    k = 0.5 * nu
-    below = -np.exp(-1.0 - NEGLIGIBLE / k)
-    left, right = (float(-1.0 - NEGLIGIBLE / k - lambertw(below, branch).real) for branch in (0, -1))
-    x = np.linspace(max(left, LEAST_LOG_PRECISION), right, NODES)
-    weights = np.exp(k * (x - np.expm1(x)))
-    weights[0] /= -math.expm1(-k * (x[1] - x[0]))
-    return weights / weights.sum(), scale**2 * np.exp(-x)
