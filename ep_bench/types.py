@@ -215,9 +215,12 @@ class Predictive:
     weights : (S,) array, positive, summing to 1
     means : (S, N) array
     variances : (S, N) array, variances (not deviations), in the squared unit of the means
+    beyond : what the mixture leaves out of the variance where it stands for a law of longer tails, the same unit; inf
+        where that law has none, as a Student-t with 2 degrees of freedom
     """
 
-    def __init__(self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike) -> None:
+    def __init__(self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike, beyond: float = 0.0) -> None:
+        self.beyond = beyond
         self.weights: Array = np.atleast_1d(np.asarray(weights, dtype=np.float64))
         self.means: Array = np.atleast_2d(np.asarray(means, dtype=np.float64))
         self.variances: Array = np.atleast_2d(np.asarray(variances, dtype=np.float64))
@@ -247,19 +250,19 @@ class Predictive:
 
     def rescale(self, shift: float, scale: float) -> Predictive:
         """Return the distribution of ``shift + scale * y``."""
-        return Predictive(self.weights, shift + scale * self.means, scale**2 * self.variances)
+        return Predictive(self.weights, shift + scale * self.means, scale**2 * self.variances, scale**2 * self.beyond)
 
     def mean(self) -> Array:
         """Return the means (N,)."""
         return np.asarray(self.weights @ self.means)
 
     def variance(self) -> Array:
-        """Return the variances (N,), noise included."""
+        """Return the variances (N,), noise included; inf where there is none."""
         spread = self.means - self.mean()
-        return np.asarray(self.weights @ (self.variances + spread**2))
+        return np.asarray(self.weights @ (self.variances + spread**2)) + self.beyond
 
     def std(self) -> Array:
-        """Return the standard deviations (N,), noise included."""
+        """Return the standard deviations (N,), noise included; inf where there is none."""
         return np.asarray(np.sqrt(self.variance()))
 
     def logpdf(self, y: ArrayLike) -> Array:

@@ -84,3 +84,13 @@ def test_a_user_error_says_all_in_one_line() -> None:
         "a.yaml:3: datasets[0]: unknown name; found 'bostn'; allowed: boston, wine; did you mean 'boston'?"
     )
     assert nearest("zzzz", ["boston"]) is None
+
+
+def test_a_variance_that_the_components_leave_out() -> None:
+    longer = Predictive(MIXTURE.weights, MIXTURE.means, MIXTURE.variances, beyond=0.5)
+    np.testing.assert_allclose(longer.variance(), MIXTURE.variance() + 0.5)
+    np.testing.assert_allclose(longer.rescale(1.0, 3.0).variance(), 9.0 * longer.variance())
+    np.testing.assert_allclose(longer.logpdf([0.7]), MIXTURE.logpdf([0.7]))
+    endless = Predictive(MIXTURE.weights, MIXTURE.means, MIXTURE.variances, beyond=np.inf).rescale(1.0, 3.0)
+    assert endless.std().tolist() == [np.inf]
+    np.testing.assert_allclose(endless.quantile(0.3), MIXTURE.rescale(1.0, 3.0).quantile(0.3))

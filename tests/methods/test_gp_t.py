@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from ep_bench.methods import gp, gp_t
 from ep_bench.methods.gp_t import ep, laplace, normals
 from ep_bench.methods.gp_t.posterior import gaussian
 from ep_bench.methods.gp_t.tilted import moments
+from ep_bench.scoring import score
 from ep_bench.types import Rows
 from tests.plain_networks import check_gradient
 
@@ -269,6 +271,26 @@ class TestPredictions:
         top = max(height(f) for f in np.linspace(mean - 9 * s, mean + 20 * s, 2000))
         mass = quad(lambda f: np.exp(height(f) - top), mean - 12 * s, mean + 30 * s, epsrel=1e-10, limit=400)[0]
         assert gp_t.predict(state, X, None).logpdf([y])[0] == pytest.approx(top + np.log(mass), abs=1e-5)
+
+    @pytest.mark.parametrize("inference", ["ep", "mcmc"])
+    def test_deviations_are_those_of_the_t(self, inference):
+        options = {"inference": inference, "optimize": False, "scale": 0.2, "samples": 4, "warmup": 0, "stored": 4}
+        X = conflicting().X[:3]
+        for nu in (2.05, 2.5, 6.0, 300.0):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model = Estimator("gp_t", nu=nu, **options, random_state=0).fit(*conflicting())
+            expected = model.latent(X)[1] + (0.2 * model.y_scaling_.scale[0]) ** 2 * nu / (nu - 2.0)
+            np.testing.assert_allclose(model.predict(X, return_std=True)[1] ** 2, expected, rtol=1e-4)
+
+    def test_up_to_two_degrees_of_freedom_there_is_none(self):
+        given = {"lengthscale": 1.0, "magnitude": 1.0, "scale": 0.2, "optimize": False}
+        for nu in (1.5, 2.0, "integrate"):
+            state = gp_t.fit(conflicting(), gp_t.Config(nu=nu, inference="laplace", **given), None)[0]
+            found = gp_t.predict(state, conflicting().X[:3], None).rescale(1.0, 3.0)
+            assert np.isinf(found.std()).all()
+            assert "ll_gaussian" not in score(found, np.zeros(3))
+            assert np.isfinite(list(score(found, np.zeros(3)).values())).all()
 
     def test_the_t_over_a_gaussian(self):
         state = gp_t.fit(conflicting(), gp_t.Config(optimize=False, nu=3.0, scale=0.2), None)[0]

@@ -321,17 +321,20 @@ def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -
     """Return mixtures of Gaussians for rows X (n, d), standardised units, noise included."""
     if isinstance(state, sampling.Draws):
         return sampling.predict(state, X)
-    weights, means, variances = [], [], []
+    weights, means, variances, beyond = [], [], [], 0.0
     for part, share in zip(state.parts, state.shares, strict=True):
         if share < LEAST:
             continue
         mean, variance = _latent(state, part, X)
-        heights, noise = normals.fine(float(np.exp(part.theta[-1])), float(np.exp(part.theta[-2])))
+        scale, nu = np.exp(part.theta[-2:]).tolist()
+        heights, noise = normals.fine(nu, scale)
+        beyond += share * normals.beyond(nu, scale, heights, noise)
         weights.append(share * heights)
         means.append(np.broadcast_to(mean, (len(noise), len(mean))))
         variances.append(variance + noise[:, None])
     whole = np.concatenate(weights)
-    return Predictive(whole / whole.sum(), np.concatenate(means), np.concatenate(variances))
+    total = whole.sum()
+    return Predictive(whole / total, np.concatenate(means), np.concatenate(variances), beyond / total)
 
 
 def latent(state: State | sampling.Draws, X: Array) -> tuple[Array, Array]:

@@ -57,6 +57,13 @@ def coarse(nu: float, scale: float) -> tuple[Array, Array]:
     return weights / weights.sum(), scale**2 * np.exp(-x)
 
 
+def beyond(nu: float, scale: float, weights: Array, variances: Array) -> float:
+    """Return what such a mixture leaves out of the variance of the t, which is infinite up to nu = 2."""
+    if nu <= 2.0:
+        return math.inf
+    return max(scale**2 * nu / (nu - 2.0) - float(weights @ variances), 0.0)
+
+
 def _height(k: float, x: Array) -> Array:
     return np.asarray(k * (x - np.expm1(x)))
 

@@ -356,11 +356,13 @@ def latents(state: Draws, X: Array) -> tuple[Array, Array]:
 def predict(state: Draws, X: Array) -> Predictive:
     """Return mixtures of ``normals.NODES`` Gaussians a draw for rows X (n, d), noise included."""
     means, variances = latents(state, X)
-    rules = [normals.coarse(math.exp(theta[-1]), math.exp(theta[-2])) for theta in state.theta]
+    laws = [(math.exp(theta[-1]), math.exp(theta[-2])) for theta in state.theta]
+    rules = [normals.coarse(*law) for law in laws]
+    beyond = sum(normals.beyond(*law, *rule) for law, rule in zip(laws, rules, strict=True)) / len(rules)
     weights = np.concatenate([weights for weights, _ in rules]) / len(rules)
     noise = np.concatenate([noise for _, noise in rules])
     every = np.repeat(np.arange(len(rules)), normals.NODES)
-    return Predictive(weights, means[every], variances[every] + noise[:, None])
+    return Predictive(weights, means[every], variances[every] + noise[:, None], beyond)
 
 
 def latent(state: Draws, X: Array) -> tuple[Array, Array]:
