@@ -346,6 +346,16 @@ class TestDiagnostics:
             problem = gp_t.problem_of(conflicting(), gp_t.Config(inference="mcmc", nu=nu))
             assert problem.hyper.free.all()
 
+    def test_what_is_not_learned_stays_at_the_medians(self):
+        options = {"inference": "mcmc", "optimize": False, "samples": 6, "warmup": 0, "stored": 6, "lengthscale": 0.7}
+        for nu, drawn in (("optimize", set()), ("integrate", {"nu"})):
+            with pytest.warns(ConvergenceWarning):
+                state, _ = gp_t.fit(conflicting(), gp_t.Config(nu=nu, **options), np.random.default_rng(0))
+            moved = {name for name, series in zip(state.hyper.names, state.theta.T, strict=True) if np.ptp(series) > 0}
+            assert moved == drawn
+            assert drawn <= state.chains.keys()
+            np.testing.assert_allclose(np.exp(state.theta[:, :3]), np.tile([0.7, 1.0, 0.3], (len(state.theta), 1)))
+
     @pytest.mark.parametrize("options", [{"chains": 0}, {"samples": 0}, {"warmup": -1}, {"stored": 0}])
     def test_mistakes_are_told(self, options):
         with pytest.raises(ValidationError):

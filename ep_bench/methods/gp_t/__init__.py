@@ -17,7 +17,8 @@ to their posterior densities:
 Searches start from the neighbour's end, outwards from the value next to 4. A value where the inference has no solution
 is left out, with a warning.
 
-With ``inference: mcmc`` they are drawn by Markov chains, which are judged by their predictions as those of ``hmc`` are.
+With ``inference: mcmc`` what would be learned is drawn by Markov chains, which are judged by their predictions as
+those of ``hmc`` are.
 
 Deviation: ``kl`` is not among the paper's inferences. Hyperparameters have wide priors (``covariances.hyper``);
 ``prior: none`` makes them flat, that of ``nu: integrate`` on the scale of log log nu, as in the paper.
@@ -26,6 +27,7 @@ Deviation: ``kl`` is not among the paper's inferences. Hyperparameters have wide
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, Self
 
@@ -58,7 +60,7 @@ class Config(GaussianProcessConfig):
     inference: Literal["ep", "laplace", "vb", "fvb", "kl", "mcmc"] = Field(
         "ep",
         description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
-        "kl (the Gaussian of least KL(q || p)) or mcmc (which draws hyperparameters); Jylanki et al. (2011): ep",
+        "kl (the Gaussian of least KL(q || p)) or mcmc (which draws what others learn); Jylanki et al. (2011): ep",
     )
     nu: PositiveFloat | Literal["optimize", "integrate"] = Field(
         4.0,
@@ -165,7 +167,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State | 
 def _sampled(problem: Problem, rng: np.random.Generator) -> tuple[sampling.Draws, dict[str, list[float]]]:
     """Return draws, and what the chains monitor, one value an iteration, warm-up first."""
     config = problem.config
-    model = sampling.Model(problem.X, problem.y, problem.covariance, problem.hyper)
+    model = sampling.Model(problem.X, problem.y, problem.covariance, _drawn(problem))
     schedule = sampling.Schedule(config.warmup, config.samples, max(1, config.stored // config.chains))
     watched = mixing.watched_rows(model.X, rng)
     chains = sampling.run(model, schedule, watched, rng.spawn(config.chains))
@@ -176,6 +178,16 @@ def _sampled(problem: Problem, rng: np.random.Generator) -> tuple[sampling.Draws
 
         warnings.warn(reason, ConvergenceWarning, stacklevel=3)
     return state, sampling.trace(chains)
+
+
+def _drawn(problem: Problem) -> Hyper:
+    """Return what chains draw: without ``optimize`` nothing, or nu alone, the rest being at the medians."""
+    if problem.config.optimize:
+        return problem.hyper
+    held = problem.hyper.start()
+    if problem.config.nu == "integrate":
+        held[-1] = np.nan
+    return replace(problem.hyper, given=held)
 
 
 def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None) -> tuple[Part, list[float]]:
