@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 from ep_bench.numerics.lanes import aligned, padded
@@ -55,6 +56,12 @@ def matrix(covariance: Covariance, theta: Array, X: Array, Z: Array | None = Non
 def rectangle(n: int, m: int) -> Array:
     """Return a matrix (n, m) of zeros from a cache line on."""
     return aligned(n * m).reshape(n, m)
+
+
+def blocks(count: int, size: int, most: int) -> Iterator[slice]:
+    """Yield slices of ``count`` rows with at most ``most`` covariances with ``size`` others, or single ones."""
+    rows = max(most // size, 1)
+    yield from (slice(start, start + rows) for start in range(0, count, rows))
 
 
 def columns(rows: Array) -> Array:

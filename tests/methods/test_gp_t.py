@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.methods import gp, gp_t
-from ep_bench.methods.gp_t import ep, laplace, normals
+from ep_bench.methods.gp_t import ep, laplace, normals, sampling
 from ep_bench.methods.gp_t.posterior import gaussian
 from ep_bench.methods.gp_t.tilted import moments
 from ep_bench.scoring import score
@@ -303,6 +304,25 @@ class TestPredictions:
             )  # fmt: skip
             expected = np.log(quad(*terms, epsabs=0, epsrel=1e-10)[0])
             assert gp_t.predict(state, X, None).logpdf([y])[0] == pytest.approx(expected, abs=1e-6)
+
+    @pytest.mark.parametrize("inference", ["laplace", "mcmc"])
+    def test_rows_block_by_block(self, inference, monkeypatch):
+        options = {"inference": inference, "optimize": False, "samples": 3, "warmup": 0, "stored": 3}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            state = gp_t.fit(conflicting(), gp_t.Config(**options), np.random.default_rng(0))[0]
+        X = np.linspace(-4.0, 4.0, 13)[:, None]
+        expected = gp_t.latent(state, X)
+        for module in (gp_t, sampling):
+            monkeypatch.setattr(module, "BLOCK", 50)
+        np.testing.assert_allclose(gp_t.latent(state, X), expected, rtol=1e-10)
+        for module in (gp_t, sampling):
+            monkeypatch.setattr(module, "BLOCK", 20_000)
+        tracemalloc.start()
+        gp_t.latent(state, np.linspace(-4.0, 4.0, 50_000)[:, None])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 50_000 * 25 * 8
 
 
 class TestFailures:

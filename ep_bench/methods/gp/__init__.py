@@ -28,7 +28,7 @@ from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
-from ep_bench.covariances.protocol import rectangle
+from ep_bench.covariances.protocol import blocks, rectangle
 from ep_bench.methods.gp.evidence import Problem, evidence, factorised
 from ep_bench.numerics import triangle
 from ep_bench.numerics.search import Optimum
@@ -88,9 +88,7 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     X = np.ascontiguousarray(X, dtype=np.float64)
     share = state.theta[:-1]
     mean, variance = np.empty(len(X)), state.covariance.diagonal(share, X)
-    size = max(BLOCK // len(state.X), 1)
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
+    for rows in blocks(len(X), len(state.X), BLOCK):
         k = rectangle(len(X[rows]), len(state.X))
         state.covariance.fill(share, X[rows], k, state.X)
         mean[rows] = k @ state.weights

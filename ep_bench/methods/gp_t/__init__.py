@@ -39,8 +39,9 @@ from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import em, ep, kl, laplace, normals, sampling, variational
-from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.methods.gp_t.posterior import BLOCK, Inferred
 from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -361,9 +362,12 @@ def latent(state: State | sampling.Draws, X: Array) -> tuple[Array, Array]:
 def _latent(state: State, part: Part, X: Array) -> tuple[Array, Array]:
     X = np.ascontiguousarray(X, dtype=np.float64)
     share = part.theta[:-2]
-    k = matrix(state.covariance, share, X, state.X)
-    variance = state.covariance.diagonal(share, X) - np.einsum("ij,ij->i", k @ part.resolvent, k)
-    return k @ part.weights, np.maximum(variance, 0.0)
+    mean, variance = np.empty(len(X)), state.covariance.diagonal(share, X)
+    for rows in blocks(len(X), len(state.X), BLOCK):
+        k = matrix(state.covariance, share, X[rows], state.X)
+        mean[rows] = k @ part.weights
+        variance[rows] -= np.einsum("ij,ij->i", k @ part.resolvent, k)
+    return mean, np.maximum(variance, 0.0)
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
@@ -387,14 +391,8 @@ METHOD = Method(
     latent=latent,
     seconds=_seconds,
     warmup={
-        "starts": 1,
-        "steps": 2,
-        "lengthscale": None,
-        "weight_variance": None,
-        "chains": 2,
-        "samples": 4,
-        "warmup": 2,
-        "stored": 4,
+        "starts": 1, "steps": 2, "lengthscale": None, "weight_variance": None,
+        "chains": 2, "samples": 4, "warmup": 2, "stored": 4,
     },
     space={"inference": {"choice": ["ep", "laplace"]}, "kernel": {"choice": ["se", "matern32", "matern52"]}},
-)
+)  # fmt: skip

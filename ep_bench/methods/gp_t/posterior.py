@@ -30,6 +30,7 @@ from ep_bench.numerics import triangle
 from ep_bench.numerics.jit import jit
 from ep_bench.types import Array
 
+BLOCK = 2**22  # covariances of test with training rows that are kept at once
 SLIGHT = 1e-3  # precision, in parts of the prior's, up to which a site is not divided by
 
 

@@ -35,7 +35,9 @@ from scipy.special import gammaln
 
 from ep_bench.covariances import Covariance, matrix
 from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import given_scales, normals
+from ep_bench.methods.gp_t.posterior import BLOCK
 from ep_bench.numerics import mixing, slices, triangle
 from ep_bench.types import Array, Indices, Predictive
 
@@ -346,10 +348,12 @@ def latents(state: Draws, X: Array) -> tuple[Array, Array]:
     means, variances = np.empty((2, len(state.theta), len(X)))
     for at, (theta, V) in enumerate(zip(state.theta[:, :-2], state.V, strict=True)):
         w = given_scales.factorised(state.covariance, theta, state.X, state.y, V, room).weights
-        k = matrix(state.covariance, theta, X, state.X)
-        means[at] = k @ w
-        half = triangle.half_solve(room, k)
-        variances[at] = state.covariance.diagonal(theta, X) - np.einsum("ij,ij->i", half, half)
+        variances[at] = state.covariance.diagonal(theta, X)
+        for rows in blocks(len(X), len(state.X), BLOCK):
+            k = matrix(state.covariance, theta, X[rows], state.X)
+            means[at, rows] = k @ w
+            half = triangle.half_solve(room, k)
+            variances[at, rows] -= np.einsum("ij,ij->i", half, half)
     return means, np.maximum(variances, 0.0)
 
 

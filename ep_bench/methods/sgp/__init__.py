@@ -33,12 +33,13 @@ from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper, role
 from ep_bench.covariances.learning import prepared, search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.covariances.protocol import blocks
+from ep_bench.methods.sgp import bound
 from ep_bench.methods.sgp.bound import (
     Basis,
     Problem,
     basis,
     best_weights,
-    blocks,
     evidence,
     features,
     log_evidence,
@@ -146,7 +147,7 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     X = np.ascontiguousarray(X, dtype=np.float64)
     base = Basis(state.theta, state.inducing_inputs, state.factor, state.jitter)
     mean, variance = np.empty(len(X)), np.empty(len(X))
-    for rows in blocks(len(X), len(base.Z)):
+    for rows in blocks(len(X), len(base.Z), bound.BLOCK):
         V, rest = features(state.covariance, base, X[rows])
         mean[rows] = V @ state.mean
         V = triangle.half_solve(state.posterior, V)

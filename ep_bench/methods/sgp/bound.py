@@ -39,7 +39,7 @@ import numpy as np
 
 from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.protocol import rectangle
+from ep_bench.covariances.protocol import blocks, rectangle
 from ep_bench.numerics import triangle
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
@@ -135,15 +135,9 @@ def terms(problem: Problem, base: Basis, X: Array, y: Array) -> Terms:
     return Terms(X, y, V, rest, noise + rest if problem.fitc else noise)
 
 
-def blocks(count: int, size: int) -> Iterator[slice]:
-    """Yield slices of ``count`` rows whose covariances with ``size`` others are BLOCK numbers at most."""
-    rows = max(BLOCK // size, 1)
-    yield from (slice(start, start + rows) for start in range(0, count, rows))
-
-
 def sweep(problem: Problem, base: Basis) -> Iterator[Terms]:
     """Yield the terms of all rows, block by block."""
-    for rows in blocks(len(problem.y), len(base.Z)):
+    for rows in blocks(len(problem.y), len(base.Z), BLOCK):
         yield terms(problem, base, problem.X[rows], problem.y[rows])
 
 
