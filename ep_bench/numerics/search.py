@@ -55,6 +55,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     path: list[tuple[Array, float]] = []
     first = function(start)
     bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back
+    met = [False]  # whether each iteration, the one at hand last, came to points without a value
 
     def bounded(point: Array) -> tuple[float, Array]:
         if np.array_equal(point, start):
@@ -62,6 +63,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
         try:
             return function(point)
         except FloatingPointError:
+            met[-1] = True
             return bad, np.zeros(len(point))
 
     def settled() -> bool:
@@ -69,6 +71,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
 
     def note(intermediate_result: OptimizeResult) -> None:
         path.append((np.array(intermediate_result.x), float(intermediate_result.fun)))
+        met.append(False)
         if settled():
             raise StopIteration
 
@@ -78,9 +81,10 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     point, value = np.asarray(ended.x), float(ended.fun)
     if not math.isfinite(value):
         raise FloatingPointError("the search ended where the value is not finite")
-    # a line search that fails at the last digits is no failure
-    stuck = ended.status == 2 and np.abs(_inward(point, np.asarray(ended.jac), low, high)).max() < NEARLY_FLAT
-    return Optimum(point, value, int(ended.nit), bool(ended.success or stuck or settled()), path)
+    flat = bool(np.abs(_inward(point, np.asarray(ended.jac), low, high)).max() < NEARLY_FLAT)
+    # a short step in front of points without a value is no end; a line search that fails at the last digits is one
+    ends = flat or not any(met[-2:]) if ended.success else flat and ended.status == 2
+    return Optimum(point, value, int(ended.nit), bool(ends or settled()), path)
 
 
 def _inward(point: Array, gradient: Array, low: Array, high: Array) -> Array:

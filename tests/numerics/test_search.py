@@ -78,6 +78,21 @@ class TestHoles:
         with pytest.raises(FloatingPointError, match="nothing at -2"):
             least(function, [-np.ones(3), -2 * np.ones(3)], LOW, HIGH, 500)
 
+    @pytest.mark.parametrize("offset", [0.0, 1e8])
+    def test_an_end_in_front_of_points_without_a_value_is_none(self, offset):
+        """With the offset, what a step gains there is so little of the value that L-BFGS takes it for the last."""
+
+        def function(x):
+            if x[0] > 1.0:
+                raise FloatingPointError("nothing here")
+            return offset - 3.0 * x[0] + x[1] ** 2, np.array([-3.0, 2.0 * x[1]])
+
+        found = least(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.full(2, 5.0), 200)
+        assert 0.9 < found.point[0] <= 1.0
+        assert not found.converged
+        found = least(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.array([1.0, 5.0]), 200)
+        assert found.converged
+
 
 def test_a_search_that_gains_next_to_nothing_has_settled():
     wide = np.full(100, 5.0)
