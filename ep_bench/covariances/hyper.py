@@ -106,12 +106,12 @@ class Hyper:
         return float(-0.5 * z @ z - constant), -z / self.deviation
 
     def stopped(self, theta: Array) -> str:
-        """Return which learned magnitude or noise variance (P,) stands at a limit of the search, or ''.
+        """Return which learned magnitude, noise variance or scale (P,) stands at a limit of the search, or ''.
 
         A lengthscale or weight variance may well run there: an input without relevance has no finite optimum.
         """
         for at in np.flatnonzero(self.free & ((theta <= self.low) | (theta >= self.high))):
-            if role(self.names[at]) in {"magnitude", "noise_variance"}:
+            if role(self.names[at]) in {"magnitude", "noise_variance", "scale"}:
                 end = "0" if theta[at] <= self.low[at] else "infinity"
                 return f"{self.names[at]} runs to {end}, stopped at {math.exp(theta[at]):.3g}"
         return ""

@@ -86,3 +86,13 @@ def test_what_runs_to_a_limit_is_told_but_for_irrelevance():
     theta[-1] = space.low[-1]
     assert space.stopped(theta) == "noise_variance runs to 0, stopped at 1e-08"
     assert not hyper("se", d=2, noise_variance=1e-8).stopped(theta)
+
+
+def test_a_scale_that_runs_to_a_limit_is_told():
+    names = (*build("se", 2, ard=True).names, "scale", "nu")
+    space = Hyper.of(names, 2, {})
+    theta = space.start()
+    theta[-1] = space.high[-1]  # nearly Gaussian noise is an answer
+    assert not space.stopped(theta)
+    theta[-2] = space.low[-2]
+    assert space.stopped(theta) == "scale runs to 0, stopped at 0.0001"

@@ -326,6 +326,11 @@ class TestPredictions:
 
 
 class TestFailures:
+    def test_noise_that_runs_to_nothing_is_told(self):
+        x = np.linspace(-1.0, 1.0, 12)
+        with pytest.warns(ConvergenceWarning, match="scale runs to 0, stopped at 0.0001"):
+            gp_t.fit(Rows(x[:, None], x), gp_t.Config(inference="fvb", prior="none"), np.random.default_rng(0))
+
     def test_what_does_not_converge_is_told(self, monkeypatch):
         monkeypatch.setattr(ep, "SWEEPS", 2)
         with pytest.raises(
