@@ -12,14 +12,14 @@ import pytest
 from pydantic import ValidationError
 from scipy import stats
 from scipy.integrate import quad
-from scipy.special import logsumexp
+from scipy.special import betaln, logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.methods import gp, gp_t
 from ep_bench.methods.gp_t import ep, laplace, normals, sampling
 from ep_bench.methods.gp_t.posterior import gaussian
-from ep_bench.methods.gp_t.tilted import moments
+from ep_bench.methods.gp_t.tilted import log_constant, moments
 from ep_bench.scoring import score
 from ep_bench.types import Rows
 from tests.plain_networks import check_gradient
@@ -92,6 +92,24 @@ class TestTiltedMoments:
         assert mean(lambda _: 1.0) == pytest.approx(1.0, rel=1e-8)
         assert mean(lambda f: f) == pytest.approx(found[1], rel=1e-8)
         assert mean(lambda f: (f - found[1]) ** 2) == pytest.approx(found[2], rel=1e-8)
+
+
+class TestNearlyGaussianNoise:
+    """No digits of the evidence are lost where the degrees of freedom are beyond counting."""
+
+    @pytest.mark.parametrize("nu", [0.3, 1.0, 4.0, 1e3, 9e3, 1.1e4, 1e8, 1e300])
+    def test_the_constant(self, nu):
+        expected = -betaln(0.5, 0.5 * nu) - 0.5 * np.log(0.09 * nu)
+        assert log_constant(nu, 0.09) == pytest.approx(expected, abs=1e-11)
+
+    @pytest.mark.parametrize("inference", ["ep", "laplace", "vb", "kl"])
+    @pytest.mark.parametrize("nu", [1e8, 1e12, 1e15])
+    def test_the_evidence_is_that_of_exact_regression(self, inference, nu):
+        rows = Rows(conflicting().X, np.sin(2 * conflicting().X[:, 0]))
+        given = {"lengthscale": 1.0, "magnitude": 1.0, "optimize": False}
+        exact = gp.fit(rows, gp.Config(noise_variance=0.09, **given), None)[0]
+        robust = gp_t.fit(rows, gp_t.Config(inference=inference, nu=nu, scale=0.3, **given), None)[0]
+        assert robust.log_evidence == pytest.approx(exact.log_evidence, abs=100.0 / nu + 1e-8)
 
 
 class TestPosterior:
@@ -340,6 +358,11 @@ class TestFailures:
         monkeypatch.setattr(laplace, "STEPS", 2)
         with pytest.raises(FloatingPointError, match="found no mode: mismatch"):
             gp_t.fit(conflicting(), gp_t.Config(optimize=False, inference="laplace"), None)
+
+    def test_the_grid_by_its_other_name(self):
+        assert gp_t.Config(nu="grid") == gp_t.Config(nu="integrate")
+        state = Estimator("gp_t", **{**OVER_NU, "nu": "grid"}).fit(*conflicting()).state_
+        assert len(state.parts) == 15
 
     @pytest.mark.parametrize("options", [{"inference": "vi"}, {"noise_variance": 0.1}, {"fraction": 0.0}, {"nu": -1.0}])
     def test_mistakes_are_told(self, options):

@@ -1,16 +1,15 @@
 """Robust Gaussian-process regression: a Student-t likelihood, by EP, Laplace's method, variational bounds or MCMC.
 
 Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
-sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. Modules ``tilted``,
-``posterior``, ``ep``, ``laplace``, ``variational``, ``em``, ``kl`` and ``sampling`` have equations and symbols, and
-``annealing`` the evidence by annealed importance sampling. Predictions integrate the t, a mixture of ``normals``, over
-the latent Gaussian.
+sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. The other modules have equations
+and symbols, ``annealing`` the evidence by annealed importance sampling. Predictions integrate the t, a mixture of
+``normals``, over the latent Gaussian.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
 EM. EP has the sites of the last step of a search to start from; what is reported is computed from empty sites at its
-end. What does not converge is an error that tells the state and what was tried. With ``nu: integrate`` the others are
-learned at each of 15 values nu_j (section 6.2), and the posterior is the mixture of theirs with weights in proportion
-to their posterior densities:
+end, or, where these come to no fixed point, from the search's. What does not converge is an error that tells the state
+and what was tried. With ``nu: integrate`` the others are learned at each of 15 values nu_j (section 6.2), and the
+posterior is the mixture of theirs with weights in proportion to their posterior densities:
 
     p(f | y) = sum_j w_j q(f | y, theta_j, sigma_j, nu_j),   w_j ~ q(theta_j, sigma_j, nu_j | y).
 
@@ -29,10 +28,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from scipy.special import logsumexp
 
 from ep_bench.covariances import Covariance, matrix
@@ -55,6 +54,10 @@ STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # inferences that may star
 INFERENCES = {"vb": variational.bounds, "fvb": variational.factors}
 
 
+def _integrated_over(nu: Any) -> Any:
+    return "integrate" if nu == "grid" else nu
+
+
 class Config(GaussianProcessConfig):
     """Options of robust regression; those of ``gp`` but for ``noise_variance``, which a t has not."""
 
@@ -63,16 +66,14 @@ class Config(GaussianProcessConfig):
         description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
         "kl (the Gaussian of least KL(q || p)) or mcmc (which draws what others learn); Jylanki et al. (2011): ep",
     )
-    nu: PositiveFloat | Literal["optimize", "integrate"] = Field(
+    nu: Annotated[PositiveFloat | Literal["optimize", "integrate"], BeforeValidator(_integrated_over)] = Field(
         4.0,
-        description="degrees of freedom, or optimize, or integrate, which are the same to mcmc; Jylanki et al. (2011), "
-        "section 6: 4",
+        description="degrees of freedom, or optimize, or integrate (also called grid), which are the same to mcmc; "
+        "Jylanki et al. (2011), section 6: 4",
     )
     scale: PositiveFloat | None = Field(None, description="sigma of the t, not its deviation; learned unless given")
     fraction: float = Field(1.0, gt=0.0, le=1.0, description="eta, power of the likelihood in EP; 1 is plain EP")
-    damping: float = Field(
-        0.8, gt=0.0, le=1.0, description="share of an update of EP's sites that is made at first; ours"
-    )
+    damping: float = Field(0.8, gt=0.0, le=1.0, description="share of an update of EP's sites, at first; ours")
     scheme: ep.Scheme = Field(
         "robust",
         description="of EP: robust, or one of its parts alone, parallel, sequential or double_loop; "

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, resolvent
+from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.methods.gp_t.variational import MEMORY, extrapolated
 from ep_bench.types import Array
 
@@ -86,7 +86,7 @@ def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> Means:
         p = np.exp(-0.5 * (s * u + (y - m)[:, None]) ** 2 / v[:, None]) * np.sqrt(q)
     p /= p.sum(axis=1, keepdims=True)
     slope, curvature = -(nu + 1.0) / s * u / q, (nu + 1.0) / s**2 * (1.0 - u**2) / q**2
-    return Means(*((p * part).sum(axis=1) for part in (np.log(q), u**2 / q, slope, curvature)))
+    return Means(*((p * part).sum(axis=1) for part in (np.log1p(u**2), u**2 / q, slope, curvature)))
 
 
 def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float) -> Fitted | None:
@@ -100,7 +100,7 @@ def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float
         weights += rest - precisions * (posterior.covariance @ rest)
     mean = K @ weights
     found = means(mean, posterior.covariance.diagonal(), y, nu, scale)
-    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi * scale**2)
+    constant = log_constant(nu, scale**2)
     targets = len(y) * constant - 0.5 * (nu + 1.0) * found.logarithm.sum()
     traces = float(precisions @ posterior.covariance.diagonal())
     divergence = 0.5 * (posterior.log_determinant - traces + float(weights @ mean))

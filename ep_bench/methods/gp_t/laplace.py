@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from ep_bench.methods.gp_t.posterior import Inferred, by_likelihood, marginals
+from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.types import Array
 
 STEPS = 500
@@ -53,7 +53,7 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = Non
     if posterior is None:
         raise FloatingPointError("Laplace's method: the stationary point that was found is no mode")
     logarithm, share = np.log1p(r**2 / s2), r**2 / q
-    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(np.pi * s2)
+    constant = log_constant(nu, scale**2)
     log_joint = len(y) * constant - 0.5 * (nu + 1.0) * logarithm.sum() - 0.5 * weights @ f
     log_evidence = float(log_joint - 0.5 * posterior.log_determinant)
     R = posterior.resolvent()

@@ -38,6 +38,7 @@ from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import given_scales, normals
 from ep_bench.methods.gp_t.posterior import BLOCK
+from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.numerics import mixing, slices, triangle
 from ep_bench.types import Array, Indices, Predictive
 
@@ -239,7 +240,7 @@ def log_t(r: Array, theta: Array) -> float:
     """Return the sum of the log t densities of r (N,), log sigma and log nu the last of theta (P,)."""
     scale, nu = math.exp(theta[-2]), math.exp(theta[-1])
     s2 = nu * scale**2
-    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * math.log(math.pi * s2)
+    constant = log_constant(nu, scale**2)
     return float(len(r) * constant - 0.5 * (nu + 1.0) * np.log1p(r**2 / s2).sum())
 
 

@@ -30,6 +30,7 @@ import numpy as np
 from scipy.special import gammaln, psi
 
 from ep_bench.methods.gp_t.posterior import Inferred, by_likelihood
+from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.numerics import triangle
 from ep_bench.numerics.triangle import square
 from ep_bench.types import Array
@@ -137,8 +138,9 @@ def _at(K: Array, y: Array, D: Array) -> Bounded:
 
 
 def _direct(now: Bounded, y: Array, nu: float, s2: float) -> float:
-    constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * math.log(math.pi * s2)
-    phi = constant + 0.5 * (nu + 1.0) * (1.0 + np.log(now.D * s2 / (nu + 1.0))) - 0.5 * now.D * s2
+    constant = log_constant(nu, s2 / nu)
+    above = now.D * s2 / (nu + 1.0) - 1.0
+    phi = constant + 0.5 * (nu + 1.0) * (np.log1p(above) - above)
     return float(phi.sum()) - 0.5 * (now.log_determinant + float(y @ now.weights))
 
 
