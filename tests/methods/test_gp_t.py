@@ -342,6 +342,16 @@ class TestPredictions:
         tracemalloc.stop()
         assert peak < 50_000 * 25 * 8
 
+    @pytest.mark.parametrize("inference", ["ep", "laplace", "vb", "kl"])
+    def test_variances_beside_the_rows_where_there_is_next_to_no_noise(self, inference):
+        X = np.random.default_rng(0).uniform(-3.0, 3.0, size=(100, 1))
+        rows, given = Rows(X, np.sin(2.0 * X[:, 0])), {"lengthscale": 1.0, "magnitude": 1.0, "optimize": False}
+        exact = gp.fit(rows, gp.Config(noise_variance=1e-6, **given), None)[0]
+        robust = gp_t.fit(rows, gp_t.Config(inference=inference, nu=1e8, scale=1e-3, **given), None)[0]
+        found, expected = (np.array(of(state, X + 1e-3)) for of, state in ((gp_t.latent, robust), (gp.latent, exact)))
+        np.testing.assert_allclose(found[1], expected[1], atol=1e-5 * 1e-6)
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-5 * 1e-3)
+
 
 class TestFailures:
     def test_noise_that_runs_to_nothing_is_told(self):

@@ -87,6 +87,11 @@ class TestMarginals:
         np.testing.assert_allclose(found.mean, Sigma @ b, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(K @ found.weights, Sigma @ b, rtol=1e-9, atol=1e-12)
         assert found.log_determinant == pytest.approx(np.linalg.slogdet(np.eye(12) + K * tau)[1], rel=1e-10, abs=1e-13)
+        k = rng.normal(size=(4, 12))
+        resolvent = np.diag(tau) - tau[:, None] * Sigma * tau
+        np.testing.assert_allclose(
+            found.blocks.lost(k), np.einsum("ij,jk,ik->i", k, resolvent, k), rtol=1e-9, atol=1e-11
+        )
         np.testing.assert_allclose(found.resolvent(), np.diag(tau) - tau[:, None] * Sigma * tau, atol=1e-11)
 
     def test_digits_of_the_general_formula(self):

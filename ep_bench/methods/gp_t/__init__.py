@@ -40,7 +40,7 @@ from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import em, ep, kl, laplace, normals, sampling, variational
-from ep_bench.methods.gp_t.posterior import BLOCK, Inferred
+from ep_bench.methods.gp_t.posterior import BLOCK, Blocks, Inferred, divided
 from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -111,7 +111,7 @@ class Part(NamedTuple):
 
     theta: Array  # (P,) logarithms
     weights: Array  # (N,)
-    resolvent: Array  # (N, N) (K + S^-1)^-1
+    blocks: Blocks  # of (K + S^-1)^-1, S the precisions
     precisions: Array  # (N,) of EP's sites and the bounds; of Laplace the curvatures W
     log_evidence: float  # nats
     n_iterations: int  # of the search, or of the inference where nothing was learned
@@ -213,8 +213,9 @@ def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None
     else:
         theta, iterations, converged, path = hyper.start(), 0, True, []
     found = found or infer(problem, theta)
+    of_rows = divided(matrix(problem.covariance, theta[:-2], problem.X), found.precisions)
     part = Part(
-        theta, found.weights, found.resolvent, found.precisions, found.log_evidence,
+        theta, found.weights, of_rows, found.precisions, found.log_evidence,
         iterations or found.iterations, converged, found.stage,
     )  # fmt: skip
     return part, path
@@ -367,7 +368,7 @@ def _latent(state: State, part: Part, X: Array) -> tuple[Array, Array]:
     for rows in blocks(len(X), len(state.X), BLOCK):
         k = matrix(state.covariance, share, X[rows], state.X)
         mean[rows] = k @ part.weights
-        variance[rows] -= np.einsum("ij,ij->i", k @ part.resolvent, k)
+        variance[rows] -= part.blocks.lost(k)
     return mean, np.maximum(variance, 0.0)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, resolvent
+from ep_bench.methods.gp_t.posterior import Inferred, Marginals, by_likelihood, marginals
 from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.methods.gp_t.variational import MEMORY, extrapolated
 from ep_bench.types import Array
@@ -44,9 +44,7 @@ class Fitted(NamedTuple):
 
     b: Array
     precisions: Array
-    posterior: Gaussian
-    weights: Array
-    mean: Array
+    posterior: Marginals
     means: Means
     bound: float
 
@@ -62,8 +60,8 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array
     gap, step = np.inf, 0
     history: list[tuple[Array, Array]] = []
     while now is not None and step < STEPS:
-        v = now.posterior.covariance.diagonal()
-        off = np.sqrt(v) * (now.means.slope - now.weights), v * (now.means.curvature - now.precisions)
+        v = now.posterior.variance
+        off = np.sqrt(v) * (now.means.slope - now.posterior.weights), v * (now.means.curvature - now.precisions)
         gap = float(np.abs(off).max())
         if gap < CLOSE:
             return _ended(now, nu, step)
@@ -91,21 +89,16 @@ def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> Means:
 
 def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float) -> Fitted | None:
     """Return q(f), or None where it is improper."""
-    posterior = gaussian(K, precisions)
+    posterior = marginals(K, precisions, b)
     if posterior is None:
         return None
-    weights = np.zeros(len(y))
-    for _ in range(2):  # the second time brings back the digits that S lost where precisions are large
-        rest = b - weights - precisions * (K @ weights)
-        weights += rest - precisions * (posterior.covariance @ rest)
-    mean = K @ weights
-    found = means(mean, posterior.covariance.diagonal(), y, nu, scale)
+    mean, variance, weights, log_determinant, _ = posterior
+    found = means(mean, variance, y, nu, scale)
     constant = log_constant(nu, scale**2)
     targets = len(y) * constant - 0.5 * (nu + 1.0) * found.logarithm.sum()
-    traces = float(precisions @ posterior.covariance.diagonal())
-    divergence = 0.5 * (posterior.log_determinant - traces + float(weights @ mean))
+    divergence = 0.5 * (log_determinant - float(precisions @ variance) + float(weights @ mean))
     bound = float(targets) - divergence
-    return Fitted(b, precisions, posterior, weights, mean, found, bound) if np.isfinite(bound) else None
+    return Fitted(b, precisions, posterior, found, bound) if np.isfinite(bound) else None
 
 
 def _raised(
@@ -113,7 +106,7 @@ def _raised(
 ) -> Fitted | None:
     """Return q(f) after the extrapolated step, else the longest of steps by halves, that does not lower the bound."""
     at = np.concatenate([now.b, now.precisions])
-    change = np.concatenate([now.means.slope + now.means.curvature * now.mean, now.means.curvature]) - at
+    change = np.concatenate([now.means.slope + now.means.curvature * now.posterior.mean, now.means.curvature]) - at
     history[:] = [*history, (at, change)][-MEMORY:]
     candidates = [extrapolated(history)] if len(history) > 1 else []
     candidates += [at + 0.5**k * change for k in range(HALVINGS)]
@@ -127,7 +120,7 @@ def _raised(
 
 def _ended(now: Fitted, nu: float, steps: int) -> Inferred:
     """Return bound and gradient at an optimum, where the derivatives by q(f) vanish."""
-    R = resolvent(now.precisions, now.posterior.covariance)
-    A = np.outer(now.weights, now.weights) - R
+    weights = now.posterior.weights
+    A = np.outer(weights, weights) - now.posterior.resolvent()
     likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
-    return Inferred(now.bound, now.weights, R, now.precisions, A, likelihood, steps, "kl", now.b)
+    return Inferred(now.bound, weights, now.precisions, A, likelihood, steps, "kl", now.b)

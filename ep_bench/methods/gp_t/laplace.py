@@ -59,7 +59,7 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = Non
     R = posterior.resolvent()
     A, likelihood = _gradient(K, weights, (r, q, W), posterior.variance, R, nu, s2)
     likelihood += by_likelihood(logarithm, share, nu)
-    return Inferred(log_evidence, weights, R, W, A - R, likelihood, steps, "laplace", W * f + g)
+    return Inferred(log_evidence, weights, W, A - R, likelihood, steps, "laplace", W * f + g)
 
 
 def _curvature(r: Array, q: Array, nu: float, s2: float) -> Array:

@@ -46,7 +46,6 @@ class Inferred(NamedTuple):
 
     log_evidence: float
     weights: Array  # (N,) K^-1 times the posterior means
-    resolvent: Array  # (N, N) (K + S^-1)^-1
     precisions: Array  # (N,)
     by_covariance: Array  # (N, N)
     by_likelihood: Array  # (2,) by log sigma and log nu
@@ -64,6 +63,18 @@ class Blocks(NamedTuple):
     inverse: Array  # L^-1, a lower triangle
     G: Array  # on P, (P, Q)
     C: Array  # (Q, Q)
+
+    def lost(self, k: Array) -> Array:
+        """Return k' (K + S^-1)^-1 k (n,) for covariances (n, N) with the rows: what a prior variance loses.
+
+        By squares as far as S is above 0: its terms may be as large as 1 / sigma^2 and nearly cancel.
+        """
+        half = _product(self.inverse, self.root[:, None] * k[:, self.first].T, 1)
+        found = np.einsum("ij,ij->j", half, half)
+        if len(self.rest) > 0:
+            other = k[:, self.rest] + k[:, self.first] @ self.G
+            found += np.einsum("ij,ij->i", other @ self.C, other)
+        return np.asarray(found)
 
 
 class Marginals(NamedTuple):
@@ -150,6 +161,14 @@ def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
     if not (np.all(variance > 0.0) and np.isfinite(mean).all()):
         return None
     return Marginals(mean, variance, weights, log_determinant, Blocks(first, rest, root, inverse, G, C))
+
+
+def divided(K: Array, precisions: Array) -> Blocks:
+    """Return the blocks of a posterior. Raises FloatingPointError where it is not positive definite."""
+    found = marginals(K, precisions, np.zeros(len(K)))
+    if found is None:
+        raise FloatingPointError("the precisions of the sites leave no posterior")
+    return found.blocks
 
 
 @jit()

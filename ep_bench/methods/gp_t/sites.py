@@ -102,4 +102,4 @@ def inferred(now: Sites, model: Model, sweeps: int, stage: str) -> Inferred:
     weights, R = now.posterior.weights, now.posterior.resolvent()
     likelihood = by_likelihood(now.tilted[3], now.tilted[4], model.nu)
     A = np.outer(weights, weights) - R
-    return Inferred(log_evidence(now, model.eta), weights, R, now.tau, A, likelihood, sweeps, stage, now.b)
+    return Inferred(log_evidence(now, model.eta), weights, now.tau, A, likelihood, sweeps, stage, now.b)

@@ -172,4 +172,4 @@ def _ended(now: Bounded, bound: float, nu: float, s2: float, steps: int, stage: 
     triangle.mirror(R)
     likelihood = by_likelihood(np.log1p(now.square / s2), now.square / (s2 + now.square), nu)
     A = np.outer(now.weights, now.weights) - R
-    return Inferred(bound, now.weights, R, now.D, A, likelihood, steps, stage)
+    return Inferred(bound, now.weights, now.D, A, likelihood, steps, stage)
