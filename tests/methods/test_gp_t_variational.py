@@ -80,6 +80,17 @@ class TestBounds:
         assert direct.log_evidence == pytest.approx(factorised.log_evidence, rel=1e-13, abs=1e-13)
         np.testing.assert_allclose(direct.precisions, factorised.precisions, rtol=1e-7)
 
+    @pytest.mark.parametrize("seed", [47, 100, 149, 172])
+    def test_rows_twice_where_steps_lead_to_no_noise_at_all(self, seed):
+        """There an extrapolated step leaves covariances of the targets that cannot be factorised."""
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=6)
+        x[1:3] = x[0]
+        y = np.sin(2 * x) + 0.05 * rng.normal(size=6)
+        at = np.exp(-0.5 * (x[:, None] - x) ** 2 / 0.5**2), y, 1.5, 0.02
+        direct, factorised = variational.bounds(*at), variational.factors(*at)
+        assert factorised.log_evidence == pytest.approx(direct.log_evidence, rel=1e-12)
+
     def test_order_of_the_bounds_below_the_evidence(self):
         K, y, nu, scale = np.array([[1.0, 0.8], [0.8, 1.3]]), np.array([0.5, -2.0]), 3.0, 0.4
 

@@ -89,9 +89,9 @@ def factors(K: Array, y: Array, nu: float, scale: float, start: Array | None = N
         if gap < CLOSE:
             return _ended(now, bound, nu, s2, step, "factorising bounds")
         history = [*history, (np.log(now.D), np.log(fixed / now.D))][-MEMORY:]
-        after = _at(K, y, np.exp(extrapolated(history)))
-        raised = _factorised(after, y, nu, s2)
-        if not raised >= bound - ROUNDING * abs(bound) and len(history) > 1:
+        after = _tried(K, y, np.exp(extrapolated(history)))
+        raised = -np.inf if after is None else _factorised(after, y, nu, s2)
+        if after is None or (not raised >= bound - ROUNDING * abs(bound) and len(history) > 1):
             history = history[-1:]
             after = _at(K, y, fixed)
             raised = _factorised(after, y, nu, s2)
@@ -137,6 +137,14 @@ def _at(K: Array, y: Array, D: Array) -> Bounded:
     return Bounded(D, C, w, (1.0 - C.diagonal() / D + w**2 / D) / D, log_determinant)
 
 
+def _tried(K: Array, y: Array, D: Array) -> Bounded | None:
+    """Return what precisions that no bound has vouched for lead to, None where that is nothing."""
+    try:
+        return _at(K, y, D)
+    except FloatingPointError:
+        return None
+
+
 def _direct(now: Bounded, y: Array, nu: float, s2: float) -> float:
     constant = log_constant(nu, s2 / nu)
     above = now.D * s2 / (nu + 1.0) - 1.0
@@ -151,7 +159,7 @@ def _newton(K: Array, y: Array, now: Bounded, nu: float, s2: float) -> Bounded |
     curvature = np.diag(D * (s2 + now.square)) - (M + 2.0 * np.outer(w, w)) * M / np.outer(D, D)
     if not triangle.factorise(curvature):
         return None
-    return _at(K, y, D * np.exp(triangle.solve(curvature, nu + 1.0 - D * (s2 + now.square))))
+    return _tried(K, y, D * np.exp(triangle.solve(curvature, nu + 1.0 - D * (s2 + now.square))))
 
 
 def _factorised(now: Bounded, y: Array, nu: float, s2: float) -> float:
