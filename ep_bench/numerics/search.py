@@ -16,6 +16,7 @@ Function = Callable[[Array], tuple[float, Array]]
 SHARP = 1e-9  # a step that lowers the value by less of it, or of 1, is the last
 FLAT = 1e-4  # so is one that leaves no derivative above this
 NEARLY_FLAT = 1e-2  # what rounding may leave where no step lowers the value any more
+STEEP = 1.0  # a derivative above it, or above it times a thousandth of the value, is left at no end
 WINDOW = 100  # iterations that are looked back on
 PAIRS = 20  # steps that the search remembers
 
@@ -81,9 +82,11 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     point, value = np.asarray(ended.x), float(ended.fun)
     if not math.isfinite(value):
         raise FloatingPointError("the search ended where the value is not finite")
-    flat = bool(np.abs(_inward(point, np.asarray(ended.jac), low, high)).max() < NEARLY_FLAT)
-    # a short step in front of points without a value is no end; a line search that fails at the last digits is one
-    ends = flat or not any(met[-2:]) if ended.success else flat and ended.status == 2
+    slope = float(np.abs(_inward(point, np.asarray(ended.jac), low, high)).max())
+    flat, steep = slope < NEARLY_FLAT, slope > STEEP * max(1.0, 1e-3 * abs(value))
+    # a line search that fails at the last digits is an end; a short step at a cliff, or in front of points without a
+    # value, is none
+    ends = flat or not (steep or any(met[-2:])) if ended.success else flat and ended.status == 2
     return Optimum(point, value, int(ended.nit), bool(ends or settled()), path)
 
 

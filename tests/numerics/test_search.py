@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
-from scipy.optimize import rosen, rosen_der
+from scipy.optimize import OptimizeResult, rosen, rosen_der
 
 from ep_bench.numerics.search import least
 
@@ -92,6 +94,21 @@ class TestHoles:
         assert not found.converged
         found = least(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.array([1.0, 5.0]), 200)
         assert found.converged
+
+
+@pytest.mark.parametrize(
+    ("value", "slope", "converged"),
+    [(-20.0, 0.9, True), (-20.0, 1.1, False), (-20.0, -600.0, False), (1e4, 9.0, True), (1e4, 11.0, False)],
+)
+def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeypatch):
+    """As where values jump: L-BFGS creeps up to the place, and takes its own short steps for convergence."""
+    ended = OptimizeResult(
+        x=np.zeros(3), fun=value, jac=np.array([0.0, slope, 0.1]), nit=7, status=0, success=True, message=""
+    )
+    monkeypatch.setattr("ep_bench.numerics.search.minimize", Mock(return_value=ended))
+    assert least(banana, [np.ones(3)], LOW, HIGH, 500).converged == converged
+    limit = np.array([-5.0, 0.0 if slope > 0 else -5.0, -5.0]), np.array([5.0, 0.0 if slope < 0 else 5.0, 5.0])
+    assert least(banana, [np.ones(3)], *limit, 500).converged
 
 
 def test_a_search_that_gains_next_to_nothing_has_settled():
