@@ -186,6 +186,17 @@ def test_laplace_finds_a_mode_wherever_it_is_asked(lengthscale, scale, nu):
         assert max(aside) < highest
 
 
+@pytest.mark.parametrize("K", [np.ones((2, 2)), np.array([[1.0, 0.9], [0.9, 1.0]]), 5.0 * np.ones((2, 2))], ids=str)
+def test_laplace_leaves_the_saddle_between_two_targets_that_contradict_each_other(K):
+    y, nu, scale = np.array([1.0, -1.0]), 1.5, 0.1
+    found = laplace.infer(K, y, nu, scale)
+    f = K @ found.weights
+    np.testing.assert_allclose(found.weights, (nu + 1.0) * (y - f) / (nu * scale**2 + (y - f) ** 2), rtol=1e-6)
+    assert np.abs(f).max() > 0.5
+    curvature = np.linalg.eigvals(np.eye(2) + K * found.precisions)
+    assert curvature.real.min() > 0.0
+
+
 OVER_NU = {"nu": "integrate", "inference": "laplace", "lengthscale": 1.0, "magnitude": 1.0, "scale": 0.2}
 
 

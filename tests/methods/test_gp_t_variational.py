@@ -91,6 +91,18 @@ class TestBounds:
         direct, factorised = variational.bounds(*at), variational.factors(*at)
         assert factorised.log_evidence == pytest.approx(direct.log_evidence, rel=1e-12)
 
+    @pytest.mark.parametrize("inference", ["vb", "fvb"])
+    def test_a_row_of_no_prior_variance(self, inference):
+        x = np.array([-1.0, 0.0, 0.5, 2.0])
+        rows = Rows(x[:, None], np.array([-1.1, 0.3, 0.4, 2.2]))
+        options = {"kernel": "linear", "inference": inference, "scale": 0.2, "weight_variance": 1.5, "optimize": False}
+        whole = gp_t.fit(rows, gp_t.Config(**options), None)[0]
+        without = gp_t.fit(Rows(rows.X[[0, 2, 3]], rows.y[[0, 2, 3]]), gp_t.Config(**options), None)[0]
+        at = np.array([[-3.0], [0.0], [1.0]])
+        np.testing.assert_allclose(gp_t.latent(whole, at), gp_t.latent(without, at), rtol=1e-9, atol=1e-12)
+        apart = whole.log_evidence - without.log_evidence
+        assert apart == pytest.approx(stats.t.logpdf(0.3, 4.0, 0.0, 0.2), rel=1e-8)
+
     def test_order_of_the_bounds_below_the_evidence(self):
         K, y, nu, scale = np.array([[1.0, 0.8], [0.8, 1.3]]), np.array([0.5, -2.0]), 3.0, 0.4
 

@@ -164,11 +164,15 @@ def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
 
 
 def divided(K: Array, precisions: Array) -> Blocks:
-    """Return the blocks of a posterior. Raises FloatingPointError where it is not positive definite."""
-    found = marginals(K, precisions, np.zeros(len(K)))
+    """Return the blocks of a posterior, without rows of no prior variance, of which nothing is to be learned.
+
+    Raises FloatingPointError where it is not positive definite.
+    """
+    rows = np.flatnonzero(K.diagonal() > 0.0)
+    found = marginals(K[np.ix_(rows, rows)], precisions[rows], np.zeros(len(rows)))
     if found is None:
         raise FloatingPointError("the precisions of the sites leave no posterior")
-    return found.blocks
+    return found.blocks._replace(first=rows[found.blocks.first], rest=rows[found.blocks.rest])
 
 
 @jit()
