@@ -106,12 +106,12 @@ class Hyper:
         return float(-0.5 * z @ z - constant), -z / self.deviation
 
     def stopped(self, theta: Array) -> str:
-        """Return which learned magnitude or noise variance (P,) stands at a limit of the search, or ''.
+        """Return which learned magnitude or size of the noise (P,) stands at a limit of the search, or ''.
 
         A lengthscale or weight variance may well run there: an input without relevance has no finite optimum.
         """
         for at in np.flatnonzero(self.free & ((theta <= self.low) | (theta >= self.high))):
-            if role(self.names[at]) in {"magnitude", "noise_variance"}:
+            if role(self.names[at]) in {"magnitude", "noise_variance", "scale"}:
                 end = "0" if theta[at] <= self.low[at] else "infinity"
                 return f"{self.names[at]} runs to {end}, stopped at {math.exp(theta[at]):.3g}"
         return ""
@@ -147,8 +147,7 @@ def _given(names: tuple[str, ...], given: Given) -> Array:
         if values is None:
             continue
         if isinstance(values, tuple) and len(values) != len(places):
-            raise ValueError(
-                f"{role(name)} has {len(values)} values, the covariance takes {len(places)}, or one for all"
-            )
+            takes = f"{len(places)}, or one number, not in a list, for all"
+            raise ValueError(f"{role(name)} has {len(values)} values, the covariance takes {takes}")
         logs[places] = np.log(values)
     return logs
