@@ -5,7 +5,7 @@ sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covarianc
 ``posterior``, ``ep``, ``laplace``, ``variational``, ``em``, ``kl`` and ``sampling`` have equations and symbols, and
 ``annealing`` the evidence by annealed importance sampling. Predictions integrate the t over the latent Gaussian: the t
 is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), integrated by the trapezoidal rule in log
-lambda.
+lambda. Where nu is 2 or less a t has no variance: the finite one here says where the rule ends; densities are right.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
 EM. EP has the sites of the last step of a search to start from; what is reported is computed from empty sites at its
@@ -62,6 +62,7 @@ class Config(GaussianProcessConfig):
         description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
         "kl (the Gaussian of least KL(q || p)) or mcmc (which draws hyperparameters); Jylanki et al. (2011): ep",
     )
+    noise_variance: PositiveFloat | None = Field(None, description="always null: a t has a scale and nu instead")
     nu: PositiveFloat | Literal["optimize", "integrate"] = Field(
         4.0,
         description="degrees of freedom, or optimize, or integrate, which are the same to mcmc; Jylanki et al. (2011), "
