@@ -55,14 +55,19 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     path: list[tuple[Array, float]] = []
     first = function(start)
     bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back
+    best = start, *first  # what the search itself returns after a line search that failed may belong to several points
 
     def bounded(point: Array) -> tuple[float, Array]:
+        nonlocal best
         if np.array_equal(point, start):
             return first
         try:
-            return function(point)
+            value, gradient = function(point)
         except FloatingPointError:
             return bad, np.zeros(len(point))
+        if value <= best[1]:
+            best = point.copy(), value, gradient
+        return value, gradient
 
     def settled() -> bool:
         return len(path) > WINDOW and path[-WINDOW - 1][1] - path[-1][1] < gain
@@ -75,12 +80,12 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     options: dict[str, Any] = {"maxiter": steps, "maxfun": 20 * steps, "maxcor": PAIRS, "ftol": SHARP, "gtol": FLAT}
     bounds = np.column_stack([low, high])
     ended = minimize(bounded, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=note, options=options)
-    point, value = np.asarray(ended.x), float(ended.fun)
+    point, value, gradient = best
     if not math.isfinite(value):
         raise FloatingPointError("the search ended where the value is not finite")
     # a line search that fails at the last digits is no failure
-    stuck = ended.status == 2 and np.abs(_inward(point, np.asarray(ended.jac), low, high)).max() < NEARLY_FLAT
-    return Optimum(point, value, int(ended.nit), bool(ended.success or stuck or settled()), path)
+    stuck = ended.status == 2 and np.abs(_inward(point, gradient, low, high)).max() < NEARLY_FLAT
+    return Optimum(point, float(value), int(ended.nit), bool(ended.success or stuck or settled()), path)
 
 
 def _inward(point: Array, gradient: Array, low: Array, high: Array) -> Array:

@@ -68,6 +68,24 @@ class TestHoles:
         assert found.converged
         np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
 
+    def test_the_end_before_a_wall_is_a_point_with_its_value(self):
+        """The least lies where there is no value; what is returned is the lowest point that has been met."""
+        lowest = []
+
+        def function(x):
+            if x[0] + 2 * x[1] > 1:
+                raise FloatingPointError("beyond the wall")
+            value = float(np.square(x - [1, 1, 0]).sum() + 0.1 * np.sin(20 * x[2]) ** 2)
+            lowest.append((value, x.copy()))
+            return value, 2 * (x - [1, 1, 0]) + [0, 0, 2 * np.sin(40 * x[2])]
+
+        found = least(function, [np.array([-2.0, -1.5, 0.7])], LOW, HIGH, 200)
+        value, point = min(lowest, key=lambda one: one[0])
+        assert not found.converged
+        assert found.value == value
+        np.testing.assert_array_equal(found.point, point)
+        assert point[0] + 2 * point[1] > 0.8
+
     def test_a_start_without_a_value_is_passed_over_and_none_left_is_an_error(self):
         def function(x):
             if x[0] < 0:

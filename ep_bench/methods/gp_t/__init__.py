@@ -8,8 +8,10 @@ is a mixture of normals of precision lambda ~ Gamma(nu / 2, nu sigma^2 / 2), int
 lambda. Where nu is 2 or less a t has no variance: the finite one here says where the rule ends; densities are right.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
-EM. EP has the sites of the last step of a search to start from; what is reported is computed from empty sites at its
-end. What does not converge is an error that tells the state and what was tried. With ``nu: integrate`` the others are
+EM. EP has sites of the search's steps nearby to start from, and follows them; what is reported is computed from empty
+sites at its end, unless sweeps from there do not converge where those from nearby do. What does not converge is an
+error that tells the state and what was tried. A search may end where the fixed point that it follows does: then it
+counts as not converged. With ``nu: integrate`` the others are
 learned at each of 15 values nu_j (section 6.2), and the posterior is the mixture of theirs with weights in proportion
 to their posterior densities:
 
@@ -39,6 +41,7 @@ from ep_bench.covariances.hyper import Hyper
 from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, variational
+from ep_bench.methods.gp_t.following import Path
 from ep_bench.methods.gp_t.posterior import Inferred
 from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows
@@ -46,7 +49,6 @@ from ep_bench.types import Array, Method, Predictive, Rows
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
 START_NU = 4.0
 SEARCHED = ep.Limits(1e-6, 60)  # of EP within a search: the evidence is off by the square of the mismatch
-FAR = 0.5  # change of a logarithm by which a search takes a step back where EP's sweeps fail
 SAME = 1e-5  # nats between evidences of the same fixed point, at most
 LEAST = 1e-6  # share of a part that predictions count
 SMALL = -34.0  # log weight, below the largest, that ends the mixture of a prediction
@@ -82,7 +84,7 @@ class Config(GaussianProcessConfig):
     samples: PositiveInt = Field(1000, description="of mcmc, draws of a chain after its warm-up; ours")
     warmup: NonNegativeInt = Field(500, description="of mcmc, iterations of a chain's warm-up; ours")
     stored: PositiveInt = Field(
-        100,
+        200,
         description="of mcmc, draws kept for predictions, of all chains together, one a chain at least, evenly "
         "thinned; ours",
     )
@@ -294,30 +296,20 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 class Evidence:
-    """The evidence and its gradient along a search: EP, Laplace's method and KL start where they came to last."""
+    """The evidence and its gradient along a search."""
 
     def __init__(self, problem: Problem, limits: ep.Limits) -> None:
-        self._problem, self._limits = problem, limits
-        self._start: ep.Start | None = None
-        self._at: Array | None = None  # where that was
+        self._problem, self._path = problem, Path(partial(infer, problem), limits)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         X, covariance = self._problem.X, self._problem.covariance
-        far = self._at is not None and np.abs(theta - self._at).max() > FAR
-        found = infer(self._problem, theta, self._start, self._limits._replace(rounds=0) if far else self._limits)
-        if found.shifts is not None:
-            self._start, self._at = (found.precisions, found.shifts), theta
+        found = self._path.follow(theta)
         by_covariance = 0.5 * covariance.contract(theta[:-2], X, np.ascontiguousarray(found.by_covariance))
         return found.log_evidence, np.append(by_covariance, found.by_likelihood)
 
     def ended(self, theta: Array) -> Inferred:
-        """Return the inference from empty sites, which hangs on no path; where that fails, from the last ones."""
-        try:
-            return infer(self._problem, theta)
-        except FloatingPointError:
-            if self._start is None:
-                raise
-            return infer(self._problem, theta, self._start)
+        """Return the inference that is reported."""
+        return self._path.ended(theta)
 
 
 def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
