@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, resolvent
+from ep_bench.methods.gp_t.posterior import Gaussian, Inferred, by_likelihood, gaussian, marginals, resolvent
 from ep_bench.methods.gp_t.variational import MEMORY, extrapolated
 from ep_bench.types import Array
 
@@ -66,10 +66,10 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array
         off = np.sqrt(v) * (now.means.slope - now.weights), v * (now.means.curvature - now.precisions)
         gap = float(np.abs(off).max())
         if gap < CLOSE:
-            return _ended(now, nu, step)
+            return _ended(K, now, nu, step)
         after = _raised(K, y, now, history, nu, scale)
         if after is None and gap < VERIFIED:
-            return _ended(now, nu, step)
+            return _ended(K, now, nu, step)
         now, step = after, step + 1
     raise FloatingPointError(f"KL: no stationary point; mismatch {gap:.2g} after {step} steps")
 
@@ -125,9 +125,10 @@ def _raised(
     return None
 
 
-def _ended(now: Fitted, nu: float, steps: int) -> Inferred:
+def _ended(K: Array, now: Fitted, nu: float, steps: int) -> Inferred:
     """Return bound and gradient at an optimum, where the derivatives by q(f) vanish."""
-    R = resolvent(now.precisions, now.posterior.covariance)
+    found = marginals(K, now.precisions, now.b)  # S - S Sigma S would lose the digits of what precisions are large
+    R = found.resolvent() if found is not None else resolvent(now.precisions, now.posterior.covariance)
     A = np.outer(now.weights, now.weights) - R
     likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
     return Inferred(now.bound, now.weights, R, now.precisions, A, likelihood, steps, "kl", now.b)
