@@ -124,9 +124,12 @@ def _run_cells(study: Any, results: Path, select: Sequence[str], **options: Any)
 def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
     from ep_bench import experiments
 
-    folder = experiments.run(study.experiment, study.options, study.seed, results / study.name, study.name)
+    what = study.experiment, study.options, study.seed, results / study.name
+    stood = experiments.stands(*what)
+    folder = experiments.run(*what, study.name)
     if not quiet:
-        click.echo(f"{study.name}: experiment {study.experiment} -> {folder}")
+        note = ", which stood there already" if stood else ""
+        click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
     return 0
 
 
@@ -146,7 +149,11 @@ def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: 
 
     read = read_study(study, _catalogue())
     if read.experiment is not None:
-        click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells")
+        from ep_bench import experiments
+
+        done = experiments.stands(read.experiment, read.options, read.seed, results / read.name)
+        state = "done" if done else "to run"
+        click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells: {state}")
         return 0
     made = make_plan(read, results)
     chosen = made.select(select) if select else made

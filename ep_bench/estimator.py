@@ -243,6 +243,7 @@ def Estimator(name: str, **options: Any) -> MethodRegressor:
     ``log_evidence_`` : of methods that have an evidence, nats, of the standardised targets
     ``hyperparameters_``, ``n_iterations_``, ``converged_`` : of Gaussian processes, values by name (standardised
         units), iterations of the search, whether it met its own criterion; ``latent(X)`` has mean and variance of f.
+        ``site_precisions_`` of ``gp_t``, but by ``mcmc``, which has no ``log_evidence_`` either: one a training row.
         ``jitter_`` of sparse ones: what stands on the inducing outputs' diagonal, in parts of its mean
 
     Of samplers (``hmc``, ``sgld``, ``gp_t`` by ``mcmc``) also:

@@ -105,6 +105,8 @@ def _guess(seconds: float | None) -> str:
 def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder and whether all planned cells are ok."""
     study = store.read_study(folder)
+    if "experiment" in study.lock:  # its lock is written last
+        return [f"{study.name}: the experiment {study.lock['experiment']}, one run: done"], True
     planned = store.lock_cells(study.lock)
     finished = {row["cell"] for row in study.rows}
     counts = Counter(row["status"] for row in study.rows)

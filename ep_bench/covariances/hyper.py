@@ -106,7 +106,7 @@ class Hyper:
         return float(-0.5 * z @ z - constant), -z / self.deviation
 
     def stopped(self, theta: Array) -> str:
-        """Return which learned magnitude, noise variance or scale (P,) stands at a limit of the search, or ''.
+        """Return which learned magnitude or size of the noise (P,) stands at a limit of the search, or ''.
 
         A lengthscale or weight variance may well run there: an input without relevance has no finite optimum.
         """
@@ -147,8 +147,7 @@ def _given(names: tuple[str, ...], given: Given) -> Array:
         if values is None:
             continue
         if isinstance(values, tuple) and len(values) != len(places):
-            raise ValueError(
-                f"{role(name)} has {len(values)} values, the covariance takes {len(places)}, or one for all"
-            )
+            takes = f"{len(places)}, or one number, not in a list, for all"
+            raise ValueError(f"{role(name)} has {len(values)} values, the covariance takes {takes}")
         logs[places] = np.log(values)
     return logs

@@ -38,7 +38,8 @@ def checked(kernel: Any) -> Any:
         ((word, parts),) = kernel.items()
         if isinstance(parts, list | tuple) and parts:
             return {word: [checked(part) for part in parts]}
-    raise ValueError(f"a covariance is one of {', '.join(NAMES)}, or a list of them under sum or product")
+    allowed = f"a covariance is one of {', '.join(NAMES)}, or a list of them under sum or product"
+    raise ValueError(f"{allowed}; found {kernel!r}")
 
 
 _SCHEMA = WithJsonSchema({"anyOf": [{"enum": list(NAMES)}, {"type": "object"}]})

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    WithJsonSchema,
+    model_validator,
+)
 
-from ep_bench.covariances.naming import Kernel
+from ep_bench.covariances.hyper import role
+from ep_bench.covariances.naming import Kernel, build
 
 
 def _positive(value: Any) -> Any:
@@ -62,3 +72,11 @@ class GaussianProcessConfig(BaseModel):
         3, description="searches for hyperparameters, the first from the priors' medians, the others from random points"
     )
     steps: PositiveInt = Field(500, description="of each search, at most; ours")
+
+    @model_validator(mode="after")
+    def _of_the_kernel(self) -> Self:
+        has = {role(name) for name in build(self.kernel, 1, self.ard).names}
+        for name in ("lengthscale", "magnitude", "bias_variance", "weight_variance"):
+            if getattr(self, name) is not None and name not in has:
+                raise ValueError(f"{name} is given, which this kernel has not; it has {', '.join(sorted(has))}")
+        return self

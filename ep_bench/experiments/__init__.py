@@ -56,18 +56,34 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
 
     Raises pydantic's ValidationError for options that ``problems`` refuses.
     """
-    module = import_module(REGISTRY[name])
-    config = module.Config(**options)
-    factors = {"experiment": name, "version": module.VERSION, "options": config.model_dump(mode="json"), "seed": seed}
-    before = store.read_lock(folder)
-    key = store.factor_hash(factors)
-    if before and before.get("cell") == key and (folder / ARRAYS).exists() and (folder / SUMMARY).exists():
+    if stands(name, options, seed, folder):
         return folder
+    module = import_module(REGISTRY[name])
+    config, factors = _read(name, options, seed)
     arrays, summary = module.compute(config, seed)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _table(summary))
+    key = store.factor_hash(factors)
     store.write_lock(folder, {"study": study, "cell": key, **factors, "environment": environment()})
     return folder
+
+
+def stands(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bool:
+    """Return whether what an experiment computes stands in ``folder``, of the same version, options and seed.
+
+    Raises as ``run`` does.
+    """
+    before = store.read_lock(folder)
+    whole = (folder / ARRAYS).exists() and (folder / SUMMARY).exists()
+    return bool(before and before.get("cell") == store.factor_hash(_read(name, options, seed)[1]) and whole)
+
+
+def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[Any, dict[str, Any]]:
+    """Return an experiment's options, and all that its numbers hang on."""
+    module = import_module(REGISTRY[name])
+    config = module.Config(**options)
+    told = {"experiment": name, "version": module.VERSION, "options": config.model_dump(mode="json"), "seed": seed}
+    return config, told
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -57,15 +57,20 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     first = function(start)
     bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back
     met = [False]  # whether each iteration, the one at hand last, came to points without a value
+    best = start, *first  # what the search itself returns after a line search that failed may belong to several points
 
     def bounded(point: Array) -> tuple[float, Array]:
+        nonlocal best
         if np.array_equal(point, start):
             return first
         try:
-            return function(point)
+            value, gradient = function(point)
         except FloatingPointError:
             met[-1] = True
             return bad, np.zeros(len(point))
+        if value <= best[1]:
+            best = point.copy(), value, gradient
+        return value, gradient
 
     def settled() -> bool:
         return len(path) > WINDOW and path[-WINDOW - 1][1] - path[-1][1] < gain
@@ -79,15 +84,15 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     options: dict[str, Any] = {"maxiter": steps, "maxfun": 20 * steps, "maxcor": PAIRS, "ftol": SHARP, "gtol": FLAT}
     bounds = np.column_stack([low, high])
     ended = minimize(bounded, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=note, options=options)
-    point, value = np.asarray(ended.x), float(ended.fun)
+    point, value, gradient = best
     if not math.isfinite(value):
         raise FloatingPointError("the search ended where the value is not finite")
-    slope = float(np.abs(_inward(point, np.asarray(ended.jac), low, high)).max())
+    slope = float(np.abs(_inward(point, gradient, low, high)).max())
     flat, steep = slope < NEARLY_FLAT, slope > STEEP * max(1.0, 1e-3 * abs(value))
     # a line search that fails at the last digits is an end; a short step at a cliff, or in front of points without a
     # value, is none
     ends = flat or not (steep or any(met[-2:])) if ended.success else flat and ended.status == 2
-    return Optimum(point, value, int(ended.nit), bool(ends or settled()), path)
+    return Optimum(point, float(value), int(ended.nit), bool(ends or settled()), path)
 
 
 def _inward(point: Array, gradient: Array, low: Array, high: Array) -> Array:

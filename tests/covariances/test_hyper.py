@@ -64,7 +64,7 @@ def test_given_values_stand_and_the_rest_is_drawn():
     [
         ({"lengthscale": (1.0, 2.0)}, "lengthscale has 2 values, the covariance takes 4"),
         ({"lengthscale": (1.0, 2.0, 1.0, 1.0), "ard": False}, "lengthscale has 4 values, the covariance takes 1"),
-        ({"weight_variance": (1.0,)}, "weight_variance has 1 values"),
+        ({"weight_variance": (1.0,)}, "weight_variance has 1 values, .*, or one number, not in a list, for all"),
     ],
 )
 def test_another_number_of_values_is_refused(options, message):
@@ -88,11 +88,10 @@ def test_what_runs_to_a_limit_is_told_but_for_irrelevance():
     assert not hyper("se", d=2, noise_variance=1e-8).stopped(theta)
 
 
-def test_a_scale_that_runs_to_a_limit_is_told():
-    names = (*build("se", 2, ard=True).names, "scale", "nu")
-    space = Hyper.of(names, 2, {})
+def test_the_scale_of_a_t_at_a_limit_is_told():
+    space = Hyper.of(("magnitude", "scale", "nu"), 1, {})
     theta = space.start()
-    theta[-1] = space.high[-1]  # nearly Gaussian noise is an answer
-    assert not space.stopped(theta)
-    theta[-2] = space.low[-2]
+    theta[1], theta[2] = space.low[1], space.high[2]
     assert space.stopped(theta) == "scale runs to 0, stopped at 0.0001"
+    theta[1] = space.start()[1]
+    assert not space.stopped(theta)  # an infinite nu is Gaussian noise

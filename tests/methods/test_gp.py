@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -287,6 +288,23 @@ class TestOptions:
             gp.Config(**options)
         (problem,) = Installed().check_options("gp", options, Path())
         assert problem.path == (next(iter(options)),)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"weight_variance": 2.0}, "weight_variance is given.* it has lengthscale, magnitude$"),
+            ({"kernel": "linear", "lengthscale": 2.0}, "lengthscale is given.* it has weight_variance$"),
+            ({"kernel": {"sum": ["linear", "constant"]}, "bias_variance": 2.0}, "bias_variance is given"),
+        ],
+    )
+    def test_a_value_that_the_kernel_has_no_use_for(self, options, message):
+        with pytest.raises(ValidationError, match=message.removesuffix("$")):
+            gp.Config(**options)
+        (problem,) = Installed().check_options("gp", options, Path())
+        assert re.search(message, problem.problem)
+
+    def test_a_value_that_one_part_of_a_sum_has(self):
+        assert gp.Config(kernel={"sum": ["linear", "nn"]}, bias_variance=2.0).bias_variance == 2.0
 
     def test_a_number_of_values_that_does_not_fit(self):
         with pytest.raises(ValueError, match="lengthscale has 3 values, the covariance takes 2"):

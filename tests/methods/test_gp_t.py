@@ -197,6 +197,28 @@ def test_laplace_leaves_the_saddle_between_two_targets_that_contradict_each_othe
     assert curvature.real.min() > 0.0
 
 
+@pytest.mark.parametrize(("x", "y"), [((0.0, 0.0), (-1.0, 1.0)), ((0.0, 0.0, 5.0, 5.0), (1.0, -1.0, 1.0, -1.0))])
+def test_laplace_leaves_a_saddle_that_symmetry_leads_to(x, y):
+    K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2)
+    found = laplace.infer(K, np.array(y), 4.0, 0.1)
+    assert found.log_evidence == pytest.approx(laplace.infer(K, -np.array(y), 4.0, 0.1).log_evidence, rel=1e-9)
+    f = K @ found.weights
+    assert np.abs(f).max() > 0.5  # beside one of the targets, not at 0 between them
+    np.testing.assert_allclose(5.0 * (y - f) / (0.04 + (y - f) ** 2), found.weights, atol=1e-6)
+
+
+def test_a_noise_variance_is_refused_and_said_to_be():
+    with pytest.raises(ValueError, match="give scale, the t's sigma"):
+        gp_t.Config(noise_variance=0.1)
+    assert "always null" in gp_t.Config.model_fields["noise_variance"].description
+
+
+def test_a_scale_that_runs_to_nothing_is_told():
+    X = np.linspace(-1.0, 1.0, 12)[:, None]
+    with pytest.warns(ConvergenceWarning, match="scale runs to 0, stopped at 0.0001"):
+        gp_t.fit(Rows(X, np.zeros(12)), gp_t.Config(inference="vb"), np.random.default_rng(0))
+
+
 OVER_NU = {"nu": "integrate", "inference": "laplace", "lengthscale": 1.0, "magnitude": 1.0, "scale": 0.2}
 
 

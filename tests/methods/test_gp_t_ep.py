@@ -369,3 +369,30 @@ class TestSearches:
         assert found.log_evidence == pytest.approx(value, abs=1e-9)
         with pytest.raises(FloatingPointError, match="lost"):
             gp_t.Evidence(problem, gp_t.SEARCHED).ended(theta)
+
+    def test_sites_are_followed_by_way_of_points_between(self, monkeypatch):
+        """An inference that comes from sites no further off than 0.15 than where they belong."""
+        problem = gp_t.problem_of(conflicting(), gp_t.Config())
+        infer, origin, lengthscale = gp_t.infer, np.log([1.0, 1.0, 0.2, 4.0]), np.eye(4)[0]
+        belongs, asked = {}, []
+
+        def narrow(problem, theta, start=None, limits=ep.LIMITS):
+            asked.append(theta[0] - origin[0])
+            if start is not None and np.abs(theta - belongs[start[1].tobytes()]).max() > 0.15:
+                raise FloatingPointError("too far")
+            found = infer(problem, theta)
+            belongs[found.shifts.tobytes()] = theta.copy()
+            return found
+
+        monkeypatch.setattr(gp_t, "infer", narrow)
+        search = gp_t.Evidence(problem, gp_t.SEARCHED)
+        search(origin)
+        value, _ = search(origin + 0.4 * lengthscale)
+        np.testing.assert_allclose(asked, [0.0, 0.4, 0.2, 0.1, 0.2, 0.4, 0.3, 0.4], atol=1e-12)
+        assert value == gp_t.evidence(problem, origin + 0.4 * lengthscale)[0]
+        search(origin - 0.1 * lengthscale)  # sites of the nearest point, not of the last one
+        search(origin + 0.5 * lengthscale)
+        assert asked[-1] == pytest.approx(0.5)
+        for far in (1.2, -0.9):  # beyond FAR, and further off than halvings help
+            with pytest.raises(FloatingPointError, match="too far"):
+                search(origin + far * lengthscale)

@@ -15,6 +15,7 @@ from ep_bench import Estimator, data
 from ep_bench.covariances import build
 from ep_bench.methods import gp_t
 from ep_bench.methods.gp_t import em, given_scales, kl, variational
+from ep_bench.methods.gp_t.posterior import divided
 from ep_bench.numerics.triangle import square
 from ep_bench.types import Rows
 from tests.methods.test_gp_t import FIXED, VALUES, conflicting, options_of
@@ -175,6 +176,21 @@ class TestBounds:
             )
             assert max(plus, minus) < end.log_evidence
             assert abs(plus - minus) < 1e-3 * (end.log_evidence - 0.5 * (plus + minus))
+
+
+@pytest.mark.parametrize("inference", NAMES)
+@pytest.mark.parametrize("scale", [0.1, 0.02])
+def test_little_noise_leaves_the_variances_their_digits(inference, scale):
+    """Of f at a row and between rows, from the sites and a Cholesky factor: little is left of the prior's 5."""
+    x = np.sort(np.random.default_rng(1).uniform(-2.0, 2.0, 40))
+    K, between = (5.0 * np.exp(-2.0 * np.subtract.outer(x, z) ** 2) for z in (x, np.array([0.05, 1.11, x[7]])))
+    found = gp_t.infer(
+        gp_t.problem_of(Rows(x[:, None], np.sin(2.0 * x)), gp_t.Config(inference=inference)),
+        np.log([0.5, 5.0, scale, 4.0]),
+    )
+    half = np.linalg.solve(np.linalg.cholesky(K + np.diag(1.0 / found.precisions)), between)
+    variance = 5.0 - divided(K, found.precisions).lost(between.T)
+    np.testing.assert_allclose(variance, 5.0 - (half**2).sum(axis=0), rtol=1e-4)
 
 
 @pytest.mark.parametrize("inference", NAMES)

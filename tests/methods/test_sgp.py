@@ -225,6 +225,16 @@ class TestJitter:
         with pytest.raises(FloatingPointError, match="inducing outputs is not positive definite, jitter 1e-21 and all"):
             state_of(problem, point)
 
+    @every_approximation
+    def test_inducing_outputs_that_are_nothing(self, approximation):
+        rows = Rows(np.zeros((8, 2)), wave(n=8).y)
+        options = {"kernel": "linear", "optimize": False, "noise_variance": 0.3}
+        config = sgp.Config(approximation=approximation, **options)
+        state, _ = sgp.fit(rows, config, np.random.default_rng(0))
+        exact, _ = gp.fit(rows, gp.Config(**options), np.random.default_rng(0))
+        assert state.log_evidence == pytest.approx(exact.log_evidence, rel=1e-9)
+        np.testing.assert_array_equal(sgp.latent(state, rows.X), np.zeros((2, 8)))
+
     def test_the_estimator_tells(self):
         assert Estimator("sgp", inducing=5, optimize=False).fit(*wave(n=20)).jitter_ == bound.JITTER
 

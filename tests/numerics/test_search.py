@@ -70,6 +70,24 @@ class TestHoles:
         assert found.converged
         np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
 
+    def test_the_end_before_a_wall_is_a_point_with_its_value(self):
+        """The least lies where there is no value; what is returned is the lowest point that has been met."""
+        lowest = []
+
+        def function(x):
+            if x[0] + 2 * x[1] > 1:
+                raise FloatingPointError("beyond the wall")
+            value = float(np.square(x - [1, 1, 0]).sum() + 0.1 * np.sin(20 * x[2]) ** 2)
+            lowest.append((value, x.copy()))
+            return value, 2 * (x - [1, 1, 0]) + [0, 0, 2 * np.sin(40 * x[2])]
+
+        found = least(function, [np.array([-2.0, -1.5, 0.7])], LOW, HIGH, 200)
+        value, point = min(lowest, key=lambda one: one[0])
+        assert not found.converged
+        assert found.value == value
+        np.testing.assert_array_equal(found.point, point)
+        assert point[0] + 2 * point[1] > 0.8
+
     def test_a_start_without_a_value_is_passed_over_and_none_left_is_an_error(self):
         def function(x):
             if x[0] < 0:
@@ -102,13 +120,15 @@ class TestHoles:
 )
 def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeypatch):
     """As where values jump: L-BFGS creeps up to the place, and takes its own short steps for convergence."""
-    ended = OptimizeResult(
-        x=np.zeros(3), fun=value, jac=np.array([0.0, slope, 0.1]), nit=7, status=0, success=True, message=""
-    )
+    gradient = np.array([0.0, slope, 0.1])
+    ended = OptimizeResult(x=np.zeros(3), fun=value, jac=gradient, nit=7, status=0, success=True, message="")
     monkeypatch.setattr("ep_bench.numerics.search.minimize", Mock(return_value=ended))
-    assert least(banana, [np.ones(3)], LOW, HIGH, 500).converged == converged
-    limit = np.array([-5.0, 0.0 if slope > 0 else -5.0, -5.0]), np.array([5.0, 0.0 if slope < 0 else 5.0, 5.0])
-    assert least(banana, [np.ones(3)], *limit, 500).converged
+
+    def search(low, high):
+        return least(lambda _: (value, gradient), [np.zeros(3)], low, high, 500)
+
+    assert search(LOW, HIGH).converged == converged
+    assert search(np.where(gradient > 0, 0.0, LOW), np.where(gradient < 0, 0.0, HIGH)).converged
 
 
 def test_a_search_that_gains_next_to_nothing_has_settled():

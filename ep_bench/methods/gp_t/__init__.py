@@ -6,9 +6,10 @@ and symbols, ``annealing`` the evidence by annealed importance sampling. Predict
 ``normals``, over the latent Gaussian.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
-EM. EP has the sites of the last step of a search to start from; what is reported is computed from empty sites at its
-end, or, where these come to no fixed point, from the search's. What does not converge is an error that tells the state
-and what was tried. With ``nu: integrate`` the others are learned at each of 15 values nu_j (section 6.2), and the
+EM. EP has sites of the search's steps nearby to start from, and follows them; what is reported is computed from empty
+sites at its end, unless sweeps from there do not converge where those from nearby do. What does not converge is an
+error that tells the state and what was tried. A search may end where the fixed point that it follows does: then it
+counts as not converged. With ``nu: integrate`` the others are learned at each of 15 values nu_j (section 6.2), and the
 posterior is the mixture of theirs with weights in proportion to their posterior densities:
 
     p(f | y) = sum_j w_j q(f | y, theta_j, sigma_j, nu_j),   w_j ~ q(theta_j, sigma_j, nu_j | y).
@@ -40,6 +41,7 @@ from ep_bench.covariances.learning import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import em, ep, kl, laplace, normals, sampling, variational
+from ep_bench.methods.gp_t.following import Path
 from ep_bench.methods.gp_t.posterior import BLOCK, Blocks, Inferred, divided
 from ep_bench.numerics import mixing
 from ep_bench.types import Array, Method, Predictive, Rows
@@ -47,7 +49,6 @@ from ep_bench.types import Array, Method, Predictive, Rows
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
 START_NU = 4.0
 SEARCHED = ep.Limits(1e-6, 60)  # of EP within a search: the evidence is off by the square of the mismatch
-FAR = 0.5  # change of a logarithm by which a search takes a step back where EP's sweeps fail
 SAME = 1e-5  # nats between evidences of the same fixed point, at most
 LEAST = 1e-6  # share of a part that predictions count
 STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # inferences that may start from an earlier one's end
@@ -66,6 +67,7 @@ class Config(GaussianProcessConfig):
         description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
         "kl (the Gaussian of least KL(q || p)) or mcmc (which draws what others learn); Jylanki et al. (2011): ep",
     )
+    noise_variance: PositiveFloat | None = Field(None, description="always null: a t has a scale and nu instead")
     nu: Annotated[PositiveFloat | Literal["optimize", "integrate"], BeforeValidator(_integrated_over)] = Field(
         4.0,
         description="degrees of freedom, or optimize, or integrate (also called grid), which are the same to mcmc; "
@@ -83,7 +85,7 @@ class Config(GaussianProcessConfig):
     samples: PositiveInt = Field(1000, description="of mcmc, draws of a chain after its warm-up; ours")
     warmup: NonNegativeInt = Field(500, description="of mcmc, iterations of a chain's warm-up; ours")
     stored: PositiveInt = Field(
-        100,
+        200,
         description="of mcmc, draws kept for predictions, of all chains together, one a chain at least, evenly "
         "thinned; ours",
     )
@@ -306,30 +308,20 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 
 
 class Evidence:
-    """The evidence and its gradient along a search: EP, Laplace's method and KL start where they came to last."""
+    """The evidence and its gradient along a search."""
 
     def __init__(self, problem: Problem, limits: ep.Limits) -> None:
-        self._problem, self._limits = problem, limits
-        self._start: ep.Start | None = None
-        self._at: Array | None = None  # where that was
+        self._problem, self._path = problem, Path(partial(infer, problem), limits)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         X, covariance = self._problem.X, self._problem.covariance
-        far = self._at is not None and np.abs(theta - self._at).max() > FAR
-        found = infer(self._problem, theta, self._start, self._limits._replace(rounds=0) if far else self._limits)
-        if found.shifts is not None:
-            self._start, self._at = (found.precisions, found.shifts), theta
+        found = self._path.follow(theta)
         by_covariance = 0.5 * covariance.contract(theta[:-2], X, np.ascontiguousarray(found.by_covariance))
         return found.log_evidence, np.append(by_covariance, found.by_likelihood)
 
     def ended(self, theta: Array) -> Inferred:
-        """Return the inference from empty sites, which hangs on no path; where that fails, from the last ones."""
-        try:
-            return infer(self._problem, theta)
-        except FloatingPointError:
-            if self._start is None:
-                raise
-            return infer(self._problem, theta, self._start)
+        """Return the inference that is reported."""
+        return self._path.ended(theta)
 
 
 def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001

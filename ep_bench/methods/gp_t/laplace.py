@@ -6,8 +6,8 @@ at the mode f = K g, and log Z = log p(y | f) - f' K^-1 f / 2 - log |I + K W| / 
 A step from f leads along (K^-1 + S)^-1 (g - K^-1 f). With S = D = (nu + 1) / q it is one of reweighting (EM), which
 never lowers the density; with S = W, where that is proper, Newton's. Both directions rise, and a search along them,
 which needs no further solve, takes them as far as the density rises. The first steps are reweighted: they decide for
-the mode. A mode is where W is proper and Newton's step nothing. Where targets lie symmetrically the climb may come to
-a saddle, which it leaves towards one of them.
+the mode. A mode is where W is proper and Newton's step nothing. From a stationary point that is none, to which
+symmetric targets lead, the climb goes on a little aside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLOSE = 1e-9  # Newton's step of f at a mode, in parts of the largest target
 EARLY = 1e-2  # |f - K g|, in the same parts, below which Newton's steps are tried at once
 LENGTHS = 2.0 ** np.arange(-20.0, 7.0)  # of a step
 WHOLE = 20  # the place of 1
-ASIDE = 1e-3  # change of f by which a climb leaves a saddle, in the same parts
+ASIDE = 1e-3  # of f from a saddle, in the same parts
 ROUNDING = 1e-15  # of each term of a density
 
 Start = tuple[Array, Array]
@@ -92,10 +92,9 @@ def _mode(K: Array, y: Array, nu: float, s2: float, at: Point, reweighted: int) 
             ahead = _ahead(K, _curvature(at.r, at.q, nu, s2), rest)
             if ahead is not None and np.abs(ahead[1]).max() <= CLOSE * size:
                 return _at(K, y, at.weights + ahead[0], s2), step
-            if ahead is None and gap < CLOSE:
-                at = _at(K, y, _aside(K, at, nu, s2, size), s2)
-                continue
             after = None if ahead is None else _risen(at, ahead, nu, s2)
+            if ahead is None and gap <= CLOSE:
+                after = _aside(K, at.weights, size)
         if after is None:
             ahead = _ahead(K, (nu + 1.0) / at.q, rest)
             after = None if ahead is None else _risen(at, ahead, nu, s2)
@@ -105,17 +104,16 @@ def _mode(K: Array, y: Array, nu: float, s2: float, at: Point, reweighted: int) 
     raise FloatingPointError(f"Laplace's method found no mode: mismatch {gap:.2g} after {step} steps")
 
 
-def _aside(K: Array, at: Point, nu: float, s2: float, size: float) -> Array:
-    """Return the weights a little off a saddle, towards the target whose likelihood is bent upwards the most."""
-    row, weights = int(np.argmin(_curvature(at.r, at.q, nu, s2))), at.weights.copy()
-    weights[row] += np.copysign(ASIDE * size / K[row, row], at.r[row])
-    return weights
-
-
 def _ahead(K: Array, precisions: Array, rest: Array) -> tuple[Array, Array] | None:
     """Return the step (K^-1 + S)^-1 (g - K^-1 f) of the weights and of f, None where that is not proper."""
     found = marginals(K, precisions, rest)
     return None if found is None else (found.weights, K @ found.weights)
+
+
+def _aside(K: Array, weights: Array, size: float) -> Array:
+    """Return weights whose f differs from that of these by ASIDE, in a direction without symmetry."""
+    direction = np.random.default_rng(0).standard_normal(len(weights))
+    return np.asarray(weights + ASIDE * size / max(float(np.abs(K @ direction).max()), 1e-300) * direction)
 
 
 def _risen(at: Point, ahead: tuple[Array, Array], nu: float, s2: float) -> Array | None:

@@ -108,7 +108,7 @@ def basis(problem: Problem, theta: Array, Z: Array) -> Basis:
     """Return L at logarithms theta (P,). Raises FloatingPointError where the most jitter does not help."""
     K, jitter = triangle.square(len(Z)), JITTER
     with np.errstate(over="ignore", invalid="ignore"):
-        scale = float(problem.covariance.diagonal(theta[:-1], Z).mean())
+        scale = float(problem.covariance.diagonal(theta[:-1], Z).mean()) or 1.0  # 0: a linear one, all inputs at 0
         while jitter <= MOST:
             problem.covariance.fill(theta[:-1], Z, K)
             K.reshape(-1)[:: len(Z) + 1] += jitter * scale
