@@ -330,6 +330,16 @@ class TestSchemes:
         with pytest.raises(ValueError, match="no plain scheme: robust"):
             ep.trace(np.eye(2), np.zeros(2), 4.0, 1.0, 1.0, "robust", 0.8, 3)
 
+    def test_where_rounding_leaves_a_mismatch_that_counts(self):
+        """Equal targets under next to no noise: the condition number of K + sigma^2 I is 4e10."""
+        X, y = np.linspace(-2.0, 2.0, 21)[:, None], np.full(21, 7.0)
+        problem = gp_t.problem_of(Rows(X, y), gp_t.Config())
+        theta = np.log([682.6, 17.84, 1e-4, 4.0])
+        found = gp_t.infer(problem, theta)
+        model = Model(gp_t.matrix(problem.covariance, theta[:-2], X), y, 4.0, 1e-4, 1.0)
+        assert ep.CLOSE < sites(model, found.precisions, found.shifts).mismatch < ep.ROUNDING
+        assert found.stage == "parallel 0.8"
+
 
 class TestSearches:
     def test_the_end_hangs_on_no_path(self):

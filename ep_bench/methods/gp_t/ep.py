@@ -8,7 +8,8 @@ From empty sites, or first from those that are given, until the mismatch is belo
 3. the same at half the power, from where eta is raised again step by step. What counts is the last step, at eta itself.
 
 Where either has come near, Newton's method (``newton``) ends it: the others' last digits take hundreds of rounds. It is
-tried at given sites too where sweeps do not converge.
+tried at given sites too where sweeps do not converge. Where next to no noise leaves too few digits for the mismatch
+that is asked for, what it ends at counts.
 
 EP may have several fixed points, and given sites may lead to another one than empty sites. A number that is reported
 should come from empty ones: over 105 points of a ladder it did not hang on the damping. The double loop alone is known
@@ -45,6 +46,7 @@ SWEEPS = 1000  # of plain schemes
 ROWS, FEWEST = 250, 30  # rows up to which the double loop is given all its rounds, rounds that it is given in any case
 NEAR = 0.3  # mismatch from which on Newton's method is tried
 NEARER = 0.5  # of that, after it failed
+ROUNDING = 1e-7  # mismatch that is taken for one where Newton's method gets no further
 LEAST_POWER = 0.5  # of eta, where fractional updates begin
 LONGEST, SHORTEST = 0.1, 0.01  # steps of the power
 
@@ -94,10 +96,11 @@ def infer(
     """
     model = Model(K, y, nu, scale, eta)
     tried, total = [], 0
+    close = max(limits.close, ROUNDING) if scheme == "robust" else limits.close
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for stage, (now, steps) in _stages(model, damping, scheme, start, limits):
             total += steps
-            if now.mismatch < limits.close:
+            if now.mismatch < close:
                 return inferred(now, model, total, stage)
             tried.append(f"{stage}: mismatch {now.mismatch:.2g} after {steps} steps")
     raise FloatingPointError(f"expectation propagation did not converge; {', '.join(tried)}")
