@@ -8,6 +8,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
+# for tests: several processes, each with as many threads as there are cores, would wait for one another
+ALONE  := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 .PHONY: run test check regress bench lock clean
 
@@ -16,13 +18,13 @@ run: $(READY)
 	$(BIN)/ep-bench report $(RESULTS)/quickstart
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(ALONE) $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -m "not slow" -n auto --dist loadfile
+	$(ALONE) $(BIN)/python -m pytest -q -m "not slow" -n auto --dist loadfile
 
 # Always computed anew: a cell that is read from results would not notice that the code has changed.
 regress: $(READY)
