@@ -105,4 +105,6 @@ def warn(found: Optimum, hyper: Hyper, steps: int, words: str = "") -> None:
     from sklearn.exceptions import ConvergenceWarning
 
     limit = f"the search for hyperparameters ended after {found.iterations} of at most {steps} steps"
+    if found.iterations < steps:
+        limit += ", at no optimum: before points without a solution, or on a slope that no step leads down"
     warnings.warn(stopped or words or limit, ConvergenceWarning, stacklevel=4)
