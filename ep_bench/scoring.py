@@ -101,18 +101,13 @@ def class_scores(prediction: Classification, y: Array) -> dict[str, float]:
     return scores | {"ll": float(prediction.logpdf(y).mean()), "brier": float((apart**2).sum(axis=1).mean())}
 
 
-def impossible(prediction: AnyPrediction, y: Array) -> str:
+def impossible(prediction: AnyPrediction, y: Array, names: Sequence[str]) -> str:
     """Return which classes y (N,) had probability 0, in words for the reason of a row; empty where none had."""
     if not isinstance(prediction, ClassProbabilities):
         return ""
     rows = np.isneginf(prediction.logpdf(y))
-    lost = np.unique(prediction.indices(y)[rows])
-    names = ", ".join(str(prediction.classes[index]) for index in lost)
-    return (
-        f"{rows.sum()} of {len(rows)} rows are of classes to which it gives probability 0 ({names})"
-        if len(lost)
-        else ""
-    )
+    lost = ", ".join(names[index] for index in np.unique(prediction.indices(y)[rows]))
+    return f"{rows.sum()} of {len(rows)} test rows are of classes that it gives probability 0: {lost}" if lost else ""
 
 
 def by_row(prediction: AnyPrediction, y: Array) -> dict[str, Array]:

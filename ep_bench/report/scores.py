@@ -51,9 +51,9 @@ MAIN = (
     Score("rmse", "RMSE", TARGET, "lower", "regression"),
     Score("ll", "Mean log density", "nats", "higher", "regression"),
     Score("crps", "CRPS", TARGET, "lower", "regression"),
-    Score("ll-classes", "Mean log probability of the class", "nats", "higher", "classification", "ll"),
+    Score("ll-classes", "Mean log-likelihood", "nats", "higher", "classification", "ll"),
     Score("error_rate", "Error rate", "fraction", "lower", "classification"),
-    Score("brier", "Brier score (sum over the classes)", "0 to 2", "lower", "classification"),
+    Score("brier", "Brier score", "sum over classes", "lower", "classification"),
 )
 MORE = (
     Score("mae", "MAE", TARGET, "lower", "regression"),

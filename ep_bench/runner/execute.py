@@ -80,7 +80,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     if lost:
         for name in lost:
             del record.row[name]
-        why = scoring.impossible(prediction, dataset.y[split.test])
+        why = scoring.impossible(prediction, dataset.y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(lost)}" + (f": {why}" if why else ""))
     record.notes |= rowscores.note(scoring.by_row(prediction, dataset.y[split.test]))
     drawn = curve.over_grid(model, job.dataset, dataset, split)
