@@ -126,7 +126,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, by matched moments."""
+    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched."""
     mean, variance = moments(state.structure, state.theta, X)[-1]
     return mean[:, 0], variance[:, 0] - noise_variances(state.structure, state.theta)[0]
 
