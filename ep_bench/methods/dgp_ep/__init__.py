@@ -31,8 +31,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.methods.dgp_ep.energy import (
     Problem,
+    evaluator,
     log_evidence,
-    model_of,
     moments,
     noise_variances,
     sampled_moments,
@@ -64,6 +64,19 @@ class Config(BaseModel):
     shared: bool = Field(
         True,
         description="have the outputs of a layer one set of hyperparameters? released program: yes, section 8.1: no",
+    )
+    propagation: Literal["diagonal", "full"] = Field(
+        "diagonal",
+        description="covariances of the outputs of later layers: left out, or kept (appendix G); section 5: out",
+    )
+    optimizer: Literal["energy", "sep"] = Field(
+        "energy", description="minimise the energy, or match moments by stochastic EP (appendix C); section 4.2: energy"
+    )
+    site_rate: float = Field(
+        0.1, gt=0, le=1, description="where optimizer: sep, the share of a new site that the tied factor takes; ours"
+    )
+    draws: PositiveInt = Field(
+        50, description="a step, of the Monte Carlo over more than two classes (appendix F); ours"
     )
     prediction: Literal["moments", "sampling"] = Field(
         "moments",
@@ -109,7 +122,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     problem = Problem(structure, "gaussian", len(y), config.alpha)
     schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
-    path = run(model_of(problem), theta, X, y, schedule, 0, rng, lambda: float(np.exp(noise[0])))
+    path = run(evaluator(problem), theta, X, y, schedule, (0, 1), rng, lambda: float(np.exp(noise[0])))
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     evidence = log_evidence(problem, theta, X, y)
@@ -126,7 +139,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, by matched moments."""
+    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched."""
     mean, variance = moments(state.structure, state.theta, X)[-1]
     return mean[:, 0], variance[:, 0] - noise_variances(state.structure, state.theta)[0]
 
