@@ -1,18 +1,18 @@
 """The mountain car's value function from few noisy evaluations: figure 1 of Bui and others (2016).
 
-Rows are states drawn uniformly; the target is the value there, minus the steps to the goal of a driver who is greedy in
-the value function of ``car_values``, plus Gaussian noise. A Gaussian process has one lengthscale an input for plain and
-cliff alike; one with a hidden layer of two dimensions can bend the inputs first. Methods are judged on a grid of held-out
-states, all of it and near the cliff alone: root mean squared error against the true value, and mean log density of
-evaluations with noise of their own.
+Rows are states drawn uniformly; the target is the value there, minus the steps to the goal (``car_values.shortest``),
+plus Gaussian noise. A Gaussian process has one lengthscale an input for plain and cliff alike; one with a hidden layer
+of two dimensions can bend the inputs first. Methods are judged on a grid of held-out states, all of it and near the
+cliff alone: root mean squared error against the true value, and mean log density of evaluations with new noise.
 
-Deviation: the paper gives neither the number of rows nor the noise nor how the values were found; all of these are ours.
+Deviation: the paper gives neither the number of rows nor the noise, nor how the values were found; all of these are
+ours.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,8 @@ class Config(BaseModel):
     )
     rows: int = Field(300, ge=10, description="evaluations to learn from; ours")
     noise_deviation: float = Field(2.0, gt=0, description="of an evaluation, in steps; ours")
-    nodes: int = Field(801, ge=21, description="of value iteration, a side")
+    nodes: int = Field(801, ge=201, description="of value iteration, a side")
+    draws: int = Field(5, ge=1, description="of rows and noise; the first is drawn")
     held_out: int = Field(60, ge=8, description="states that judge, a side")
     drop: float = Field(10.0, gt=0, description="steps by which neighbours of a held-out state differ near the cliff")
 
@@ -57,34 +58,80 @@ class Config(BaseModel):
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the arrays of the figure and one summary row a method.
 
-    ``states`` (n, 2) and ``y`` (n,) are what was learned from; ``position`` and ``velocity`` (G,) the held-out grid with
-    ``truth`` and ``cliff`` (G, G), positions along the rows; ``mean_<i>`` and ``std_<i>`` (G, G) the i-th method's
-    predictions, noise included, ``labels`` their names. Of the method drawn layer by layer, ``deep`` its place:
-    ``hidden`` (2, G, G), means of the first layer; ``first`` and ``second`` (H,), a grid of the hidden space, ``top``
-    (H, H), the second layer's mean there, and ``reached`` (n, 2), where the rows come to lie. ``checked`` and ``check``
-    say by name how far the value function can be believed, in steps.
+    ``states`` (n, 2) and ``y`` (n,) are the first draw's rows; ``position`` and ``velocity`` (G,) the held-out grid
+    with ``truth`` and ``cliff`` (G, G), positions along the rows; ``mean_<i>`` and ``std_<i>`` (G, G) the i-th method's
+    predictions after the first draw, noise included, ``labels`` their names. Of the method drawn layer by layer,
+    ``deep`` its place: ``hidden`` (2, G, G), means of the first layer; ``first`` and ``second`` (G,), a grid of the
+    hidden space, ``top`` (G, G), the second layer's mean there, and ``reached`` (n, 2), where the rows come to lie.
+    ``checked`` and ``check`` say by name how far the value function can be believed, in steps. Of ``scores`` (draws, M,
+    K), in the summary as means, ``scored`` (K,) are the names.
     """
-    states_rng, noise_rng, drive_rng = np.random.default_rng(seed).spawn(3)
-    values, arrays = _true_values(config.nodes, drive_rng)
-    states = _uniform(config.rows, states_rng)
-    y = _evaluate(values, states) + config.noise_deviation * noise_rng.standard_normal(config.rows)
+    own, *streams = np.random.default_rng(seed).spawn(1 + config.draws)
+    values, arrays = _true_values(config.nodes, own)
+    truth = _truth(values, config)
+    arrays |= truth._asdict() | {"labels": np.array([entry.name for entry in config.methods])}
+    scores, seconds = [], []
+    for draw, rng in enumerate(streams):
+        states = _uniform(config.rows, rng)
+        y = _evaluate(values, states) + config.noise_deviation * rng.standard_normal(config.rows)
+        observed = truth.truth.ravel() + config.noise_deviation * rng.standard_normal(truth.truth.size)
+        fits = [_fitted(entry, states, y, seed + draw) for entry in config.methods]
+        if draw == 0:
+            arrays |= {"states": states, "y": y, **_pictures([model for model, _ in fits], states, truth)}
+        scores.append([_scores(model.predict_dist(truth.grid()), truth, observed) for model, _ in fits])
+        seconds.append([spent for _, spent in fits])
+    names = list(scores[0][0])
+    table = np.array([[list(found.values()) for found in draw] for draw in scores])
+    arrays |= {"scores": table, "scored": np.array(names)}
+    return arrays, _summary(config, names, table, np.mean(seconds, axis=0))
+
+
+class Truth(NamedTuple):
+    """The held-out grid, positions along the rows."""
+
+    position: Array  # (G,)
+    velocity: Array  # (G,)
+    truth: Array  # (G, G) steps, none above 0
+    cliff: Mask  # (G, G)
+
+    def grid(self) -> Array:
+        """Return its states (G G, 2)."""
+        return car_values.nodes(self.position, self.velocity)
+
+
+def _truth(values: car_values.Values, config: Config) -> Truth:
     position, velocity = (_centres(bounds, config.held_out) for bounds in (car_values.POSITION, car_values.VELOCITY))
-    grid, shape = car_values.nodes(position, velocity), (config.held_out, config.held_out)
-    truth = _evaluate(values, grid)
-    observed = truth + config.noise_deviation * noise_rng.standard_normal(len(truth))
-    cliff = near_cliff(truth.reshape(shape), config.drop)
-    arrays |= {"states": states, "y": y, "position": position, "velocity": velocity}
-    arrays |= {"truth": truth.reshape(shape), "cliff": cliff, "labels": np.array([e.name for e in config.methods])}
-    summary = []
+    truth = _evaluate(values, car_values.nodes(position, velocity)).reshape(config.held_out, config.held_out)
+    return Truth(position, velocity, truth, near_cliff(truth, config.drop))
+
+
+def _pictures(models: list[Any], states: Array, truth: Truth) -> dict[str, Any]:
+    """Return every model's predictions over the grid, and the layers of the first that can be drawn."""
+    found: dict[str, Any] = {}
+    for i, model in enumerate(models):
+        predicted = model.predict_dist(truth.grid())
+        found |= {
+            f"{name}_{i}": of.reshape(truth.truth.shape)
+            for name, of in (("mean", predicted.mean()), ("std", predicted.std()))
+        }
+        if "deep" not in found and _is_drawn(model):
+            found |= {"deep": np.array(i), **_layers(model, states, truth)}
+    return found
+
+
+def _summary(config: Config, names: list[str], scores: Array, seconds: Array) -> list[dict[str, Any]]:
+    """Return a row a method of scores (draws, M, K): means over the draws, standard errors (ddof 0) of two of them."""
+    mean, error = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(len(scores))
+    lowest = scores[:, :, names.index("rmse")].argmin(axis=1)
+    rows = []
     for i, entry in enumerate(config.methods):
-        model, seconds = _fitted(entry, states, y, seed)
-        predicted = model.predict_dist(grid)
-        arrays |= {f"mean_{i}": predicted.mean().reshape(shape), f"std_{i}": predicted.std().reshape(shape)}
-        if "deep" not in arrays and _is_drawn(model):
-            arrays |= {"deep": np.array(i), **_layers(model, states, grid, shape)}
-        scores = _scores(predicted, truth, observed, cliff.ravel())
-        summary.append({"method": entry.name, **scores, "fit_seconds": round(seconds, 2)})
-    return arrays, summary
+        row: dict[str, Any] = {"method": entry.name, "draws": len(scores), "lowest_rmse": int(np.sum(lowest == i))}
+        for k, name in enumerate(names):
+            row[name] = round(float(mean[i, k]), 6)
+            if name in {"rmse", "ll"}:
+                row[f"{name}_se"] = round(float(error[i, k]), 6)
+        rows.append(row | {"fit_seconds": round(float(seconds[i]), 2)})
+    return rows
 
 
 def near_cliff(truth: Array, drop: float) -> Mask:
@@ -97,28 +144,28 @@ def near_cliff(truth: Array, drop: float) -> Mask:
 def _true_values(count: int, rng: np.random.Generator) -> tuple[car_values.Values, dict[str, Any]]:
     """Return the value function, and how far it can be believed.
 
-    ``change`` is the largest of the last sweep, ``refinement`` the mean difference from half as many nodes a side at the
-    nodes of both, ``driven`` the mean difference between value and minus steps of the greedy driver at random states,
-    ``lost`` how many steps more one takes in the mean who is greedy in the coarser values.
+    ``change`` is the largest of the last sweep, ``refinement`` the mean difference from half as many nodes a side at
+    the nodes of both, ``driven`` the mean difference between value and minus steps at random states, ``lost`` how many
+    steps more the coarser values cost in the mean.
     """
     count += 1 - count % 2  # so that every other node is one of half as many
     values, coarse = car_values.iterate(count), car_values.iterate(count // 2 + 1)
     states = _uniform(DRIVERS, rng)
-    steps = car_values.drive(values, states)
+    steps = car_values.shortest(values, states)
     check = {
         "nodes": float(count),
         "sweeps": float(values.sweeps),
         "change": values.change,
         "refinement": float(np.abs(values.values[::2, ::2] - coarse.values).mean()),
         "driven": float(np.abs(values.at(states) + steps).mean()),
-        "lost": float(np.mean(car_values.drive(coarse, states) - steps)),
+        "lost": float(np.mean(car_values.shortest(coarse, states) - steps)),
     }
     return values, {"checked": np.array(list(check)), "check": np.array(list(check.values()))}
 
 
 def _evaluate(values: car_values.Values, states: Array) -> Array:
-    """Return the values (S,) of states (S, 2): minus the steps that a greedy driver takes."""
-    return -car_values.drive(values, states).astype(np.float64)
+    """Return the values (S,) of states (S, 2)."""
+    return -car_values.shortest(values, states).astype(np.float64)
 
 
 def _uniform(count: int, rng: np.random.Generator) -> Array:
@@ -146,19 +193,19 @@ def _is_drawn(model: Any) -> bool:
     return structure is not None and tuple(structure.dims) == (2, 2, 1)
 
 
-def _layers(model: Any, states: Array, grid: Array, shape: tuple[int, int]) -> dict[str, Array]:
+def _layers(model: Any, states: Array, truth: Truth) -> dict[str, Array]:
     """Return the means of both layers: the first over the states, the second over the hidden space, in steps."""
     structure, theta, scale = model.state_.structure, model.state_.theta, model.x_scaling_
-    hidden = moments(structure, theta, scale.apply(grid))[0][0]
+    hidden = moments(structure, theta, scale.apply(truth.grid()))[0][0]
     reached = moments(structure, theta, scale.apply(states))[0][0]
     low, high = hidden.min(axis=0), hidden.max(axis=0)
     room = ROOM * (high - low)
-    first, second = np.linspace(low - room, high + room, max(shape)).T
+    first, second = np.linspace(low - room, high + room, len(truth.position)).T
     last = Structure((2, 1), structure.inducing, structure.shared)
     top = moments(last, theta[-size(last) :], car_values.nodes(first, second))[0][0][:, 0]
     target = model.y_scaling_
     return {
-        "hidden": hidden.T.reshape(2, *shape),
+        "hidden": hidden.T.reshape(2, *truth.truth.shape),
         "reached": reached,
         "first": first,
         "second": second,
@@ -166,11 +213,11 @@ def _layers(model: Any, states: Array, grid: Array, shape: tuple[int, int]) -> d
     }
 
 
-def _scores(predicted: Predictive, truth: Array, observed: Array, cliff: Mask) -> dict[str, float]:
+def _scores(predicted: Predictive, truth: Truth, observed: Array) -> dict[str, float]:
     """Return errors of the mean against the truth (steps) and mean log densities (nats), by part of the grid."""
-    squares, densities = (predicted.mean() - truth) ** 2, predicted.logpdf(observed)
+    squares, densities = (predicted.mean() - truth.truth.ravel()) ** 2, predicted.logpdf(observed)
+    cliff = truth.cliff.ravel()
     parts = {"": np.ones_like(cliff), "_cliff": cliff, "_elsewhere": ~cliff}
     found = {f"rmse{name}": float(np.sqrt(squares[part].mean())) for name, part in parts.items() if part.any()}
     found |= {f"ll{name}": float(densities[part].mean()) for name, part in parts.items() if part.any()}
-    found |= {"cliff_share": float(cliff.mean()), "mean_std": float(predicted.std().mean())}
-    return {name: round(value, 6) for name, value in found.items()}
+    return found | {"cliff_share": float(cliff.mean()), "mean_std": float(predicted.std().mean())}

@@ -43,9 +43,10 @@ CAPTIONS = {
     "predictions, and that of the chains that gave the hyperparameters.",
     "fixed_times": "Mean seconds of an inference over the configurations at which every method finds a solution, their "
     "number, at how many a method finds none, and R-hat of the chains that gave the posterior means.",
-    "mountain_car": "Against the true values on held-out states, in steps: root mean squared error of the predictive mean "
-    "and, of noisy evaluations, mean log density (nats), over all of them, near the cliff and elsewhere; the share near "
-    "the cliff, the mean predictive deviation, seconds of the fit.",
+    "mountain_car": "Against the true values on held-out states, in steps: root mean squared error of the predictive "
+    "mean and, of noisy evaluations, mean log density (nats), over all of them, near the cliff and elsewhere, with "
+    "standard errors over the draws of rows; on how many draws a method has the lowest error; the share of states near "
+    "the cliff, the mean predictive deviation, seconds of a fit.",
     "cubic_toy": "Against the true function, in the unit of y: root mean squared error of the predictive mean inside "
     "the range of the data and outside of it; the share of the grid where the true function lies within 3 predictive "
     "deviations of the mean; seconds of the fit.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from ep_bench.types import Array
 
 WIDTH, HEIGHT = 2.0, 1.85  # inches of a panel, axis labels included
 VALUES, LATENT = "viridis", "cividis"  # both grow lighter throughout, so that grey shows the same
+LETTERS = 24  # of a line of a panel's title
 LINES = 6  # contours of a latent function
 VALUE_LINES = (-100, -80, -60, -40, -20)
 
@@ -57,6 +59,10 @@ def _image(ax: Axes, x: Array, y: Array, z: Array, scale: Any, shades: str) -> N
     ax.tick_params(labelsize=7)
 
 
+def _title(ax: Axes, text: str) -> None:
+    ax.set_title("\n".join(textwrap.wrap(text, LETTERS)))
+
+
 def _lines(ax: Axes, x: Array, y: Array, z: Array, levels: Any) -> None:
     if np.ptp(z) > 0.0:
         ax.contour(x, y, z.T, levels=levels, colors="white", linewidths=0.5, linestyles="solid")
@@ -66,14 +72,16 @@ def _values(ax: Axes, arrays: Arrays, z: Array, title: str, scale: Any) -> None:
     x, y = arrays["position"], arrays["velocity"]
     _image(ax, x, y, z, scale, VALUES)
     _lines(ax, x, y, z, VALUE_LINES)
-    ax.set_title(title)
+    _title(ax, title)
     ax.set_xlabel("position")
 
 
 def _rows(ax: Axes, arrays: Arrays, scale: Any) -> None:
     states = arrays["states"]
-    ax.scatter(states[:, 0], states[:, 1], c=arrays["y"], cmap=VALUES, norm=scale, s=7, linewidths=0.2, edgecolors="0.3")
-    ax.set_title(f"{len(states)} rows")
+    ax.scatter(
+        states[:, 0], states[:, 1], c=arrays["y"], cmap=VALUES, norm=scale, s=7, linewidths=0.2, edgecolors="0.3"
+    )
+    _title(ax, f"{len(states)} rows")
     ax.set_xlabel("position")
     ax.set_xlim(-1.2, 0.5)
     ax.set_ylim(-0.07, 0.07)
@@ -88,20 +96,20 @@ def _layers(axes: Any, arrays: Arrays, scale: Any) -> None:
         x, y, z = arrays["position"], arrays["velocity"], arrays["hidden"][place]
         _image(ax, x, y, z, None, LATENT)
         _lines(ax, x, y, z, LINES)
-        ax.set_title(f"{label}, layer 1: h{place + 1}")
+        _title(ax, f"{label}, layer 1: h{place + 1}")
         ax.set_xlabel("position")
     axes[0].set_ylabel("velocity")
     top = axes[2]
     _image(top, arrays["first"], arrays["second"], arrays["top"], scale, VALUES)
     _lines(top, arrays["first"], arrays["second"], arrays["top"], VALUE_LINES)
     top.plot(*np.asarray(arrays["reached"]).T, ".", color="black", markersize=1.6, markeredgewidth=0)
-    top.set_title(f"{label}, layer 2: value")
+    _title(top, f"{label}, layer 2: value")
     top.set_xlabel("h1")
     top.set_ylabel("h2", labelpad=0)
     wrong = axes[3]
     error = np.abs(arrays[f"mean_{int(arrays['deep'])}"] - arrays["truth"])
     _image(wrong, arrays["position"], arrays["velocity"], error, None, "Greys")
-    wrong.set_title(f"{label}: error, up to {error.max():.0f}")
+    _title(wrong, f"{label}: error, up to {error.max():.0f}")
     wrong.set_xlabel("position")
 
 
@@ -109,17 +117,18 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
     check = dict(zip((str(name) for name in arrays["checked"]), arrays["check"].tolist(), strict=True))
     text = (
         f"Value of the mountain car's states, minus the steps to the goal, from {len(arrays['y'])} noisy evaluations "
-        f"(above, colour their target) by {', '.join(labels)}; one scale of colours for values, contours every 20 steps. "
+        f"(above, colour their target) by {', '.join(labels)}; one scale of colours for values, contours every 20 "
+        "steps. "
     )
     if "deep" in arrays:
         text += (
-            "Below, the means of both functions of the first layer over the states, of the second layer over the hidden "
-            "space (points: where the rows come to lie), and the absolute error of the whole. "
+            "Below, the means of both functions of the first layer over the states, of the second layer over the "
+            "hidden space (points: where the rows come to lie), and the absolute error of the whole. "
         )
     return text + (
         f"Value iteration on {check['nodes']:.0f} × {check['nodes']:.0f} nodes: {check['sweeps']:.0f} sweeps, the last "
         f"changes {check['change']:.1g}; from half as many nodes a side the values differ by {check['refinement']:.2g} "
-        f"in the mean, from the steps of a greedy driver, which are the values shown, by {check['driven']:.2g}, and a "
-        f"driver who is greedy in the coarser values takes {check['lost']:.2g} more. As in figure 1 of Bui and others "
-        "(2016), which gives neither rows nor noise."
+        f"in the mean, from minus the steps of drivers who go by them, which are the values shown, by "
+        f"{check['driven']:.2g}; drivers who go by the coarser values take {check['lost']:.2g} steps more. As in "
+        "figure 1 of Bui and others (2016), which gives neither rows nor noise."
     )
