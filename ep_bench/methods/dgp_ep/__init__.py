@@ -65,6 +65,19 @@ class Config(BaseModel):
         True,
         description="have the outputs of a layer one set of hyperparameters? released program: yes, section 8.1: no",
     )
+    propagation: Literal["diagonal", "full"] = Field(
+        "diagonal",
+        description="covariances of the outputs of later layers: left out, or kept (appendix G); section 5: out",
+    )
+    optimizer: Literal["energy", "sep"] = Field(
+        "energy", description="minimise the energy, or match moments by stochastic EP (appendix C); section 4.2: energy"
+    )
+    site_rate: float = Field(
+        0.1, gt=0, le=1, description="where optimizer: sep, the share of a new site that the tied factor takes; ours"
+    )
+    draws: PositiveInt = Field(
+        50, description="a step, of the Monte Carlo over more than two classes (appendix F); ours"
+    )
     prediction: Literal["moments", "sampling"] = Field(
         "moments",
         description="moments matched layer by layer, or samples through the hidden layers; section 7: moments",
@@ -126,7 +139,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, by matched moments."""
+    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched."""
     mean, variance = moments(state.structure, state.theta, X)[-1]
     return mean[:, 0], variance[:, 0] - noise_variances(state.structure, state.theta)[0]
 

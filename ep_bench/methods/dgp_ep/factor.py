@@ -14,9 +14,9 @@ m, A, t   (M,); the cavity's unless said     e    (A1 - Ac) / (1 - beta) = (I - 
 D, a      gradients of what the propagation gives, with respect to G (symmetric) and A
 
 The energy has (N / alpha - 1) phi_1 - (N / alpha) phi_c, phi = -log|W| / 2 + t' K A / 2 (log|K| / 2 cancels against
-that of the prior). In its gradient the differences between posterior and cavity, of order alpha / N, are taken in closed
-form (H and e): N / alpha times them keeps its digits however small alpha is, and has a limit at alpha = 0, where the
-energy is the variational one. The energy itself loses a digit each time that alpha falls to a tenth.
+that of the prior). In its gradient the differences between posterior and cavity, of order alpha / N, are in closed form
+(H and e): N / alpha times them keeps its digits however small alpha is, and has a limit at alpha = 0, where the energy
+is the variational one. The energy itself loses a digit each time that alpha falls to a tenth.
 """
 
 from __future__ import annotations

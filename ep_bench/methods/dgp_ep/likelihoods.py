@@ -1,9 +1,9 @@
 """Log normalisers of the likelihood's power alpha under the Gaussian that reaches the last layer, and their gradients.
 
-Each kernel returns sum_b log Z_b / alpha and adds to the gradients, times a ``weight``; log Z_b = log E p(y_b | f)^alpha
-with f of means m and variances v (B, C or wider), without the last layer's noise. Gaussian: noise of variance s. Probit:
-p(y | f) = Phi(y f), targets -1 and 1, in closed form for alpha = 1 (appendix F), else by Gauss-Hermite quadrature.
-Softmax of C outputs: by Monte Carlo, with draws that rows share (appendix F). Alpha = 0 stands for the limit E log p.
+Each kernel returns sum_b log Z_b / alpha, log Z_b = log E p(y_b | f)^alpha, and adds to the gradients, times a
+``weight``; f has means m, variances v (B, C or wider), without the last layer's noise. Gaussian: noise of variance s.
+Probit: p(y | f) = Phi(y f), targets -1 and 1, in closed form for alpha = 1 (appendix F), else by Gauss-Hermite
+quadrature. Softmax of C outputs: by Monte Carlo, with draws that rows share (appendix F). Alpha = 0: the limit E log p.
 """
 
 from __future__ import annotations
