@@ -216,9 +216,11 @@ def _orders(group: Group, standing: Standing) -> Table:
     told_head = ["published difference", "ahead on data sets"] if standing.told is not None else []
     head = ["order", *told_head, "our difference", "ahead on data sets, ours", "on blocks, ours", "our order"]
     whose = f"of {group.source}" if group.source else "as named"
+    cd = standing.blocks.cd
+    limit = "on one block nothing is tested" if math.isnan(cd) else f"the critical difference of ours {cd:.2f}"
     caption = (
-        f"{group.name}, {standing.score.inline}: orders {whose} and ours. Differences of average ranks, the critical "
-        f"difference of ours {standing.blocks.cd:.2f}; ahead: where the first scores better, ties half"
+        f"{group.name}, {standing.score.inline}: orders {whose} and ours. Differences of average ranks, {limit}; "
+        "ahead: where the first scores better, ties half"
     )
     return Table(head, rows, caption + _star_caption(group))
 

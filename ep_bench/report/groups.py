@@ -28,7 +28,7 @@ from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.report.summary import Ranking
 from ep_bench.types import nearest
 
-SCORES = ("ll", "rmse")
+SCORES = ("ll", "rmse", "ll-classes", "error_rate")  # of those, the ones of the tasks that there are
 HOLDS, REVERSED, WITHIN, TIED = "holds", "reversed", "within CD", "tied in print"
 
 
@@ -155,8 +155,8 @@ def _group(merged: Merged, tag: str, entry: Mapping[str, Any]) -> Group:
         methods = list(columns)
     standings = [
         standing
-        for score in SCORES
-        if (standing := _standing(merged, BY_NAME[score], methods, source, columns, notes)) is not None
+        for score in _scores(merged)
+        if (standing := _standing(merged, score, methods, source, columns, notes)) is not None
     ]
     ranked = {method for standing in standings for method in standing.own}
     disputed = frozenset(
@@ -164,6 +164,10 @@ def _group(merged: Merged, tag: str, entry: Mapping[str, Any]) -> Group:
     )
     pairs = [(names[a], names[b]) for a, b in entry.get("pairs") or () if {names.get(a), names.get(b)} <= ranked]
     return Group(str(entry["name"]), source, pairs, columns, disputed, standings, list(dict.fromkeys(notes)))
+
+
+def _scores(merged: Merged) -> list[Score]:
+    return [BY_NAME[name] for name in SCORES if BY_NAME[name].task in set(merged.tasks().values())]
 
 
 def _found(merged: Merged, tag: str, label: str, notes: list[str]) -> str | None:
@@ -185,11 +189,11 @@ def _found(merged: Merged, tag: str, label: str, notes: list[str]) -> str | None
 
 def _columns(merged: Merged, methods: Sequence[str], source: str, notes: list[str]) -> dict[str, str]:
     """Return the source's column of each method that has one: that of its own name, else one that it answers to."""
-    datasets = set(_datasets(merged).values())
+    datasets, metrics = set(_datasets(merged).values()), {score.source for score in _scores(merged)}
     there = {
         row["method"]
         for row in published.described_rows()
-        if row["source"] == source and row["metric"] in SCORES and _dataset(row) in datasets
+        if row["source"] == source and row["metric"] in metrics and _dataset(row) in datasets
     }
     found: dict[str, str] = {}
     for method in methods:
@@ -221,16 +225,21 @@ def _standing(
     merged: Merged, score: Score, methods: Sequence[str], source: str, columns: Mapping[str, str], notes: list[str]
 ) -> Standing | None:
     """Return the ranks of those methods that have a score, None where fewer than two have or no block is complete."""
-    table = summary.pivot(merged, score.name)
+    table = summary.pivot(merged, score)
     there = [method for method in methods if method in table]
     notes += [f"{method} has no {score.inline}: not ranked by it." for method in methods if method not in table]
     table = table[there].dropna(how="all")
     told = _told(merged, score, source, columns, there, table) if source else None
+    if told is not None and told.empty:
+        notes.append(f"No ranks by {score.inline}: {source} has it of no data set that all have.")
+        return None
     if told is not None:
         table = table[table.index.get_level_values("dataset").isin(told.index)]
     blocks = table.dropna()
     if len(there) < 2 or blocks.empty:
-        notes.append(f"No ranks by {score.inline}: no data set and split of which {len(there)} methods have scores.")
+        lacks = f"no data set and split of which all {len(there)} methods have scores"
+        lacks = lacks if len(there) > 1 else "fewer than two of these methods have it"
+        notes.append(f"No ranks by {score.inline}: {lacks}.")
         return None
     means = blocks.groupby(level="dataset", sort=False).mean()
     names = tuple(str(name) for name in means.index)
@@ -263,7 +272,9 @@ def _told(
     datasets = _datasets(merged)
     means = pd.DataFrame(index=table.index.unique("dataset"), columns=list(methods), dtype=float)
     for method in methods:
-        numbers = {_dataset(row): row["mean"] for row in _rows(source, columns[method]) if row["metric"] == score.name}
+        numbers = {
+            _dataset(row): row["mean"] for row in _rows(source, columns[method]) if row["metric"] == score.source
+        }
         means[method] = [numbers.get(datasets.get(str(name), ("", 0, "")), math.nan) for name in means.index]
     return means.dropna()
 
@@ -291,7 +302,7 @@ def _printed(score: Score, source: str, columns: Mapping[str, str]) -> dict[str,
         method: " ± ".join(text for text in (row["printed_mean"], row["printed_stderr"]) if text)
         for method, column in columns.items()
         for row in _rows(source, column)
-        if row["metric"] == f"{score.name}-rank"
+        if row["metric"] == f"{score.source}-rank"
     }
 
 

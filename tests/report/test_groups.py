@@ -216,3 +216,34 @@ def test_without_the_key_there_is_no_such_part(tmp_path: Path, make_study: Any) 
 def test_the_same_group_of_two_studies_is_shown_once(tmp_path: Path, make_study: Any) -> None:
     folders = [study(tmp_path / name, make_study) for name in "ab"]
     assert len(collected(*folders)) == 1
+
+
+def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> None:
+    asked = [{"name": "g", "methods": ["GP-50", "two"], "beside": "bui2015"}]
+    entries = {"GP-50": {"use": "dgp_ep", "published": ["GP-50", "GP"], "options": {}}}
+    entries["two"] = {"use": "dgp_ep", "published": ["DGP-2-50", "DGP-2"], "options": {}}
+    sets = ("crabs", "pima")
+    datasets = {name: {"name": name, "task": "classification", "n": 200, "d": 5, "checksum": "0"} for name in sets}
+
+    def classes(row: dict[str, Any]) -> dict[str, Any]:
+        better = row["method"] == "two"
+        return row | {"rmse": float("nan"), "ll": -0.1 - 0.1 * better, "error_rate": 0.1, "brier": 0.2}
+
+    lock = {"ranks": asked, "methods": entries, "datasets": datasets}
+    (group,) = collected(make_study(tmp_path / "s", list(entries), sets, 3, change=classes, lock=lock))
+    assert group.columns == {"GP-50": "GP", "two": "DGP-2"}
+    assert [standing.score.name for standing in group.standings] == ["ll-classes"]
+    assert group.standings[0].average(group.standings[0].blocks) == {"GP-50": 1.0, "two": 2.0}
+    assert "No ranks by error rate: bui2015 has it of no data set that all have." in group.notes
+
+
+def test_one_block_is_shown_and_not_tested(tmp_path: Path, make_study: Any) -> None:
+    def one(row: dict[str, Any]) -> dict[str, Any] | None:
+        return levelled(row) if (row["dataset"], row["split"]) == ("boston", 2) else None
+
+    (group,) = collected(study(tmp_path / "s", make_study, change=one))
+    shown = groupplots.show(group)
+    assert [picture.name for picture in shown.pictures] == ["ranks-three"]
+    assert "on one block nothing is tested" in shown.tables[-1].caption
+    assert all(order.verdict.startswith("within CD") for order in group.standings[0].orders())
+    assert "nan" not in str(shown.tables) + str(shown.lines)
