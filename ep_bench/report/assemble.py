@@ -172,6 +172,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "summary": content.summary_line(merged),
         "notes": merged.notes,
         "experiments": [drawn.for_page(html.embedded) for drawn in report.experiments],
+        "lead": content.lead(set(merged.tasks().values())),
         "scores": [_score_content(part.table, part.ranking, part.panels) for part in report.parts],
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
         "groups": [_group(shown) for shown in report.grouped],

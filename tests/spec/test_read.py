@@ -13,6 +13,15 @@ from ep_bench.types import DatasetRef, SplitScheme, UserError
 HEAD = "study: s\ndatasets: [boston, naval]\nmethods: [pbp]\n"
 
 
+def test_the_task_of_a_users_own_file_is_read(read, folder):
+    (ref,) = read(
+        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, task: classification}]\nmethods: [pbp]\n"
+    ).datasets
+    assert ref.task == "classification"
+    assert ref.options() == {"target": "y", "task": "classification"}
+    assert "task" not in DatasetRef("m", "m", csv="x", target="y").options()
+
+
 def test_everything_of_a_full_study_is_read(read, folder, good):
     study = read(good)
     assert (study.name, study.seed, study.experiment) == ("a-study", 3, None)
@@ -192,6 +201,16 @@ WRONG = [
         "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, irrelevant_inputs: 2}]\nmethods: [pbp]\n",
         2,
         ["datasets[0].irrelevant_inputs: does not go with csv"],
+    ),
+    (
+        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, task: classificaton}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].task: unknown value", "found 'classificaton'", "did you mean 'classification'?"],
+    ),
+    (
+        "study: s\ndatasets: [{name: naval, task: classification}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].task: goes with csv only"],
     ),
     ("study: s\ndatasets: [{name: m, csv: no.csv, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].csv: no such file"]),
     (
