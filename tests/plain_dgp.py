@@ -1,15 +1,15 @@
 """Slow, obvious twins of deep Gaussian processes by approximate EP: explicit inverses, in extended precision.
 
-Formulas of Bui et al. (2016), sections 3 to 5 and appendices D to F, one output and one row at a time. A layer is a dict:
-``log_ls`` (G, D_in), ``log_sf`` (G,) and ``log_sn`` (G,), logarithms of lengthscales, signal and noise deviation, G = 1
-where its outputs share them, else one an output; ``Z`` (D_out, M, D_in); ``R`` (D_out, M (M + 1) / 2), rows of an upper
-triangle with logarithms on its diagonal; ``theta2`` (D_out, M). R'R and theta_2 are the natural parameters of the whole
+Formulas of Bui et al. (2016), sections 3 to 5 and appendices D to F, one output and one row at a time. A layer is a
+dict: ``log_ls`` (G, D_in), ``log_sf`` (G,) and ``log_sn`` (G,), logarithms of lengthscales, signal and noise deviation,
+G = 1 where its outputs share them, else one an output; ``Z`` (D_out, M, D_in); ``R`` (D_out, M (M + 1) / 2), rows of an
+upper triangle with logarithms on its diagonal; ``theta2`` (D_out, M). R'R and theta_2 are the natural parameters of the whole
 factor g^N of one output. Inverses of K lose digits as its condition grows: hence ``numpy.longdouble``.
 """
 
 from __future__ import annotations
 
-from itertools import product
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -151,15 +151,14 @@ def grid(mean, covariance, *, step=0.2, end=9.0):
     mean, covariance = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
     t = np.arange(-end, end + step / 2, step)
     w = np.exp(-(t**2) / 2)
-    w /= w.sum()
-    points = np.array(list(product(t, repeat=len(mean))))
-    masses = np.array([np.prod(one) for one in product(w, repeat=len(mean))])
+    points = np.stack(np.meshgrid(*[t] * len(mean), indexing="ij"), axis=-1).reshape(-1, len(mean))
+    masses = reduce(np.multiply.outer, [w / w.sum()] * len(mean)).ravel()
     keep = masses > 1e-30
     return mean + points[keep] @ np.linalg.cholesky(covariance).T, masses[keep]
 
 
 def log_likelihood(likelihood, f, y):
-    """log p(y | f) of a class y for latent values f (P, C): one column and the signs of y = 0, 1, or a column a class."""
+    """log p(y | f) of a class y for latent values f (P, C): one column for the probit, else one a class."""
     if likelihood == "probit":
         return log_ndtr((2 * y - 1) * f[:, 0])
     top = f.max(axis=1)
@@ -201,7 +200,7 @@ def divergences(layers, n, alpha):
 def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian"):
     """Tied power EP: of a minibatch X (B, d), y (B,) out of n rows, to be minimised."""
     total = np.sum(log_zs(layers, X, y, n, alpha, likelihood))
-    return float(divergences(layers, n, alpha) - n / (alpha * len(y)) * total)
+    return divergences(layers, n, alpha) - n / (alpha * len(y)) * total
 
 
 def variational_energy(layers, X, y, n):
@@ -216,7 +215,7 @@ def variational_energy(layers, X, y, n):
     mean, variance = moments(layers, X, Real(1), latent=True)[-1]
     sn = outputs(layers[-1])[0].sn
     fit = log_normal(y, mean[:, 0], sn**2) - variance[:, 0] / (2 * sn**2)
-    return float(total - n / len(y) * fit.sum())
+    return total - n / len(y) * fit.sum()
 
 
 def predict(layers, X):
@@ -229,5 +228,7 @@ def probabilities(layers, X, likelihood):
     """(n, classes), each by quadrature on its own."""
     mean, variance = moments(layers, X, Real(1), latent=True)[-1]
     classes = 2 if likelihood == "probit" else mean.shape[1]
-    one = [[log_z(likelihood, m, np.diag(v), c, 1.0) for c in range(classes)] for m, v in zip(mean, variance, strict=True)]
+    one = [
+        [log_z(likelihood, m, np.diag(v), c, 1.0) for c in range(classes)] for m, v in zip(mean, variance, strict=True)
+    ]
     return np.exp(np.array(one, dtype=float))

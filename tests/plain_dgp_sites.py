@@ -1,6 +1,6 @@
 """Slow, obvious twins around one layer of tied-factor EP: untied EP, fixed points of the tied factor, exact bounds.
 
-Everything here has no hidden layer: f(x) given u is a'u plus noise of variance r, a = K^-1 k. Layers as in ``plain_dgp``.
+Nothing here has a hidden layer: f(x) given u is a'u plus noise of variance r, a = K^-1 k. Layers as in ``plain_dgp``.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def smallest_energy(layer, X, y, alpha=1.0, likelihood="gaussian"):
     shape = layer["R"].shape[1]
 
     def value(point):
-        return energy([{**layer, "R": point[None, :shape], "theta2": point[None, shape:]}], X, y, len(y), alpha, likelihood)
+        return energy(
+            [{**layer, "R": point[None, :shape], "theta2": point[None, shape:]}], X, y, len(y), alpha, likelihood
+        )
 
     found = minimize(value, np.append(layer["R"][0], layer["theta2"][0]), method="BFGS", options={"gtol": 1e-6})
     return found.fun
