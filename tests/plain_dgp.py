@@ -3,8 +3,8 @@
 Formulas of Bui et al. (2016), sections 3 to 5 and appendices D to F, one output and one row at a time. A layer is a
 dict: ``log_ls`` (G, D_in), ``log_sf`` (G,) and ``log_sn`` (G,), logarithms of lengthscales, signal and noise deviation,
 G = 1 where its outputs share them, else one an output; ``Z`` (D_out, M, D_in); ``R`` (D_out, M (M + 1) / 2), rows of an
-upper triangle with logarithms on its diagonal; ``theta2`` (D_out, M). R'R and theta_2 are the natural parameters of the whole
-factor g^N of one output. Inverses of K lose digits as its condition grows: hence ``numpy.longdouble``.
+upper triangle with logarithms on its diagonal; ``theta2`` (D_out, M). R'R and theta_2 are the natural parameters of the
+whole factor g^N of one output. Inverses of K lose digits as its condition grows: hence ``numpy.longdouble``.
 """
 
 from __future__ import annotations

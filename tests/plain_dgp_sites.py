@@ -90,7 +90,10 @@ def with_factor(layer, precision, shift):
 
 
 def moments_averaged(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5, sweeps=2000):
-    """The stationary point of the tied energy: q has the average of the tilted moments (section 4.2); the layer."""
+    """The stationary point of the tied energy: q has the average of the tilted moments (section 4.2); Theta_1, theta_2.
+
+    Theta_1 need not be positive definite there: then no R has it.
+    """
 
     def new(cavity, found):
         means = np.array([mean for mean, _ in found])
@@ -102,7 +105,7 @@ def moments_averaged(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5,
 
 
 def naturals_averaged(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5, sweeps=2000):
-    """The fixed point of stochastic EP: the factor is the average of the factors that the rows ask for; the layer."""
+    """The fixed point of stochastic EP: the factor is the average of what the rows ask for; Theta_1, theta_2."""
 
     def new(cavity, found):
         one = [natural(*moments) for moments in found]
@@ -128,7 +131,7 @@ def iterate(new, layer, X, y, alpha, likelihood, damping, sweeps):
         if max(abs(change[0]).max(), abs(change[1]).max()) < 1e-11 * n:
             break
     assert max(abs(change[0]).max(), abs(change[1]).max()) < 1e-7 * n, (change[0], change[1])
-    return with_factor(layer, T, t)
+    return T, t
 
 
 def smallest_energy(layer, X, y, alpha=1.0, likelihood="gaussian"):
@@ -142,6 +145,17 @@ def smallest_energy(layer, X, y, alpha=1.0, likelihood="gaussian"):
 
     found = minimize(value, np.append(layer["R"][0], layer["theta2"][0]), method="BFGS", options={"gtol": 1e-6})
     return found.fun
+
+
+def tied_energy(layer, T, t, X, y, alpha=1.0, likelihood="gaussian"):
+    """The tied energy at the natural parameters of g^N, which may be indefinite as long as the cavity is proper."""
+    out, K, a, r = projection(layer, X)
+    n, sn, prior = len(y), float(out.sn), np.linalg.inv(K)
+    cavity = prior + (1 - alpha / n) * T, (1 - alpha / n) * t
+    m, V = usual(*cavity)
+    log_Z = sum(tilted(m, V, a[i], r[i], likelihood, y[i], alpha, sn)[0] for i in range(n))
+    phis = (n / alpha - 1) * partition(prior + T, t) - n / alpha * partition(*cavity)
+    return 0.5 * np.linalg.slogdet(K)[1] + phis - log_Z / alpha
 
 
 def log_evidence(covariance, y):
