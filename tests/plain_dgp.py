@@ -165,8 +165,14 @@ def log_likelihood(likelihood, f, y):
     return f[:, y] - top - np.log(np.exp(f - top[:, None]).sum(axis=1))
 
 
-def log_z(likelihood, mean, covariance, y, alpha, sn=None):
-    """Log of the integral of N(f; mean, covariance) p(y | f)^alpha of one row; mean (C,), covariance (C, C)."""
+def log_z(likelihood, mean, covariance, y, alpha, sn=None, noise=None):
+    """Log of the integral of N(f; mean, covariance) p(y | f)^alpha of one row; mean (C,), covariance (C, C).
+
+    ``noise`` (S, C) are standard normal draws to take an average over instead.
+    """
+    if noise is not None:
+        f = np.asarray(mean, dtype=float) + noise @ np.linalg.cholesky(np.asarray(covariance, dtype=float)).T
+        return np.log(np.mean(np.exp(alpha * log_likelihood(likelihood, f, y))))
     if likelihood == "gaussian":
         (m,), ((v,),) = mean, covariance
         power = np.log(2 * np.pi * sn**2 / alpha) / 2 - alpha * np.log(2 * np.pi * sn**2) / 2
@@ -177,12 +183,12 @@ def log_z(likelihood, mean, covariance, y, alpha, sn=None):
     return np.log(w @ np.exp(alpha * log_likelihood(likelihood, f, y)))
 
 
-def log_zs(layers, X, y, n, alpha, likelihood="gaussian"):
+def log_zs(layers, X, y, n, alpha, likelihood="gaussian", noise=None):
     """log Z of each row (B,) through the cavity of n rows."""
     mean, variance = moments(layers, X, (n - alpha) / Real(n), latent=True)[-1]
     sn = outputs(layers[-1])[0].sn
     rows = zip(mean, variance, y, strict=True)
-    return np.array([log_z(likelihood, m, np.diag(v), one, alpha, sn) for m, v, one in rows])
+    return np.array([log_z(likelihood, m, np.diag(v), one, alpha, sn, noise) for m, v, one in rows])
 
 
 def divergences(layers, n, alpha):
@@ -197,9 +203,9 @@ def divergences(layers, n, alpha):
     return total
 
 
-def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian"):
+def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian", noise=None):
     """Tied power EP: of a minibatch X (B, d), y (B,) out of n rows, to be minimised."""
-    total = np.sum(log_zs(layers, X, y, n, alpha, likelihood))
+    total = np.sum(log_zs(layers, X, y, n, alpha, likelihood, noise))
     return divergences(layers, n, alpha) - n / (alpha * len(y)) * total
 
 
