@@ -209,8 +209,19 @@ def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian", noise=None):
     return divergences(layers, n, alpha) - n / (alpha * len(y)) * total
 
 
-def variational_energy(layers, X, y, n):
-    """The limit alpha -> 0 with Gaussian noise: sum KL(q(u) || p(u)) - n / B sum E_q log N(y; f, sn^2)."""
+def expected_log(likelihood, mean, covariance, y, sn=None, noise=None):
+    """E log p(y | f), f ~ N(mean, covariance), of one row, as ``log_z``."""
+    if likelihood == "gaussian":
+        return log_normal(y, mean[0], sn**2) - covariance[0, 0] / (2 * sn**2)
+    if noise is not None:
+        f = np.asarray(mean, dtype=float) + noise @ np.linalg.cholesky(np.asarray(covariance, dtype=float)).T
+        return np.mean(log_likelihood(likelihood, f, y))
+    f, w = grid(mean, covariance, step=0.05 if len(mean) == 1 else 0.25)
+    return w @ log_likelihood(likelihood, f, y)
+
+
+def variational_energy(layers, X, y, n, likelihood="gaussian", noise=None):
+    """The limit alpha -> 0: sum KL(q(u) || p(u)) - n / B sum E_q log p(y | f)."""
     total = Real(0)
     for layer in layers:
         for out in outputs(layer):
@@ -220,8 +231,9 @@ def variational_energy(layers, X, y, n):
             total += (np.trace(K_inverse @ V) + m @ K_inverse @ m - len(m) + log_K - eliminate(V)[1]) / 2
     mean, variance = moments(layers, X, Real(1), latent=True)[-1]
     sn = outputs(layers[-1])[0].sn
-    fit = log_normal(y, mean[:, 0], sn**2) - variance[:, 0] / (2 * sn**2)
-    return total - n / len(y) * fit.sum()
+    rows = zip(mean, variance, y, strict=True)
+    fit = sum(expected_log(likelihood, m, np.diag(v), one, sn, noise) for m, v, one in rows)
+    return total - n / len(y) * fit
 
 
 def predict(layers, X):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "dgp_ep.json").read_text(encoding="utf-8"))
@@ -65,6 +66,15 @@ def vector(net):
 def unpacked(structure, theta):
     """The layers as the twins take them, from the vector of parameters or of their derivatives."""
     return [{name: getattr(one, field) for name, field in FIELDS.items()} for one in layers(structure, theta)]
+
+
+def layer_moments(net, X, share=1.0, *, noisy=True):
+    """Of the package, by a network's layers; the last one's noise only where ``noisy``."""
+    found = moments(structure_of(net), vector(net), X, share)
+    if not noisy:
+        mean, variance = found[-1]
+        found[-1] = mean, variance - np.exp(2 * net[-1]["log_sn"])
+    return found
 
 
 def scattered(dims, inducing, rng, *, shared=True, spread=0.5):

@@ -16,7 +16,7 @@ DIMS = {"probit": [(2, 1), (2, 2, 1), (3, 1, 2, 1)], "softmax": [(2, 3), (2, 2, 
 every_shape = pytest.mark.parametrize(
     ("likelihood", "dims"), [(name, dims) for name, some in DIMS.items() for dims in some], ids=str
 )
-every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.05])
+every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.05, 0.0])
 shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
 
 
@@ -38,6 +38,8 @@ class Case:
 
     def twin(self, theta=None):
         net = self.net if theta is None else unpacked(self.structure, theta)
+        if self.alpha == 0:
+            return plain_dgp.variational_energy(net, self.X, self.y, self.n, self.likelihood, self.noise)
         return plain_dgp.energy(net, self.X, self.y, self.n, self.alpha, self.likelihood, self.noise)
 
 

@@ -200,15 +200,22 @@ class TestSmallPowers:
         coarse, fine = (case.energy(alpha=alpha)[0] - limit for alpha in (2e-6, 1e-6))
         assert coarse / fine == pytest.approx(2.0, abs=1e-3)
 
+    def twin(self, case):
+        return lambda theta: plain_dgp.variational_energy(unpacked(case.structure, theta), case.X, case.y, case.n)
+
+    @every_shape
+    @shared_or_not
+    def test_zero_is_the_limit_itself(self, dims, shared):
+        case = Case(dims, shared=shared)
+        value, gradient = case.energy(alpha=0.0)
+        assert value == pytest.approx(float(self.twin(case)(case.theta)), rel=1e-12)
+        check_gradient(self.twin(case), case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-8)
+
     def test_the_gradient_keeps_its_digits(self):
-        """The terms of posterior and cavity cancel, but for alpha of them: against the limit's own differences."""
+        """The terms of posterior and cavity cancel, but for alpha of them."""
         case = Case((2, 2, 1))
         _, gradient = case.energy(alpha=1e-7)
-
-        def twin(theta):
-            return plain_dgp.variational_energy(unpacked(case.structure, theta), case.X, case.y, case.n)
-
-        check_gradient(twin, case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-5)
+        check_gradient(self.twin(case), case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-5)
 
 
 class TestEdges:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.dgp_ep.energy import Problem, energy, moments
+from ep_bench.methods.dgp_ep.energy import Problem, energy
 from tests import plain_dgp
-from tests.methods.dgp_ep_support import VALUES, network, rows, stiff, structure_of, unpacked, vector
+from tests.methods.dgp_ep_support import VALUES, layer_moments, network, rows, stiff, structure_of, unpacked, vector
 
 N, D, M = VALUES["n"], VALUES["inputs"], VALUES["inducing"]
 X_STAR = np.array(VALUES["x_star"])
@@ -88,7 +88,7 @@ class TestTheKernels:
     def test_layers(self, case, which):
         one = Case(case)
         X, share = one.inputs_and_share(which)
-        found = moments(one.structure, one.theta, X, share, noisy=not one.latent)
+        found = layer_moments(one.net, X, share, noisy=not one.latent)
         assert_layers_agree(found, case[which], 1e-12)
 
 
