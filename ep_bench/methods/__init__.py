@@ -24,6 +24,7 @@ REGISTRY: dict[str, str] = {
     "gp": "ep_bench.methods.gp",
     "sgp": "ep_bench.methods.sgp",
     "gp_t": "ep_bench.methods.gp_t",
+    "dgp_ep": "ep_bench.methods.dgp_ep",
 }
 
 

@@ -45,6 +45,19 @@ def _watch_sources(compiled: Any, folder: Path) -> None:
     cached = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cached is not None:
         cached._source_stamp = (cached._source_stamp, sources_stamp(folder))  # noqa: SLF001
+        cached._load_index = _forgiving(cached._load_index)  # noqa: SLF001
+
+
+def _forgiving(load_index: Callable[[], dict[Any, Any]]) -> Callable[[], dict[Any, Any]]:
+    """Return the reader of a cache's index that finds nothing where the index names a type that has gone."""
+
+    def read() -> dict[Any, Any]:
+        try:
+            return load_index()
+        except (AttributeError, ImportError):
+            return {}
+
+    return read
 
 
 @cache

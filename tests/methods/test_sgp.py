@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.covariances import matrix
+from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.learning import starting_points
 from ep_bench.methods import gp, sgp
 from ep_bench.methods.sgp import bound
-from ep_bench.methods.sgp.starting import centres
 from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
@@ -256,7 +256,7 @@ class TestCentres:
         assert len(centres(X, 2, np.random.default_rng(0))) == 2
 
     def test_a_part_of_very_many(self, monkeypatch):
-        monkeypatch.setattr("ep_bench.methods.sgp.starting.ENOUGH", 2)
+        monkeypatch.setattr("ep_bench.covariances.inducing.ENOUGH", 2)
         found = centres(wave(n=500).X, 10, np.random.default_rng(0))
         assert found.shape == (10, 2)
 

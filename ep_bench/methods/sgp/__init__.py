@@ -14,7 +14,7 @@ are in units of the roots of lengthscales, which takes fewer steps. A search end
 For many rows (``minibatch``) both objectives are followed by steps on minibatches instead, as Hensman et al. (2013) do
 for the variational bound (module ``minibatches``); the evidence that is reported, and q(w), are those of all rows.
 
-Modules: ``bound`` (evidence, bound, gradient, the table of symbols), ``minibatches``, ``starting``.
+Modules: ``bound`` (evidence, bound, gradient, the table of symbols), ``minibatches``.
 
 Deviation: the papers learn under flat priors (``prior: none``) and from one start. K_uu has a jitter of 1e-10 of its
 diagonal, more where it cannot be factorised (``jitter_`` of the fitted estimator says how much).
@@ -31,6 +31,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyper import Hyper, role
+from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.learning import prepared, search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
@@ -47,7 +48,6 @@ from ep_bench.methods.sgp.bound import (
     sweep,
 )  # fmt: skip
 from ep_bench.methods.sgp.minibatches import climb
-from ep_bench.methods.sgp.starting import centres
 from ep_bench.numerics import triangle
 from ep_bench.numerics.search import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows

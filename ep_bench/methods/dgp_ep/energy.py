@@ -1,0 +1,129 @@
+"""The tied-factor energy of power EP, its gradient, and the moments of every layer: for callers outside kernels."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ep_bench.methods.dgp_ep import network
+from ep_bench.methods.dgp_ep.factor import power
+from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
+from ep_bench.methods.dgp_ep.likelihoods import CODES
+from ep_bench.methods.dgp_ep.network import Model
+from ep_bench.types import Array
+
+NODES = 20  # of the quadrature of a probit's power
+MOST = 2**20  # numbers a temporary of all rows at once may have
+
+
+class Problem(NamedTuple):
+    """What the energy is of."""
+
+    structure: Structure
+    likelihood: Literal["gaussian", "probit", "softmax"]
+    n: int  # rows in all, of which a minibatch is a part
+    alpha: float = 1.0
+
+
+def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> tuple[float, Array]:
+    """Return the energy (nats, to be minimised) of a minibatch, and its gradient (P,).
+
+    X (B, d); y (B,) targets, class indices for probit and softmax. ``noise`` (S, C) are the softmax's standard normal
+    draws. The value is nan, and the gradient without meaning, where a matrix has no factor.
+    """
+    gradient = np.empty(size(problem.structure))
+    if noise is None:
+        noise = np.zeros((1, problem.structure.dims[-1]))
+    value = network.value_and_gradient(
+        model_of(problem), theta, np.ascontiguousarray(X, dtype=np.float64), targets(problem, y), noise, gradient
+    )
+    return value, gradient
+
+
+def targets(problem: Problem, y: Array) -> Array:
+    """Return targets as the likelihood takes them: -1 and 1 for the probit's classes 0 and 1."""
+    y = np.asarray(y, dtype=np.float64)
+    return 2.0 * y - 1.0 if problem.likelihood == "probit" else np.ascontiguousarray(y)
+
+
+def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
+    """Return minus the energy of all rows X (n, d), y (n,), as ``energy`` takes them; nats."""
+    X, model = np.ascontiguousarray(X, dtype=np.float64), model_of(problem)
+    y = targets(problem, y)
+    if noise is None:
+        noise = np.zeros((1, problem.structure.dims[-1]))
+    parts = blocks(problem.structure, len(X))
+    shares = [(part.stop - part.start) / len(X) for part in parts]
+    values = [network.value(model, theta, X[part], y[part], noise) for part in parts]
+    return -float(np.dot(shares, values))
+
+
+def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> list[tuple[Array, Array]]:
+    """Return means and variances (B, D_out) of every layer at inputs X (B, d), noise included.
+
+    ``beta`` is the share of the tied factors: 1 for the posterior, (n - alpha) / n for the cavity.
+    """
+    X, model = np.ascontiguousarray(X, dtype=np.float64), _any_model(structure)
+    shape = len(structure.dims), len(X), max(structure.dims)
+    means, variances = np.empty(shape), np.empty(shape)
+    for part in blocks(structure, len(X)):
+        m, v = (
+            np.empty((shape[0], part.stop - part.start, shape[2])),
+            np.empty((shape[0], part.stop - part.start, shape[2])),
+        )
+        network.propagate(model, theta, X[part], beta, m, v)
+        means[:, part], variances[:, part] = m, v
+    variances[-1, :, : structure.dims[-1]] += noise_variances(structure, theta)
+    widths = structure.dims[1:]
+    return [(means[i + 1, :, :width], variances[i + 1, :, :width]) for i, width in enumerate(widths)]
+
+
+def sampled_moments(
+    structure: Structure, theta: Array, X: Array, samples: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return means and variances (S, B, D_out) of the last layer, noise included, of samples through the others.
+
+    X (B, d). Without hidden layers S is 1: nothing is drawn.
+    """
+    model, hidden = _any_model(structure), structure.dims[1:-1]
+    count, x = samples if hidden else 1, np.ascontiguousarray(X, dtype=np.float64)
+    for layer, width in enumerate(hidden):
+        m, v = np.empty((len(x), width)), np.empty((len(x), width))
+        network.layer_moments(model, theta, layer, x, 1.0, m, v)
+        rows = (count, len(X), width)
+        noise = rng.standard_normal(rows)
+        x = (m.reshape(-1, len(X), width) + np.sqrt(v).reshape(-1, len(X), width) * noise).reshape(-1, width)
+    outputs = structure.dims[-1]
+    m, v = np.empty((len(x), outputs)), np.empty((len(x), outputs))
+    network.layer_moments(model, theta, len(hidden), x, 1.0, m, v)
+    v += noise_variances(structure, theta)
+    return m.reshape(count, len(X), outputs), v.reshape(count, len(X), outputs)
+
+
+def noise_variances(structure: Structure, theta: Array) -> Array:
+    """Return the variances of the last layer's noise (G,)."""
+    return np.asarray(np.exp(2.0 * layers(structure, theta)[-1].log_noise))
+
+
+def blocks(structure: Structure, n: int) -> list[slice]:
+    """Return slices of n rows, each few enough that what is kept of them stays small."""
+    M = structure.inducing
+    rows = max(MOST // (M * (M + 1) // 2 if len(structure.dims) > 2 else M), 1)
+    return [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
+
+
+def _any_model(structure: Structure) -> Model:
+    return model_of(Problem(structure, "gaussian", 1))
+
+
+def model_of(problem: Problem) -> Model:
+    """Return the problem as kernels take it."""
+    structure = problem.structure
+    x, w = np.polynomial.hermite_e.hermegauss(NODES)
+    groups = [1 if structure.shared else width for width in structure.dims[1:]]
+    return Model(
+        np.array(structure.dims, dtype=np.int64), offsets(structure), np.array(groups, dtype=np.int64),
+        structure.inducing, CODES[problem.likelihood], power(problem.n, problem.alpha),
+        np.array([x, np.log(w / w.sum())]),
+    )  # fmt: skip

@@ -1,0 +1,208 @@
+"""The tied factor of one output: posterior, cavity, their share of the energy and its gradient.
+
+q(u) is proportional to N(u; 0, K) g(u)^N; g^N has the natural parameters Theta_1 = R' R (R upper triangular, its
+diagonal positive) and theta_2. With a share beta of it, 1 for the posterior, (N - alpha) / N for the cavity,
+
+    V^-1 = K^-1 + beta Theta_1,   m = beta V theta_2,   W = I + beta R K R' = L L',   S = sqrt(beta) L^-1 R
+
+give all that is needed, with neither K^-1 nor a factor of K:
+
+    G = K^-1 - K^-1 V K^-1 = S' S,   A = K^-1 m = t - G K t  (t = beta theta_2),   log|V| - log|K| = -log|W|
+
+K, V, W   (M, M); K with its jitter          H    R' Wc^-1 W1^-1 R (M, M); 1 the posterior's, c the cavity's
+m, A, t   (M,); the cavity's unless said     e    (A1 - Ac) / (1 - beta) = (I - G1 K) (theta_2 - Theta_1 mc), (M,)
+D, a      gradients of what the propagation gives, with respect to G (symmetric) and A
+
+The energy has (N / alpha - 1) phi_1 - (N / alpha) phi_c, phi = -log|W| / 2 + t' K A / 2 (log|K| / 2 cancels against
+that of the prior). In its gradient the differences between posterior and cavity, of order alpha / N, are in closed form
+(H and e): N / alpha times them keeps its digits however small alpha is, and has a limit at alpha = 0, where the energy
+is the variational one. The energy itself loses a digit each time that alpha falls to a tenth.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.numerics.jit import FUSE, REORDER, jit
+
+
+class Power(NamedTuple):
+    """The number of rows N, the power alpha, and the share beta of the tied factor that the cavity keeps."""
+
+    n: float
+    alpha: float
+    beta: float  # (N - alpha) / N
+
+
+class Cavity(NamedTuple):
+    """The cavity (or, with beta = 1, the posterior) of one output, as far as propagation needs it."""
+
+    S: Any  # (M, M)
+    G: Any  # (M, M)
+    A: Any  # (M,)
+    mean: Any  # (M,) m = K A
+    inverse: Any  # (M, M) L^-1, lower triangular
+    RK: Any  # (M, M)
+    log_determinant: float  # of W; nan where W has no factor
+    quadratic: float  # t' K A = m' V^-1 m
+
+
+class Tied(NamedTuple):
+    """What the energy and its gradient need beside the cavity."""
+
+    energy: float  # this output's share, nats
+    H: Any  # (M, M)
+    e: Any  # (M,)
+    Ke: Any  # (M,)
+
+
+def power(n: int, alpha: float) -> Power:
+    """Return the power alpha of n rows."""
+    return Power(float(n), float(alpha), (n - alpha) / n)
+
+
+@jit(relaxed=FUSE)
+def unpack(packed: Any, R: Any) -> None:
+    """Write the upper triangular R (M, M), zeros below, from its packed form, the diagonal as logarithms."""
+    at = 0
+    for i in range(len(R)):
+        R[i, :i] = 0.0
+        for j in range(i, len(R)):
+            R[i, j] = packed[at + j - i]
+        R[i, i] = math.exp(R[i, i])
+        at += len(R) - i
+
+
+@jit(relaxed=REORDER)
+def factorise(W: Any) -> float:
+    """Turn W (M, M) into its lower factor L, L L' = W, in place; return log|W|, nan where there is no factor."""
+    log_determinant = 0.0
+    for i in range(len(W)):
+        row = W[i]
+        for j in range(i + 1):
+            other, rest = W[j], row[j]
+            for k in range(j):
+                rest -= row[k] * other[k]
+            if j < i:
+                row[j] = rest / other[j]
+        if not rest > 0.0:
+            return np.nan
+        row[i] = math.sqrt(rest)
+        log_determinant += math.log(rest)
+        row[i + 1 :] = 0.0
+    return log_determinant
+
+
+@jit(relaxed=FUSE)
+def invert_lower(L: Any) -> Any:
+    """Return the inverse (M, M) of a lower triangle."""
+    M = len(L)
+    out = np.zeros((M, M))
+    for i in range(M):
+        row, into = L[i], out[i]
+        for k in range(i):
+            x, other = row[k], out[k]
+            for j in range(k + 1):
+                into[j] -= x * other[j]
+        scale = 1.0 / row[i]
+        for j in range(i):
+            into[j] *= scale
+        into[i] = scale
+    return out
+
+
+@jit(relaxed=FUSE)
+def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
+    """Return the state with a share beta of the tied factor."""
+    M = len(K)
+    RK = np.dot(R, K)
+    W = np.dot(RK, R.T)
+    for i in range(M):
+        for j in range(M):
+            W[i, j] *= beta
+        W[i, i] += 1.0
+    log_determinant = factorise(W)
+    inverse = invert_lower(W)
+    S = np.dot(inverse, R)
+    S *= math.sqrt(beta)
+    t = beta * theta_2
+    Kt = np.dot(K, t)
+    A = t - np.dot(S.T, np.dot(S, Kt))
+    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, RK, log_determinant, np.dot(Kt, A))
+
+
+@jit(relaxed=FUSE)
+def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
+    """Return what ties the posterior to its cavity."""
+    beta = power.beta
+    W = np.dot(own.RK, R.T)
+    for i in range(len(K)):
+        W[i, i] += 1.0
+    log_determinant = factorise(W)
+    inverse = invert_lower(W)
+    S1 = np.dot(inverse, R)
+    P1 = np.dot(inverse.T, S1)  # W1^-1 R
+    Kt = np.dot(K, theta_2)
+    A1 = theta_2 - np.dot(S1.T, np.dot(S1, Kt))
+    phi = 0.5 * (np.dot(Kt, A1) - log_determinant)
+    H = np.dot(own.S.T, np.dot(own.inverse, P1))
+    H *= 1.0 / math.sqrt(beta) if beta > 0.0 else 0.0
+    Rm = np.dot(R, own.mean)
+    rest = theta_2 - np.dot(R.T, Rm)
+    e = rest - np.dot(S1.T, np.dot(S1, np.dot(K, rest)))
+    if power.alpha > 0.0:
+        ratio = power.n / power.alpha
+        energy = (ratio - 1.0) * phi - ratio * 0.5 * (own.quadratic - own.log_determinant)
+    else:  # the limit, the divergence of q from the prior: beta is 1, the cavity the posterior
+        trace = len(K) - (inverse * inverse).sum()
+        energy = np.dot(own.mean, theta_2) - 0.5 * (trace + np.dot(Rm, Rm)) - phi
+    return Tied(energy, H, e, np.dot(K, e))
+
+
+@jit(relaxed=REORDER)
+def back(
+    K: Any, R: Any, power: Power, own: Cavity, tied: Tied, D: Any, a: Any, dK: Any, d_theta_2: Any, d_factor: Any
+) -> None:
+    """Write the gradient of the energy and of the propagation with respect to K, theta_2 and the packed factor.
+
+    ``D`` (M, M), symmetric, and ``a`` (M,) are the propagation's with respect to the cavity's G and A; dK (M, M) is
+    symmetric, every element counted once. d_theta_2 (M,), d_factor (M (M + 1) / 2).
+    """
+    M, beta = len(K), power.beta
+    Ga = np.dot(own.G, a)
+    pull = a - np.dot(K, Ga)  # (I - K G) a
+    q = beta * (tied.Ke + pull)
+    d_theta_2[:] = q
+    r = beta * tied.e - Ga
+    Y = np.dot(own.G, D)
+    X = np.dot(Y, own.G)
+    for i in range(M):
+        for j in range(M):
+            X[i, j] += 0.5 * tied.H[i, j]
+    # The gradient with respect to Theta_1 is beta (D + K U + (K U)') less outer products.
+    U = np.dot(X, K)
+    for i in range(M):
+        for j in range(M):
+            U[i, j] = 0.5 * U[i, j] - Y[i, j]
+    KU = np.dot(K, U)
+    A, e, rest, both = own.A, tied.e, 0.5 * (1.0 - beta), beta * (1.0 - beta)
+    for i in range(M):
+        for j in range(M):
+            dK[i, j] = (
+                0.5 * (own.G[i, j] + A[i] * r[j] + r[i] * A[j] - A[i] * A[j] + both * e[i] * e[j])
+                - X[i, j] + rest * tied.H[i, j]
+            )  # fmt: skip
+    m, Ke = own.mean, tied.Ke
+    for i in range(M):
+        for j in range(M):
+            D[i, j] = beta * (D[i, j] + KU[i, j] + KU[j, i]) - 0.5 * (m[i] * q[j] + q[i] * m[j] + both * Ke[i] * Ke[j])
+    d_R = np.dot(R, D)
+    at = 0
+    for i in range(M):
+        d_factor[at] = 2.0 * d_R[i, i] * R[i, i]
+        for j in range(i + 1, M):
+            d_factor[at + j - i] = 2.0 * d_R[i, j]
+        at += M - i

@@ -1,0 +1,117 @@
+"""Log normalisers of the likelihood's power alpha under the Gaussian that reaches the last layer, and their gradients.
+
+Each kernel returns sum_b log Z_b / alpha, log Z_b = log E p(y_b | f)^alpha, and adds to the gradients, times a
+``weight``; f has means m, variances v (B, C or wider), without the last layer's noise. Gaussian: noise of variance s.
+Probit: p(y | f) = Phi(y f), targets -1 and 1, in closed form for alpha = 1 (appendix F), else by Gauss-Hermite
+quadrature. Softmax of C outputs: by Monte Carlo, with draws that rows share (appendix F). Alpha = 0: the limit E log p.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ep_bench.numerics.jit import jit
+
+GAUSSIAN, PROBIT, SOFTMAX = 0, 1, 2
+CODES = {"gaussian": GAUSSIAN, "probit": PROBIT, "softmax": SOFTMAX}
+FARTHEST = 37.0  # deviations, from where on the tail of a Gaussian is taken from its asymptotic series
+
+
+@jit()
+def gaussian(m: Any, v: Any, y: Any, s: float, alpha: float, weight: float, dm: Any, dv: Any) -> tuple[float, float]:
+    """Return the sum, and its gradient with respect to s times the weight."""
+    value, ds = 0.0, 0.0
+    for n in range(len(y)):
+        q, r = s + alpha * v[n, 0], y[n] - m[n, 0]
+        spread = math.log1p(alpha * v[n, 0] / s) / alpha if alpha > 0.0 else v[n, 0] / s
+        value -= 0.5 * (spread + r * r / q + math.log(2.0 * math.pi * s))
+        dm[n, 0] += weight * r / q
+        dv[n, 0] += weight * 0.5 * (alpha * r * r / q - 1.0) / q
+        ds += weight * 0.5 * (r * r / (q * q) - (1.0 - v[n, 0] / q) / s)
+    return value, ds
+
+
+@jit()
+def log_normal_cdf(z: float) -> tuple[float, float]:
+    """Return log Phi(z) and its derivative, in both tails."""
+    if z > -FARTHEST:
+        cdf = 0.5 * math.erfc(-z * math.sqrt(0.5))
+        log_cdf = math.log(cdf) if z < 0.0 else math.log1p(-0.5 * math.erfc(z * math.sqrt(0.5)))
+        return log_cdf, math.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * cdf)
+    # Mills' ratio Phi(z) / phi(z) = (1 - 1 / z^2 + 3 / z^4 - 15 / z^6 ...) / |z|
+    w = 1.0 / (z * z)
+    ratio = (1.0 - w * (1.0 - w * (3.0 - w * (15.0 - w * 105.0)))) / -z
+    return -0.5 * z * z - 0.5 * math.log(2.0 * math.pi) + math.log(ratio), 1.0 / ratio
+
+
+@jit()
+def probit(m: Any, v: Any, y: Any, alpha: float, nodes: Any, weight: float, dm: Any, dv: Any) -> float:
+    """Return the sum for targets -1 and 1; ``nodes`` (2, Q) are standard normal nodes and logs of their weights."""
+    value = 0.0
+    for n in range(len(y)):
+        sign, centre, deviation = y[n], m[n, 0], math.sqrt(v[n, 0])
+        if alpha == 1.0:
+            root = math.sqrt(1.0 + v[n, 0])
+            log_z, slope = log_normal_cdf(sign * centre / root)
+            first, second = slope * sign / root, -0.5 * slope * sign * centre / root**3
+        else:
+            log_z, first, second = _powered(sign, centre, deviation, alpha, nodes)
+        value += log_z
+        dm[n, 0] += weight * first
+        dv[n, 0] += weight * second
+    return value
+
+
+@jit()
+def _powered(sign: float, centre: float, deviation: float, alpha: float, nodes: Any) -> tuple[float, float, float]:
+    """Return log E Phi(sign f)^alpha / alpha and its derivatives with respect to mean and variance of f."""
+    largest, total, first, second, mean_log = -np.inf, 0.0, 0.0, 0.0, 0.0
+    for q in range(nodes.shape[1]):
+        log_cdf, slope = log_normal_cdf(sign * (centre + deviation * nodes[0, q]))
+        mean_log += math.exp(nodes[1, q]) * log_cdf
+        log_part = nodes[1, q] + alpha * log_cdf
+        if log_part > largest:
+            scale = math.exp(largest - log_part)
+            largest, total, first, second = log_part, total * scale, first * scale, second * scale
+        part = math.exp(log_part - largest)
+        total += part
+        first += part * sign * slope
+        second += part * sign * slope * nodes[0, q]
+    if alpha == 0.0:  # E log Phi(sign f) is what the weighted sum tends to
+        return mean_log, first / total, 0.5 * second / (total * deviation)
+    return (largest + math.log(total)) / alpha, first / total, 0.5 * second / (total * deviation)
+
+
+@jit()
+def softmax(m: Any, v: Any, y: Any, alpha: float, noise: Any, weight: float, dm: Any, dv: Any) -> float:
+    """Return the sum for class indices y, by draws ``noise`` (S, C) of standard normals."""
+    S, C = noise.shape
+    f, log_p, slopes = np.empty(C), np.empty(S), np.empty((S, C))
+    deviations = np.empty(C)
+    value = 0.0
+    for n in range(len(y)):
+        label = int(y[n])
+        for c in range(C):
+            deviations[c] = math.sqrt(v[n, c])
+        for s in range(S):
+            for c in range(C):
+                f[c] = m[n, c] + deviations[c] * noise[s, c]
+            top = f.max()
+            slopes[s] = np.exp(f - top)
+            whole = slopes[s].sum()
+            log_p[s] = f[label] - top - math.log(whole)
+            slopes[s] *= -1.0 / whole
+            slopes[s, label] += 1.0
+        top = log_p.max()
+        shares = np.exp(alpha * (log_p - top))
+        whole = shares.sum()
+        value += top + math.log(whole / S) / alpha if alpha > 0.0 else log_p.mean()
+        for s in range(S):
+            share = weight * shares[s] / whole
+            for c in range(C):
+                dm[n, c] += share * slopes[s, c]
+                dv[n, c] += 0.5 * share * slopes[s, c] * noise[s, c] / deviations[c]
+    return value

@@ -1,0 +1,303 @@
+"""A minibatch through the layers and back: section 5 and appendices D and E of Bui et al. (2015).
+
+Each output has its own inducing inputs and tied factor (module ``factor``). In the first layer, with k = k(x, Z),
+
+    mean = k A,    variance = sn^2 + sf^2 - |S k|^2,
+
+in later ones, whose inputs are taken to be independent Gaussians (module ``numerics.psi``), with Q = A A' - G,
+
+    mean = psi1 A,    variance = sn^2 + sf^2 + sum(Q o psi2) - mean^2.
+
+The last layer's noise belongs to the likelihood. Arrays of means, variances and their gradients are (L + 1, B, W), W
+the widest layer, the inputs at 0; what stands beyond a layer's width is not used.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.methods.dgp_ep import factor, likelihoods
+from ep_bench.methods.dgp_ep.factor import Power
+from ep_bench.numerics import psi
+from ep_bench.numerics.jit import FUSE, jit
+
+JITTER = 1e-6  # on the diagonal of K, absolute; not a function of the parameters
+
+
+class Model(NamedTuple):
+    """What a step needs beside parameters and rows."""
+
+    dims: Any  # (L + 1,) inputs, hidden layers, outputs
+    offsets: Any  # (L, 6) of each layer's parameters, as in ``layout``
+    groups: Any  # (L,) of hyperparameters
+    inducing: int
+    likelihood: int
+    power: Power
+    nodes: Any  # (2, Q) quadrature of the probit's powers
+
+
+class Unit(NamedTuple):
+    """One output's parameters, unpacked."""
+
+    Zt: Any  # (D, M)
+    l2: Any  # (D,)
+    s2: float
+    noise: float  # variance
+    theta_2: Any  # (M,)
+    K: Any  # (M, M) with its jitter
+    R: Any  # (M, M)
+
+
+@jit(relaxed=FUSE)
+def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
+    """Return one output's parameters."""
+    D, M, at = model.dims[layer], model.inducing, model.offsets[layer]
+    group = output if model.groups[layer] > 1 else 0
+    l2 = np.exp(2.0 * theta[at[0] + group * D : at[0] + (group + 1) * D])
+    s2, noise = math.exp(2.0 * theta[at[1] + group]), math.exp(2.0 * theta[at[2] + group])
+    first = at[3] + output * M * D
+    Zt = theta[first : first + M * D].reshape(M, D).T.copy()
+    packed = M * (M + 1) // 2
+    R, K = np.empty((M, M)), np.empty((M, M))
+    factor.unpack(theta[at[4] + output * packed : at[4] + (output + 1) * packed], R)
+    psi.covariance(Zt, l2, s2, K)
+    for i in range(M):
+        K[i, i] += JITTER
+    return Unit(Zt, l2, s2, noise, theta[at[5] + output * M : at[5] + (output + 1) * M].copy(), K, R)
+
+
+class Psis(NamedTuple):
+    """What the backward pass needs of one output's forward pass."""
+
+    k: Any  # (B, M) k of the first layer, psi1 of later ones
+    Sk: Any  # (B, M) of the first layer
+    pairs: psi.Pairs  # of later layers
+    done: psi.Contraction  # of later layers
+
+
+class Passage(NamedTuple):
+    """One output's state after the forward pass."""
+
+    unit: Unit
+    own: factor.Cavity
+    tied: factor.Tied
+    psis: Psis
+
+
+@jit(relaxed=FUSE)
+def first_layer(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int) -> Psis:
+    """Write mean and variance of output o, without noise, at inputs X (B, d or wider)."""
+    B, M, D = len(X), len(unit.K), len(unit.Zt)
+    k = np.empty((B, M))
+    psi.psi1(X, np.zeros(X.shape), unit.Zt, unit.l2, unit.s2, k)
+    Sk = np.dot(k, own.S.T)
+    mean = np.dot(k, own.A)
+    for n in range(B):
+        row, square = Sk[n], 0.0
+        for i in range(M):
+            square += row[i] * row[i]
+        m[n, o] = mean[n]
+        v[n, o] = unit.s2 - square
+    nothing = np.empty((0, 0))
+    return Psis(k, Sk, psi.Pairs(np.empty((D, 0)), np.empty(0)), psi.Contraction(nothing, nothing, nothing, mean))
+
+
+@jit(relaxed=FUSE)
+def later_layer(unit: Unit, own: factor.Cavity, x: Any, w: Any, m: Any, v: Any, o: int) -> Psis:
+    """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
+    k = np.empty((len(x), len(unit.K)))
+    psi.psi1(x, w, unit.Zt, unit.l2, unit.s2, k)
+    pairs = psi.pairs_of(unit.Zt, unit.l2, unit.s2)
+    Q = np.outer(own.A, own.A) - own.G
+    done = psi.contract_psi2(x, w, unit.l2, pairs, Q)
+    mean = np.dot(k, own.A)
+    for n in range(len(x)):
+        m[n, o] = mean[n]
+        v[n, o] = unit.s2 + done.rho[n] * done.sums[n, 0] - mean[n] * mean[n]
+    return Psis(k, np.empty((0, 0)), pairs, done)
+
+
+@jit(relaxed=FUSE)
+def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, variances: Any) -> None:
+    """Write the moments (L + 1, B, W) of every layer with a share beta of the tied factors, the last without noise."""
+    L = len(model.dims) - 1
+    means[0, :, : X.shape[1]] = X
+    variances[0] = 0.0
+    for layer in range(L):
+        m, v = means[layer + 1], variances[layer + 1]
+        for o in range(model.dims[layer + 1]):
+            unit = unit_of(model, theta, layer, o)
+            own = factor.cavity(unit.K, unit.R, unit.theta_2, beta)
+            if layer == 0:
+                first_layer(unit, own, means[0], m, v, o)
+            else:
+                later_layer(unit, own, means[layer], variances[layer], m, v, o)
+            if np.isnan(own.log_determinant):
+                m[:, o] = np.nan
+            if layer < L - 1:
+                v[:, o] += unit.noise
+
+
+@jit(relaxed=FUSE)
+def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: Any, v: Any) -> None:
+    """Write one layer's moments (B, D_out) at inputs x (B, D_in) that are known; the last layer's without noise."""
+    for o in range(model.dims[layer + 1]):
+        unit = unit_of(model, theta, layer, o)
+        own = factor.cavity(unit.K, unit.R, unit.theta_2, beta)
+        first_layer(unit, own, x, m, v, o)
+        if layer < len(model.dims) - 2:
+            v[:, o] += unit.noise
+
+
+@jit(relaxed=FUSE)
+def value(model: Model, theta: Any, X: Any, y: Any, noise: Any) -> float:
+    """Return the energy of a minibatch, as ``value_and_gradient``."""
+    L, W = len(model.dims) - 1, model.dims.max()
+    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
+    means[0, :, : X.shape[1]] = X
+    found, passages = _forward(model, theta, means, variances)
+    unused = np.zeros((2, len(X), W))
+    return found + _likelihood(
+        model, passages[-1].unit.noise, means[L], variances[L], y, noise, unused[0], unused[1], np.zeros(len(theta))
+    )
+
+
+@jit(relaxed=FUSE)
+def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gradient: Any) -> float:
+    """Return the energy of a minibatch X (B, d), y (B,), and write its gradient (P,).
+
+    ``noise`` (S, C) are the draws of the softmax. The value is nan where a matrix has no factor.
+    """
+    L, W = len(model.dims) - 1, model.dims.max()
+    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
+    means[0, :, : X.shape[1]] = X
+    value, passages = _forward(model, theta, means, variances)
+    gradient[:] = 0.0
+    d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
+    value += _likelihood(
+        model, passages[-1].unit.noise, means[L], variances[L], y, noise, d_means[L], d_variances[L], gradient
+    )
+    if np.isfinite(value):
+        _backward(model, passages, means, variances, d_means, d_variances, gradient)
+        return value
+    return np.nan
+
+
+@jit(relaxed=FUSE)
+def _forward(model: Model, theta: Any, means: Any, variances: Any) -> tuple[float, list[Passage]]:
+    """Return the energy but for the likelihood, and all outputs' states, layer by layer; write the moments."""
+    L = len(model.dims) - 1
+    value, passages = 0.0, []
+    for layer in range(L):
+        m, v = means[layer + 1], variances[layer + 1]
+        for o in range(model.dims[layer + 1]):
+            unit = unit_of(model, theta, layer, o)
+            own = factor.cavity(unit.K, unit.R, unit.theta_2, model.power.beta)
+            tied = factor.tie(unit.K, unit.R, unit.theta_2, model.power, own)
+            value += tied.energy
+            if layer == 0:
+                psis = first_layer(unit, own, means[0], m, v, o)
+            else:
+                psis = later_layer(unit, own, means[layer], variances[layer], m, v, o)
+            if layer < L - 1:
+                v[:, o] += unit.noise
+            passages.append(Passage(unit, own, tied, psis))
+    return value, passages
+
+
+@jit(relaxed=FUSE)
+def _backward(
+    model: Model, passages: Any, means: Any, variances: Any, d_means: Any, d_variances: Any, gradient: Any
+) -> None:
+    """Write the gradient, given that of the last layer's moments; those of the layers before come on the way."""
+    L, M, i = len(model.dims) - 1, model.inducing, len(passages)
+    D = np.empty((M, M))
+    for layer in range(L - 1, -1, -1):
+        x, w, dx, dw = means[layer], variances[layer], d_means[layer], d_variances[layer]
+        for o in range(model.dims[layer + 1] - 1, -1, -1):
+            i -= 1
+            done = passages[i]
+            unit, psis = done.unit, done.psis
+            gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
+            dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
+            if layer == 0:
+                a, weights = _first_layer_back(done.own, psis.k, psis.Sk, gm, gv, D)
+                dlog_s = 0.0
+            else:
+                a, weights = _later_layer_back(done.own, psis.k, means[layer + 1, :, o], gm, gv)
+                dlog_s = psi.contract_psi2_back(
+                    x, w, unit.l2, unit.Zt, psis.pairs, psis.done, gv, dx, dw, dZt, dlog_l, D
+                )
+                a += 2.0 * np.dot(D, done.own.A)
+                D *= -1.0
+            noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
+            dlog_s += 2.0 * unit.s2 * gv.sum()
+            dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
+            _unit_back(model, done, layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
+
+
+@jit(relaxed=FUSE)
+def _likelihood(model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any, gradient: Any) -> float:
+    """Return the energy's last term and write the gradients of what it rests on."""
+    alpha, weight = model.power.alpha, -model.power.n / len(y)
+    if model.likelihood == likelihoods.GAUSSIAN:
+        value, ds = likelihoods.gaussian(m, v, y, s, alpha, weight, dm, dv)
+        gradient[model.offsets[-1, 2]] += 2.0 * s * ds
+    elif model.likelihood == likelihoods.PROBIT:
+        value = likelihoods.probit(m, v, y, alpha, model.nodes, weight, dm, dv)
+    else:
+        value = likelihoods.softmax(m, v, y, alpha, noise, weight, dm, dv)
+    return weight * value
+
+
+@jit(relaxed=FUSE)
+def _first_layer_back(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+    """Return the gradient with respect to A, and k times that with respect to k (B, M); write that of G."""
+    kG = np.dot(Sk, own.S)
+    scaled = np.empty(k.shape)
+    for n in range(len(k)):
+        scaled[n] = -gv[n] * k[n]
+        kG[n] = (gm[n] * own.A - 2.0 * gv[n] * kG[n]) * k[n]
+    D[:] = np.dot(k.T, scaled)
+    return np.dot(gm, k), kG
+
+
+@jit(relaxed=FUSE)
+def _later_layer_back(own: factor.Cavity, k: Any, mean: Any, gm: Any, gv: Any) -> tuple[Any, Any]:
+    """Return the gradient with respect to A by the mean, and psi1 times that with respect to psi1 (B, M)."""
+    weights = np.empty(k.shape)
+    whole = gm - 2.0 * gv * mean
+    for n in range(len(k)):
+        weights[n] = whole[n] * own.A * k[n]
+    return np.dot(whole, k), weights
+
+
+@jit(relaxed=FUSE)
+def _unit_back(
+    model: Model, done: Passage, layer: int, o: int, D: Any, a: Any, dZt: Any, dlog_l: Any, dlog_s: float,
+    dlog_noise: float, gradient: Any,
+) -> None:  # fmt: skip
+    """Write one output's gradient, from that of its propagation."""
+    unit, M, at, inputs = done.unit, model.inducing, model.offsets[layer], len(done.unit.l2)
+    packed = M * (M + 1) // 2
+    dK = np.empty((M, M))
+    factor.back(
+        unit.K, unit.R, model.power, done.own, done.tied, D, a, dK,
+        gradient[at[5] + o * M : at[5] + (o + 1) * M], gradient[at[4] + o * packed : at[4] + (o + 1) * packed],
+    )  # fmt: skip
+    for i in range(M):
+        for j in range(M):
+            dK[i, j] *= unit.K[i, j]
+        dK[i, i] *= unit.s2 / unit.K[i, i]
+    dlog_s += psi.covariance_back(unit.Zt, unit.l2, dK, dZt, dlog_l)
+    group = o if model.groups[layer] > 1 else 0
+    first = at[0] + group * inputs
+    for j in range(inputs):
+        gradient[first + j] += dlog_l[j]
+    gradient[at[1] + group] += dlog_s
+    gradient[at[2] + group] += dlog_noise
+    Z = gradient[at[3] + o * M * inputs : at[3] + (o + 1) * M * inputs].reshape(M, inputs)
+    Z[:] = dZt.T
