@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ep_bench.data import load_dataset, standard_split
     from ep_bench.estimator import Estimator
+    from ep_bench.predictions import ClassProbabilities
     from ep_bench.types import Predictive, UserError
 
-__all__ = ["Estimator", "Predictive", "UserError", "__version__", "load_dataset", "standard_split"]
+__all__ = [
+    "ClassProbabilities",
+    "Estimator",
+    "Predictive",
+    "UserError",
+    "__version__",
+    "load_dataset",
+    "standard_split",
+]
 
 _HOMES = {
     "load_dataset": "ep_bench.data",
     "standard_split": "ep_bench.data",
     "Estimator": "ep_bench.estimator",
+    "ClassProbabilities": "ep_bench.predictions",
     "Predictive": "ep_bench.types",
     "UserError": "ep_bench.types",
 }

@@ -14,6 +14,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ep_bench.types import Task
+
 
 FOLDER = click.Path(path_type=Path)
 results_option = click.option(
@@ -299,9 +301,16 @@ def methods_show(name: str) -> None:
     show_default=True,
     help="Limit of one check, enforced.",
 )
+@click.option(
+    "--task",
+    type=click.Choice(["regression", "classification"]),
+    help="What to test it in; by default what it does first, of a classifier classification.",
+)
 @click.option("--quiet", is_flag=True, help="Only what is wrong, and the last line.")
 @click.option("--list", "listed", is_flag=True, help="Print the checks and what each demands; test nothing.")
-def methods_test(target: str | None, options: tuple[str, ...], seconds: float, quiet: bool, listed: bool) -> int:
+def methods_test(
+    target: str | None, options: tuple[str, ...], seconds: float, task: Task | None, quiet: bool, listed: bool
+) -> int:
     """Test whether TARGET keeps to what studies rest on, and say in plain words what is wrong.
 
     TARGET is a name of the registry, `package.module:Class`, or `./file.py:Class` relative to the current folder.
@@ -316,17 +325,17 @@ def methods_test(target: str | None, options: tuple[str, ...], seconds: float, q
         return 0
     if target is None:
         raise click.UsageError("name a TARGET, or give --list")
-    return _test_method(target, options, seconds, quiet)
+    return _test_method(target, options, seconds, task, quiet)
 
 
-def _test_method(target: str, options: Sequence[str], seconds: float, quiet: bool) -> int:
+def _test_method(target: str, options: Sequence[str], seconds: float, task: Task | None, quiet: bool) -> int:
     import time
 
     from ep_bench.conformance.show import outcome_lines, summary
     from ep_bench.conformance.suite import examine
 
     begun, outcomes = time.monotonic(), []
-    for outcome in examine(target, _yaml_options(options), Path.cwd(), seconds):
+    for outcome in examine(target, _yaml_options(options), Path.cwd(), seconds, task):
         outcomes.append(outcome)
         if not quiet or outcome.findings:
             for line in outcome_lines(outcome):

@@ -176,13 +176,14 @@ def dataset_lines() -> list[str]:
     """Return one line a data set."""
     from ep_bench import data
 
-    rows = [("name", "rows", "inputs", "splits", "where", "")]
+    rows = [("name", "rows", "inputs", "classes", "splits", "where", "")]
     for name in data.names():
         card = data.card(name)
         where = "embedded" if card.embedded else "here" if data.find_file(card) else "not fetched"
-        rows.append((name, str(card.n), str(card.d), str(card.n_splits), where, card.title))
+        classes = str(len(card.classes) or "")
+        rows.append((name, str(card.n), str(card.d), classes, str(card.n_splits), where, card.title))
     # Not loaded, so that a broken plugin or a slow one breaks or slows its own use alone.
-    rows += [(name, "", "", "", "plugin", what) for name, what in _dataset_plugins()]
+    rows += [(name, "", "", "", "", "plugin", what) for name, what in _dataset_plugins()]
     return columns(rows)
 
 

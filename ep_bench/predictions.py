@@ -1,11 +1,12 @@
-"""Predictions that are neither mixtures of Gaussians (``types.Predictive``) nor points: densities and quantiles."""
+"""Predictions other than mixtures of Gaussians (``types.Predictive``) and points: densities, quantiles, classes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ep_bench.types import Array, PointPrediction, Predictive, bisect_quantile
 
@@ -13,6 +14,7 @@ from ep_bench.types import Array, PointPrediction, Predictive, bisect_quantile
 # ends and the middle of the central 50, 90 and 95 % intervals as far as they are not among these.
 ASKED_LEVELS: tuple[float, ...] = tuple(sorted({(2 * i + 1) / 200 for i in range(100)} | {0.05, 0.25, 0.5, 0.75, 0.95}))
 _SAME = 1e-9  # two levels nearer than this are one
+_SUM = 1e-5  # how far from 1 a row of probabilities may sum, by rounding
 
 
 class DensityPrediction:
@@ -193,11 +195,98 @@ class QuantilePrediction:
         return (right - 1, right) if near else None
 
 
+class _Classes:
+    """Classes by their labels (C,), which stand for the indices 0 to C - 1."""
+
+    def __init__(self, classes: ArrayLike) -> None:
+        self.classes: NDArray[Any] = np.asarray(classes)
+        self._places = {label: index for index, label in enumerate(self.classes.tolist())}
+        if self.classes.ndim != 1 or len(self._places) != len(self.classes):
+            raise ValueError(f"classes must be different labels (C,), found {_listed(self.classes.ravel())}")
+
+    def indices(self, y: ArrayLike) -> NDArray[np.int64]:
+        """Return the indices (N,) of labels (N,). Raises ValueError for one that is no class."""
+        labels = np.asarray(y).tolist()
+        unknown = next((label for label in labels if label not in self._places), None)
+        if unknown is not None:
+            raise ValueError(f"{unknown!r} is none of the classes {_listed(self.classes)}")
+        return np.array([self._places[label] for label in labels], dtype=np.int64)
+
+
+class ClassProbabilities(_Classes):
+    """Probabilities of C classes for N observations.
+
+    Parameters
+    ----------
+    probabilities : (N, C) array, each row at least 0 and summing to 1 (to 1e-5, as in single precision; then divided
+        by their sum)
+    classes : (C,) labels, of any kind; by default the indices 0 to C - 1
+    """
+
+    def __init__(self, probabilities: ArrayLike, classes: ArrayLike | None = None) -> None:
+        table = np.asarray(probabilities, dtype=np.float64)
+        if table.ndim != 2 or not table.shape[1]:
+            raise ValueError(f"probabilities must be (N, C), found the shape {table.shape}")
+        super().__init__(np.arange(table.shape[1]) if classes is None else classes)
+        if len(self.classes) != table.shape[1]:
+            raise ValueError(f"{table.shape[1]} columns of probabilities do not fit {len(self.classes)} classes")
+        if not np.isfinite(table).all():
+            row = int(np.argmin(np.isfinite(table).all(axis=1)))
+            raise ValueError(f"probabilities must be finite, found {_listed(table[row])} in row {row}")
+        if (table < 0.0).any():
+            raise ValueError(f"probabilities must be 0 or above, found {table.min():g}")
+        sums = table.sum(axis=1, keepdims=True)
+        off = np.abs(sums - 1.0)
+        if (off > _SUM).any():
+            row = int(np.argmax(off))
+            raise ValueError(f"the probabilities of a row must sum to 1, found {sums[row, 0]:g} in row {row}")
+        self.probabilities: Array = table / sums
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def mode(self) -> NDArray[Any]:
+        """Return the most probable classes (N,), the first of equals, by their labels."""
+        return np.asarray(self.classes[np.argmax(self.probabilities, axis=1)])
+
+    def logpdf(self, y: ArrayLike) -> Array:
+        """Return the log probabilities (N,) of the classes y (N,), labels; -inf where that is 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.probabilities[np.arange(len(self)), self.indices(y)]))
+
+    def sample(self, rng: np.random.Generator, size: int = 1) -> NDArray[Any]:
+        """Return draws (size, N), labels."""
+        above = rng.random((size, len(self), 1)) >= np.cumsum(self.probabilities, axis=1)[:, :-1]
+        return np.asarray(self.classes[above.sum(axis=2)])
+
+
+class ClassLabels(_Classes):
+    """Predicted classes of a method that gives no probabilities: its log-likelihood stays empty.
+
+    Parameters
+    ----------
+    values : (N,) indices of classes
+    classes : (C,) labels
+    """
+
+    def __init__(self, values: ArrayLike, classes: ArrayLike) -> None:
+        super().__init__(classes)
+        self.values: NDArray[np.int64] = np.asarray(values, dtype=np.int64)
+
+    def mode(self) -> NDArray[Any]:
+        """Return the predicted classes (N,), by their labels."""
+        return np.asarray(self.classes[self.values])
+
+
+Classification = ClassProbabilities | ClassLabels
 Prediction = Predictive | DensityPrediction | QuantilePrediction | PointPrediction
+AnyPrediction = Prediction | Classification
 
 
-def missing_density(prediction: Prediction) -> str:
+def missing_density(prediction: AnyPrediction) -> str:
     """Return why a prediction has no log-likelihood, as the reason of its row; empty where it has one."""
+    if isinstance(prediction, ClassLabels):
+        return "no log-likelihood: the method gives classes without probabilities"
     if isinstance(prediction, QuantilePrediction):
         return "no log-likelihood: the method gives quantiles only"
     if isinstance(prediction, PointPrediction):
@@ -221,6 +310,10 @@ def _shaped(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
     if array.shape != shape:
         raise ValueError(f"the {what} has shape {array.shape}, expected {shape}")
     return array
+
+
+def _listed(labels: NDArray[Any]) -> str:
+    return ", ".join(map(str, labels[:8].tolist())) + (", ..." if len(labels) > 8 else "")
 
 
 def _short(levels: Array) -> str:

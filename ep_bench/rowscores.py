@@ -1,9 +1,10 @@
 """Scores of single test rows in a file that is committed, of studies that compare their methods row by row.
 
 Cell files keep them of every cell (note ``rows``) and stay on their machine. A study with ``compare: {rows: LABEL}``
-has ``rows.json`` beside results.csv too: by a cell's hash the log density and the absolute error of each test row, in
-the order of the split, with so many digits as a mean over rows needs. A cell that is no longer a finished one of the
-plan is dropped; one whose cell file is not here keeps its entry.
+has ``rows.json`` beside results.csv too: by a cell's hash the log density and the absolute error of each test row (of
+classes the log probability, and 1 where the class is wrong), in the order of the split, with so many digits as a mean
+over rows needs. A cell that is no longer a finished one of the plan is dropped; one whose cell file is not here keeps
+its entry.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
 NOTE = "rows"  # of a record
-SCORES = ("ll", "ae")  # log density (nats), absolute error (unit of the target)
+SCORES = ("ll", "ae", "error")  # log density (nats), absolute error (unit of the target), of classes 1 where wrong
 DIGITS = 5
 MOST = 5000  # test rows of a cell; with more, none are kept
 

@@ -15,7 +15,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.predictions import DensityPrediction, Prediction, QuantilePrediction
+from ep_bench.predictions import (
+    AnyPrediction,
+    Classification,
+    ClassLabels,
+    ClassProbabilities,
+    DensityPrediction,
+    QuantilePrediction,
+)
 from ep_bench.types import Array, PointPrediction, Predictive
 
 LEVELS = (50, 90, 95)
@@ -43,8 +50,10 @@ def load() -> None:
     importlib.import_module("scipy.special")
 
 
-def score(prediction: Prediction, y: Array) -> dict[str, float]:
+def score(prediction: AnyPrediction, y: Array) -> dict[str, float]:
     """Return the scores of test rows with targets y (N,), named as in results.csv; original units.
+
+    Of classes (`class_scores`) these are others than of numbers.
 
     ``rmse`` and ``mae`` judge the mean; ``ll`` is the mean log density of the distribution given, ``ll_gaussian`` that
     of the Gaussian with the same moments; ``pit_error`` is the mean absolute difference between the distribution
@@ -52,6 +61,8 @@ def score(prediction: Prediction, y: Array) -> dict[str, float]:
     that need no density; quantiles have beside them the coverage and width of the central intervals whose ends they
     know, and the CRPS where they are dense. The CRPS of a density that cannot be vouched for (`crps`) is left out.
     """
+    if isinstance(prediction, ClassProbabilities | ClassLabels):
+        return class_scores(prediction, y)
     squares = (y - prediction.mean()) ** 2
     scores = {
         "rmse": float(np.sqrt(squares.mean())),
@@ -74,28 +85,64 @@ def score(prediction: Prediction, y: Array) -> dict[str, float]:
     return {key: value for key, value in scores.items() if np.isfinite(value) or key not in _OF_DEVIATION}
 
 
-def by_row(prediction: Prediction, y: Array) -> dict[str, Array]:
+def class_scores(prediction: Classification, y: Array) -> dict[str, float]:
+    """Return ``error_rate`` and, where there are probabilities, ``ll`` and ``brier`` of rows of the classes y (N,).
+
+    ``ll`` is the mean log probability of the class (nats), -inf where a class that is there had probability 0;
+    ``error_rate`` the share of rows whose most probable class, the first of equals, is not theirs; ``brier`` the mean
+    over rows of sum_c (p_c - 1[y = c])^2 over all C classes (Brier 1950), 0 to 2. With two classes that is twice the
+    square of one class's probability less its indicator, which others call by the same name.
+    """
+    scores = {"error_rate": float(np.mean(prediction.mode() != prediction.classes[prediction.indices(y)]))}
+    if isinstance(prediction, ClassLabels):
+        return scores
+    apart = prediction.probabilities.copy()
+    apart[np.arange(len(apart)), prediction.indices(y)] -= 1.0
+    return scores | {"ll": float(prediction.logpdf(y).mean()), "brier": float((apart**2).sum(axis=1).mean())}
+
+
+def impossible(prediction: AnyPrediction, y: Array, names: Sequence[str]) -> str:
+    """Return which classes y (N,) had probability 0, in words for the reason of a row; empty where none had."""
+    if not isinstance(prediction, ClassProbabilities):
+        return ""
+    rows = np.isneginf(prediction.logpdf(y))
+    lost = ", ".join(names[index] for index in np.unique(prediction.indices(y)[rows]))
+    return f"{rows.sum()} of {len(rows)} test rows are of classes that it gives probability 0: {lost}" if lost else ""
+
+
+def by_row(prediction: AnyPrediction, y: Array) -> dict[str, Array]:
     """Return of each test row with target y (N,) the absolute error ``ae`` and, with a density, its logarithm ``ll``.
 
-    Original units; their means are the scores ``mae`` and ``ll``.
+    Original units; their means are the scores ``mae`` and ``ll``. Of classes ``error``, 1 where the class is wrong and
+    0 where it is right, stands for ``ae``; its mean is ``error_rate``.
     """
-    scores = {"ae": np.abs(y - prediction.mean())}
-    if isinstance(prediction, Predictive | DensityPrediction):
+    scores: dict[str, Array] = {}
+    if isinstance(prediction, ClassProbabilities | ClassLabels):
+        scores["error"] = (prediction.mode() != prediction.classes[prediction.indices(y)]).astype(np.float64)
+    else:
+        scores["ae"] = np.abs(y - prediction.mean())
+    if isinstance(prediction, Predictive | DensityPrediction | ClassProbabilities):
         scores["ll"] = prediction.logpdf(y)
     return scores
 
 
-def main_scores(prediction: Prediction, y: Array) -> dict[str, float]:
-    """Return ``rmse`` and, where there is a density, ``ll``, of rows with targets y (N,); original units."""
+def main_scores(prediction: AnyPrediction, y: Array) -> dict[str, float]:
+    """Return ``rmse`` and, where there is a density, ``ll``, of rows with targets y (N,); original units.
+
+    Of classes ``error_rate`` stands for ``rmse``.
+    """
+    if isinstance(prediction, ClassProbabilities | ClassLabels):
+        return {name: value for name, value in class_scores(prediction, y).items() if name != "brier"}
     scores = {"rmse": float(np.sqrt(np.mean((y - prediction.mean()) ** 2)))}
     if isinstance(prediction, Predictive | DensityPrediction):
         scores["ll"] = float(prediction.logpdf(y).mean())
     return scores
 
 
-def score_training(prediction: Prediction, y: Array) -> dict[str, float]:
-    """Return ``train_rmse`` and, where there is a density, ``train_ll`` of the training rows."""
-    return {f"train_{name}": value for name, value in main_scores(prediction, y).items()}
+def score_training(prediction: AnyPrediction, y: Array) -> dict[str, float]:
+    """Return ``train_rmse`` and, where there is a density, ``train_ll`` of the training rows; of classes the latter."""
+    scores = main_scores(prediction, y)
+    return {f"train_{name}": value for name, value in scores.items() if name != "error_rate"}
 
 
 def joined(parts: Sequence[Mapping[str, float]], shares: Array) -> dict[str, float]:

@@ -28,6 +28,7 @@ from ep_bench.types import Indices
 Evaluate = Callable[[Mapping[str, Any]], tuple[float | None, str]]
 Space = Mapping[str, Mapping[str, list[Any]]]  # canonical, as ``spec.space`` gives it
 
+LOSSES = frozenset({"rmse", "error_rate"})  # scores of which less is better
 _ROWS, _SAMPLER = 1, 2  # names of the streams that come from a cell's seed
 _MISSING = object()
 
@@ -73,9 +74,9 @@ def search(evaluate: Evaluate, space: Space, start: Mapping[str, Any], *, trials
 
     The first has the options of ``start``, also where one of them lies outside ``space`` (the sampler is then not told
     of its score); an option that ``start`` does not name is drawn. The highest ``score`` is the best, for ``rmse``
-    the lowest. What ``evaluate`` raises ends the search.
+    and ``error_rate`` the lowest. What ``evaluate`` raises ends the search.
     """
-    sign = -1.0 if score == "rmse" else 1.0
+    sign = -1.0 if score in LOSSES else 1.0
     inside, outside = _places(space, start)
     done: list[dict[str, Any]] = []
     best, chosen = None, {}

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Task = Literal["regression", "classification"]
+TASKS: tuple[Task, ...] = ("regression", "classification")
 
 STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
 UNCONVERGED = "not converged"  # how the reason begins of a cell that is ok and whose method warned of this
@@ -91,17 +92,21 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
 
 
 class Rows(NamedTuple):
-    """Inputs and targets that a method is fitted to; in a method's ``fit`` both are standardised."""
+    """Inputs and targets that a method is fitted to; in its ``fit`` both are standardised, but class indices are not.
+
+    ``classes`` counts all classes of the data set, of which these rows may lack some; 0 in regression.
+    """
 
     X: Array  # (n, d)
-    y: Array  # (n,)
+    y: Array  # (n,); with classes their indices, 0 to classes - 1
+    classes: int = 0
 
 
 @dataclass(frozen=True)
 class DatasetRef:
     """How a study names a data set: a card's name or a CSV file, and what is done to its inputs.
 
-    ``label`` is the name in the results; ``csv`` an absolute path.
+    ``label`` is the name in the results; ``csv`` an absolute path, whose ``task`` the study says (a card says its own).
     """
 
     name: str
@@ -110,10 +115,11 @@ class DatasetRef:
     target: str | None = None
     constant_inputs: Literal["zero", "paper"] = "zero"
     irrelevant_inputs: int = 0
+    task: Task = "regression"
 
     def options(self) -> dict[str, Any]:
         """Return what differs from the plain data set; part of a cell's factors."""
-        plain = {"target": None, "constant_inputs": "zero", "irrelevant_inputs": 0}
+        plain = {"target": None, "constant_inputs": "zero", "irrelevant_inputs": 0, "task": "regression"}
         return {key: getattr(self, key) for key, value in plain.items() if getattr(self, key) != value}
 
 
@@ -135,6 +141,7 @@ class Dataset:
     """A data set in original units.
 
     ``constants`` maps a constant input to the value that it takes after standardisation (0 where it is not named).
+    ``classes`` are the names of a classification set's classes; its y holds their indices 0 to C - 1, as floats.
     """
 
     name: str
@@ -146,6 +153,7 @@ class Dataset:
     checksum: str
     task: Task = "regression"
     constants: Mapping[int, float] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -353,7 +361,9 @@ class Method:
     ``version`` is raised whenever the method's numbers change; it is part of a cell's hash.
     ``config`` is a frozen pydantic model whose field names are the method's options.
     ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised
-    data.
+    data. Where ``train.classes`` is above 0, the task is classification: y holds class indices, and ``predict`` returns
+    ``predictions.ClassProbabilities`` of all these classes.
+    ``tasks`` are what the method can do; the first is what it does unless it is asked for another.
     A state may offer what ``OFFERED`` names, as fields or properties; the fitted estimator has it too, a ``_`` behind
     the name. The report draws a sampler's ``chains`` and ``diagnostics``. Where a state has ``chain`` (S,), of which
     chain each of S draws is, draws of a chain in order, predictions are mixtures of S parts in the same order, or of so
@@ -372,7 +382,7 @@ class Method:
     tasks: tuple[Task, ...]
     config: type
     fit: Callable[..., tuple[Any, dict[str, list[float]]]]
-    predict: Callable[[Any, Array, np.random.Generator], Predictive]
+    predict: Callable[[Any, Array, np.random.Generator], Any]
     seconds: Callable[[Any, int, int], float] | None = None
     warmup: Mapping[str, Any] = field(default_factory=dict)
     published: Callable[[Any], tuple[str, ...]] | None = None

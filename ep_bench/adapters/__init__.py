@@ -16,14 +16,20 @@ nor deviation its log-likelihood is empty. The option ``standardize: true`` hand
 predictions back. A scikit-learn pipeline answers as its last step does. An option that is itself a mapping with ``use``
 is built first, ``kernel: {use: "sklearn.gaussian_process.kernels:RBF", length_scale: 2.0}``; one with ``object`` alone
 is a class or function as it is, ``Dist: {object: "ngboost.distns:LogNormal"}``.
+
+On a classification set a class is asked for ``predict_dist(X)`` returning ``ep_bench.ClassProbabilities``, else for
+``predict_proba(X)``, an array with a column a class of its ``classes_``, else for ``predict(X)``, classes alone. Its y
+are class indices.
 """
 
+from ep_bench.adapters.classes import OutsideClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems
 from ep_bench.adapters.regressor import OutsideRegressor, build
-from ep_bench.adapters.targets import files, is_target, parameters, resolve, use_copies, version
+from ep_bench.adapters.targets import files, is_target, parameters, resolve, tasks, use_copies, version
 
 __all__ = [
     "STANDARDIZE",
+    "OutsideClassifier",
     "OutsideRegressor",
     "build",
     "build_model",
@@ -32,6 +38,7 @@ __all__ = [
     "parameters",
     "problems",
     "resolve",
+    "tasks",
     "use_copies",
     "version",
 ]

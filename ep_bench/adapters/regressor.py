@@ -7,15 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.adapters import answers
+from ep_bench.adapters.classes import OutsideClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model
 from ep_bench.estimator import standardisation
 from ep_bench.predictions import Prediction
 from ep_bench.types import Array, PointPrediction
 
 
-def build(use: str, options: Mapping[str, Any], base: Path, seed: int | None = None) -> OutsideRegressor:
-    """Return the adapted method, its options given and its ``random_state``, where it has one, seeded."""
-    return OutsideRegressor(build_model(use, options, base, seed), standardize=bool(options.get(STANDARDIZE, False)))
+def build(
+    use: str, options: Mapping[str, Any], base: Path, seed: int | None = None, classes: int = 0
+) -> OutsideRegressor | OutsideClassifier:
+    """Return the adapted method, its options given and its ``random_state``, where it has one, seeded.
+
+    ``classes`` counts those of a classification set; 0 is regression.
+    """
+    model, standardize = build_model(use, options, base, seed), bool(options.get(STANDARDIZE, False))
+    if classes:
+        return OutsideClassifier(model, classes, standardize=standardize)
+    return OutsideRegressor(model, standardize=standardize)
 
 
 class OutsideRegressor:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ep_bench import methods
 from ep_bench.plugins import Plugin
-from ep_bench.types import Method, UserError, nearest
+from ep_bench.types import TASKS, Method, Task, UserError, nearest
 
 _copies: dict[Path, Path] = {}
 _loaded: dict[Path, tuple[str, ...]] = {}  # what a file and its neighbours were when it was imported
@@ -62,6 +62,19 @@ def resolve(use: str, base: Path) -> Any:
     if not callable(found):
         raise UserError("names no class", found=use, allowed="a class with fit and predict")
     return found
+
+
+def tasks(use: str, base: Path) -> tuple[Task, ...]:
+    """Return what a target can do: what its ``tasks`` name, else what scikit-learn's mixins say, else both."""
+    from sklearn.base import ClassifierMixin, RegressorMixin
+
+    target = resolve(use, base)
+    declared = getattr(target, "tasks", None)
+    if isinstance(declared, tuple | list) and declared and set(declared) <= set(TASKS):
+        return tuple(declared)
+    bases = target if isinstance(target, type) else object
+    kinds = {"classification": issubclass(bases, ClassifierMixin), "regression": issubclass(bases, RegressorMixin)}
+    return tuple(task for task in TASKS if kinds[task]) or TASKS
 
 
 def parameters(target: Any) -> dict[str, Any] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
+
+from ep_bench.types import Task
 
 Status = Literal["ok", "FAULT", "advice", "skipped"]
 
@@ -112,6 +114,45 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def checks(*, registered: bool) -> tuple[Check, ...]:
+def _same(name: str, *needs: str) -> Check:
+    """Return a check that regressors have too, with what it rests on in classification."""
+    return replace(next(check for check in CHECKS if check.name == name), needs=needs)
+
+
+CLASSIFIER_CHECKS: tuple[Check, ...] = (
+    _same("builds"),
+    _same("fits", "builds"),
+    Check(
+        "probabilities",
+        "a probability for each class, each row's sum 1, for 1, 7 and 40 rows (none at all, or some of 0: advice)",
+        needs=("fits",),
+    ),
+    Check("labels", "labels other than indices come back (from outside: advice)", needs=("fits",)),
+    _same("deterministic", "probabilities"),
+    _same("refit", "deterministic"),
+    _same("no-test-rows", "deterministic"),
+    _same("inputs-unchanged", "fits"),
+    _same("clone", "deterministic"),
+    _same("pickle", "deterministic"),
+    Check(
+        "missing-class",
+        "a fit to rows that lack a class gives probabilities of all, of registry methods above 0",
+        needs=("probabilities",),
+    ),
+    _same("documented"),
+    _same("scikit-learn", "fits"),
+)
+
+
+# Every check once: those of regressors, then those that classifiers alone have.
+ALL_CHECKS: tuple[Check, ...] = (
+    *CHECKS,
+    *(check for check in CLASSIFIER_CHECKS if check.name not in {c.name for c in CHECKS}),
+)
+DEMANDS = {check.name: check.demands for check in ALL_CHECKS}
+
+
+def checks(*, registered: bool, task: Task = "regression") -> tuple[Check, ...]:
     """Return the checks of a registry method, or of one from outside."""
-    return tuple(check for check in CHECKS if registered or not check.registry_only)
+    known = CLASSIFIER_CHECKS if task == "classification" else CHECKS
+    return tuple(check for check in known if registered or not check.registry_only)

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ep_bench.types import Task
+
 WHERE_ARE_YOU = signal.SIGUSR1  # answered by the stack, on stderr
 
 
@@ -15,13 +17,15 @@ class Order(NamedTuple):
     target: str
     options: Mapping[str, Any]
     base: str
+    task: Task | None = None  # None: what the target does first
 
 
 class Ready(NamedTuple):
-    """The answer to it: whether the target is of the registry, and the file that it stands in."""
+    """The answer to it: whether the target is of the registry, the file that it stands in, the task of the checks."""
 
     registered: bool
     source: str
+    task: Task = "regression"
 
 
 class Refused(NamedTuple):

@@ -10,11 +10,11 @@ from ep_bench import methods
 from ep_bench.conformance.catalogue import Finding
 from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.subject import Subject
-from ep_bench.estimator import Estimator, MethodRegressor
+from ep_bench.estimator import MethodEstimator
 from ep_bench.types import UserError
 
 # Checks that demand a good fit: these get the method's own options, the others those of the shortest fit.
-DEMANDS_A_GOOD_FIT = frozenset({"check_regressors_train"})
+DEMANDS_A_GOOD_FIT = frozenset({"check_regressors_train", "check_classifiers_train", "check_classifiers_classes"})
 
 
 def documented(subject: Subject) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def scikit_learn(subject: Subject) -> Iterator[Finding]:
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
     exempt = EXEMPT.get(subject.target, {})
-    for model, check in estimator_checks_generator(subject.face(brief=True), mark=None):
+    for model, check in estimator_checks_generator(subject.instance(), mark=None):
         name = check_name(check)
         words = _failure(check, fitting_well(model, check, subject))
         if words and name not in exempt:
@@ -56,14 +56,14 @@ def check_name(check: Callable[..., Any]) -> str:
     return str(getattr(check, "func", check).__name__)
 
 
-def fitting_well(model: MethodRegressor, check: Callable[..., Any], subject: Subject | None = None) -> MethodRegressor:
+def fitting_well(model: MethodEstimator, check: Callable[..., Any], subject: Subject | None = None) -> MethodEstimator:
     """Return the estimator that a check gets: one with the method's own options if it judges the fit."""
     if check_name(check) not in DEMANDS_A_GOOD_FIT:
         return model
-    return subject.face() if subject else Estimator(model.method.name, random_state=model.random_state)
+    return type(model)(random_state=model.random_state, **(subject.options if subject else {}))
 
 
-def _failure(check: Callable[..., Any], model: MethodRegressor) -> str:
+def _failure(check: Callable[..., Any], model: MethodEstimator) -> str:
     """Return how a check fails; empty if it passes or cannot run here."""
     from unittest import SkipTest
 

@@ -6,17 +6,16 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ep_bench.conformance.catalogue import CHECKS, Outcome
+from ep_bench.conformance.catalogue import ALL_CHECKS, CHECKS, DEMANDS, Outcome
 
 _WIDTH = 110  # columns
-_STATUS, _NAME = 7, max(len(check.name) for check in CHECKS)
+_STATUS, _NAME = 7, max(len(check.name) for check in ALL_CHECKS)
 _INDENT = " " * (_STATUS + 2)
-_DEMANDS = {check.name: check.demands for check in CHECKS}
 
 
 def outcome_lines(outcome: Outcome) -> Iterator[str]:
     """Yield the line of a check and, below it, each finding: what was found, what is expected, how to mend it."""
-    said = f"({outcome.reason})" if outcome.status == "skipped" else _DEMANDS[outcome.check]
+    said = f"({outcome.reason})" if outcome.status == "skipped" else DEMANDS[outcome.check]
     yield f"{outcome.status:<{_STATUS}}  {outcome.check:<{_NAME}}  {said}"
     for finding in outcome.findings:
         yield from _paragraph("found", finding.found)
@@ -34,8 +33,9 @@ def summary(target: str, outcomes: Iterable[Outcome], seconds: float) -> str:
 
 def list_lines() -> Iterator[str]:
     """Yield one line a check: its name and what it demands."""
-    for check in CHECKS:
-        yield f"{check.name:<{_NAME}}  {check.demands}" + (" (registry methods)" if check.registry_only else "")
+    for check in ALL_CHECKS:
+        whose = " (registry methods)" if check.registry_only else "" if check in CHECKS else " (classifiers)"
+        yield f"{check.name:<{_NAME}}  {check.demands}{whose}"
 
 
 def _paragraph(word: str, text: str) -> Iterator[str]:

@@ -15,9 +15,10 @@ import numpy as np
 
 from ep_bench import adapters, estimator, methods
 from ep_bench.runner.records import seed_globals
-from ep_bench.types import Array, UserError, spell
+from ep_bench.types import Array, Task, UserError, spell
 
 SEED = 11
+CLASSES = 3  # of the rows that classifiers are fitted to
 DISTRIBUTIONS = ("predict_dist", "pred_dist")  # methods that return a distribution
 
 
@@ -56,16 +57,21 @@ class MethodError(Exception):
 class Subject:
     """A target with its options; ``face()`` gives a fresh instance behind the runner's face.
 
-    ``source`` is the file that the class stands in, or empty.
+    ``source`` is the file that the class stands in, or empty. ``task`` is what it is tested in, None until it is
+    prepared where the target is to say so itself: classification where it can do nothing else.
     """
 
-    def __init__(self, target: str, options: Mapping[str, Any], base: Path) -> None:
-        self.target, self.options, self.base = target, dict(options), base
+    def __init__(self, target: str, options: Mapping[str, Any], base: Path, task: Task | None = None) -> None:
+        self.target, self.options, self.base, self.task = target, dict(options), base, task
         self.registered = not adapters.is_target(target)
         self.source = ""
 
     def prepare(self) -> None:
         """Import the target, hold its options against what it takes, build it once. Raises UserError."""
+        able = methods.get(self.target).tasks if self.registered else adapters.tasks(self.target, self.base)
+        self.task = self.task or able[0]
+        if self.task not in able:
+            raise UserError(f"does {able[0]} only", where=self.target, field="--task", found=self.task, allowed=able)
         if self.registered:
             own, _ = estimator.split_common(self.options)
             model = self._first()
@@ -76,7 +82,7 @@ class Subject:
                 raise UserError(str(error)) from None
             self.source = inspect.getsourcefile(model.method.fit) or ""
             with suppress(Exception):  # kernels are compiled before the clock starts; what fails here fails in a check
-                estimator.warm_up(self.target, self.options)
+                estimator.warm_up(self.target, self.options, self.task)
             return
         for place, problem, found, allowed, name in adapters.problems(self.target, self.options, self.base):
             where = spell(place)
@@ -90,11 +96,20 @@ class Subject:
         ``brief`` gives a registry method the options under which a fit is shortest, unless others were asked for: for
         checks that do not judge how good its numbers are.
         """
+        classes = CLASSES if self.task == "classification" else 0
         if not self.registered:
             with self.guarded("the constructor"):
-                return adapters.build(self.target, self.options, self.base, seed=seed)
+                return adapters.build(self.target, self.options, self.base, seed=seed, classes=classes)
+        known = {"classes": tuple(range(CLASSES))} if classes else {}
+        return self._estimator({**known, "random_state": seed}, brief=brief)
+
+    def instance(self) -> Any:
+        """Return a fresh instance itself, as users have it: of a classifier, not told of any classes."""
+        return self._estimator({"random_state": SEED}, brief=True) if self.registered else self.face().model
+
+    def _estimator(self, known: Mapping[str, Any], *, brief: bool) -> Any:
         warmup = methods.get(self.target).warmup if brief else {}
-        return estimator.Estimator(self.target, **{"random_state": seed, **warmup, **self.options})
+        return estimator.Estimator(self.target, self.task, **{**known, **warmup, **self.options})
 
     def model(self, face: Any) -> Any:
         """Return the instance itself, without the face."""

@@ -12,20 +12,24 @@ from typing import Any
 from ep_bench.conformance.catalogue import Check, Finding, Outcome, checks
 from ep_bench.conformance.messages import WHERE_ARE_YOU, Order, Ready, Refused
 from ep_bench.runner.child import Child, ending
-from ep_bench.types import UserError
+from ep_bench.types import Task, UserError
 
 STARTING = 120.0  # seconds for the import of the target, beyond the limit of a check
 
 
-def examine(target: str, options: Mapping[str, Any], base: Path, seconds: float) -> Iterator[Outcome]:
+def examine(
+    target: str, options: Mapping[str, Any], base: Path, seconds: float, task: Task | None = None
+) -> Iterator[Outcome]:
     """Yield the outcome of each check of a target, in the order of the catalogue.
 
     ``target`` is a registry name or names a class, files relative to ``base``; ``seconds`` is the limit of one check.
+    ``task`` is what it is tested in, by default what it does first.
     Raises UserError where the target cannot be imported or built, or has not the options.
     """
-    examiner = Examiner(Order(target, options, str(base)), seconds)
+    examiner = Examiner(Order(target, options, str(base), task), seconds)
     try:
-        yield from in_order(checks(registered=examiner.start().registered), examiner.ask)
+        ready = examiner.start()
+        yield from in_order(checks(registered=ready.registered, task=ready.task), examiner.ask)
     finally:
         examiner.stop()
 

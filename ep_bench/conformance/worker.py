@@ -24,12 +24,12 @@ def main(descriptor: int) -> None:
         order = connection.recv()
         try:
             with silently():
-                subject = Subject(order.target, order.options, Path(order.base))
+                subject = Subject(order.target, order.options, Path(order.base), order.task)
                 subject.prepare()
         except UserError as error:
             connection.send(Refused(str(error)))
             return
-        connection.send(Ready(subject.registered, subject.source))
+        connection.send(Ready(subject.registered, subject.source, subject.task or "regression"))
         while True:
             outcome = perform(subject, connection.recv())
             sys.stdout.flush()

@@ -20,7 +20,9 @@ class Card(BaseModel):
     ``path`` is the file's place in a data folder and ``other_paths`` where it may lie as well; columns count from 0.
     ``sha256`` is of the file's bytes, for an embedded set of its arrays (`ep_bench.data.embedded.checksum`), and None
     where no copy was at hand to take it from. ``paper_constants`` are the values that constant inputs take after
-    standardisation under ``constant_inputs: paper``.
+    standardisation under ``constant_inputs: paper``. ``classes`` of a classification set are in the order of their
+    indices. Its layouts are ``classes``, a table with labels, of which incomplete rows (?) are left out and which may
+    begin with names of columns (``header``), and ``libsvm``, lines of ``label index:value ...``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,8 +41,11 @@ class Card(BaseModel):
     embedded: bool = False
     path: str | None = None
     other_paths: tuple[str, ...] = ()
-    layout: Literal["table", "communities"] = "table"
+    layout: Literal["table", "communities", "classes", "libsvm"] = "table"
+    header: bool = False
+    input_columns: tuple[int, ...] = ()  # of the layout ``classes``; empty: all but the target's
     target_column: int | None = None
+    classes: dict[str, str] = Field(default_factory=dict)  # label in the file -> name
     sha256: str | None = None
     urls: tuple[str, ...] = ()
     paper_constants: dict[int, float] = Field(default_factory=dict)

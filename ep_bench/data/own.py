@@ -11,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ep_bench.data.labelled import numbered
 from ep_bench.types import Array, UserError
 
 MINIMUM_ROWS = 10
 DELIMITERS = (",", "\t", ";", "|", ":", " ", "~", "^", "#", "&", "!", "$", "%", "*", "@", "/")  # the usual ones first
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
+MISSING_LABELS = MISSING - {"none", "-"}  # these may name a class
 _SAMPLE_LINES = 20
 
 
@@ -49,11 +51,41 @@ def read(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...],
     delimiter = _delimiter(path, lines)
     columns, start = _header(path, lines, delimiter)
     position = _target_position(path, columns, target)
-    table = _table(path, lines, start, columns, delimiter)
+    table = _table(path, lines, start, columns, delimiter, position)
     _check(path, table, columns, position)
     inputs = [j for j in range(len(columns)) if j != position]
     X, y = np.ascontiguousarray(table[:, inputs]), np.ascontiguousarray(table[:, position])
     return X, y, tuple(columns[j] for j in inputs), checksum
+
+
+def read_classes(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...], tuple[str, ...], str]:
+    """Return inputs (n, d), class indices (n,), names of the inputs and of the classes, and the file's sha256.
+
+    The target's column holds a label a row, a text or a number; `labelled.numbered` says in which order they count.
+    Raises UserError as ``read``, and for a column that holds no classes: one label alone, or one a row.
+    """
+    text, checksum = _text(path)
+    lines = text.split("\n")
+    delimiter = _delimiter(path, lines)
+    columns, start = _header(path, lines, delimiter)
+    position = _target_position(path, columns, target)
+    if not any(line.strip() for line in lines[start:]):
+        raise UserError("there is a header but no row", where=str(path))
+    labels: list[str] = []
+    table = _cell_by_cell(path, lines, columns, delimiter, position, labels)
+    numbers = [_number(label) for label in labels]
+    y, classes = numbered(labels, numbers)
+    table[:, position] = y if None in numbers else numbers
+    _check(path, table, columns, position)
+    if len(classes) > len(y) // 2:
+        found = f"{len(classes)} different values in {len(y)} rows"
+        allowed = "labels of classes; numbers to predict are `task: regression`"
+        raise UserError(
+            "the target holds no classes", where=str(path), field=f"column {target}", found=found, allowed=allowed
+        )
+    inputs = [j for j in range(len(columns)) if j != position]
+    names = tuple(columns[j] for j in inputs)
+    return np.ascontiguousarray(table[:, inputs]), y, names, classes, checksum
 
 
 def _text(path: Path) -> tuple[str, str]:
@@ -145,7 +177,7 @@ def _target_position(path: Path, columns: list[str], target: str | None) -> int:
     return columns.index(target)
 
 
-def _table(path: Path, lines: list[str], start: int, columns: list[str], delimiter: str) -> Array:
+def _table(path: Path, lines: list[str], start: int, columns: list[str], delimiter: str, target: int) -> Array:
     """Return all rows as numbers: by numpy's reader, and cell by cell if it refuses, to name the cell at fault."""
     body = lines[start:]
     if not any(line.strip() for line in body):
@@ -156,11 +188,14 @@ def _table(path: Path, lines: list[str], start: int, columns: list[str], delimit
     except (ValueError, OverflowError):
         table = np.empty((0, 0))
     if table.shape[1] != len(columns) or not np.isfinite(table).all():
-        return _cell_by_cell(path, lines, columns, delimiter)
+        return _cell_by_cell(path, lines, columns, delimiter, target)
     return table
 
 
-def _cell_by_cell(path: Path, lines: list[str], columns: list[str], delimiter: str) -> Array:
+def _cell_by_cell(
+    path: Path, lines: list[str], columns: list[str], delimiter: str, target: int, labels: list[str] | None = None
+) -> Array:
+    """Return all rows as numbers; with ``labels`` the target's cells are appended to these, and 0 in the table."""
     rows: list[list[float]] = []
     records = _records(path, lines, delimiter)
     next(records)
@@ -168,11 +203,23 @@ def _cell_by_cell(path: Path, lines: list[str], columns: list[str], delimiter: s
         where = f"{path}:{line}"
         if len(fields) != len(columns):
             raise UserError(f"the line has {len(fields)} fields, the header has {len(columns)}", where=where)
-        rows.append([_cell(where, column, cell) for column, cell in zip(columns, fields, strict=True)])
+        if labels is not None:
+            labels.append(_label(where, columns[target], fields[target]))
+            fields[target] = "0"
+        rows.append(
+            [_cell(where, name, cell, j == target) for j, (name, cell) in enumerate(zip(columns, fields, strict=True))]
+        )
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(columns))
 
 
-def _cell(where: str, column: str, cell: str) -> float:
+def _label(where: str, column: str, cell: str) -> str:
+    value = _number(cell)
+    if cell.lower() in MISSING_LABELS or (value is not None and not np.isfinite(value)):
+        raise UserError("missing value", where=where, field=f"column {column}", found=cell[:80], allowed="a label")
+    return cell
+
+
+def _cell(where: str, column: str, cell: str, is_target: bool) -> float:
     value = _number(cell)
     if value is not None and np.isfinite(value):
         return value
@@ -182,7 +229,8 @@ def _cell(where: str, column: str, cell: str) -> float:
         problem = "infinite value"
     else:
         problem = "no number" + ("; decimals are written with a point" if _number(cell.replace(",", ".")) else "")
-    raise UserError(problem, where=where, field=f"column {column}", found=cell[:80], allowed="finite numbers")
+    classes = "; labels of classes go with `task: classification`" if is_target and problem == "no number" else ""
+    raise UserError(problem, where=where, field=f"column {column}", found=cell[:80], allowed=f"finite numbers{classes}")
 
 
 def _number(cell: str) -> float | None:

@@ -56,6 +56,8 @@ def load(plugin: Plugin) -> Loaded:
         _refuse(plugin, "X and y differ in their rows", f"{len(inputs)} and {len(targets)}")
     if not inputs.size:
         _refuse(plugin, "X has no rows or no inputs", str(inputs.shape))
+    if facts.get("task") == "classification":
+        _require_classes(plugin, targets, facts["classes"])
     return Loaded(inputs, targets, _card(plugin, inputs, targets, facts, source))
 
 
@@ -63,6 +65,8 @@ def _parts(plugin: Plugin, given: Any) -> tuple[Any, Any, dict[str, Any]]:
     """Return inputs, targets and what else is known, from a pair, a scikit-learn Bunch or a Dataset."""
     if isinstance(given, Dataset):
         facts = {"inputs": given.names, "target": given.target, "task": given.task, "constants": given.constants}
+        if given.task == "classification":
+            facts["classes"] = {name: name for name in given.classes}
         kept = ("title", "citation", "licence", "oddities", "hidden", "holdout_rows")
         own = {key: getattr(given.card, key) for key in kept} if isinstance(given.card, Card) else {}
         return given.X, given.y, facts | own
@@ -96,6 +100,14 @@ def _numbers(plugin: Plugin, values: Any, what: str, dimensions: int) -> Array:
         _refuse(plugin, f"{what} must hold finite numbers", f"{array[tuple(wrong[0])]} at {what}[{place}]")
     array.flags.writeable = False
     return array
+
+
+def _require_classes(plugin: Plugin, y: Array, classes: Mapping[str, str]) -> None:
+    """Refuse targets that are not the indices of two or more classes, each of which has a name."""
+    if len(classes) < 2:
+        _refuse(plugin, "a classification set names two or more classes", f"{len(classes)}")
+    if not np.isin(y, np.arange(len(classes))).all():
+        _refuse(plugin, f"y of a classification set holds the indices 0 to {len(classes) - 1} of its classes")
 
 
 def _card(plugin: Plugin, X: Array, y: Array, facts: dict[str, Any], source: Callable[..., Any]) -> Card:

@@ -15,7 +15,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from ep_bench.data import embedded, own, plugged, where
+from ep_bench.data import embedded, labelled, own, plugged, where
 from ep_bench.data.cards import Card, card
 from ep_bench.data.splits import COUNT
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UserError
@@ -76,7 +76,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     if ref.csv is not None:
         dataset = load(ref)
         n, d = dataset.X.shape
-        return DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=COUNT)
+        return DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=COUNT, task=dataset.task)
     found = card(ref.name)
     constants_of(ref, found)
     path = where.find_file(found)
@@ -145,9 +145,13 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
     """Read, with the last few data sets kept: a worker runs many cells of one data set."""
     found = None if ref.csv else card(ref.name)
+    classes = tuple(found.classes.values()) if found else ()
     if found is None:
-        X, y, names, checksum = own.read(Path(path), ref.target)
         target = str(ref.target)
+        if ref.task == "classification":
+            X, y, names, classes, checksum = own.read_classes(Path(path), ref.target)
+        else:
+            X, y, names, checksum = own.read(Path(path), ref.target)
     else:
         X, y, names, checksum = _read_card(found, path)
         target = found.target
@@ -162,8 +166,9 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
         target=target,
         card=found,
         checksum=checksum,
-        task=found.task if found else "regression",
+        task=found.task if found else ref.task,
         constants=constants_of(ref, found),
+        classes=classes,
     )
 
 
@@ -201,6 +206,9 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
         with open_text(path) as file:
             if found.layout == "communities":
                 return _read_communities(file)
+            if found.layout in {"classes", "libsvm"}:
+                read = labelled.read_table if found.layout == "classes" else labelled.read_libsvm
+                return *read(file, found), found.input_names()
             first = file.readline()
             delimiter = "," if "," in first else None
             table = np.loadtxt(chain([first], file), delimiter=delimiter, ndmin=2, comments=None)

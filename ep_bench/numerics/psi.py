@@ -8,7 +8,8 @@ variances v, independent over the D dimensions. With M points z (Titsias and Law
                                            c = 1 / (l^2 + 2 v),  rho = prod_j sqrt(l^2 c),  zbar = (z + z') / 2.
 
 psi2 is only ever contracted with a symmetric matrix Q, which takes one exponential a pair of points and row. Pairs
-(a, b), b <= a, stand row by row in vectors (P,), P = M (M + 1) / 2. With v = 0 psi1 is the covariance itself.
+(a, b), b <= a, stand row by row in vectors (P,), P = M (M + 1) / 2 and zeros up to whole chunks. With v = 0 psi1 is the
+covariance itself.
 
 x, v    (B, D or wider) means, variances   Zt     (D, M) the points, one row a dimension
 l2      (D,) squared lengthscales          bars   (D, P) zbar of the pairs
@@ -24,6 +25,8 @@ import numpy as np
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
+CHUNK = 256  # pairs whose exponentials of all rows are made and summed while they are in the cache
+
 
 class Pairs(NamedTuple):
     """What all rows share of the pairs of M points."""
@@ -35,7 +38,7 @@ class Pairs(NamedTuple):
 class Contraction(NamedTuple):
     """What the backward pass needs of sum_ab Q_ab psi2_ab."""
 
-    parts: Any  # (B, P) exp(-sum_j c (x - zbar)^2)
+    parts: Any  # (P / CHUNK, B, CHUNK) exp(-sum_j c (x - zbar)^2)
     weights: Any  # (1 + 2 D, P) Q's share of every pair, and that times zbar_j and zbar_j^2
     sums: Any  # (B, 1 + 2 D) of the parts, weighted
     rho: Any  # (B,)
@@ -143,7 +146,8 @@ def pairs_of(Zt: Any, l2: Any, s2: float) -> Pairs:
     """Return the pairs of the points."""
     D, M = Zt.shape
     P = M * (M + 1) // 2
-    bars, bases = np.empty((D, P)), np.zeros(P)
+    whole = -(-P // CHUNK) * CHUNK
+    bars, bases = np.zeros((D, whole)), np.zeros(whole)
     for j in range(D):
         points, row, scale = Zt[j], bars[j], -0.25 / l2[j]
         at = 0
@@ -154,8 +158,8 @@ def pairs_of(Zt: Any, l2: Any, s2: float) -> Pairs:
                 segment[b] = 0.5 * (z + points[b])
                 exponents[b] += scale * gap * gap
             at += a + 1
-    fill_exponentials(bases, bases)
-    bases *= s2 * s2
+    fill_exponentials(bases[:P], bases[:P])
+    bases[:P] *= s2 * s2
     return Pairs(bars, bases)
 
 
@@ -164,7 +168,7 @@ def contract_psi2(x: Any, v: Any, l2: Any, pairs: Pairs, Q: Any) -> Contraction:
     """Return sum_ab Q_ab psi2_ab of every row, for a symmetric Q (M, M), as ``rho * sums[:, 0]``."""
     B = len(x)
     D, P = pairs.bars.shape
-    weights = np.empty((1 + 2 * D, P))
+    weights = np.zeros((1 + 2 * D, P))
     at = 0
     for a in range(len(Q)):
         for b in range(a):
@@ -175,19 +179,23 @@ def contract_psi2(x: Any, v: Any, l2: Any, pairs: Pairs, Q: Any) -> Contraction:
     for j in range(D):
         weights[1 + j] = weights[0] * pairs.bars[j]
         weights[1 + D + j] = weights[1 + j] * pairs.bars[j]
-    parts, rho = np.zeros((B, P)), np.empty(B)
+    parts, sums, rho = np.zeros((P // CHUNK, B, CHUNK)), np.zeros((B, 1 + 2 * D)), np.ones(B)
     for n in range(B):
-        row = parts[n]
-        shrinkage = 1.0
         for j in range(D):
-            shrinkage *= 1.0 + 2.0 * v[n, j] / l2[j]
-            centre, c, bars = x[n, j], 1.0 / (l2[j] + 2.0 * v[n, j]), pairs.bars[j]
-            for p in range(P):
-                gap = centre - bars[p]
-                row[p] -= c * gap * gap
-        rho[n] = 1.0 / math.sqrt(shrinkage)
-        fill_exponentials(row, row)
-    return Contraction(parts, weights, np.dot(parts, weights.T), rho)
+            rho[n] *= 1.0 + 2.0 * v[n, j] / l2[j]
+        rho[n] = 1.0 / math.sqrt(rho[n])
+    for chunk in range(P // CHUNK):
+        first, exponents = chunk * CHUNK, parts[chunk]
+        for n in range(B):
+            row = exponents[n]
+            for j in range(D):
+                centre, c, bars = x[n, j], 1.0 / (l2[j] + 2.0 * v[n, j]), pairs.bars[j, first : first + CHUNK]
+                for p in range(CHUNK):
+                    gap = centre - bars[p]
+                    row[p] -= c * gap * gap
+            fill_exponentials(row, row)
+        sums += np.dot(exponents, weights[:, first : first + CHUNK].copy().T)
+    return Contraction(parts, weights, sums, rho)
 
 
 @jit(relaxed=REORDER)
@@ -215,7 +223,9 @@ def contract_psi2_back(
             dlog_l[j] += 2.0 * c * (l2[j] * c * square + v[n, j] * kappa * s0)
             coefficients[1 + j, n] = kappa * c
             coefficients[1 + D + j, n] = kappa * c * centre
-    reduced = np.dot(coefficients, done.parts)
+    reduced = np.empty(done.weights.shape)
+    for chunk in range(len(done.parts)):
+        reduced[:, chunk * CHUNK : (chunk + 1) * CHUNK] = np.dot(coefficients, done.parts[chunk])
     _pairs_back(l2, Zt, pairs, done.weights[0], reduced, dZt, dlog_l)
     at = 0
     for a in range(len(dQ)):

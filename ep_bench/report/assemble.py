@@ -28,7 +28,7 @@ from ep_bench.report import (
 )
 from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
-from ep_bench.report.scores import FIGURES, MAIN, MORE, Score
+from ep_bench.report.scores import FIGURES, MORE, Score, main_scores
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.types import UserError
 
@@ -69,6 +69,11 @@ class Report:
     def title(self) -> str:
         return "Report: " + ", ".join(self.merged.tags)
 
+    @property
+    def plots_title(self) -> str:
+        """Return the head of the figures of calibration and time; classes have no intervals."""
+        return "Calibration and time" if any(plot.name == "calibration" for plot in self.plots) else "Time"
+
     def pictures(self) -> list[Picture]:
         """Return all figures."""
         own = [picture for part in self.parts for picture in (part.panels, part.diagram) if picture]
@@ -106,7 +111,7 @@ def write(
 
 def make(merged: Merged) -> Report:
     """Return the report of merged studies: all numbers and figures, nothing written."""
-    parts = [part for score in MAIN if (part := _part(merged, score)) is not None]
+    parts = [part for score in main_scores(set(merged.tasks().values())) if (part := _part(merged, score)) is not None]
     more = {score.name: table for score in MORE if (table := summary.score_table(merged, score)) is not None}
     calibration = [more[name] for name in ("coverage50", "coverage90", "coverage95", "pit_error") if name in more]
     plots = [figures.calibration(calibration)] if calibration else []
@@ -134,7 +139,7 @@ def _part(merged: Merged, score: Score) -> Part | None:
     if table is None:
         return None
     part = Part(score, table, summary.rankings(merged, score))
-    if score.name in FIGURES:
+    if score.source in FIGURES:
         part.panels = figures.panels(table)
         testable = [ranking for ranking in part.rankings if ranking.nemenyi is not None]
         part.diagram = diagrams.critical_difference(testable) if testable else None
@@ -164,6 +169,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
         "compared": _comparison(report.compared),
         "functions": [html.embedded(picture) for picture in report.functions],
+        "plots_title": report.plots_title,
         "plots": [html.embedded(picture) for picture in report.plots],
         "chains": content.chains_part(report.chains, html.embedded),
         "training": content.training_part(report.training, html.embedded),
@@ -176,7 +182,7 @@ def page_content(report: Report) -> dict[str, Any]:
     }
     names = {
         "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "compared": "Row by row",
-        "functions": "Predictions over one input", "plots": "Calibration and time", "chains": "Markov chains",
+        "functions": "Predictions over one input", "plots": report.plots_title, "chains": "Markov chains",
         "training": "Training curves", "tuned": "Tuned options", "more": "Further scores",
         "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
     }  # fmt: skip

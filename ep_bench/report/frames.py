@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import curves, rowscores, store
-from ep_bench.types import SCORE_COLUMNS
+from ep_bench.types import SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
 MEASURED = ("fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb")
@@ -54,6 +54,11 @@ class Merged:
     def ok(self) -> pd.DataFrame:
         """Return the rows of the cells that ended ``ok``."""
         return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
+
+    def tasks(self) -> dict[str, Task]:
+        """Return the task of each data set that has finished cells: rows of classes have an error rate."""
+        classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"])
+        return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
 
     def cells(self) -> dict[tuple[str, str], dict[int, str]]:
         """Return the hashes of these cells by (method, data set) and split."""

@@ -33,7 +33,7 @@ def page(report: Report) -> str:
     if report.functions:
         lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:
-        lines += ["", "## Calibration and time", "", *_pictures(report.plots)]
+        lines += ["", f"## {report.plots_title}", "", *_pictures(report.plots)]
     sampled = content.chains_part(report.chains)
     if sampled is not None and report.chains is not None:
         lines += ["", "## Markov chains", ""]

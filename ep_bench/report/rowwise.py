@@ -28,7 +28,8 @@ from ep_bench.types import Array
 
 DRAWS, BLOCK = 4000, 250  # of the bootstrap, and how many at once
 CENTRAL = 0.95  # of the intervals
-SCORES = {"ll": "ll", "ae": "mae"}  # a row's score, and its mean's name
+# A row's score, and its mean's name; data sets of the other task have none of these.
+SCORES = (("ll", "ll"), ("ae", "mae"), ("ll", "ll-classes"), ("error", "error_rate"))
 METRIC = "cputime-relative-"
 
 
@@ -72,11 +73,14 @@ def collect(merged: Merged) -> Comparison | None:
     reference, unit = asked[0].get("rows"), asked[0].get("times")
     if reference in merged.methods:
         kept = {key: row for study in merged.studies for key, row in rowscores.read(study.folder).items()}
-        for name, of_mean in SCORES.items():
-            means = [one for dataset in merged.datasets if (one := _means(merged, kept, name, dataset, reference))]
+        tasks = merged.tasks()
+        for name, of_mean in SCORES:
+            score = BY_NAME[of_mean]
+            datasets = [dataset for dataset in merged.datasets if tasks.get(dataset) == score.task]
+            means = [one for dataset in datasets if (one := _means(merged, kept, name, dataset, reference))]
             if means:
-                found.pictures.append(picture(means, BY_NAME[of_mean], reference))
-                found.tables.append(_table(means, BY_NAME[of_mean], reference))
+                found.pictures.append(picture(means, score, reference))
+                found.tables.append(_table(means, score, reference))
     if unit in merged.methods:
         found.tables.extend(_times(merged, unit))
     return found if found.pictures or found.tables else None

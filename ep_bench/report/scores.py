@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from ep_bench.types import Task
 
 
 @dataclass(frozen=True)
@@ -11,13 +14,21 @@ class Score:
     """One column of results.csv as a report speaks of it.
 
     ``better`` is ``lower``, ``higher``, or empty where neither is (coverage, times): such a score is neither marked nor
-    ranked.
+    ranked. ``task`` is that of the data sets that it is of, None where it means the same on all: a table, and so a
+    rank, never mixes them. ``column`` is that of results.csv, where it is not the name.
     """
 
     name: str
     title: str
     unit: str
     better: Literal["lower", "higher", ""] = ""
+    task: Task | None = None
+    column: str = ""
+
+    @property
+    def source(self) -> str:
+        """Return the column of results.csv."""
+        return self.column or self.name
 
     @property
     def axis(self) -> str:
@@ -37,14 +48,15 @@ class Score:
 
 TARGET = "units of the target"
 MAIN = (
-    Score("rmse", "RMSE", TARGET, "lower"),
-    Score("ll", "Mean log density", "nats", "higher"),
-    Score("crps", "CRPS", TARGET, "lower"),
-    Score("error_rate", "Error rate", "fraction", "lower"),
-    Score("brier", "Brier score", "", "lower"),
+    Score("rmse", "RMSE", TARGET, "lower", "regression"),
+    Score("ll", "Mean log density", "nats", "higher", "regression"),
+    Score("crps", "CRPS", TARGET, "lower", "regression"),
+    Score("ll-classes", "Mean log-likelihood", "nats", "higher", "classification", "ll"),
+    Score("error_rate", "Error rate", "fraction", "lower", "classification"),
+    Score("brier", "Brier score", "sum over classes", "lower", "classification"),
 )
 MORE = (
-    Score("mae", "MAE", TARGET, "lower"),
+    Score("mae", "MAE", TARGET, "lower", "regression"),
     Score("coverage50", "Coverage of the central 50 % interval", "fraction"),
     Score("coverage90", "Coverage of the central 90 % interval", "fraction"),
     Score("coverage95", "Coverage of the central 95 % interval", "fraction"),
@@ -53,5 +65,12 @@ MORE = (
     Score("fit_seconds", "Fit time", "s"),
     Score("predict_seconds", "Prediction time", "s"),
 )
-FIGURES = ("rmse", "ll", "error_rate")  # drawn as panels and critical-difference diagrams
+FIGURES = ("rmse", "ll", "error_rate")  # columns that are drawn as panels and critical-difference diagrams
 BY_NAME = {score.name: score for score in MAIN + MORE}
+
+
+def main_scores(tasks: Collection[Task]) -> tuple[Score, ...]:
+    """Return the scores that lead a report; where all is classification, its log probability goes by ``ll``."""
+    if "regression" in tasks:
+        return MAIN
+    return tuple(replace(score, name=score.source) for score in MAIN if score.task == "classification")

@@ -69,25 +69,26 @@ class Ranking:
         return self.ranks.mean(axis=0).sort_values(kind="stable")
 
 
-def pivot(merged: Merged, name: str) -> pd.DataFrame:
-    """Return one score of the finished cells: an index of (dataset, split), one column a method."""
+def pivot(merged: Merged, score: Score) -> pd.DataFrame:
+    """Return one score of the finished cells of its task: an index of (dataset, split), one column a method."""
+    datasets = [name for name, task in merged.tasks().items() if score.task in {None, task}]
     rows = merged.ok()
-    rows = rows[rows[name].notna()]
+    rows = rows[rows[score.source].notna() & rows["dataset"].isin(datasets)]
     table = rows.pivot(  # noqa: PD010 (it refuses duplicates, pivot_table averages them)
-        index=["dataset", "split"], columns="method", values=name
+        index=["dataset", "split"], columns="method", values=score.source
     )
-    datasets = {dataset: place for place, dataset in enumerate(merged.datasets)}
-    table = table.sort_index(key=lambda level: level.map(datasets) if level.name == "dataset" else level)
+    places = {dataset: place for place, dataset in enumerate(merged.datasets)}
+    table = table.sort_index(key=lambda level: level.map(places) if level.name == "dataset" else level)
     return table[[method for method in merged.methods if method in table]]
 
 
 def score_table(merged: Merged, score: Score) -> ScoreTable | None:
     """Return the table of one score, or None where no cell has it."""
-    table = pivot(merged, score.name)
+    table = pivot(merged, score)
     if table.empty:
         return None
     datasets = tuple(table.index.unique("dataset"))
-    without = _without(merged, score.name)
+    without = _without(merged, score.source)
     methods = tuple(m for m in merged.methods if m in table or any((m, d) in without for d in datasets))
     table = table.reindex(columns=list(methods))
     groups = table.groupby(level="dataset", sort=False)
@@ -169,13 +170,13 @@ def rankings(merged: Merged, score: Score) -> list[Ranking]:
     half of the data sets are left out, those without any (quantiles have no log density) too, then blocks that are
     not complete. Empty with fewer than two methods.
     """
-    table = pivot(merged, score.name)
+    table = pivot(merged, score)
     if not score.better or table.shape[1] < 2:
         return []
     covered = table.groupby(level="dataset", sort=False).count().gt(0)
     kept = covered.columns[2 * covered.sum() >= len(covered)]
     datasets_there = set(covered.index)
-    lacking = {method for method, dataset in _without(merged, score.name) if dataset in datasets_there}
+    lacking = {method for method, dataset in _without(merged, score.source) if dataset in datasets_there}
     left_out = tuple(m for m in merged.methods if m not in kept and (m in covered or m in lacking))
     if len(kept) < 2:
         return []

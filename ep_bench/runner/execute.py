@@ -64,7 +64,8 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     _refuse_changed_method(job)
     split = data.make_split(job.scheme, dataset, job.cell.split)
     X, y = dataset.X[split.train], dataset.y[split.train]
-    record.row |= {"n_train": len(split.train), "n_test": len(split.test), "target_std": float(np.std(y))}
+    record.row |= {"n_train": len(split.train), "n_test": len(split.test)}
+    record.row |= {"target_std": float(np.std(y))} if dataset.task == "regression" else {}
     model = _prepared(record, job, dataset, X, y, started)
     seed_globals(job.cell.seed)
     begun = time.perf_counter()
@@ -79,7 +80,8 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     if lost:
         for name in lost:
             del record.row[name]
-        raise CellError("failed", f"non-finite {', '.join(lost)}")
+        why = scoring.impossible(prediction, dataset.y[split.test], dataset.classes)
+        raise CellError("failed", f"non-finite {', '.join(lost)}" + (f": {why}" if why else ""))
     record.notes |= rowscores.note(scoring.by_row(prediction, dataset.y[split.test]))
     drawn = curve.over_grid(model, job.dataset, dataset, split)
     if drawn is not None:
@@ -94,10 +96,10 @@ def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, st
     scoring.load()
     if job.tune is None:
         outside = adapters.is_target(job.use)
-        record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options)
+        record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options, dataset.task)
         started()
         return build(job.options)
-    record.row["compile_seconds"] = tuned.load(job, build)
+    record.row["compile_seconds"] = tuned.load(job, build, dataset.task)
     started()
     return build(tuned.choose(record, job, X, y, build))
 
@@ -152,6 +154,8 @@ def _load(ref: DatasetRef) -> Dataset:
 
 def _model(job: Job, dataset: Dataset, options: Mapping[str, Any]) -> Any:
     if adapters.is_target(job.use):
-        return adapters.build(job.use, options, Path(job.base), seed=job.cell.seed)
-    constants = dict(dataset.constants) or None
-    return estimator.Estimator(job.use, **options, constant_inputs=constants, random_state=job.cell.seed)
+        return adapters.build(job.use, options, Path(job.base), seed=job.cell.seed, classes=len(dataset.classes))
+    known: dict[str, Any] = {"constant_inputs": dict(dataset.constants) or None, "random_state": job.cell.seed}
+    if dataset.task == "classification":
+        known["classes"] = tuple(range(len(dataset.classes)))
+    return estimator.Estimator(job.use, dataset.task, **options, **known)

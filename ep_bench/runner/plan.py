@@ -17,9 +17,10 @@ from ep_bench.environment import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.spec import MethodEntry, Study
-from ep_bench.types import Cell, DatasetInfo, DatasetRef, SplitScheme, UserError
+from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task, UserError
 
 SELECT_KEYS = ("method", "dataset", "split")
+_SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classification"}  # scores of one task alone
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Plan:
         datasets = {
             ref.label: ({"altered_file": True} if ref.label in altered else {})
             | {"name": ref.name, **ref.options(), "n": info.n, "d": info.d, "checksum": info.checksum}
+            | ({"task": info.task} if info.task != "regression" else {})
             for ref in study.datasets
             for info in [self.infos[ref.label]]
         }
@@ -131,6 +133,7 @@ def make_plan(study: Study, results: Path) -> Plan:
         with _said_of(study, ref):
             infos[ref.label] = past.describe(ref)
             schemes[ref.label] = _scheme(study, ref, infos[ref.label])
+    require_tasks(study, infos)
     cells, groups = [], []
     for ref in study.datasets:
         scheme = schemes[ref.label]
@@ -142,6 +145,34 @@ def make_plan(study: Study, results: Path) -> Plan:
             hashes = {str(job.cell.split): job.cell.key for job in jobs}
             groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
     return Plan(study, folder, cells, infos, groups, past.stamps, past.damaged, past.rows)
+
+
+def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
+    """Raise UserError where a method meets a data set whose task, or a tuning score of another task, is not its own."""
+    base, lines = study.path.parent, []
+    for entry in study.methods:
+        able = adapters.tasks(entry.use, base) if adapters.is_target(entry.use) else methods.get(entry.use).tasks
+        score = entry.tune.score if entry.tune else "ll"
+        for task in TASKS:
+            sets = ", ".join(label for label, info in infos.items() if info.task == task)
+            if not sets:
+                continue
+            if task not in able:
+                lines.append(f"{entry.label} does {able[0]} only, of {task} are: {sets}; {_that_can(task)}")
+            elif _SCORED.get(score, task) != task:
+                lines.append(f"{entry.label} is tuned by {score}, of {task} are: {sets}")
+    if lines:
+        raise UserError("\n".join(lines), where=str(study.path), field="methods")
+
+
+def _that_can(task: Task) -> str:
+    """Return which methods can do a task, in words."""
+    names = [name for name in methods.REGISTRY if task in methods.get(name).tasks]
+    outside = {
+        "regression": "a regressor from outside",
+        "classification": "a classifier from outside, as sklearn.linear_model:LogisticRegression",
+    }
+    return f"methods that can: {', '.join([*names, outside[task]])}"
 
 
 def published_columns(entry: MethodEntry) -> list[str]:

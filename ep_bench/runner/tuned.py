@@ -16,12 +16,12 @@ from typing import Any
 from ep_bench import adapters, estimator, scoring, tuning
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import CellError, reason_of, seed_globals, unconverged
-from ep_bench.types import Array, Record
+from ep_bench.types import Array, Record, Task
 
 Build = Callable[[Mapping[str, Any]], Any]  # options -> an unfitted model
 
 
-def load(job: Job, build: Build) -> float:
+def load(job: Job, build: Build, task: Task) -> float:
     """Import what the trials need and compile the kernels of every choice; return the seconds of compiling.
 
     What fails here fails in its trial, which says why.
@@ -33,7 +33,7 @@ def load(job: Job, build: Build) -> float:
             if adapters.is_target(job.use):
                 build(options)
             else:
-                compiling += estimator.warm_up(job.use, options)
+                compiling += estimator.warm_up(job.use, options, task)
     return compiling
 
 
@@ -76,7 +76,8 @@ class _Judge:
                 self.error = error
                 return None, " ".join(reason_of(error).split())[:500]
         if self._name not in scores:
-            says = "the method gives no density, by which tuning goes; `score: rmse` tunes without"
+            other = "rmse" if "rmse" in scores else "error_rate"
+            says = f"the method gives no density, by which tuning goes; `score: {other}` tunes without"
             raise CellError("failed", says)
         return scores[self._name], unconverged(warned, self._job.use)
 

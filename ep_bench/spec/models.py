@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Protocol, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from ep_bench.spec.problems import OptionProblem
-from ep_bench.types import DatasetRef, SplitScheme
+from ep_bench.types import DatasetRef, SplitScheme, Task
 
 ACCEPT_METRICS = ("rmse", "ll", "lpd-mean", "se-mean")
 
@@ -65,15 +65,15 @@ class Tune(Strict):
 
     The first of ``trials`` has the options that the entry gives, else the method's defaults, even where they lie
     outside ``space``; a trial that fails counts. ``fraction`` of the training rows validate: each trial is fitted to
-    the others and judged there, by mean log density (``ll``) or ``rmse``, and the best options are fitted anew to all
-    training rows. ``space`` is in the canonical form of ``spec.space`` once a study is read, the method's declared
-    one where the file has none.
+    the others and judged there, by mean log density (``ll``), by ``rmse``, of classes by ``error_rate``, and the best
+    options are fitted anew to all training rows. ``space`` is in the canonical form of ``spec.space`` once a study is
+    read, the method's declared one where the file has none.
     """
 
     trials: Annotated[int, Field(ge=1, le=100_000)] = 30
     fraction: Fraction = 0.2
     space: Annotated[dict[str, Any], Field(min_length=1)] | None = None
-    score: Literal["ll", "rmse"] = "ll"
+    score: Literal["ll", "rmse", "error_rate"] = "ll"
 
 
 class Accept(Strict):
@@ -164,6 +164,7 @@ class FileEntry(Strict):
     csv: Text
     target: Text
     label: Label | None = None
+    task: Task = "regression"
 
 
 class StudyFile(Strict):

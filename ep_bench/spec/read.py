@@ -157,7 +157,11 @@ class _Reader:
         if not present:
             self.problems.add((*place, "csv"), "no such file", found=entry.csv)
         return DatasetRef(
-            name=entry.name, label=entry.label or entry.name, csv=str(file.resolve()), target=entry.target
+            name=entry.name,
+            label=entry.label or entry.name,
+            csv=str(file.resolve()),
+            target=entry.target,
+            task=entry.task,
         )
 
     def _splits(self, raw: Any) -> SplitScheme | None:

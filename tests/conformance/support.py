@@ -21,7 +21,7 @@ def bad(name: str) -> str:
 def outcomes(target: str, **options: object) -> dict[str, Outcome]:
     subject = Subject(target, options, HERE)
     subject.prepare()
-    chosen = checks(registered=subject.registered)
+    chosen = checks(registered=subject.registered, task=subject.task or "regression")
     with threadpool_limits(1):
         return {outcome.check: outcome for outcome in in_order(chosen, lambda name: perform(subject, name))}
 

@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 
 from ep_bench.conformance import suite
-from ep_bench.conformance.catalogue import CHECKS, Outcome
+from ep_bench.conformance.catalogue import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, Outcome
 from ep_bench.conformance.honesty import wrong_density
 from ep_bench.conformance.messages import Order
-from ep_bench.conformance.perform import FUNCTIONS
+from ep_bench.conformance.perform import CLASSIFIER_FUNCTIONS, FUNCTIONS
 from ep_bench.conformance.subject import Answer, Subject
 from ep_bench.conformance.suite import Examiner, examine
 from ep_bench.runner.child import Child
@@ -118,19 +118,20 @@ def test_no_child_is_left(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_every_check_has_a_function_and_stands_after_what_it_needs() -> None:
-    names = [check.name for check in CHECKS]
-    assert list(FUNCTIONS) == names
+@pytest.mark.parametrize(("checks", "functions"), [(CHECKS, FUNCTIONS), (CLASSIFIER_CHECKS, CLASSIFIER_FUNCTIONS)])
+def test_every_check_has_a_function_and_stands_after_what_it_needs(checks: tuple, functions: dict) -> None:
+    names = [check.name for check in checks]
+    assert list(functions) == names
     assert len(set(names)) == len(names)
-    for i, check in enumerate(CHECKS):
+    for i, check in enumerate(checks):
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", check.name)
         assert set(check.needs) <= set(names[:i])
-    assert all(inspect.getdoc(function) for function in FUNCTIONS.values())
+    assert all(inspect.getdoc(function) for function in functions.values())
 
 
 def test_the_document_lists_the_checks_as_they_are() -> None:
     rows = re.findall(r"^\| `([a-z-]+)` \| (.+?) \|$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert rows == [(check.name, check.demands) for check in CHECKS]
+    assert rows == [(check.name, check.demands) for check in ALL_CHECKS]
 
 
 def test_the_example_of_the_document_conforms(tmp_path: Path) -> None:

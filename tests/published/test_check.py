@@ -310,3 +310,28 @@ def test_times_and_ranks_get_no_verdict():
     assert set(check(frame(rows(method="x", rmse=3.0, fit_seconds=3.0)), lock)["metric"]) == {"rmse", "ll"}
     assert set(check(frame(rows(method="x", rmse=3.0)), lock)["dataset"]) == {"boston"}
     assert set(check(frame(rows(method="x", rmse=3.0)), lock)["table"]) == {"1", "3", "4"}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "table", "ll", "verdict"),
+    [
+        ("crabs", "1", -0.03, "reproduced"),
+        ("pima", "1", -0.48, "worse"),
+        ("glass", "2", -0.60, "better"),
+        ("wine-cultivars", "2", -0.07, "reproduced"),  # wine in the table
+    ],
+)
+def test_classification_tables_under_the_standard_scheme(dataset, table, ll, verdict):
+    scores = [ll - 0.01, ll + 0.01] * 10
+    of_classes = rows("deep", dataset, ll=scores, error_rate=0.1, brier=0.2)
+    checked = check(frame(of_classes), study("deep", ("DGP-2",), dataset), ["bui2015"])
+    found = only(checked, metric="ll")
+    assert (found["table"], found["verdict"], found["n_splits"]) == (table, verdict, 20)
+    assert len(checked) == 1
+    missing = check(frame(of_classes[:19]), study("deep", ("DGP-2",), dataset), ["bui2015"])
+    assert only(missing, metric="ll")["verdict"] == "incomplete"
+
+
+def test_the_wine_of_the_regression_tables_is_not_that_of_the_classification_tables():
+    checked = check(frame(rows("deep", "wine", ll=-0.07)), study("deep", ("DGP-2",), "wine"), ["bui2015"])
+    assert checked.empty

@@ -98,7 +98,7 @@ def test_only_complete_blocks_count(tmp_path, make_study):
     assert (by_set.n, by_set.incomplete) == (3, 0)
     assert (by_split.n, by_split.incomplete) == (10, 2)
     # the data set's score is the mean over the splits that all have
-    table = summary.pivot(merged, "rmse").dropna().groupby(level="dataset", sort=False).mean()
+    table = summary.pivot(merged, RMSE).dropna().groupby(level="dataset", sort=False).mean()
     assert by_set.ranks.to_numpy().tolist() == table.rank(axis=1).to_numpy().tolist()
 
 

@@ -31,8 +31,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.methods.dgp_ep.energy import (
     Problem,
+    evaluator,
     log_evidence,
-    model_of,
     moments,
     noise_variances,
     sampled_moments,
@@ -122,7 +122,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     problem = Problem(structure, "gaussian", len(y), config.alpha)
     schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
-    path = run(model_of(problem), theta, X, y, schedule, 0, rng, lambda: float(np.exp(noise[0])))
+    path = run(evaluator(problem), theta, X, y, schedule, (0, 1), rng, lambda: float(np.exp(noise[0])))
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     evidence = log_evidence(problem, theta, X, y)

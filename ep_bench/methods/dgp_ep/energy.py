@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -45,6 +47,11 @@ def targets(problem: Problem, y: Array) -> Array:
     """Return targets as the likelihood takes them: -1 and 1 for the probit's classes 0 and 1."""
     y = np.asarray(y, dtype=np.float64)
     return 2.0 * y - 1.0 if problem.likelihood == "probit" else np.ascontiguousarray(y)
+
+
+def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array], float]:
+    """Return the energy as a function of parameters, rows, targets and noise that writes its gradient."""
+    return partial(network.value_and_gradient, model_of(problem))
 
 
 def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:

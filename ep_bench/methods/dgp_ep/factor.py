@@ -28,6 +28,8 @@ import numpy as np
 
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
+BLOCK = 32  # rows that are factorised at once
+
 
 class Power(NamedTuple):
     """The number of rows N, the power alpha, and the share beta of the tied factor that the cavity keeps."""
@@ -76,29 +78,54 @@ def unpack(packed: Any, R: Any) -> None:
         at += len(R) - i
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=FUSE)
+def inverse_factor(W: Any) -> tuple[Any, float]:
+    """Return L^-1 (M, M), L L' = W, and log|W|, nan where there is no factor; W is used up. Block by block."""
+    M = len(W)
+    out, log_determinant = np.zeros((M, M)), 0.0
+    for a in range(0, M, BLOCK):
+        b = min(a + BLOCK, M)
+        corner = W[a:b, a:b].copy()
+        log_determinant += factorise(corner)
+        inverse = invert_lower(corner)
+        out[a:b, a:b] = inverse
+        if a > 0:
+            out[a:b, :a] = -np.dot(inverse, np.dot(W[a:b, :a].copy(), out[:a, :a].copy()))
+        if b < M:
+            panel = np.dot(W[b:, a:b].copy(), inverse.T)
+            W[b:, a:b] = panel
+            square = np.dot(panel, panel.T)
+            for i in range(M - b):
+                row, less = W[b + i], square[i]
+                for j in range(i + 1):
+                    row[b + j] -= less[j]
+    return out, log_determinant
+
+
+@jit(relaxed=FUSE)
 def factorise(W: Any) -> float:
-    """Turn W (M, M) into its lower factor L, L L' = W, in place; return log|W|, nan where there is no factor."""
-    log_determinant = 0.0
-    for i in range(len(W)):
-        row = W[i]
-        for j in range(i + 1):
-            other, rest = W[j], row[j]
-            for k in range(j):
-                rest -= row[k] * other[k]
-            if j < i:
-                row[j] = rest / other[j]
-        if not rest > 0.0:
+    """Turn the lower triangle of a small W into its factor L; return log|W|, nan where there is no factor."""
+    M, log_determinant = len(W), 0.0
+    column = np.empty(M)
+    for j in range(M):
+        pivot = W[j, j]
+        if not pivot > 0.0:
             return np.nan
-        row[i] = math.sqrt(rest)
-        log_determinant += math.log(rest)
-        row[i + 1 :] = 0.0
+        log_determinant += math.log(pivot)
+        W[j, j] = math.sqrt(pivot)
+        for i in range(j + 1, M):
+            column[i] = W[i, j] / W[j, j]
+            W[i, j] = column[i]
+        for i in range(j + 1, M):
+            x, row = column[i], W[i]
+            for k in range(j + 1, i + 1):
+                row[k] -= x * column[k]
     return log_determinant
 
 
 @jit(relaxed=FUSE)
 def invert_lower(L: Any) -> Any:
-    """Return the inverse (M, M) of a lower triangle."""
+    """Return the inverse (M, M) of a small lower triangle."""
     M = len(L)
     out = np.zeros((M, M))
     for i in range(M):
@@ -124,8 +151,7 @@ def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
         for j in range(M):
             W[i, j] *= beta
         W[i, i] += 1.0
-    log_determinant = factorise(W)
-    inverse = invert_lower(W)
+    inverse, log_determinant = inverse_factor(W)
     S = np.dot(inverse, R)
     S *= math.sqrt(beta)
     t = beta * theta_2
@@ -141,8 +167,7 @@ def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     W = np.dot(own.RK, R.T)
     for i in range(len(K)):
         W[i, i] += 1.0
-    log_determinant = factorise(W)
-    inverse = invert_lower(W)
+    inverse, log_determinant = inverse_factor(W)
     S1 = np.dot(inverse, R)
     P1 = np.dot(inverse.T, S1)  # W1^-1 R
     Kt = np.dot(K, theta_2)

@@ -101,8 +101,8 @@ def first_layer(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int) 
             square += row[i] * row[i]
         m[n, o] = mean[n]
         v[n, o] = unit.s2 - square
-    nothing = np.empty((0, 0))
-    return Psis(k, Sk, psi.Pairs(np.empty((D, 0)), np.empty(0)), psi.Contraction(nothing, nothing, nothing, mean))
+    no_pairs = psi.Pairs(np.empty((D, 0)), np.empty(0))
+    return Psis(k, Sk, no_pairs, psi.Contraction(np.empty((0, 0, 0)), np.empty((0, 0)), np.empty((0, 0)), mean))
 
 
 @jit(relaxed=FUSE)

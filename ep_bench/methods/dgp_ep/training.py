@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.dgp_ep import network
-from ep_bench.numerics.adam import Moments, adam_step, moments
-from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.adam import adam_step, moments
 from ep_bench.types import Array
 
 
@@ -31,59 +29,30 @@ class Path(NamedTuple):
     settled: bool  # did the plateau rule end it?
 
 
-@jit(relaxed=FUSE)
-def walk(
-    model: Any,
-    theta: Any,
-    state: Moments,
-    X: Any,
-    y: Any,
-    order: Any,
-    rows: int,
-    noise: Any,
-    rate: float,
-    energies: Any,
-) -> int:
-    """Make a step on every whole minibatch of ``rows`` among the row indices ``order``; return how many were made.
-
-    ``noise`` (steps, S, C) are draws for the softmax; ``energies`` (steps,) takes the estimates. Ends before a step
-    whose energy is not finite.
-    """
-    gradient = np.empty(theta.size)
-    batch, targets = np.empty((rows, X.shape[1])), np.empty(rows)
-    for step in range(len(order) // rows):
-        for i in range(rows):
-            row = order[step * rows + i]
-            batch[i] = X[row]
-            targets[i] = y[row]
-        energies[step] = network.value_and_gradient(model, theta, batch, targets, noise[step], gradient)
-        if not np.isfinite(energies[step]):
-            return step
-        adam_step(theta, gradient, state, rate)
-    return len(order) // rows
-
-
 def run(
-    model: Any, theta: Array, X: Array, y: Array, schedule: Schedule, draws: int, rng: np.random.Generator,
-    watch: Callable[[], Any],
+    evaluate: Callable[[Array, Array, Array, Array, Array], float], theta: Array, X: Array, y: Array,
+    schedule: Schedule, noise_shape: tuple[int, int], rng: np.random.Generator, watch: Callable[[], Any],
 ) -> Path:  # fmt: skip
     """Move the parameters (P,), in place, and return the path.
 
-    Each pass goes over a new permutation of the rows, in whole minibatches. ``draws`` of the softmax, 0 of other
-    likelihoods. Raises FloatingPointError with the step whose energy is not finite, or whose matrices have no factor.
+    ``evaluate(theta, X, y, noise, gradient)`` returns the energy of a minibatch and writes its gradient; ``noise`` is
+    standard normal, fresh at every step. Each pass goes over a new permutation of the rows, in whole minibatches.
+    Raises FloatingPointError with the step whose energy is not finite, or whose matrices have no factor.
     """
-    n, outputs = len(y), int(model.dims[-1])
+    n = len(y)
     rows = min(schedule.batch_size, n)
-    state, energies, epochs, values = moments(len(theta)), np.empty(schedule.steps), [], []
+    state, gradient = moments(len(theta)), np.empty(len(theta))
+    energies, epochs, values = np.empty(schedule.steps), [], []
     done, settled = 0, False
     while done < schedule.steps and not settled:
-        count = min(n // rows, schedule.steps - done)
-        order = rng.permutation(n)[: count * rows]
-        noise = rng.standard_normal((count, draws, outputs)) if draws else np.zeros((count, 0, outputs))
-        made = walk(model, theta, state, X, y, order, rows, noise, schedule.rate, energies[done : done + count])
-        done += made
-        if made < count:
-            raise FloatingPointError(f"step {done + 1}: the energy is not finite, or a matrix has no Cholesky factor")
+        order = rng.permutation(n)
+        for first in range(0, min(n // rows, schedule.steps - done) * rows, rows):
+            batch = order[first : first + rows]
+            energies[done] = evaluate(theta, X[batch], y[batch], rng.standard_normal(noise_shape), gradient)
+            done += 1
+            if not np.isfinite(energies[done - 1]):
+                raise FloatingPointError(f"step {done}: the energy is not finite, or a matrix has no Cholesky factor")
+            adam_step(theta, gradient, state, schedule.rate)
         epochs.append(done)
         values.append(watch())
         settled = schedule.plateau is not None and on_plateau(energies[:done], schedule.plateau)

@@ -1,0 +1,101 @@
+"""What the scikit-learn classes of registry methods share: the call of the method's fit, and what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ep_bench.estimator.config import parse_options
+from ep_bench.estimator.scaling import Scaling
+from ep_bench.types import OFFERED, Array, Method, Rows
+
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
+
+class MethodEstimator(BaseEstimator):  # type: ignore[misc]
+    """A registry method behind scikit-learn's face; ``ep_bench.Estimator`` says what it has after ``fit``."""
+
+    method: ClassVar[Method]
+    standardize: bool
+    constant_inputs: Mapping[int, float] | None
+    random_state: RandomState
+    x_scaling_: Scaling
+
+    def _fit_rows(self, rows: Rows, extra: Mapping[str, Any]) -> None:
+        """Call the method's fit; ``extra`` are arguments beyond those that all have."""
+        config = self._config()
+        fit_rng, self.predict_seed_ = _streams(self.random_state)
+        unconverged: list[tuple[str, type[Warning]]] = []
+        try:
+            with _set_aside(unconverged):
+                self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
+        finally:
+            for words, category in unconverged:
+                warnings.warn(f"{self.method.name}: {words}", category, stacklevel=3)
+        self._take_over_offers()
+
+    def _take_over_offers(self) -> None:
+        """Set an attribute for each thing that the state offers, and remove those of a fit before."""
+        for name in OFFERED:
+            self.__dict__.pop(f"{name}_", None)
+            if hasattr(self.state_, name):
+                setattr(self, f"{name}_", getattr(self.state_, name))
+
+    def _standardised(self, X: ArrayLike) -> Array:
+        """Return rows X (n, d) as the fitted method knows them."""
+        check_is_fitted(self, "state_")
+        return self.x_scaling_.apply(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _answer(self, X: ArrayLike) -> Any:
+        """Return the method's own prediction for rows X (n, d), standardised units."""
+        inputs = self._standardised(X)  # first: it says where there was no fit
+        return self.method.predict(self.state_, inputs, np.random.default_rng(self.predict_seed_))
+
+    def _config(self) -> Any:
+        options = {name: getattr(self, name) for name in self.method.config.model_fields}  # type: ignore[attr-defined]
+        return parse_options(self.method, options)
+
+
+@contextlib.contextmanager
+def _set_aside(found: list[tuple[str, type[Warning]]]) -> Iterator[None]:
+    """Keep this thread's convergence warnings back, words and category, and show all others as before.
+
+    Kept back whatever the filters say of them: these hold where the warnings are given anew. The filters are the
+    process's own, so that fits in several threads may leave them in each other's order; the hook therefore lets pass
+    what is not its own, and everything once its fit is over.
+    """
+    show, thread, fitting = warnings.showwarning, threading.get_ident(), True
+
+    def hook(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        if fitting and threading.get_ident() == thread and issubclass(category, ConvergenceWarning):
+            found.append((str(message), category))
+        else:
+            show(message, category, *place, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ConvergenceWarning)
+        warnings.showwarning = hook
+        try:
+            yield
+        finally:
+            fitting = False
+
+
+def _streams(random_state: RandomState) -> tuple[np.random.Generator, int]:
+    """Return the generator of the fit and the seed of the predictions."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state, int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        random_state = int(random_state.randint(2**31))
+    root = np.random.SeedSequence(random_state)
+    fit, predict = root.spawn(2)
+    return np.random.default_rng(fit), int(predict.generate_state(1, np.uint64)[0])

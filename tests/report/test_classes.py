@@ -1,0 +1,107 @@
+"""Reports of classification sets, alone and beside regression: no table and no rank mixes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from ep_bench.report import assemble, build, frames, summary
+from ep_bench.report.scores import BY_NAME, main_scores
+
+KEPT = ("study", "method", "dataset", "split", "status", "seed", "cell", "n_train", "n_test", "fit_seconds")
+CLASSES = ("glass", "crabs", "pima")
+
+
+def of_classes(row: dict[str, Any]) -> dict[str, Any]:
+    """Turn a row of a classification set into one of classes, deterministic and different by method."""
+    if row["dataset"] not in CLASSES:
+        return row
+    rng = np.random.default_rng([row["split"], len(row["method"])])
+    error = 0.1 + 0.05 * len(row["method"]) + 0.02 * rng.random()
+    return {key: row[key] for key in KEPT} | {"ll": -3.0 * error, "error_rate": error, "brier": 1.5 * error}
+
+
+def report_of(folder: Path) -> assemble.Report:
+    return assemble.make(frames.merge([folder]))
+
+
+def test_a_report_of_classes(make_study: Any, tmp_path: Path, no_overlap: Callable[[Figure], None]) -> None:
+    folder = make_study(tmp_path / "s", ("gp", "forest", "logistic"), CLASSES, 4, change=of_classes)
+    report = report_of(folder)
+    assert [part.score.name for part in report.parts] == ["ll", "error_rate", "brier"]
+    assert report.parts[0].score.title == "Mean log-likelihood"
+    for part in report.parts:
+        assert part.table.datasets == CLASSES
+        assert part.ranking is not None
+        assert list(part.ranking.average.index) == ["gp", "forest", "logistic"]
+        assert part.table.marked[:, 0].all()
+        for picture in (part.panels, part.diagram):
+            if picture is not None:
+                no_overlap(picture.figure)
+    names = {picture.name for picture in report.pictures()}
+    assert {"panels-ll", "panels-error_rate", "critical-difference-ll", "critical-difference-error_rate"} <= names
+    assert "calibration" not in names
+    files = {path.name for path in build([folder])}
+    assert {"ll.md", "error_rate.tex", "brier.md", "report.html"} <= files
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "Mean log-likelihood (nats)" in page
+    assert "Brier score (sum over classes)" in page
+    for absent in ("RMSE", "Mean log density", "CRPS", "Calibration"):
+        assert absent not in page
+
+
+def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path) -> None:
+    names = ("glass", "boston", "crabs", "yacht", "wine")
+    folder = make_study(tmp_path / "s", ("gp", "forest"), names, 3, change=of_classes)
+    merged = frames.merge([folder])
+    assert merged.tasks() == {name: "classification" if name in CLASSES else "regression" for name in names}
+    parts = {part.score.name: part for part in assemble.make(merged).parts}
+    assert list(parts) == ["rmse", "ll", "crps", "ll-classes", "error_rate", "brier"]
+    for name, part in parts.items():
+        of = ("glass", "crabs") if name in {"ll-classes", "error_rate", "brier"} else ("boston", "yacht", "wine")
+        assert part.table.datasets == of
+        assert [ranking.n for ranking in part.rankings] == [len(of), 3 * len(of)]
+    assert parts["ll-classes"].panels.name == "panels-ll-classes"
+    assert parts["ll"].table.mean[0, 0] != parts["ll-classes"].table.mean[0, 0]
+
+
+def test_methods_of_one_task_are_not_left_out_of_the_others_ranks(make_study: Any, tmp_path: Path) -> None:
+    first = make_study(tmp_path / "a", ("gp", "pbp"), ("boston", "yacht"), 3)
+    second = make_study(tmp_path / "b", ("forest", "logistic"), ("glass", "crabs"), 3, change=of_classes)
+    merged = frames.merge([first, second])
+    for name in ("ll", "ll-classes"):
+        table, rankings = summary.score_table(merged, BY_NAME[name]), summary.rankings(merged, BY_NAME[name])
+        own = ("gp", "pbp") if name == "ll" else ("forest", "logistic")
+        assert table.methods == own
+        assert rankings[0].left_out == ()
+
+
+def test_names_of_scores() -> None:
+    assert [score.name for score in main_scores({"classification"})] == ["ll", "error_rate", "brier"]
+    assert [score.name for score in main_scores({"regression", "classification"})] == list(BY_NAME)[:6]
+
+
+def test_classifiers_row_by_row(make_study: Any, tmp_path: Path) -> None:
+    import json
+
+    from ep_bench import rowscores, store
+
+    lock = {"compare": {"rows": "gp"}}
+    folder = make_study(tmp_path / "s", ("gp", "forest"), ("glass", "boston"), 2, change=of_classes, lock=lock)
+    rng = np.random.default_rng(0)
+    kept = {}
+    for cell in store.lock_cells(store.read_lock(folder) or {}):
+        other = {"error": rng.integers(2, size=30).tolist()} if cell["dataset"] == "glass" else {"ae": [1.0, 2.0] * 15}
+        kept[cell["cell"]] = {"ll": rng.normal(size=30).tolist(), **other}
+    (folder / rowscores.FILE).write_text(json.dumps({"format": 1, "cells": kept}))
+    compared = report_of(folder).compared
+    assert compared is not None
+    names = [picture.name for picture in compared.pictures]
+    assert names == ["rows-ll", "rows-mae", "rows-ll-classes", "rows-error_rate"]
+    assert pytest.approx([2, 2, 2, 2]) == [len(table.rows) for table in compared.tables]
+    assert [table.head[1] for table in compared.tables] == ["boston", "boston", "glass", "glass"]
