@@ -71,9 +71,9 @@ def unpacked(structure, theta):
 def layer_moments(net, X, share=1.0, *, noisy=True):
     """Of the package, by a network's layers; the last one's noise only where ``noisy``."""
     found = moments(structure_of(net), vector(net), X, share)
-    if not noisy:
+    if noisy:
         mean, variance = found[-1]
-        found[-1] = mean, variance - np.exp(2 * net[-1]["log_sn"])
+        found[-1] = mean, variance + np.exp(2 * net[-1]["log_sn"])
     return found
 
 

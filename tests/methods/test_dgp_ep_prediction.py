@@ -6,18 +6,24 @@ import numpy as np
 import pytest
 
 from ep_bench.methods import dgp_ep
-from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, moments, sampled_moments
+from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, sampled_moments
 from tests import plain_dgp
-from tests.methods.dgp_ep_support import network, rows, structure_of, vector
+from tests.methods.dgp_ep_support import layer_moments, network, rows, structure_of, vector
 
 SHAPES = [(2, 1), (2, 2, 1), (2, 3, 2, 1)]
 every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)
 shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
 
 
-def state_of(net, samples=0):
-    fields = dict.fromkeys(dgp_ep.State._fields)
-    return dgp_ep.State(**fields | {"structure": structure_of(net), "theta": vector(net), "samples": samples})
+def state_of(net, samples=0, likelihood="gaussian"):
+    """Of a network that was not fitted."""
+    return dgp_ep.State(structure_of(net), likelihood, vector(net), samples, 0.0, 1, converged=True)
+
+
+def through_samples(net, X, count, seed):
+    """Means and variances (S, n, outputs), noise included."""
+    means, variances = sampled_moments(structure_of(net), vector(net), X, count, np.random.default_rng(seed))
+    return means, variances + np.exp(2 * net[-1]["log_sn"])
 
 
 class TestOnePass:
@@ -37,9 +43,9 @@ class TestOnePass:
     def test_more_rows_than_one_block_takes(self):
         net = network((2, 2, 1), 20)
         X, _ = rows(12_000, 2)
-        mean, variance = moments(structure_of(net), vector(net), X)[-1]
+        mean, variance = layer_moments(net, X)[-1]
         for some in (slice(3), slice(4_990, 5_000), slice(-3, None)):
-            expected = moments(structure_of(net), vector(net), X[some])[-1]
+            expected = layer_moments(net, X[some])[-1]
             np.testing.assert_allclose(mean[some], expected[0], rtol=1e-12)
             np.testing.assert_allclose(variance[some], expected[1], rtol=1e-12)
 
@@ -51,12 +57,12 @@ class TestSampling:
         net = network(dims)
         X, _ = rows(4, 2)
         count = 40_000
-        means, variances = sampled_moments(structure_of(net), vector(net), X, count, np.random.default_rng(0))
+        means, variances = through_samples(net, X, count, 0)
         if len(dims) == 2:
             assert means.shape == (1, 4, 1)
         else:
             assert means.shape == (count, 4, 1)
-        (mean, variance) = moments(structure_of(net), vector(net), X)[-1]
+        mean, variance = layer_moments(net, X)[-1]
         if len(dims) > 3:
             return
         square = variances + (means - mean) ** 2
@@ -67,15 +73,15 @@ class TestSampling:
     def test_three_layers_against_draws_of_everything(self):
         net = network((2, 2, 2, 1))
         X, _ = rows(2, 2)
-        means, variances = sampled_moments(structure_of(net), vector(net), X, 60_000, np.random.default_rng(1))
+        means, variances = through_samples(net, X, 60_000, 1)
         rng = np.random.default_rng(2)
         for row in range(2):
             h = np.tile(X[row], (60_000, 1))
             for layer in net[:-1]:
                 # as many rows as draws: each has a function of its own
-                m, v = moments(structure_of([layer]), vector([layer]), h)[0]
+                m, v = layer_moments([layer], h)[0]
                 h = m + np.sqrt(v) * rng.normal(size=m.shape)
-            m, v = moments(structure_of(net[-1:]), vector(net[-1:]), h)[0]
+            m, v = layer_moments(net[-1:], h)[0]
             for found, expected in (
                 (means[:, row, 0], m[:, 0]),
                 (variances[:, row, 0] + means[:, row, 0] ** 2, v[:, 0] + m[:, 0] ** 2),
@@ -87,7 +93,7 @@ class TestSampling:
         net = network((2, 2, 1))
         X, _ = rows(5, 2)
         found = dgp_ep.predict(state_of(net, samples=7), X, np.random.default_rng(3))
-        means, variances = sampled_moments(structure_of(net), vector(net), X, 7, np.random.default_rng(3))
+        means, variances = through_samples(net, X, 7, 3)
         np.testing.assert_allclose(found.mean(), means[:, :, 0].mean(0), rtol=1e-12)
         total = variances[:, :, 0].mean(0) + means[:, :, 0].var(0)
         np.testing.assert_allclose(found.std() ** 2, total, rtol=1e-12)
@@ -95,11 +101,45 @@ class TestSampling:
     def test_draws_follow_the_generator(self):
         net = network((2, 2, 1))
         X, _ = rows(5, 2)
-        runs = [
-            sampled_moments(structure_of(net), vector(net), X, 3, np.random.default_rng(seed))[0] for seed in (1, 1, 2)
-        ]
+        runs = [through_samples(net, X, 3, seed)[0] for seed in (1, 1, 2)]
         np.testing.assert_array_equal(runs[0], runs[1])
         assert np.abs(runs[0] - runs[2]).max() > 1e-3
+
+
+class TestClasses:
+    @pytest.mark.parametrize("dims", [(2, 1), (2, 2, 1)], ids=str)
+    def test_two_in_closed_form(self, dims):
+        net = network(dims)
+        X, _ = rows(6, 2)
+        found = dgp_ep.predict(state_of(net, likelihood="probit"), X, np.random.default_rng(0))
+        np.testing.assert_allclose(found.probabilities, plain_dgp.probabilities(net, X, "probit"), rtol=1e-11)
+
+    @pytest.mark.parametrize("dims", [(2, 3), (2, 2, 3)], ids=str)
+    def test_three_by_quasi_random_draws(self, dims):
+        net = network(dims, shared=False)
+        X, _ = rows(4, 2)
+        found = dgp_ep.predict(state_of(net, likelihood="softmax"), X, np.random.default_rng(0)).probabilities
+        np.testing.assert_allclose(found, plain_dgp.probabilities(net, X, "softmax"), atol=1e-3)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+
+    @pytest.mark.parametrize(("likelihood", "dims"), [("probit", (2, 2, 1)), ("softmax", (2, 2, 3))])
+    def test_samples_through_the_layers(self, likelihood, dims):
+        """Of two layers the mixture is exact, the one pass is not: but not far off."""
+        net = network(dims)
+        X, _ = rows(4, 2)
+        rng = np.random.default_rng(1)
+        one = dgp_ep.predict(state_of(net, likelihood=likelihood), X, rng).probabilities
+        many = dgp_ep.predict(state_of(net, 4_000, likelihood), X, rng).probabilities
+        means, variances = sampled_moments(structure_of(net), vector(net), X, 50, np.random.default_rng(2))
+        assert np.abs(many - one).max() < 0.03
+        few = dgp_ep.predict(state_of(net, 50, likelihood), X, np.random.default_rng(2)).probabilities
+        expected = np.zeros_like(few)
+        for m, v in zip(means, variances, strict=True):
+            for row in range(len(X)):
+                for label in range(few.shape[1]):
+                    log_Z = plain_dgp.log_z(likelihood, m[row], np.diag(v[row]), label, 1.0)
+                    expected[row, label] += np.exp(log_Z) / len(means)
+        np.testing.assert_allclose(few, expected, atol=1e-3 if likelihood == "softmax" else 1e-12)
 
 
 class TestEvidence:
