@@ -114,6 +114,17 @@ class TestClasses:
         found = dgp_ep.predict(state_of(net, likelihood="probit"), X, np.random.default_rng(0))
         np.testing.assert_allclose(found.probabilities, plain_dgp.probabilities(net, X, "probit"), rtol=1e-11)
 
+    def test_a_class_that_is_all_but_excluded_keeps_its_digits(self):
+        """One less the other's probability would be 0, its logarithm infinite."""
+        net = network((2, 1))
+        net[0]["theta2"] *= 50.0
+        X, _ = rows(6, 2)
+        found = dgp_ep.predict(state_of(net, likelihood="probit"), X, np.random.default_rng(0)).probabilities
+        expected = plain_dgp.probabilities(net, X, "probit")
+        assert 0.0 < expected[:, 0].min() < 1e-18
+        assert 0.0 < expected[:, 1].min() < 1e-18
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
     @pytest.mark.parametrize("dims", [(2, 3), (2, 2, 3)], ids=str)
     def test_three_by_quasi_random_draws(self, dims):
         net = network(dims, shared=False)
