@@ -161,8 +161,8 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive | Cl
         noisy = v[:, :, 0] + noise_variances(state.structure, state.theta)
         return Predictive(np.full(len(m), 1.0 / len(m)), m[:, :, 0], noisy)
     if state.likelihood == "probit":
-        above = ndtr(m[:, :, 0] / np.sqrt(1.0 + v[:, :, 0])).mean(axis=0)
-        return ClassProbabilities(np.column_stack([1.0 - above, above]))
+        z = m[:, :, 0] / np.sqrt(1.0 + v[:, :, 0])
+        return ClassProbabilities(np.column_stack([ndtr(-z).mean(axis=0), ndtr(z).mean(axis=0)]))
     return ClassProbabilities(softmax_probabilities(m, V, normal_draws(m.shape[2], rng)))
 
 
