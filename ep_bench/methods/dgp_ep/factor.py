@@ -47,7 +47,7 @@ class Cavity(NamedTuple):
     A: Any  # (M,)
     mean: Any  # (M,) m = K A
     inverse: Any  # (M, M) L^-1, lower triangular
-    RK: Any  # (M, M)
+    spread: Any  # (M, M) R K R'
     log_determinant: float  # of W; nan where W has no factor
     quadratic: float  # t' K A = m' V^-1 m
 
@@ -79,9 +79,12 @@ def unpack(packed: Any, R: Any) -> None:
 
 
 @jit(relaxed=FUSE)
-def inverse_factor(W: Any) -> tuple[Any, float]:
-    """Return L^-1 (M, M), L L' = W, and log|W|, nan where there is no factor; W is used up. Block by block."""
-    M = len(W)
+def inverse_factor(spread: Any, share: float) -> tuple[Any, float]:
+    """Return L^-1 (M, M), L L' = W = I + share * spread, and log|W|, nan where there is no factor. Block by block."""
+    M = len(spread)
+    W = share * spread
+    for i in range(M):
+        W[i, i] += 1.0
     out, log_determinant = np.zeros((M, M)), 0.0
     for a in range(0, M, BLOCK):
         b = min(a + BLOCK, M)
@@ -144,30 +147,21 @@ def invert_lower(L: Any) -> Any:
 @jit(relaxed=FUSE)
 def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     """Return the state with a share beta of the tied factor."""
-    M = len(K)
-    RK = np.dot(R, K)
-    W = np.dot(RK, R.T)
-    for i in range(M):
-        for j in range(M):
-            W[i, j] *= beta
-        W[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(W)
+    spread = np.dot(np.dot(R, K), R.T)
+    inverse, log_determinant = inverse_factor(spread, beta)
     S = np.dot(inverse, R)
     S *= math.sqrt(beta)
     t = beta * theta_2
     Kt = np.dot(K, t)
     A = t - np.dot(S.T, np.dot(S, Kt))
-    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, RK, log_determinant, np.dot(Kt, A))
+    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, spread, log_determinant, np.dot(Kt, A))
 
 
 @jit(relaxed=FUSE)
 def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     """Return what ties the posterior to its cavity."""
     beta = power.beta
-    W = np.dot(own.RK, R.T)
-    for i in range(len(K)):
-        W[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(W)
+    inverse, log_determinant = inverse_factor(own.spread, 1.0)
     S1 = np.dot(inverse, R)
     P1 = np.dot(inverse.T, S1)  # W1^-1 R
     Kt = np.dot(K, theta_2)
