@@ -46,7 +46,7 @@ class Cavity(NamedTuple):
     A: Any  # (M,)
     mean: Any  # (M,) m = K A
     inverse: Any  # (M, M) L^-1, lower triangular
-    RK: Any  # (M, M)
+    spread: Any  # (M, M) R K R'
     log_determinant: float  # of W; nan where W has no factor
     quadratic: float  # t' K A = m' V^-1 m
 
@@ -80,30 +80,21 @@ def unpack(packed: Any, R: Any) -> None:
 @jit(relaxed=FUSE)
 def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     """Return the state with a share beta of the tied factor."""
-    M = len(K)
-    RK = np.dot(R, K)
-    W = np.dot(RK, R.T)
-    for i in range(M):
-        for j in range(M):
-            W[i, j] *= beta
-        W[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(W)
+    spread = np.dot(np.dot(R, K), R.T)
+    inverse, log_determinant = inverse_factor(spread, beta)
     S = np.dot(inverse, R)
     S *= math.sqrt(beta)
     t = beta * theta_2
     Kt = np.dot(K, t)
     A = t - np.dot(S.T, np.dot(S, Kt))
-    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, RK, log_determinant, np.dot(Kt, A))
+    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, spread, log_determinant, np.dot(Kt, A))
 
 
 @jit(relaxed=FUSE)
 def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     """Return what ties the posterior to its cavity."""
     beta = power.beta
-    W = np.dot(own.RK, R.T)
-    for i in range(len(K)):
-        W[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(W)
+    inverse, log_determinant = inverse_factor(own.spread, 1.0)
     S1 = np.dot(inverse, R)
     P1 = np.dot(inverse.T, S1)  # W1^-1 R
     Kt = np.dot(K, theta_2)
