@@ -27,12 +27,13 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods.dgp_ep.energy import (
     Problem,
     evaluator,
     log_evidence,
+    matcher,
     moments,
     noise_variances,
     sampled_moments,
@@ -84,6 +85,16 @@ class Config(BaseModel):
     )
     samples: PositiveInt = Field(100, description="through the layers, where prediction: sampling; ours")
 
+    @model_validator(mode="after")
+    def _possible(self) -> Config:
+        if self.optimizer == "sep" and self.alpha != 1.0:
+            raise ValueError(f"optimizer: sep matches the moments of whole likelihoods, alpha: 1, found {self.alpha:g}")
+        if self.optimizer == "sep" and self.propagation == "full":
+            raise ValueError("optimizer: sep takes propagation: diagonal")
+        if self.optimizer == "energy" and "site_rate" in self.model_fields_set:
+            raise ValueError("site_rate is an option of optimizer: sep")
+        return self
+
 
 class State(NamedTuple):
     """The network, in the units that the method sees."""
@@ -94,6 +105,7 @@ class State(NamedTuple):
     log_evidence: float  # minus the energy of all rows, nats
     n_iterations: int  # steps of Adam
     converged: bool
+    optimizer: str = "energy"  # what the factors in theta are: of ``layout``, or of ``sep``
 
     @property
     def hyperparameters(self) -> dict[str, Array]:
@@ -122,25 +134,27 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     problem = Problem(structure, "gaussian", len(y), config.alpha)
     schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
-    path = run(evaluator(problem), theta, X, y, schedule, (0, 1), rng, lambda: float(np.exp(noise[0])))
+    evaluate = matcher(problem, theta, config.site_rate) if config.optimizer == "sep" else evaluator(problem)
+    path = run(evaluate, theta, X, y, schedule, (0, 1), rng, lambda: float(np.exp(noise[0])))
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
-    evidence = log_evidence(problem, theta, X, y)
-    return State(structure, theta, samples, evidence, len(path.energies), converged), _trace(path, len(y))
+    evidence = log_evidence(problem, theta, X, y, optimizer=config.optimizer)
+    state = State(structure, theta, samples, evidence, len(path.energies), converged, config.optimizer)
+    return state, _trace(path, len(y))
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return Gaussians, or mixtures of one a sample, for rows X (n, d), standardised units, noise included."""
     if not state.samples:
-        mean, variance = moments(state.structure, state.theta, X)[-1]
+        mean, variance = moments(state.structure, state.theta, X, optimizer=state.optimizer)[-1]
         return Predictive.gaussian(mean[:, 0], variance[:, 0])
-    means, variances = sampled_moments(state.structure, state.theta, X, state.samples, rng)
+    means, variances = sampled_moments(state.structure, state.theta, X, state.samples, rng, state.optimizer)
     return Predictive(np.full(len(means), 1.0 / len(means)), means[:, :, 0], variances[:, :, 0])
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
     """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched."""
-    mean, variance = moments(state.structure, state.theta, X)[-1]
+    mean, variance = moments(state.structure, state.theta, X, optimizer=state.optimizer)[-1]
     return mean[:, 0], variance[:, 0] - noise_variances(state.structure, state.theta)[0]
 
 

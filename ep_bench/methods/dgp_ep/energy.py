@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.dgp_ep import network
+from ep_bench.methods.dgp_ep import network, sep
 from ep_bench.methods.dgp_ep.factor import power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
 from ep_bench.methods.dgp_ep.likelihoods import CODES
@@ -16,6 +16,7 @@ from ep_bench.methods.dgp_ep.network import Model
 from ep_bench.types import Array
 
 NODES = 20  # of the quadrature of a probit's power
+KERNELS: dict[str, Any] = {"energy": network, "sep": sep}  # by what the factors' parameters mean, as the optimizer's
 MOST = 2**20  # numbers a temporary of all rows at once may have
 
 
@@ -54,7 +55,16 @@ def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array],
     return partial(network.value_and_gradient, model_of(problem))
 
 
-def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
+def matcher(problem: Problem, theta: Array, rate: float) -> sep.Matching:
+    """Return the same, with moments matched on the way; turns the factors in ``theta`` into those of module ``sep``."""
+    model = model_of(problem)
+    sep.whiten(model, theta)
+    return sep.Matching(model, rate)
+
+
+def log_evidence(
+    problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None, optimizer: str = "energy"
+) -> float:
     """Return minus the energy of all rows X (n, d), y (n,), as ``energy`` takes them; nats."""
     X, model = np.ascontiguousarray(X, dtype=np.float64), model_of(problem)
     y = targets(problem, y)
@@ -62,14 +72,17 @@ def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Arra
         noise = np.zeros((1, problem.structure.dims[-1]))
     parts = blocks(problem.structure, len(X))
     shares = [(part.stop - part.start) / len(X) for part in parts]
-    values = [network.value(model, theta, X[part], y[part], noise) for part in parts]
+    values = [KERNELS[optimizer].value(model, theta, X[part], y[part], noise) for part in parts]
     return -float(np.dot(shares, values))
 
 
-def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> list[tuple[Array, Array]]:
+def moments(
+    structure: Structure, theta: Array, X: Array, beta: float = 1.0, optimizer: str = "energy"
+) -> list[tuple[Array, Array]]:
     """Return means and variances (B, D_out) of every layer at inputs X (B, d), noise included.
 
-    ``beta`` is the share of the tied factors: 1 for the posterior, (n - alpha) / n for the cavity.
+    ``beta`` is the share of the tied factors: 1 for the posterior, (n - alpha) / n for the cavity. ``optimizer`` says
+    what the factors' parameters are.
     """
     X, model = np.ascontiguousarray(X, dtype=np.float64), _any_model(structure)
     shape = len(structure.dims), len(X), max(structure.dims)
@@ -79,7 +92,7 @@ def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> 
             np.empty((shape[0], part.stop - part.start, shape[2])),
             np.empty((shape[0], part.stop - part.start, shape[2])),
         )
-        network.propagate(model, theta, X[part], beta, m, v)
+        KERNELS[optimizer].propagate(model, theta, X[part], beta, m, v)
         means[:, part], variances[:, part] = m, v
     variances[-1, :, : structure.dims[-1]] += noise_variances(structure, theta)
     widths = structure.dims[1:]
@@ -87,7 +100,7 @@ def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> 
 
 
 def sampled_moments(
-    structure: Structure, theta: Array, X: Array, samples: int, rng: np.random.Generator
+    structure: Structure, theta: Array, X: Array, samples: int, rng: np.random.Generator, optimizer: str = "energy"
 ) -> tuple[Array, Array]:
     """Return means and variances (S, B, D_out) of the last layer, noise included, of samples through the others.
 
@@ -97,13 +110,13 @@ def sampled_moments(
     count, x = samples if hidden else 1, np.ascontiguousarray(X, dtype=np.float64)
     for layer, width in enumerate(hidden):
         m, v = np.empty((len(x), width)), np.empty((len(x), width))
-        network.layer_moments(model, theta, layer, x, 1.0, m, v)
+        KERNELS[optimizer].layer_moments(model, theta, layer, x, 1.0, m, v)
         rows = (count, len(X), width)
         noise = rng.standard_normal(rows)
         x = (m.reshape(-1, len(X), width) + np.sqrt(v).reshape(-1, len(X), width) * noise).reshape(-1, width)
     outputs = structure.dims[-1]
     m, v = np.empty((len(x), outputs)), np.empty((len(x), outputs))
-    network.layer_moments(model, theta, len(hidden), x, 1.0, m, v)
+    KERNELS[optimizer].layer_moments(model, theta, len(hidden), x, 1.0, m, v)
     v += noise_variances(structure, theta)
     return m.reshape(count, len(X), outputs), v.reshape(count, len(X), outputs)
 
