@@ -28,19 +28,25 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from scipy.special import ndtr
 
 from ep_bench.methods.dgp_ep.energy import (
+    Likelihood,
     Problem,
     evaluator,
     log_evidence,
     matcher,
     moments,
     noise_variances,
+    normal_draws,
     sampled_moments,
+    softmax_probabilities,
+    targets,
 )  # fmt: skip
 from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.starting import first_inputs, start
 from ep_bench.methods.dgp_ep.training import Path, Schedule, run
+from ep_bench.predictions import ClassProbabilities
 from ep_bench.types import Array, Method, Predictive, Rows
 
 
@@ -88,7 +94,7 @@ class Config(BaseModel):
     @model_validator(mode="after")
     def _possible(self) -> Config:
         if self.optimizer == "sep" and self.alpha != 1.0:
-            raise ValueError(f"optimizer: sep matches the moments of whole likelihoods, alpha: 1, found {self.alpha:g}")
+            raise ValueError(f"optimizer: sep matches moments with whole likelihoods, alpha: 1, found {self.alpha:g}")
         if self.optimizer == "sep" and self.propagation == "full":
             raise ValueError("optimizer: sep takes propagation: diagonal")
         if self.optimizer == "energy" and "site_rate" in self.model_fields_set:
@@ -100,12 +106,12 @@ class State(NamedTuple):
     """The network, in the units that the method sees."""
 
     structure: Structure
+    likelihood: Likelihood
     theta: Array  # (P,) as in ``layout``
-    samples: int  # of a prediction; 0: matched moments
+    samples: int  # through the layers, of a prediction; 0: matched moments
     log_evidence: float  # minus the energy of all rows, nats
     n_iterations: int  # steps of Adam
     converged: bool
-    optimizer: str = "energy"  # what the factors in theta are: of ``layout``, or of ``sep``
 
     @property
     def hyperparameters(self) -> dict[str, Array]:
@@ -121,47 +127,75 @@ class State(NamedTuple):
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
+    """Fit to standardised rows X (n, d), y (n,) or, with ``train.classes``, class indices.
 
     Returns the state, and one value a pass over the rows, the last one perhaps cut short, of ``objective`` (the mean
-    over its steps of the energy estimate, nats, divided by n) and ``noise_deviation`` (last layer, standardised).
-    Raises FloatingPointError with the step at which the energy is not finite or a matrix has no Cholesky factor.
+    over its steps of the energy estimate, nats, divided by n) and, in regression, ``noise_deviation`` (last layer,
+    standardised). Raises FloatingPointError with the step at which the energy is not finite or a matrix has no Cholesky
+    factor.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
+    likelihood, outputs = likelihood_of(train.classes)
     inducing = first_inputs(X, config.inducing, rng)
-    structure = Structure((X.shape[1], *config.hidden, 1), len(inducing), config.shared)
+    structure = Structure(
+        (X.shape[1], *config.hidden, outputs), len(inducing), config.shared, config.optimizer == "sep"
+    )
     theta = start(structure, X, inducing, rng)
-    problem = Problem(structure, "gaussian", len(y), config.alpha)
+    problem = Problem(structure, likelihood, len(y), config.alpha)
     schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
-    evaluate = matcher(problem, theta, config.site_rate) if config.optimizer == "sep" else evaluator(problem)
-    path = run(evaluate, theta, X, y, schedule, (0, 1), rng, lambda: float(np.exp(noise[0])))
+    draws = (config.draws, outputs) if likelihood == "softmax" else (0, outputs)
+    evaluate = matcher(problem, theta, config.site_rate) if structure.whitened else evaluator(problem)
+    path = run(evaluate, theta, X, targets(problem, y), schedule, draws, rng, lambda: float(np.exp(noise[0])))
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
-    evidence = log_evidence(problem, theta, X, y, optimizer=config.optimizer)
-    state = State(structure, theta, samples, evidence, len(path.energies), converged, config.optimizer)
-    return state, _trace(path, len(y))
+    evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
+    state = State(structure, likelihood, theta, samples, evidence, len(path.energies), converged)
+    return state, _trace(path, len(y), likelihood)
 
 
-def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
-    """Return Gaussians, or mixtures of one a sample, for rows X (n, d), standardised units, noise included."""
-    if not state.samples:
-        mean, variance = moments(state.structure, state.theta, X, optimizer=state.optimizer)[-1]
-        return Predictive.gaussian(mean[:, 0], variance[:, 0])
-    means, variances = sampled_moments(state.structure, state.theta, X, state.samples, rng, state.optimizer)
-    return Predictive(np.full(len(means), 1.0 / len(means)), means[:, :, 0], variances[:, :, 0])
+def likelihood_of(classes: int) -> tuple[Likelihood, int]:
+    """Return the likelihood of a number of classes, 0 for regression, and how many outputs it takes."""
+    if classes == 0:
+        return "gaussian", 1
+    return ("probit", 1) if classes == 2 else ("softmax", classes)
+
+
+def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive | ClassProbabilities:
+    """Return the distributions of rows X (n, d), standardised units, noise included.
+
+    In regression Gaussians, or mixtures of one a sample; in classification probabilities, of more than two classes by
+    quasi-random draws.
+    """
+    if state.samples:
+        m, v = sampled_moments(state.structure, state.theta, X, state.samples, rng)
+    else:
+        mean, variance = moments(state.structure, state.theta, X)[-1]
+        m, v = mean[None], variance[None]
+    if state.likelihood == "gaussian":
+        v += noise_variances(state.structure, state.theta)
+        return Predictive(np.full(len(m), 1.0 / len(m)), m[:, :, 0], v[:, :, 0])
+    if state.likelihood == "probit":
+        above = ndtr(m[:, :, 0] / np.sqrt(1.0 + v[:, :, 0])).mean(axis=0)
+        return ClassProbabilities(np.column_stack([1.0 - above, above]))
+    return ClassProbabilities(softmax_probabilities(m, v, normal_draws(m.shape[2], rng)))
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched."""
-    mean, variance = moments(state.structure, state.theta, X, optimizer=state.optimizer)[-1]
-    return mean[:, 0], variance[:, 0] - noise_variances(state.structure, state.theta)[0]
+    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched.
+
+    Raises ValueError where there are several, as with more than two classes.
+    """
+    if state.structure.dims[-1] > 1:
+        raise ValueError(f"{state.structure.dims[-1]} classes have as many latent functions, not one")
+    mean, variance = moments(state.structure, state.theta, X)[-1]
+    return mean[:, 0], variance[:, 0]
 
 
-def _trace(path: Path, n: int) -> dict[str, list[float]]:
+def _trace(path: Path, n: int, likelihood: Likelihood) -> dict[str, list[float]]:
     ends = [0, *path.epochs]
     means = [float(path.energies[a:b].mean()) / n for a, b in pairwise(ends)]
-    return {"objective": means, "noise_deviation": path.values}
+    return {"objective": means} | ({"noise_deviation": path.values} if likelihood == "gaussian" else {})
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
@@ -189,7 +223,7 @@ METHOD = Method(
     version=1,
     title="Deep Gaussian process by approximate EP",
     paper="Bui et al. (2015)",
-    tasks=("regression",),
+    tasks=("regression", "classification"),
     config=Config,
     fit=fit,
     predict=predict,

@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, softmax
+from scipy.stats import qmc
 
 from ep_bench.methods.dgp_ep import network, sep
 from ep_bench.methods.dgp_ep.factor import power
@@ -16,15 +18,18 @@ from ep_bench.methods.dgp_ep.network import Model
 from ep_bench.types import Array
 
 NODES = 20  # of the quadrature of a probit's power
-KERNELS: dict[str, Any] = {"energy": network, "sep": sep}  # by what the factors' parameters mean, as the optimizer's
+DRAWS = 2**10  # quasi-random, of the softmax's evidence and predictions
 MOST = 2**20  # numbers a temporary of all rows at once may have
+
+
+Likelihood = Literal["gaussian", "probit", "softmax"]
 
 
 class Problem(NamedTuple):
     """What the energy is of."""
 
     structure: Structure
-    likelihood: Literal["gaussian", "probit", "softmax"]
+    likelihood: Likelihood
     n: int  # rows in all, of which a minibatch is a part
     alpha: float = 1.0
 
@@ -33,15 +38,16 @@ def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | No
     """Return the energy (nats, to be minimised) of a minibatch, and its gradient (P,).
 
     X (B, d); y (B,) targets, class indices for probit and softmax. ``noise`` (S, C) are the softmax's standard normal
-    draws. The value is nan, and the gradient without meaning, where a matrix has no factor.
+    draws. The value is nan, and the gradient without meaning, where a matrix has no factor. Whitened factors are held
+    fixed, with a gradient of 0.
     """
     gradient = np.empty(size(problem.structure))
     if noise is None:
         noise = np.zeros((1, problem.structure.dims[-1]))
-    value = network.value_and_gradient(
+    value = _kernels(problem.structure).value_and_gradient(
         model_of(problem), theta, np.ascontiguousarray(X, dtype=np.float64), targets(problem, y), noise, gradient
     )
-    return value, gradient
+    return float(value), gradient
 
 
 def targets(problem: Problem, y: Array) -> Array:
@@ -56,33 +62,24 @@ def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array],
 
 
 def matcher(problem: Problem, theta: Array, rate: float) -> sep.Matching:
-    """Return the same, with moments matched on the way; turns the factors in ``theta`` into those of module ``sep``."""
+    """Return the same, matching moments on the way; whitens the factors in ``theta``, so far those of ``network``."""
     model = model_of(problem)
     sep.whiten(model, theta)
     return sep.Matching(model, rate)
 
 
-def log_evidence(
-    problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None, optimizer: str = "energy"
-) -> float:
+def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
     """Return minus the energy of all rows X (n, d), y (n,), as ``energy`` takes them; nats."""
-    X, model = np.ascontiguousarray(X, dtype=np.float64), model_of(problem)
-    y = targets(problem, y)
-    if noise is None:
-        noise = np.zeros((1, problem.structure.dims[-1]))
     parts = blocks(problem.structure, len(X))
     shares = [(part.stop - part.start) / len(X) for part in parts]
-    values = [KERNELS[optimizer].value(model, theta, X[part], y[part], noise) for part in parts]
-    return -float(np.dot(shares, values))
+    return -float(np.dot(shares, [energy(problem, theta, X[part], y[part], noise)[0] for part in parts]))
 
 
-def moments(
-    structure: Structure, theta: Array, X: Array, beta: float = 1.0, optimizer: str = "energy"
-) -> list[tuple[Array, Array]]:
-    """Return means and variances (B, D_out) of every layer at inputs X (B, d), noise included.
+def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> list[tuple[Array, Array]]:
+    """Return means and variances (B, D_out) of every layer at inputs X (B, d).
 
-    ``beta`` is the share of the tied factors: 1 for the posterior, (n - alpha) / n for the cavity. ``optimizer`` says
-    what the factors' parameters are.
+    The hidden layers' noise is included, the last one's is not. ``beta`` is the share of the tied factors: 1 for the
+    posterior, (n - alpha) / n for the cavity.
     """
     X, model = np.ascontiguousarray(X, dtype=np.float64), _any_model(structure)
     shape = len(structure.dims), len(X), max(structure.dims)
@@ -92,17 +89,16 @@ def moments(
             np.empty((shape[0], part.stop - part.start, shape[2])),
             np.empty((shape[0], part.stop - part.start, shape[2])),
         )
-        KERNELS[optimizer].propagate(model, theta, X[part], beta, m, v)
+        _kernels(structure).propagate(model, theta, X[part], beta, m, v)
         means[:, part], variances[:, part] = m, v
-    variances[-1, :, : structure.dims[-1]] += noise_variances(structure, theta)
     widths = structure.dims[1:]
     return [(means[i + 1, :, :width], variances[i + 1, :, :width]) for i, width in enumerate(widths)]
 
 
 def sampled_moments(
-    structure: Structure, theta: Array, X: Array, samples: int, rng: np.random.Generator, optimizer: str = "energy"
+    structure: Structure, theta: Array, X: Array, samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return means and variances (S, B, D_out) of the last layer, noise included, of samples through the others.
+    """Return means and variances (S, B, D_out) of the last layer, without its noise, of samples through the others.
 
     X (B, d). Without hidden layers S is 1: nothing is drawn.
     """
@@ -110,14 +106,13 @@ def sampled_moments(
     count, x = samples if hidden else 1, np.ascontiguousarray(X, dtype=np.float64)
     for layer, width in enumerate(hidden):
         m, v = np.empty((len(x), width)), np.empty((len(x), width))
-        KERNELS[optimizer].layer_moments(model, theta, layer, x, 1.0, m, v)
+        _kernels(structure).layer_moments(model, theta, layer, x, 1.0, m, v)
         rows = (count, len(X), width)
         noise = rng.standard_normal(rows)
         x = (m.reshape(-1, len(X), width) + np.sqrt(v).reshape(-1, len(X), width) * noise).reshape(-1, width)
     outputs = structure.dims[-1]
     m, v = np.empty((len(x), outputs)), np.empty((len(x), outputs))
-    KERNELS[optimizer].layer_moments(model, theta, len(hidden), x, 1.0, m, v)
-    v += noise_variances(structure, theta)
+    _kernels(structure).layer_moments(model, theta, len(hidden), x, 1.0, m, v)
     return m.reshape(count, len(X), outputs), v.reshape(count, len(X), outputs)
 
 
@@ -126,11 +121,31 @@ def noise_variances(structure: Structure, theta: Array) -> Array:
     return np.asarray(np.exp(2.0 * layers(structure, theta)[-1].log_noise))
 
 
+def normal_draws(outputs: int, rng: np.random.Generator) -> Array:
+    """Return quasi-random draws (DRAWS, C) of standard normals."""
+    points = qmc.Sobol(outputs, seed=rng).random_base2(DRAWS.bit_length() - 1)
+    return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
+
+
+def softmax_probabilities(m: Array, v: Array, noise: Array) -> Array:
+    """Return E softmax(f) (N, C), f of means m and variances v (S, N, C), by draws (T, C); the mean over S."""
+    total = np.zeros(m.shape[1:])
+    for mean, deviation in zip(m, np.sqrt(v), strict=True):
+        for part in range(0, len(mean), rows := max(MOST // noise.size, 1)):
+            f = mean[part : part + rows, None] + deviation[part : part + rows, None] * noise
+            total[part : part + rows] += softmax(f, axis=2).mean(axis=1)
+    return total / len(m)
+
+
 def blocks(structure: Structure, n: int) -> list[slice]:
     """Return slices of n rows, each few enough that what is kept of them stays small."""
     M = structure.inducing
     rows = max(MOST // (M * (M + 1) // 2 if len(structure.dims) > 2 else M), 1)
     return [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
+
+
+def _kernels(structure: Structure) -> Any:
+    return sep if structure.whitened else network
 
 
 def _any_model(structure: Structure) -> Model:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
 
 GAUSSIAN, PROBIT, SOFTMAX = 0, 1, 2
@@ -89,29 +90,47 @@ def _powered(sign: float, centre: float, deviation: float, alpha: float, nodes: 
 def softmax(m: Any, v: Any, y: Any, alpha: float, noise: Any, weight: float, dm: Any, dv: Any) -> float:
     """Return the sum for class indices y, by draws ``noise`` (S, C) of standard normals."""
     S, C = noise.shape
-    f, log_p, slopes = np.empty(C), np.empty(S), np.empty((S, C))
-    deviations = np.empty(C)
+    log_p, slopes, shares, deviations = np.empty(S), np.empty((S, C)), np.empty(S), np.empty(C)
     value = 0.0
     for n in range(len(y)):
         label = int(y[n])
         for c in range(C):
             deviations[c] = math.sqrt(v[n, c])
-        for s in range(S):
-            for c in range(C):
-                f[c] = m[n, c] + deviations[c] * noise[s, c]
-            top = f.max()
-            slopes[s] = np.exp(f - top)
-            whole = slopes[s].sum()
-            log_p[s] = f[label] - top - math.log(whole)
-            slopes[s] *= -1.0 / whole
-            slopes[s, label] += 1.0
+            for s in range(S):
+                slopes[s, c] = m[n, c] + deviations[c] * noise[s, c]
+        _log_softmax(slopes, label, log_p)
         top = log_p.max()
-        shares = np.exp(alpha * (log_p - top))
+        shares[:] = alpha * (log_p - top)
+        fill_exponentials(shares, shares)
         whole = shares.sum()
         value += top + math.log(whole / S) / alpha if alpha > 0.0 else log_p.mean()
         for s in range(S):
             share = weight * shares[s] / whole
             for c in range(C):
-                dm[n, c] += share * slopes[s, c]
-                dv[n, c] += 0.5 * share * slopes[s, c] * noise[s, c] / deviations[c]
+                pull = share * slopes[s, c]
+                dm[n, c] += pull
+                dv[n, c] += 0.5 * pull * noise[s, c] / deviations[c]
     return value
+
+
+@jit()
+def _log_softmax(f: Any, label: int, log_p: Any) -> None:
+    """Write log p(label) (S,) of latent values f (S, C), and its gradient in their place."""
+    S, C = f.shape
+    for s in range(S):
+        top = f[s, 0]
+        for c in range(1, C):
+            top = max(top, f[s, c])
+        for c in range(C):
+            f[s, c] -= top
+        log_p[s] = f[s, label]
+    flat = f.reshape(S * C)
+    fill_exponentials(flat, flat)
+    for s in range(S):
+        whole = 0.0
+        for c in range(C):
+            whole += f[s, c]
+        log_p[s] -= math.log(whole)
+        for c in range(C):
+            f[s, c] *= -1.0 / whole
+        f[s, label] += 1.0

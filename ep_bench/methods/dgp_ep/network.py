@@ -160,19 +160,6 @@ def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: 
 
 
 @jit(relaxed=FUSE)
-def value(model: Model, theta: Any, X: Any, y: Any, noise: Any) -> float:
-    """Return the energy of a minibatch, as ``value_and_gradient``."""
-    L, W = len(model.dims) - 1, model.dims.max()
-    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
-    means[0, :, : X.shape[1]] = X
-    found, passages = _forward(model, theta, means, variances)
-    unused = np.zeros((2, len(X), W))
-    return found + last_term(
-        model, passages[-1].unit.noise, means[L], variances[L], y, noise, unused[0], unused[1], np.zeros(len(theta))
-    )
-
-
-@jit(relaxed=FUSE)
 def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gradient: Any) -> float:
     """Return the energy of a minibatch X (B, d), y (B,), and write its gradient (P,).
 

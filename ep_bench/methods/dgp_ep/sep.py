@@ -14,18 +14,20 @@ moments of cavity times likelihood,
 and the new factor g_new has V_new^-1 - V^-1 = J (I - X)^-1 X J' with X = J^-1 C J'^-1, no difference of large numbers;
 then g <- g^(1 - rate) g_new^rate, for every output at once. Such a step is halved while the posterior's precision would
 fall below half of what it was in some direction; halved often enough it never does, if V_new is a covariance matrix,
-and where it is none there is no new factor and the fit ends. T itself need not be positive definite: rows that lie
-farther off than their variance says widen the posterior beyond the prior. R' R, of which the energy is minimised, has no such
-factors, and where they are wanted it ends at a higher energy.
+and where it is none there is no new factor and the fit ends. T itself need not be positive definite: rows farther off
+than their variance says widen the posterior beyond the prior. R' R, of which the energy is minimised, has no such
+factors; where they are wanted, the minimum over R ends on its border, at a higher energy.
 
 Which average: the gradients of the mean log Z are those of the rows' *averaged moments*, and where these are the
-posterior's the energy is stationary (section 4.2). Li et al.'s SEP averages the rows' natural parameters instead. Both
-agree where rows agree; T of the former is smaller by N times the rows' covariance of a, which does not vanish with N.
-A minibatch of B rows averages moments within and natural parameters between minibatches: its fixed point lies a share of
-about 1 / B - 1 / N of that way from the energy's stationary point.
+posterior's the energy is stationary (section 4.2). Li et al.'s SEP averages the rows' natural parameters instead. They
+agree where rows agree; else T of the former is smaller, to first order by N times the covariance of a over the rows,
+and no number of rows makes that small. A minibatch of B rows averages moments within and natural parameters between
+minibatches: its fixed point lies a share of about 1 / B - 1 / N of the way to Li et al.'s.
 
-Hyperparameters and inducing inputs move by the energy's gradient with T and t held fixed, so that the factor goes with K;
-held fixed as a function of u it would be all but certain of differences that moved inducing inputs no longer have.
+After every minibatch hyperparameters and inducing inputs move too, by Adam on the energy's gradient with T and t held
+fixed, so that the factor goes with K; held fixed as a function of u it would stay all but certain of differences
+between inducing outputs that have moved. At a fixed point the gradient is the same, whatever is held fixed.
+
 Solves are products with the triangular L^-1; K^-1 is not formed. Memory is O(M^2) an output.
 """
 
@@ -197,16 +199,9 @@ def _tied(model: Model, passages: Any) -> float:
 
 
 @jit(relaxed=FUSE)
-def value(model: Model, theta: Any, X: Any, y: Any, noise: Any) -> float:
-    """Return the energy of a minibatch."""
-    L, W = len(model.dims) - 1, model.dims.max()
-    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
-    means[0, :, : X.shape[1]] = X
-    passages = _forward(model, theta, model.power.beta, means, variances)
-    unused = np.zeros((2, len(X), W))
-    return _tied(model, passages) + network.last_term(
-        model, passages[-1].unit.noise, means[L], variances[L], y, noise, unused[0], unused[1], np.zeros(len(theta))
-    )
+def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gradient: Any) -> float:
+    """Return the energy of a minibatch, and write its gradient, as ``step``, with all factors held fixed."""
+    return step(model, theta, X, y, noise, 0.0, gradient)[0]
 
 
 @jit(relaxed=FUSE)
@@ -261,7 +256,7 @@ def _backward(
             dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
             dK = _covariance_gradient(own, D, a)
             network.covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, noise, gradient)
-            done = _match(model, unit, own, D, a, rate, theta, layer, o)
+            done = _match(model, unit, own, D, a, rate, theta, layer, o) if rate > 0.0 else 0
             if done < 0:
                 return -1
             halvings += done
@@ -298,9 +293,7 @@ def _covariance_gradient(own: Whitened, D: Any, a: Any) -> Any:
 
 
 @jit(relaxed=FUSE)
-def _match(
-    model: Model, unit: Unit, own: Whitened, D: Any, a: Any, rate: float, theta: Any, layer: int, o: int
-) -> int:
+def _match(model: Model, unit: Unit, own: Whitened, D: Any, a: Any, rate: float, theta: Any, layer: int, o: int) -> int:
     """Move one output's factor in ``theta``; return how many times its step was halved, -1 where there is none.
 
     ``D`` and ``a`` are gradients of the energy, -N times those of the mean log Z.
