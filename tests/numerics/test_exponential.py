@@ -1,11 +1,11 @@
-"""The vectorised exponential against NumPy's."""
+"""The vectorised exponential, and its excess over 1, against NumPy's."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ep_bench.numerics.exponential import HIGHEST, LOWEST, fill_exponentials
+from ep_bench.numerics.exponential import HIGHEST, LOWEST, fill_excesses, fill_exponentials
 from ep_bench.numerics.lanes import WIDTH
 
 
@@ -37,13 +37,71 @@ def test_any_length_and_no_more_than_that(n):
     np.testing.assert_array_equal(out[n:], 7.0)
 
 
+BEYOND = [
+    (np.nan, LOWEST), (-np.inf, LOWEST), (-1e308, LOWEST), (-708.1, LOWEST),
+    (np.inf, HIGHEST), (1e308, HIGHEST), (709.1, HIGHEST),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("n", [1, WIDTH, 2 * WIDTH + 1])  # the last one of an odd length is taken by itself
-@pytest.mark.parametrize(
-    ("x", "end"),
-    [
-        (np.nan, LOWEST), (-np.inf, LOWEST), (-1e308, LOWEST), (-708.1, LOWEST),
-        (np.inf, HIGHEST), (1e308, HIGHEST), (709.1, HIGHEST),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("x", "end"), BEYOND)
 def test_what_lies_beyond_is_taken_to_be_at_an_end(n, x, end):
     np.testing.assert_allclose(exponentials(np.full(n, x)), np.exp(end), rtol=1e-15)
+
+
+def excesses(x):
+    out = np.full(len(x), np.nan)
+    fill_excesses(x, out)
+    return out
+
+
+class TestExcesses:
+    @pytest.mark.parametrize("rest", range(WIDTH))
+    def test_digits_near_zero(self, rest):
+        """In the lanes and behind them; 0, its sign apart, and the smallest numbers exactly."""
+        sizes = np.logspace(-300, np.log10(0.34), 40 * WIDTH)
+        x = np.concatenate([sizes, -sizes, sizes[-rest:] if rest else []])
+        assert len(x) % WIDTH == rest
+        expected = np.expm1(x)
+        assert np.all(np.abs(excesses(x) - expected) <= 2 * np.spacing(np.abs(expected)))
+        for tiny in (0.0, -0.0, 5e-324, -5e-324, 1e-310):
+            np.testing.assert_array_equal(excesses(np.full(WIDTH + rest, tiny)), tiny)
+
+    def test_the_whole_range(self):
+        x = np.concatenate([np.linspace(LOWEST, HIGHEST, 200_001), np.random.default_rng(1).normal(size=100_000)])
+        expected = np.expm1(x)
+        assert np.all(np.abs(excesses(x) - expected) <= 3 * np.spacing(np.maximum(np.abs(expected), 1.0)))
+
+    def test_the_borders_between_powers(self):
+        k = np.arange(-1020, 1023)
+        middles = (k + 0.5) * np.log(2.0)
+        x = np.concatenate([k * np.log(2.0), middles, np.nextafter(middles, -np.inf), np.nextafter(middles, np.inf)])
+        expected = np.expm1(x)
+        assert np.all(np.abs(excesses(x) - expected) <= 3 * np.spacing(np.maximum(np.abs(expected), 1.0)))
+
+    @pytest.mark.parametrize("n", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
+    def test_any_length_and_no_more_than_that(self, n):
+        x, out = np.random.default_rng(n).normal(0.0, 20.0, n), np.full(n + WIDTH, 7.0)
+        fill_excesses(x, out)
+        np.testing.assert_allclose(out[:n], np.expm1(x), rtol=1e-15, atol=1e-15)
+        np.testing.assert_array_equal(out[n:], 7.0)
+
+    def test_in_place(self):
+        x = np.random.default_rng(0).normal(size=2 * WIDTH + 3)
+        expected = excesses(x)
+        fill_excesses(x, x)
+        np.testing.assert_array_equal(x, expected)
+
+    @pytest.mark.parametrize(("x", "end"), BEYOND)
+    def test_what_lies_beyond_is_taken_to_be_at_an_end(self, x, end):
+        """NaN too, the same in the lanes as behind them."""
+        np.testing.assert_allclose(excesses(np.full(2 * WIDTH + 3, x)), np.expm1(end), rtol=1e-15)
+
+    def test_one_nan_leaves_its_neighbours_alone(self):
+        x = np.linspace(-1.0, 1.0, 2 * WIDTH + 3)
+        for place in range(len(x)):
+            spoilt = x.copy()
+            spoilt[place] = np.nan
+            expected = excesses(x)
+            expected[place] = -1.0
+            np.testing.assert_array_equal(excesses(spoilt), expected)
