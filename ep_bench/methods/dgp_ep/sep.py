@@ -73,7 +73,7 @@ class Matching:
     def __init__(self, model: Model, rate: float) -> None:
         """Take steps of a share ``rate`` of a new factor."""
         self.model, self.rate = model, rate
-        self.halved = 0  # steps since this was last set to 0
+        self.halvings: list[int] = []  # of each step
 
     def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
         """Return the energy of a minibatch at the parameters given, nan where it or a new factor does not exist.
@@ -81,7 +81,7 @@ class Matching:
         Writes the gradient of hyperparameters and inducing inputs, 0 for the factors, which have moved.
         """
         value, halvings = step(self.model, theta, X, y, noise, self.rate, gradient)
-        self.halved += halvings > 0
+        self.halvings.append(int(halvings))
         return float(value)
 
 
