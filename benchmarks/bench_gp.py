@@ -25,11 +25,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 import ep_bench
+from ep_bench.covariances.inducing import centres
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp, sgp
 from ep_bench.methods.gp.evidence import evidence
 from ep_bench.methods.sgp import bound
-from ep_bench.methods.sgp.starting import centres
 from ep_bench.types import Rows, UserError
 
 INPUTS, ROUNDS = 13, 7

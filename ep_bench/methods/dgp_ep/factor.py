@@ -26,9 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ep_bench.numerics.cholesky import inverse_factor
 from ep_bench.numerics.jit import FUSE, REORDER, jit
-
-BLOCK = 32  # rows that are factorised at once
 
 
 class Power(NamedTuple):
@@ -47,7 +46,7 @@ class Cavity(NamedTuple):
     A: Any  # (M,)
     mean: Any  # (M,) m = K A
     inverse: Any  # (M, M) L^-1, lower triangular
-    RK: Any  # (M, M)
+    spread: Any  # (M, M) R K R'
     log_determinant: float  # of W; nan where W has no factor
     quadratic: float  # t' K A = m' V^-1 m
 
@@ -79,95 +78,23 @@ def unpack(packed: Any, R: Any) -> None:
 
 
 @jit(relaxed=FUSE)
-def inverse_factor(W: Any) -> tuple[Any, float]:
-    """Return L^-1 (M, M), L L' = W, and log|W|, nan where there is no factor; W is used up. Block by block."""
-    M = len(W)
-    out, log_determinant = np.zeros((M, M)), 0.0
-    for a in range(0, M, BLOCK):
-        b = min(a + BLOCK, M)
-        corner = W[a:b, a:b].copy()
-        log_determinant += factorise(corner)
-        inverse = invert_lower(corner)
-        out[a:b, a:b] = inverse
-        if a > 0:
-            out[a:b, :a] = -np.dot(inverse, np.dot(W[a:b, :a].copy(), out[:a, :a].copy()))
-        if b < M:
-            panel = np.dot(W[b:, a:b].copy(), inverse.T)
-            W[b:, a:b] = panel
-            square = np.dot(panel, panel.T)
-            for i in range(M - b):
-                row, less = W[b + i], square[i]
-                for j in range(i + 1):
-                    row[b + j] -= less[j]
-    return out, log_determinant
-
-
-@jit(relaxed=FUSE)
-def factorise(W: Any) -> float:
-    """Turn the lower triangle of a small W into its factor L; return log|W|, nan where there is no factor."""
-    M, log_determinant = len(W), 0.0
-    column = np.empty(M)
-    for j in range(M):
-        pivot = W[j, j]
-        if not pivot > 0.0:
-            return np.nan
-        log_determinant += math.log(pivot)
-        W[j, j] = math.sqrt(pivot)
-        for i in range(j + 1, M):
-            column[i] = W[i, j] / W[j, j]
-            W[i, j] = column[i]
-        for i in range(j + 1, M):
-            x, row = column[i], W[i]
-            for k in range(j + 1, i + 1):
-                row[k] -= x * column[k]
-    return log_determinant
-
-
-@jit(relaxed=FUSE)
-def invert_lower(L: Any) -> Any:
-    """Return the inverse (M, M) of a small lower triangle."""
-    M = len(L)
-    out = np.zeros((M, M))
-    for i in range(M):
-        row, into = L[i], out[i]
-        for k in range(i):
-            x, other = row[k], out[k]
-            for j in range(k + 1):
-                into[j] -= x * other[j]
-        scale = 1.0 / row[i]
-        for j in range(i):
-            into[j] *= scale
-        into[i] = scale
-    return out
-
-
-@jit(relaxed=FUSE)
 def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     """Return the state with a share beta of the tied factor."""
-    M = len(K)
-    RK = np.dot(R, K)
-    W = np.dot(RK, R.T)
-    for i in range(M):
-        for j in range(M):
-            W[i, j] *= beta
-        W[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(W)
+    spread = np.dot(np.dot(R, K), R.T)
+    inverse, log_determinant = inverse_factor(spread, beta)
     S = np.dot(inverse, R)
     S *= math.sqrt(beta)
     t = beta * theta_2
     Kt = np.dot(K, t)
     A = t - np.dot(S.T, np.dot(S, Kt))
-    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, RK, log_determinant, np.dot(Kt, A))
+    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, spread, log_determinant, np.dot(Kt, A))
 
 
 @jit(relaxed=FUSE)
 def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     """Return what ties the posterior to its cavity."""
     beta = power.beta
-    W = np.dot(own.RK, R.T)
-    for i in range(len(K)):
-        W[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(W)
+    inverse, log_determinant = inverse_factor(own.spread, 1.0)
     S1 = np.dot(inverse, R)
     P1 = np.dot(inverse.T, S1)  # W1^-1 R
     Kt = np.dot(K, theta_2)

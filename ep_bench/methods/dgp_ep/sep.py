@@ -40,6 +40,7 @@ import numpy as np
 from ep_bench.methods.dgp_ep import factor, network
 from ep_bench.methods.dgp_ep.network import Model, Psis, Unit
 from ep_bench.numerics import psi
+from ep_bench.numerics.cholesky import factorise, inverted_factor
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
@@ -105,7 +106,7 @@ def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
     P = beta * unit.R
     for i in range(M):
         P[i, i] += 1.0
-    back, log_determinant = factor.inverse_factor(P.copy())
+    back, log_determinant = inverted_factor(P.copy())
     V = np.dot(back.T, back)
     t = beta * unit.theta_2
     mean = np.dot(V, t)
@@ -124,7 +125,7 @@ def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
 @jit(relaxed=FUSE)
 def state_of(unit: Unit, beta: float, later: bool) -> Whitened:
     """Return the state with a share beta of the tied factor."""
-    inverse, log_determinant = factor.inverse_factor(unit.K.copy())
+    inverse, log_determinant = inverted_factor(unit.K.copy())
     if np.isnan(log_determinant):
         inverse[:] = np.nan
     return whitened(unit, inverse, beta, later)
@@ -217,7 +218,7 @@ def step(model: Model, theta: Any, X: Any, y: Any, noise: Any, rate: float, grad
     passages = _forward(model, theta, model.power.beta, means, variances)
     gradient[:] = 0.0
     d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
-    value = _tied(model, passages) + network.last_term(
+    value = _tied(model, passages) + network.likelihood_term(
         model, passages[-1].unit.noise, means[L], variances[L], y, noise, d_means[L], d_variances[L], gradient
     )
     if not np.isfinite(value):
@@ -308,7 +309,7 @@ def _match(model: Model, unit: Unit, own: Whitened, D: Any, a: Any, rate: float,
     left = -X
     for i in range(M):
         left[i, i] += 1.0
-    inverse, log_determinant = factor.inverse_factor(left)
+    inverse, log_determinant = inverted_factor(left)
     if np.isnan(log_determinant):
         return -1
     J = np.dot(own.P, own.back.T)
@@ -338,7 +339,7 @@ def _halvings(T: Any, change: Any, rate: float) -> int:
         left = (1.0 - KEPT) * T + rate * change
         for i in range(len(T)):
             left[i, i] += 1.0 - KEPT
-        if not np.isnan(factor.inverse_factor(left)[1]):
+        if not np.isnan(inverted_factor(left)[1]):
             return count
         rate *= 0.5
     return -1
@@ -353,7 +354,7 @@ def whiten(model: Model, theta: Any) -> None:
         for o in range(model.dims[layer + 1]):
             unit = network.unit_of(model, theta, layer, o)
             L = unit.K.copy()
-            factor.factorise(L)
+            factorise(L)
             for i in range(M):
                 L[i, i + 1 :] = 0.0
             RL, packed = np.dot(unit.R, L), at[4] + o * (M * (M + 1) // 2)

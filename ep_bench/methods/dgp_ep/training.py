@@ -10,6 +10,11 @@ import numpy as np
 from ep_bench.numerics.adam import adam_step, moments
 from ep_bench.types import Array
 
+# Numbers of a block of memory just under 32 MB, the largest whose release teaches glibc's allocator what to keep for
+# itself. Untaught it returns the arrays of a step to the system, from where the next step fetches them page by page: a
+# third of the time of a step that takes tens of MB.
+KEPT = 2**22 - 2**10
+
 
 class Schedule(NamedTuple):
     """How long and how far steps go."""
@@ -39,6 +44,7 @@ def run(
     standard normal, fresh at every step. Each pass goes over a new permutation of the rows, in whole minibatches.
     Raises FloatingPointError with the step whose energy is not finite, or whose matrices have no factor.
     """
+    np.empty(KEPT)
     n = len(y)
     rows = min(schedule.batch_size, n)
     state, gradient = moments(len(theta)), np.empty(len(theta))

@@ -1,0 +1,176 @@
+"""What a step of ``dgp_ep`` costs by inducing inputs, rows and layers; ``python -m benchmarks.dgp_speed FILE.svg``.
+
+Seconds are the processor's, of one core: other programs that take turns on it do not count. All sizes of one curve are
+timed in turns, and each keeps its least time. The cost of a row is the slope of the time over the size of the
+minibatch, so that what a step does once, matrices of M x M, is not in it. The script prints the tables and draws the
+figure of docs.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
+
+from ep_bench.methods.dgp_ep.energy import Problem, evaluator
+from ep_bench.methods.dgp_ep.layout import Structure
+from ep_bench.methods.dgp_ep.starting import start
+from ep_bench.methods.dgp_ep.training import Schedule, run
+from ep_bench.report.figures import LOOKS, STYLE, finish
+
+INPUTS, ROWS, BATCH, RATE = 13, 455, 50, 0.005
+INDUCING = (25, 50, 100, 200)
+BATCHES = (25, 50, 100, 150)
+CHAINS = ((), (2,), (2, 2), (2, 2, 2))
+ROUNDS, LEAST = 9, 0.02  # turns, and seconds of steps a turn
+
+
+class Problems(NamedTuple):
+    """Rows, a start, and the energy to go down."""
+
+    structure: Structure
+    theta: np.ndarray
+    X: np.ndarray
+    y: np.ndarray
+
+
+def drawn(hidden=(), inducing=50):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROWS, INPUTS))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(ROWS)
+    y = (y - y.mean()) / y.std()
+    structure = Structure((INPUTS, *hidden, 1), inducing)
+    return Problems(structure, start(structure, X, X[:inducing].copy(), rng), X, y)
+
+
+def walker(hidden=(), inducing=50, batch=BATCH):
+    """Return a function that goes so many steps, rows, gradients and Adam included, as ``fit`` does."""
+    structure, theta, X, y = drawn(hidden, inducing)
+    evaluate, rng = evaluator(Problem(structure, "gaussian", ROWS)), np.random.default_rng(1)
+
+    def walk(steps):
+        schedule = Schedule(steps, batch, RATE, None)
+        run(evaluate, theta, X, y, schedule, (0, 1), rng, lambda: None)
+
+    return walk
+
+
+def seconds(walk, steps):
+    begun = time.process_time()
+    walk(steps)
+    return (time.process_time() - begun) / steps
+
+
+def least(walkers, rounds=ROUNDS):
+    """Return the least seconds of a step of each, timed in turns."""
+    counts = [max(int(LEAST / seconds(walk, 2)), 2) for walk in walkers]
+    taken = [[seconds(walk, count) for walk, count in zip(walkers, counts, strict=True)] for _ in range(rounds)]
+    return np.min(taken, axis=0)
+
+
+def slope(x, y):
+    """Return the exponent p of y ~ x^p."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def by_inducing(hidden):
+    """Return seconds of a step (4,) for every M of INDUCING."""
+    return least([walker(hidden, M) for M in INDUCING])
+
+
+def of_a_row(hidden):
+    """Return seconds (4,) that a row more adds to a step, for every M of INDUCING."""
+    found = []
+    for M in INDUCING:
+        taken = least([walker(hidden, M, batch) for batch in BATCHES])
+        found.append(np.polyfit(BATCHES, taken, 1)[0])
+    return np.array(found)
+
+
+def by_layers(inducing=50):
+    """Return seconds of a step (4,) of no, one, two and three hidden layers of 2."""
+    return least([walker(hidden, inducing) for hidden in CHAINS])
+
+
+def local_slopes(x, y):
+    return np.diff(np.log(y)) / np.diff(np.log(x))
+
+
+def rows_of_table(step, row):
+    """Yield lines of a table by inducing inputs; both are by hidden layers."""
+    yield (
+        "| M | "
+        + " | ".join(f"{name(hidden)}, step" for hidden in step)
+        + " | "
+        + " | ".join(f"{name(hidden)}, a row" for hidden in row)
+        + " |"
+    )
+    yield "|---" * (1 + len(step) + len(row)) + "|"
+    for i, M in enumerate(INDUCING):
+        cells = [f"{1e3 * step[hidden][i]:.2f} ms" for hidden in step]
+        cells += [f"{1e6 * row[hidden][i]:.2f} µs" for hidden in row]
+        yield f"| {M} | " + " | ".join(cells) + " |"
+    for words, chosen in (("power of M", slice(None)), ("power of M, from 100 on", slice(2, None))):
+        M = np.array(INDUCING)[chosen]
+        cells = [f"{slope(M, values[chosen]):.2f}" for values in (*step.values(), *row.values())]
+        yield f"| {words} | " + " | ".join(cells) + " |"
+
+
+def rows_of_layers(taken):
+    """Yield lines of a table by layers; ``taken`` by inducing inputs."""
+    yield "| M | " + " | ".join(name(hidden) for hidden in CHAINS) + " | a layer more | farthest from the line |"
+    yield "|---" * (3 + len(CHAINS)) + "|"
+    for M, values in taken.items():
+        line = np.polyfit(np.arange(1, len(CHAINS)), values[1:], 1)
+        apart = np.abs(np.polyval(line, np.arange(1, len(CHAINS))) / values[1:] - 1.0).max()
+        cells = [f"{1e3 * value:.2f} ms" for value in values]
+        yield f"| {M} | " + " | ".join(cells) + f" | {1e3 * line[0]:.2f} ms | {100 * apart:.0f}% |"
+
+
+def name(hidden):
+    return "no hidden layer" if not hidden else str(list(hidden))
+
+
+def drawing(step, row, taken):
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 2.6), layout="constrained")
+        first, second, third = figure.subplots(1, 3)
+        for ax, curves, scale, words in (
+            (first, step, 1e3, "a step of 50 rows, ms"),
+            (second, row, 1e6, "a row more, µs"),
+        ):
+            for (hidden, values), (colour, marker) in zip(curves.items(), LOOKS, strict=False):
+                ax.loglog(INDUCING, scale * values, marker=marker, color=colour, label=name(hidden), markersize=4)
+            last = scale * list(curves.values())[-1][-1]
+            for power, stroke in ((2, ":"), (3, "--")) if ax is first else ((2, ":"),):
+                guide = 1.4 * last * (np.array(INDUCING) / INDUCING[-1]) ** power
+                ax.loglog(INDUCING, guide, stroke, color="0.5", label=f"M{'²³'[power - 2]}")
+            ax.set(xlabel="inducing inputs M", ylabel=words)
+            ax.set_xticks(INDUCING, [str(M) for M in INDUCING])
+            ax.minorticks_off()
+            ax.legend(frameon=False, fontsize=7)
+        for (M, values), (colour, marker) in zip(taken.items(), LOOKS, strict=False):
+            third.plot(range(len(CHAINS)), 1e3 * values, marker=marker, color=colour, label=f"M = {M}", markersize=4)
+        third.set(xlabel="hidden layers of 2", ylabel="a step of 50 rows, ms", ylim=(0, None), xticks=range(4))
+        third.legend(frameon=False, fontsize=7)
+        return finish(figure, "dgp-speed", "")
+
+
+def main(path):
+    hidden = ((), (2,))
+    with threadpool_limits(1):
+        step = {one: by_inducing(one) for one in hidden}
+        row = {one: of_a_row(one) for one in hidden}
+        taken = {M: by_layers(M) for M in (50, 100)}
+    print("\n".join([*rows_of_table(step, row), "", *rows_of_layers(taken)]))
+    Path(path).write_text(drawing(step, row, taken).svg, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
