@@ -16,16 +16,7 @@ BLOCK = 32  # rows that are factorised at once
 
 
 @jit(relaxed=FUSE)
-def inverse_factor(spread: Any, share: float) -> tuple[Any, float]:
-    """Return L^-1 (M, M), L L' = W = I + share * spread, and log|W|, nan where there is no factor."""
-    W = share * spread
-    for i in range(len(spread)):
-        W[i, i] += 1.0
-    return inverted_factor(W)
-
-
-@jit(relaxed=FUSE)
-def inverted_factor(W: Any) -> tuple[Any, float]:
+def inverse_factor(W: Any) -> tuple[Any, float]:
     """Return L^-1 (M, M), L L' = W, and log|W|, nan where there is no factor; W is used up. Block by block."""
     M = len(W)
     out, log_determinant = np.zeros((M, M)), 0.0

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from ep_bench.methods import dgp_ep
 from ep_bench.methods.dgp_ep import sep
-from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, model_of, moments, sampled_moments, targets
+from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, model_of, moments, sampled_moments
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 from ep_bench.methods.dgp_ep.starting import start
 from ep_bench.types import Rows
@@ -250,8 +250,12 @@ class TestFixedPoints:
         white = np.array([row_of(case._replace(X=case.X[i : i + 1]), old)[0] for i in range(200)])
         a = white * ((case.y - m[:, 0]) / variance)[:, None]
         expected = 200 * np.cov(a.T, bias=True)
-        gap = single - new_factor(np.arange(200))
+        whole = new_factor(np.arange(200))
+        gap = single - whole
         assert np.linalg.norm(gap - expected) < 0.1 * np.linalg.norm(expected)
+        parts = [np.random.default_rng(i).permutation(200).reshape(20, 10) for i in range(20)]
+        batches = np.mean([new_factor(rows) for part in parts for rows in part], axis=0)
+        assert np.sum((batches - whole) * gap) / np.sum(gap * gap) == pytest.approx(1 / 10 - 1 / 200, rel=0.1)
 
 
 def row_of(case, theta):
@@ -347,5 +351,6 @@ class TestMethod:
         with pytest.raises(ValidationError, match=words):
             dgp_ep.Config(**options)
 
-    def test_targets_of_classes(self):
-        assert set(targets(Problem(Structure((1, 1), 1), "probit", 2), np.array([0.0, 1.0]))) == {-1.0, 1.0}
+    def test_answers_to_no_published_column(self):
+        assert dgp_ep.METHOD.published(dgp_ep.Config()) == ("DGP-2-50", "DGP-2")
+        assert dgp_ep.METHOD.published(dgp_ep.Config(optimizer="sep")) == ()

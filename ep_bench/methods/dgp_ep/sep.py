@@ -16,7 +16,8 @@ then g <- g^(1 - rate) g_new^rate, for every output at once. Such a step is halv
 fall below half of what it was in some direction; halved often enough it never does, if V_new is a covariance matrix,
 and where it is none there is no new factor and the fit ends. T itself need not be positive definite: rows farther off
 than their variance says widen the posterior beyond the prior. R' R, of which the energy is minimised, has no such
-factors; where they are wanted, the minimum over R ends on its border, at a higher energy.
+factors; where they are wanted, the minimum over R ends on its border, at a higher energy. Along directions that are all
+but at the end of their precision a minibatch's step is halved often; that bias falls with the rate.
 
 Which average: the gradients of the mean log Z are those of the rows' *averaged moments*, and where these are the
 posterior's the energy is stationary (section 4.2). Li et al.'s SEP averages the rows' natural parameters instead. They
@@ -40,7 +41,7 @@ import numpy as np
 from ep_bench.methods.dgp_ep import factor, network
 from ep_bench.methods.dgp_ep.network import Model, Psis, Unit
 from ep_bench.numerics import psi
-from ep_bench.numerics.cholesky import factorise, inverted_factor
+from ep_bench.numerics.cholesky import factorise, inverse_factor
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
@@ -106,7 +107,7 @@ def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
     P = beta * unit.R
     for i in range(M):
         P[i, i] += 1.0
-    back, log_determinant = inverted_factor(P.copy())
+    back, log_determinant = inverse_factor(P.copy())
     V = np.dot(back.T, back)
     t = beta * unit.theta_2
     mean = np.dot(V, t)
@@ -125,7 +126,7 @@ def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
 @jit(relaxed=FUSE)
 def state_of(unit: Unit, beta: float, later: bool) -> Whitened:
     """Return the state with a share beta of the tied factor."""
-    inverse, log_determinant = inverted_factor(unit.K.copy())
+    inverse, log_determinant = inverse_factor(unit.K.copy())
     if np.isnan(log_determinant):
         inverse[:] = np.nan
     return whitened(unit, inverse, beta, later)
@@ -309,7 +310,7 @@ def _match(model: Model, unit: Unit, own: Whitened, D: Any, a: Any, rate: float,
     left = -X
     for i in range(M):
         left[i, i] += 1.0
-    inverse, log_determinant = inverted_factor(left)
+    inverse, log_determinant = inverse_factor(left)
     if np.isnan(log_determinant):
         return -1
     J = np.dot(own.P, own.back.T)
@@ -339,7 +340,7 @@ def _halvings(T: Any, change: Any, rate: float) -> int:
         left = (1.0 - KEPT) * T + rate * change
         for i in range(len(T)):
             left[i, i] += 1.0 - KEPT
-        if not np.isnan(inverted_factor(left)[1]):
+        if not np.isnan(inverse_factor(left)[1]):
             return count
         rate *= 0.5
     return -1
