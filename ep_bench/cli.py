@@ -370,4 +370,4 @@ def _catalogue() -> Any:
     from ep_bench import experiments, published
     from ep_bench.runner.catalogue import Installed
 
-    return Installed(experiments.names(), experiments.problems, published.columns())
+    return Installed(experiments.names(), experiments.problems, published.columns(), published.source_names())

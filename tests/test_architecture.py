@@ -50,7 +50,7 @@ ALLOWED = {
         "rowscores",
         "environment",
     },
-    "conformance": {"types", "methods", "estimator", "adapters", "runner"},
+    "conformance": {"types", "predictions", "methods", "estimator", "adapters", "runner"},
     "experiments": {"types", "data", "covariances", "estimator", "methods", "options", "store", "environment"},
     "report": {"types", "store", "curves", "rowscores", "published"},
     "listing": None,

@@ -33,8 +33,7 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
     assert len([line for line in method.splitlines() if line.strip()]) <= 20
     (tmp_path / "my_method.py").write_text(method)
     (tmp_path / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
-    (study,) = blocks("yaml")
-    (tmp_path / "study.yaml").write_text(study)
+    (tmp_path / "study.yaml").write_text(blocks("yaml")[0])
     assert [m.label for m in read_study(tmp_path / "study.yaml", Installed()).methods] == [
         "pbp",
         "PBP-2",
@@ -64,6 +63,16 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
     target = ["methods", "test", "./my_method.py:MyRegressor", "--quiet"]
     tried = subprocess.run([sys.executable, "-m", "ep_bench", *target], capture_output=True, text=True, cwd=tmp_path)
     assert tried.returncode == 0, tried.stdout
+
+
+@pytest.mark.usefixtures("real_data")
+def test_the_study_of_classifiers_runs(tmp_path: Path) -> None:
+    _, study = blocks("yaml")
+    (tmp_path / "classify.yaml").write_text(study)
+    command = [sys.executable, "-m", "ep_bench", "run", "classify.yaml", "--select", "split=0"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "12 cells run; 12 ok" in run.stdout
 
 
 def test_commands_named_exist() -> None:

@@ -81,6 +81,8 @@ def _parts(plugin: Plugin, given: Any) -> tuple[Any, Any, dict[str, Any]]:
         named = isinstance(target, list | tuple) and len(target) == 1
         title = _title(str(given.get("DESCR") or ""))
         facts = {"inputs": tuple(map(str, inputs)), "target": str(target[0]) if named else "target", "title": title}
+        if target is not None and len(target) > 1:  # names of classes, as scikit-learn's sets have them
+            facts |= {"task": "classification", "classes": {str(name): str(name) for name in target}}
         return given["data"], given["target"], facts
     allowed = "(X, y), a scikit-learn Bunch with data and target, or an ep_bench Dataset"
     raise UserError("gives no data set", where=plugin.place, found=type(given).__name__, allowed=allowed)

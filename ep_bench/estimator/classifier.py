@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -55,6 +56,13 @@ class MethodClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the labels (n,) of the most probable classes of rows X (n, d)."""
         return self.predict_dist(X).mode()
+
+    @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
+    def latent(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Return means (n,) and variances (n,) of the function behind the classes at rows X (n, d), its own units."""
+        inputs = self._standardised(X)
+        mean, variance = self.method.latent(self.state_, inputs)  # type: ignore[misc]
+        return mean, variance
 
 
 def _indexed(labels: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArray[Any], Array]:

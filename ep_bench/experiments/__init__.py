@@ -26,6 +26,7 @@ REGISTRY = {
     "cubic_toy": "ep_bench.experiments.cubic_toy",
     "alpha_linear": "ep_bench.experiments.alpha_linear",
     "calibration": "ep_bench.experiments.calibration",
+    "mountain_car": "ep_bench.experiments.mountain_car",
     "conflict_posteriors": "ep_bench.experiments.conflict_posteriors",
     "conflict_tilted": "ep_bench.experiments.conflict_tilted",
     "conflict_convergence": "ep_bench.experiments.conflict_convergence",

@@ -18,6 +18,8 @@ from ep_bench.report import (
     figures,
     frames,
     functions,
+    groupplots,
+    groups,
     html,
     markdown,
     rowwise,
@@ -64,6 +66,8 @@ class Report:
     chains: chains.Chains | None = None
     training: training.Training | None = None
     compared: rowwise.Comparison | None = None
+    groups: list[groups.Group] = field(default_factory=list)
+    grouped: list[groupplots.Shown] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -79,6 +83,7 @@ class Report:
         own = [picture for part in self.parts for picture in (part.panels, part.diagram) if picture]
         drawn = [picture for experiment in self.experiments for picture in experiment.pictures]
         late = [picture for part in (self.chains, self.training) if part for picture in part.pictures]
+        own += [picture for shown in self.grouped for picture in shown.pictures]
         own += self.compared.pictures if self.compared else []
         return [*drawn, *own, *self.functions, *self.plots, *late]
 
@@ -98,6 +103,8 @@ def write(
     all_tables = [part.table for part in report.parts] + report.more
     if all_tables:
         texts[out / "tables" / "scores.csv"] = tables.long_csv(all_tables)
+    if any(group.standings for group in report.groups):
+        texts[out / "tables" / "orders.csv"] = groupplots.orders_csv(report.groups)
     for part in report.parts:
         texts[out / "tables" / f"{part.score.name}.md"] = tables.markdown(part.table, part.ranking)
         texts[out / "tables" / f"{part.score.name}.tex"] = tables.latex(part.table, part.ranking)
@@ -118,11 +125,11 @@ def make(merged: Merged) -> Report:
     times = [more[name] for name in ("tune_seconds", "fit_seconds", "predict_seconds") if name in more]
     plots += [figures.times(times)] if times else []
     drawn = [experiments.draw(study) for study in merged.studies if study.lock.get("experiment")]
-    kept = _curves(merged)
+    kept, grouped = _curves(merged), groups.collect(merged)
     return Report(
         merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged),
         functions.collect(merged, kept), chains.collect(merged, kept), training.collect(merged, kept),
-        rowwise.collect(merged),
+        rowwise.collect(merged), grouped, [groupplots.show(group) for group in grouped],
     )  # fmt: skip
 
 
@@ -165,8 +172,10 @@ def page_content(report: Report) -> dict[str, Any]:
         "summary": content.summary_line(merged),
         "notes": merged.notes,
         "experiments": [drawn.for_page(html.embedded) for drawn in report.experiments],
+        "lead": content.lead(set(merged.tasks().values())),
         "scores": [_score_content(part.table, part.ranking, part.panels) for part in report.parts],
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
+        "groups": [_group(shown) for shown in report.grouped],
         "compared": _comparison(report.compared),
         "functions": [html.embedded(picture) for picture in report.functions],
         "plots_title": report.plots_title,
@@ -181,7 +190,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "studies": [content.study_facts(study, tag) for study, tag in zip(merged.studies, merged.tags, strict=True)],
     }
     names = {
-        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "compared": "Row by row",
+        "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "groups": "Ranks by group", "compared": "Row by row",
         "functions": "Predictions over one input", "plots": report.plots_title, "chains": "Markov chains",
         "training": "Training curves", "tuned": "Tuned options", "more": "Further scores",
         "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
@@ -207,6 +216,11 @@ def _comparison(found: rowwise.Comparison | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"pictures": [html.embedded(picture) for picture in found.pictures], "tables": found.tables}
+
+
+def _group(shown: groupplots.Shown) -> dict[str, Any]:
+    pictures = [html.embedded(picture) for picture in shown.pictures]
+    return {"title": shown.title, "lines": shown.lines, "pictures": pictures, "tables": shown.tables}
 
 
 def _rank_content(part: Part) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,6 +14,7 @@ from ep_bench.report import chains, frames, ranks, tables, training, tuned
 from ep_bench.report.figures import Picture
 from ep_bench.report.frames import Merged
 from ep_bench.report.summary import Ranking, ScoreTable
+from ep_bench.types import Task
 
 Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of the style sheet)
 
@@ -23,6 +24,20 @@ def item(
 ) -> Item:
     """Return one cell of a table."""
     return {"text": text, "value": value, "strong": strong, "small": small, "kind": kind}
+
+
+_LEADS: Mapping[Task, str] = {
+    "regression": "Scores are on test rows and in the target’s original units; the mean log density is that of one "
+    "observation, noise included, in nats (higher is better).",
+    "classification": "Scores of classification sets are on test rows: the mean log probability of the class, in nats "
+    "(higher is better), the share of rows whose most probable class is another, and the mean of the squared "
+    "differences of all class probabilities from 0 and 1, summed over the classes (0 to 2).",
+}
+
+
+def lead(tasks: Collection[Task]) -> str:
+    """Return what the scores of these tasks are, in a sentence each."""
+    return " ".join(text for task, text in _LEADS.items() if task in tasks)
 
 
 def score_head(table: ScoreTable, ranking: Ranking | None) -> list[str]:

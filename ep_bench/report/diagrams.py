@@ -18,10 +18,9 @@ LINE = 0.19  # inches a line of labels or crossbars
 HEAD = 0.8  # inches above the axis of ranks: title, critical difference, tick labels
 
 
-def critical_difference(rankings: Sequence[Ranking]) -> Picture:
-    """Return the diagrams of one score, one below another: N = data sets, then N = data sets × splits."""
+def critical_difference(rankings: Sequence[Ranking], name: str = "") -> Picture:
+    """Return diagrams one below another: of one score, N = data sets, then N = data sets × splits, or of several."""
     no_window()
-    score = rankings[0].score
     with mpl.rc_context(STYLE):
         figure = Figure()
         drawn = [(ranking, *_draw(figure, ranking)) for ranking in rankings]
@@ -35,7 +34,7 @@ def critical_difference(rankings: Sequence[Ranking]) -> Picture:
             ax.set_position((side / width, (top - HEAD - body) / height, 1 - 2 * side / width, body / height))
             _critical_bar(ax, ranking, body)
             top -= HEAD + LINE * (lines + 1)
-    return finish(figure, f"critical-difference-{score.name}", _caption(rankings))
+    return finish(figure, name or f"critical-difference-{rankings[0].score.name}", _caption(rankings))
 
 
 def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
@@ -90,12 +89,13 @@ def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
 
 def _caption(rankings: Sequence[Ranking]) -> str:
     first = rankings[0]
+    scores = " and ".join(dict.fromkeys(ranking.score.inline for ranking in rankings))
     text = (
-        f"Average ranks by {first.score.inline}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by "
+        f"Average ranks by {scores}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by "
         "Nemenyi's two-tailed test: their ranks lie within the critical difference CD."
     )
     parts = [text]
-    for ranking in rankings:
+    for ranking in {(ranking.blocks, ranking.n): ranking for ranking in rankings}.values():
         if ranking.blocks == "data sets":
             parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each counts once, by its mean score.")
         else:

@@ -34,6 +34,7 @@ class Column:
     label: str
     studies: list[str]
     cells: dict[Place, tuple[str, store.Row | None]] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)  # by study, what it is called there
 
 
 @dataclass
@@ -50,6 +51,7 @@ class Merged:
     rows: pd.DataFrame
     planned: dict[tuple[str, str], int]
     notes: list[str]
+    names: dict[tuple[str, str], str] = field(default_factory=dict)  # by study and label, what a method is called here
 
     def ok(self) -> pd.DataFrame:
         """Return the rows of the cells that ended ``ok``."""
@@ -101,6 +103,7 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> Merged:
         rows=_frame(rows),
         planned=dict(planned),
         notes=notes,
+        names={(tag, label): column.label for column in columns for tag, label in column.labels.items()},
     )
 
 
@@ -156,7 +159,7 @@ def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str]
     rows = {row["cell"]: row for row in study.rows}
     columns: dict[str, Column] = {}
     for cell in store.lock_cells(study.lock) or study.rows:
-        column = columns.setdefault(cell["method"], Column(cell["method"], [tag]))
+        column = columns.setdefault(cell["method"], Column(cell["method"], [tag], labels={tag: cell["method"]}))
         dataset = names.get((tag, cell["dataset"]), cell["dataset"])
         column.cells[dataset, int(cell["split"])] = (cell["cell"], rows.get(cell["cell"]))
     return list(columns.values())
@@ -186,6 +189,7 @@ def _take_in(columns: list[Column], new: Column, notes: list[str]) -> None:
         if column.label != new.label:
             notes.append(f"{new.label} of {new.studies[0]} is the same configuration as {column.label}: shown as one.")
         column.studies += new.studies
+        column.labels |= new.labels
         return
     columns.append(new)
 

@@ -26,6 +26,11 @@ def page(report: Report) -> str:
         lines += _pictures([part.panels] if part.panels else [])
         lines += [f"- {line}" for line in content.rank_lines(part.rankings)]
         lines += ["", *_pictures([part.diagram] if part.diagram else [])]
+    for shown in report.grouped:
+        lines += ["", f"## Ranks by group: {shown.title}", "", *_pictures(shown.pictures)]
+        for table in shown.tables:
+            lines += [f"{table.caption}.", "", *_grid(table.head, table.rows)]
+        lines += [f"- {line}" for line in shown.lines]
     if report.compared is not None:
         lines += ["", "## Row by row", "", *_pictures(report.compared.pictures)]
         for table in report.compared.tables:

@@ -185,12 +185,12 @@ def rankings(merged: Merged, score: Score) -> list[Ranking]:
     datasets = tuple(str(name) for name in means.index)
     missing = len(covered) - len(means), len(table) - len(splits)
     return [
-        _ranking(score, "data sets", datasets, left_out, missing[0], means, pairwise=True),
-        _ranking(score, "data sets × splits", datasets, left_out, missing[1], splits, pairwise=False),
+        ranking_of(score, "data sets", datasets, left_out, missing[0], means, pairwise=True),
+        ranking_of(score, "data sets × splits", datasets, left_out, missing[1], splits, pairwise=False),
     ]
 
 
-def _ranking(
+def ranking_of(
     score: Score,
     blocks: str,
     datasets: Sequence[str],
@@ -200,6 +200,7 @@ def _ranking(
     *,
     pairwise: bool,
 ) -> Ranking:
+    """Return the ranking of scores (N, k), one row a block and one named column a method, none missing."""
     values = scores.to_numpy(dtype=float)
     names = [str(name) for name in scores.columns]
     table = pd.DataFrame(ranks.block_ranks(values, higher_is_better=score.better == "higher"), columns=names)

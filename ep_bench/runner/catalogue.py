@@ -26,6 +26,7 @@ class Installed:
         experiments: Collection[str] = (),
         experiment_problems: ExperimentCheck | None = None,
         published: Collection[str] | None = None,
+        sources: Collection[str] | None = None,
     ) -> None:
         self.datasets: Collection[str] = (*data.names(), *data.plugin_names())
         self.methods: Collection[str] = methods.names()
@@ -33,6 +34,8 @@ class Installed:
         self._experiment_problems = experiment_problems
         if published is not None:
             self.published = published
+        if sources is not None:
+            self.sources = sources
 
     def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:  # noqa: ARG002
         """Return what is wrong with an experiment's options."""

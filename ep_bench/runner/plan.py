@@ -106,6 +106,7 @@ class Plan:
             "datasets": datasets,
             "methods": entries,
             **({"compare": compared} if (compared := study.compare.model_dump(exclude_none=True)) else {}),
+            **({"ranks": [group.model_dump(exclude_none=True) for group in study.ranks]} if study.ranks else {}),
             "accept": [dict(item) for item in study.accept_items()],
             "groups": self.groups,
             "superseded": self.superseded(),

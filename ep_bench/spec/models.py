@@ -33,9 +33,10 @@ Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 class Catalogue(Protocol):
     """What a study may name.
 
-    Three further attributes are used where a catalogue has them: ``published``, the names of the published tables'
-    columns; ``check_experiment(name, options, base)``, which answers like ``check_options``; and
-    ``search_space(use, base)``, the search space that a method declares, None where it declares none.
+    Four further attributes are used where a catalogue has them: ``published``, the names of the published tables'
+    columns; ``sources``, the names of their sources; ``check_experiment(name, options, base)``, which answers like
+    ``check_options``; and ``search_space(use, base)``, the search space that a method declares, None where it declares
+    none.
     """
 
     datasets: Collection[str]
@@ -90,6 +91,20 @@ class Compare(Strict):
 
     rows: Label | None = None
     times: Label | None = None
+
+
+class RankGroup(Strict):
+    """Methods that a report ranks together.
+
+    ``methods`` are labels of this study or of those that are reported with it. ``beside`` is a source of published
+    tables, whose ranks of the same methods stand beside; ``pairs`` are those of which the report says one by one
+    whether the published order holds.
+    """
+
+    name: Label
+    methods: Annotated[list[Label], Field(min_length=2, max_length=100)]
+    beside: Text | None = None
+    pairs: list[Annotated[list[Label], Field(min_length=2, max_length=2)]] = Field(default_factory=list)
 
 
 class MethodEntry(Strict):
@@ -178,6 +193,7 @@ class StudyFile(Strict):
     overrides: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     limits: Any = None
     compare: Any = None
+    ranks: list[Any] = Field(default_factory=list)
     accept: list[Any] = Field(default_factory=list)
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
@@ -199,6 +215,7 @@ class Study(Strict):
     overrides: dict[str, dict[str, dict[str, Any]]] = Field(default_factory=dict)
     limits: Limits = Limits()
     compare: Compare = Compare()
+    ranks: tuple[RankGroup, ...] = ()
     accept: tuple[Accept, ...] = ()
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)

@@ -16,6 +16,7 @@ from ep_bench.spec.models import (
     FileEntry,
     Limits,
     MethodEntry,
+    RankGroup,
     Study,
     StudyFile,
     Tune,
@@ -28,7 +29,15 @@ from ep_bench.spec.space import read_space
 from ep_bench.types import DatasetRef, SplitScheme, UserError, spell
 
 OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
-_GRID_KEYS = ("methods", "splits", "overrides", "limits", "compare", "accept")  # mean nothing beside an experiment
+_GRID_KEYS = (
+    "methods",
+    "splits",
+    "overrides",
+    "limits",
+    "compare",
+    "ranks",
+    "accept",
+)  # mean nothing beside an experiment
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -77,12 +86,13 @@ class _Reader:
         self._overrides(file.overrides, datasets, methods)
         accept = self._accept(file.accept, datasets, methods)
         self._labels(compare, methods)
+        ranks = self._ranks(file.ranks)
         if self.problems or splits is None or limits is None or compare is None:
             return None
         return Study(
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
             methods=tuple(methods), overrides=file.overrides, limits=limits, compare=compare,
-            accept=tuple(accept), experiment=file.experiment, options=file.options,
+            ranks=tuple(ranks), accept=tuple(accept), experiment=file.experiment, options=file.options,
             source=self.document.text, raw=raw,
         )  # fmt: skip
 
@@ -324,6 +334,30 @@ class _Reader:
         given = compare.model_dump(exclude_none=True) if compare else {}
         for key, label in given.items():
             self._known(("compare", key), label, "not a method of this study", [entry.label for entry in methods])
+
+    def _ranks(self, raw: Sequence[Any]) -> list[RankGroup]:
+        """Return the groups to rank; their labels may be those of other studies, with which this one is reported."""
+        kept: list[RankGroup] = []
+        for i, item in enumerate(raw):
+            place: Place = ("ranks", i)
+            group = validate(RankGroup, item, place, self.problems)
+            if group is None:
+                continue
+            sources = getattr(self.catalogue, "sources", None)
+            if sources and group.beside is not None:
+                self._known((*place, "beside"), group.beside, "no source of published tables", sources)
+            if group.name in {other.name for other in kept}:
+                self.problems.add((*place, "name"), "a second group of this name", found=group.name)
+            for j, label in enumerate(group.methods):
+                if label in group.methods[:j]:
+                    self.problems.add((*place, "methods", j), "is in the group already", found=label)
+            for j, (first, second) in enumerate(group.pairs):
+                for k, label in enumerate((first, second)):
+                    self._known((*place, "pairs", j, k), label, "not a method of this group", group.methods)
+                if first == second:
+                    self.problems.add((*place, "pairs", j), "a method paired with itself", found=first)
+            kept.append(group)
+        return kept
 
     def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], methods: list[MethodEntry]) -> list[Accept]:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}

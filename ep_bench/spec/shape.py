@@ -64,6 +64,8 @@ def _note(details: ErrorDetails, place: Place, problems: Problems, keys: Collect
         problems.add(path, "unknown value", found=_word(found), allowed=choices, name=name)
     elif kind == "string_pattern_mismatch":
         problems.add(path, "unusable text", found=found, allowed=PATTERNS[str(context["pattern"])])
+    elif kind == "too_short" and context["min_length"] > 1:
+        problems.add(path, f"must have at least {context['min_length']} entries", found=_word(found))
     else:
         hint = "; quote it to mean text" if kind == "string_type" and isinstance(found, int | float) else ""
         problems.add(path, _WORDS.get(kind, _plain(details["msg"])) + hint, found=_word(found))

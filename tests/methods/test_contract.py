@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from sklearn.base import clone
 
 from ep_bench import Estimator, methods
+from ep_bench.estimator import MethodClassifier
 from ep_bench.types import Predictive, Rows
 
 NAMES = methods.names()
@@ -104,3 +105,44 @@ class TestContract:
             quick(name).fit(np.where(X > 0, X, np.nan), y)
         with pytest.raises(TypeError, match="did you mean"):
             Estimator(name, standardise=True)
+
+
+CLASSIFIERS = [name for name in methods.REGISTRY if "classification" in methods.get(name).tasks]
+KINDS = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.4, 0.4])]
+
+
+def classifier(name: str, **options: object) -> MethodClassifier:
+    return Estimator(name, "classification", **{**methods.get(name).warmup, "random_state": 0, **options})
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("labels", [KINDS, KINDS == "low"], ids=["three", "two"])
+class TestClassifiers:
+    def test_probabilities_of_all_classes(self, name: str, labels: np.ndarray) -> None:
+        model = classifier(name).fit(X, labels)
+        proba = model.predict_proba(X)
+        assert proba.shape == (40, len(np.unique(labels)))
+        np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+        assert np.isin(model.predict(X), labels).all()
+        again = classifier(name).fit(X, labels).predict_proba(X)
+        np.testing.assert_array_equal(proba, again)
+        np.testing.assert_allclose(model.predict_proba(X[5:9]), proba[5:9], rtol=1e-9)
+
+    def test_the_unit_of_the_inputs_does_not_matter(self, name: str, labels: np.ndarray) -> None:
+        ours = classifier(name).fit(X, labels).predict_proba(X)
+        theirs = classifier(name).fit(1000 * X - 5, labels).predict_proba(1000 * X - 5)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-6)
+
+    def test_a_class_without_rows_keeps_a_probability(self, name: str, labels: np.ndarray) -> None:
+        known = sorted(set(labels.tolist()))
+        kept = labels != known[1]
+        proba = classifier(name, classes=known).fit(X[kept], labels[kept]).predict_proba(X)
+        assert proba.shape == (40, len(known))
+        assert (proba > 0.0).all()
+
+    def test_clone_and_pickle(self, name: str, labels: np.ndarray) -> None:
+        model = classifier(name)
+        assert clone(model).get_params() == model.get_params()
+        fitted = model.fit(X, labels)
+        again = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))

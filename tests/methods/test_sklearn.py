@@ -9,13 +9,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ep_bench import Estimator, methods
 from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.registered import fitting_well
-from ep_bench.estimator import MethodRegressor
+from ep_bench.estimator import MethodEstimator
 
-ESTIMATORS = [Estimator(name, **methods.get(name).warmup, random_state=0) for name in methods.REGISTRY]
+ESTIMATORS = [
+    Estimator(name, task, **methods.get(name).warmup, random_state=0)
+    for name in methods.REGISTRY
+    for task in methods.get(name).tasks
+]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda model: dict(EXEMPT.get(model.method.name, {})))
-def test_scikit_learns_checks(estimator: MethodRegressor, check: Callable[[MethodRegressor], None]) -> None:
+def test_scikit_learns_checks(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
     check(fitting_well(estimator, check))
 
 

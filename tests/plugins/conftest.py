@@ -94,6 +94,24 @@ def dataset():
     return Dataset(name="x", X=X, y=y, names=("u", "v"), target="w", card=None, checksum="", constants={1: 2.0})
 
 
+def classes():
+    return Bunch(data=X, target=(y > 0.0).astype(int), target_names=np.array(["below", "above"]))
+
+
+def labelled():
+    kinds = (y > 0.0) * 1.0
+    facts = {"task": "classification", "classes": ("no", "yes", "never")}
+    return Dataset(name="x", X=X, y=kinds, names=("u", "v"), target="w", card=None, checksum="", **facts)
+
+
+def halves():
+    return Bunch(data=X, target=0.5 * (y > 0.0), target_names=["below", "above"])
+
+
+def nameless():
+    return Dataset(name="x", X=X, y=0.0 * y, names=(), target="w", card=None, checksum="", task="classification")
+
+
 def ragged():
     return X, y[:-1]
 

@@ -56,6 +56,14 @@ def test_every_kind_of_data_set_gets_a_card(module: str, kind: str) -> None:
     assert [str(line) for line in data.fetch([f"tiny-{kind}"], progress=False)] == [f"tiny-{kind}: embedded"]
 
 
+@pytest.mark.parametrize(("kind", "classes"), [("classes", ("below", "above")), ("labelled", ("no", "yes", "never"))])
+def test_classes_of_a_bunch_and_of_a_data_set(module: str, kind: str, classes: tuple[str, ...]) -> None:
+    found = data.load_dataset(f"tiny-{kind}")
+    assert found.task == data.describe(DatasetRef(f"tiny-{kind}", "mine")).task == "classification"
+    assert found.classes == classes
+    np.testing.assert_array_equal(found.y, sys.modules[module].y > 0.0)
+
+
 def test_inputs_of_noise_and_constants(module: str) -> None:
     assert data.load_dataset("tiny-pair", irrelevant_inputs=3).X.shape == (60, 5)
     assert dict(data.load_dataset("tiny-dataset", constant_inputs="paper").constants) == {1: 2.0}
@@ -72,6 +80,8 @@ def test_inputs_of_noise_and_constants(module: str) -> None:
         ("flat", r"X must have 2 dimensions; found 'shape \(60,\)'"),
         ("words", "y must hold numbers"),
         ("nothing", "gives no data set; found 'NoneType'; allowed: .*Bunch"),
+        ("halves", "y of a classification set holds the indices 0 to 1 of its classes"),
+        ("nameless", "a classification set names two or more classes; found '0'"),
         ("misnamed", "X has 2 inputs, their names are 1"),
         ("fails", "fails: OSError: no disk"),
         ("number", "must refer to a function without arguments; found 'int'"),

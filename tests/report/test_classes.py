@@ -51,6 +51,7 @@ def test_a_report_of_classes(make_study: Any, tmp_path: Path, no_overlap: Callab
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "Mean log-likelihood (nats)" in page
     assert "Brier score (sum over classes)" in page
+    assert "Scores of classification sets are on test rows" in page
     for absent in ("RMSE", "Mean log density", "CRPS", "Calibration"):
         assert absent not in page
 

@@ -31,6 +31,9 @@ overrides:
     PBP-2: {epochs: 5}
 limits: {seconds: 600, memory_gb: 4.5}
 compare: {rows: PBP-2, times: pbp}
+ranks:
+  - {name: all, methods: [pbp, PBP-2, GP of another study], beside: bui2015, pairs: [[PBP-2, pbp]]}
+  - {name: two, methods: [pbp, PBP-2]}
 accept:
   - {method: PBP-2, dataset: naval, metric: rmse, reason: "two layers"}
 """
@@ -46,6 +49,7 @@ class Fake:
     methods = ("pbp", "dropout")
     experiments = ("cubic_toy",)
     published = ("PBP", "Dropout-1")
+    sources = ("bui2015", "jylanki2014")
 
     def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
         assert base.is_absolute()

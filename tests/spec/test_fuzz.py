@@ -151,6 +151,8 @@ def is_sensible(path, new) -> bool:
         return False
     if path == ("study",) or key in {"label", "reason"} or path == ("datasets", 3, "name"):
         return word or (key == "reason" and isinstance(new, str) and new.strip() != "" and len(new) < 100)
+    if path[:1] == ("ranks",) and (key == "name" or (path[2:3] == ("methods",) and len(path) == 4)):
+        return word and path not in {("ranks", 0, "methods", 0), ("ranks", 0, "methods", 1)}  # the pairs name these
     if path[0] == "datasets" and key == "target":
         return word
     if key in {"seconds", "memory_gb"}:
@@ -176,7 +178,7 @@ def is_sensible(path, new) -> bool:
         ("compare",),
     }:
         return new == {}
-    return (key == "tune" and new == {}) or (path == ("accept",) and new == [])
+    return (key == "tune" and new == {}) or (path in {("accept",), ("ranks",), ("ranks", 0, "pairs")} and new == [])
 
 
 @pytest.mark.parametrize("new", ODD, ids=lambda value: repr(value)[:20])
@@ -192,7 +194,7 @@ def test_nonsense_is_accepted_nowhere(read, good, new):
 
 def test_each_key_lost_is_noticed_or_optional(read, good):
     values = yaml.safe_load(good)
-    optional = {"seed", "splits", "overrides", "limits", "compare", "accept", "options"}
+    optional = {"seed", "splits", "overrides", "limits", "compare", "ranks", "accept", "options"}
     for key in values:
         rest = {other: value for other, value in values.items() if other != key}
         assert (outcome(read, yaml.safe_dump(rest)) is not None) == (key in optional), key

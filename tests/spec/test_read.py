@@ -13,6 +13,15 @@ from ep_bench.types import DatasetRef, SplitScheme, UserError
 HEAD = "study: s\ndatasets: [boston, naval]\nmethods: [pbp]\n"
 
 
+def test_the_task_of_a_users_own_file_is_read(read, folder):
+    (ref,) = read(
+        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, task: classification}]\nmethods: [pbp]\n"
+    ).datasets
+    assert ref.task == "classification"
+    assert ref.options() == {"target": "y", "task": "classification"}
+    assert "task" not in DatasetRef("m", "m", csv="x", target="y").options()
+
+
 def test_everything_of_a_full_study_is_read(read, folder, good):
     study = read(good)
     assert (study.name, study.seed, study.experiment) == ("a-study", 3, None)
@@ -31,6 +40,9 @@ def test_everything_of_a_full_study_is_read(read, folder, good):
     assert study.methods[3].options == {"alpha": 1e-4}
     assert (study.limits.seconds, study.limits.memory_gb) == (600, 4.5)
     assert (study.compare.rows, study.compare.times) == ("PBP-2", "pbp")
+    assert [(group.name, group.beside) for group in study.ranks] == [("all", "bui2015"), ("two", None)]
+    assert study.ranks[0].methods == ["pbp", "PBP-2", "GP of another study"]
+    assert study.ranks[0].pairs == [["PBP-2", "pbp"]]
     assert study.accept_items() == [{"method": "PBP-2", "dataset": "naval", "metric": "rmse", "reason": "two layers"}]
     assert study.source == good
     assert study.raw["datasets"][0] == "boston"
@@ -139,6 +151,20 @@ WRONG = [
     (HEAD + "compare: {row: pbp}\n", 4, ["compare.row: unknown key", "allowed: rows, times", "'rows'?"]),
     (HEAD + "compare: {rows: pbq}\n", 4, ["compare.rows: not a method of this study", "found 'pbq'", "'pbp'?"]),
     (HEAD + "compare: pbp\n", 4, ["compare: must be a mapping", "found 'pbp'"]),
+    # groups to rank
+    (HEAD + "ranks: [{name: g, methods: [a]}]\n", 4, ["ranks[0].methods: must", "at least 2"]),
+    (HEAD + "ranks: [{name: g, methods: [a, b], besides: x}]\n", 4, ["ranks[0].besides: unknown key", "'beside'?"]),
+    (HEAD + "ranks: [{name: g, methods: [a, b], beside: bui2016}]\n", 4, ["no source of published", "'bui2015'?"]),
+    (HEAD + "ranks: [{name: g, methods: [a, b, a]}]\n", 4, ["ranks[0].methods[2]: is in the group already", "'a'"]),
+    (HEAD + "ranks: [{name: g, methods: [a, b], pairs: [[a, c]]}]\n", 4, ["not a method of this group", "found 'c'"]),
+    (HEAD + "ranks: [{name: g, methods: [a, b], pairs: [[a, a]]}]\n", 4, ["a method paired with itself"]),
+    (HEAD + "ranks: [{name: g, methods: [a, b], pairs: [[a]]}]\n", 4, ["ranks[0].pairs[0]: must have at least 2"]),
+    (
+        HEAD + "ranks:\n  - {name: g, methods: [a, b]}\n  - {name: g, methods: [a, c]}\n",
+        6,
+        ["ranks[1].name: a second group of this name", "found 'g'"],
+    ),
+    (HEAD + "ranks: {name: g}\n", 4, ["ranks: must be a list"]),
     # data sets
     ("study: s\ndatasets: []\nmethods: [pbp]\n", 2, ["datasets: must not be empty"]),
     ("study: s\ndatasets: boston\nmethods: [pbp]\n", 2, ["datasets: must be a list", "found 'boston'"]),
@@ -175,6 +201,16 @@ WRONG = [
         "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, irrelevant_inputs: 2}]\nmethods: [pbp]\n",
         2,
         ["datasets[0].irrelevant_inputs: does not go with csv"],
+    ),
+    (
+        "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, task: classificaton}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].task: unknown value", "found 'classificaton'", "did you mean 'classification'?"],
+    ),
+    (
+        "study: s\ndatasets: [{name: naval, task: classification}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].task: goes with csv only"],
     ),
     ("study: s\ndatasets: [{name: m, csv: no.csv, target: y}]\nmethods: [pbp]\n", 2, ["datasets[0].csv: no such file"]),
     (
@@ -264,6 +300,7 @@ WRONG = [
     ("study: s\nexperiment: cubik\n", 2, ["experiment: unknown experiment", "did you mean 'cubic_toy'?"]),
     ("study: s\nexperiment: cubic_toy\nmethods: [pbp]\n", 3, ["methods: does not go with an experiment"]),
     ("study: s\nexperiment: cubic_toy\ncompare: {rows: a}\n", 3, ["compare: does not go with an experiment"]),
+    ("study: s\nexperiment: cubic_toy\nranks: []\n", 3, ["ranks: does not go with an experiment"]),
     ("study: s\nexperiment: cubic_toy\nlimits: {seconds: 1}\n", 3, ["limits: does not go with an experiment"]),
     ("study: s\nexperiment: cubic_toy\noptions: {pints: 3}\n", 3, ["options.pints: unknown option", "'points'?"]),
     ("study: s\nexperiment: cubic_toy\noptions: [3]\n", 3, ["options: must be a mapping"]),

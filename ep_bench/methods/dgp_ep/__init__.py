@@ -34,6 +34,7 @@ from ep_bench.methods.dgp_ep.energy import (
     Likelihood,
     Problem,
     evaluator,
+    joint_moments,
     log_evidence,
     moments,
     noise_variances,
@@ -96,6 +97,7 @@ class State(NamedTuple):
 
     structure: Structure
     likelihood: Likelihood
+    propagation: Literal["diagonal", "full"]
     theta: Array  # (P,) as in ``layout``
     samples: int  # through the layers, of a prediction; 0: matched moments
     log_evidence: float  # minus the energy of all rows, nats
@@ -128,7 +130,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     inducing = first_inputs(X, config.inducing, rng)
     structure = Structure((X.shape[1], *config.hidden, outputs), len(inducing), config.shared)
     theta = start(structure, X, inducing, rng)
-    problem = Problem(structure, likelihood, len(y), config.alpha)
+    problem = Problem(structure, likelihood, len(y), config.alpha, config.propagation)
     schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
     draws = (config.draws, outputs) if likelihood == "softmax" else (0, outputs)
@@ -136,7 +138,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
-    state = State(structure, likelihood, theta, samples, evidence, len(path.energies), converged)
+    state = State(structure, likelihood, config.propagation, theta, samples, evidence, len(path.energies), converged)
     return state, _trace(path, len(y), likelihood)
 
 
@@ -153,18 +155,29 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive | Cl
     In regression Gaussians, or mixtures of one a sample; in classification probabilities, of more than two classes by
     quasi-random draws.
     """
-    if state.samples:
-        m, v = sampled_moments(state.structure, state.theta, X, state.samples, rng)
-    else:
-        mean, variance = moments(state.structure, state.theta, X)[-1]
-        m, v = mean[None], variance[None]
+    m, V = _last_layer(state, X, rng)
+    v = np.einsum("snoo->sno", V) if V.ndim == 4 else V
     if state.likelihood == "gaussian":
-        v += noise_variances(state.structure, state.theta)
-        return Predictive(np.full(len(m), 1.0 / len(m)), m[:, :, 0], v[:, :, 0])
+        noisy = v[:, :, 0] + noise_variances(state.structure, state.theta)
+        return Predictive(np.full(len(m), 1.0 / len(m)), m[:, :, 0], noisy)
     if state.likelihood == "probit":
-        above = ndtr(m[:, :, 0] / np.sqrt(1.0 + v[:, :, 0])).mean(axis=0)
-        return ClassProbabilities(np.column_stack([1.0 - above, above]))
-    return ClassProbabilities(softmax_probabilities(m, v, normal_draws(m.shape[2], rng)))
+        z = m[:, :, 0] / np.sqrt(1.0 + v[:, :, 0])
+        return ClassProbabilities(np.column_stack([ndtr(-z).mean(axis=0), ndtr(z).mean(axis=0)]))
+    return ClassProbabilities(softmax_probabilities(m, V, normal_draws(m.shape[2], rng)))
+
+
+def _last_layer(state: State, X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return means (S, N, C) and variances (S, N, C) or covariances (S, N, C, C) of the last layer without noise."""
+    if state.samples:
+        return sampled_moments(state.structure, state.theta, X, state.samples, rng)
+    mean, variance = _matched(state, X)
+    return mean[None], variance[None]
+
+
+def _matched(state: State, X: Array) -> tuple[Array, Array]:
+    """Return means (N, C) and variances (N, C) or covariances (N, C, C) of the last layer, moments matched."""
+    way = joint_moments if state.propagation == "full" else moments
+    return way(state.structure, state.theta, X)[-1]
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
@@ -174,8 +187,8 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     """
     if state.structure.dims[-1] > 1:
         raise ValueError(f"{state.structure.dims[-1]} classes have as many latent functions, not one")
-    mean, variance = moments(state.structure, state.theta, X)[-1]
-    return mean[:, 0], variance[:, 0]
+    mean, variance = _matched(state, X)
+    return mean[:, 0], variance.reshape(len(X))
 
 
 def _trace(path: Path, n: int, likelihood: Likelihood) -> dict[str, list[float]]:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri, softmax
 from scipy.stats import qmc
 
-from ep_bench.methods.dgp_ep import network
+from ep_bench.methods.dgp_ep import joint, network
 from ep_bench.methods.dgp_ep.factor import power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
 from ep_bench.methods.dgp_ep.likelihoods import CODES
@@ -32,6 +32,7 @@ class Problem(NamedTuple):
     likelihood: Likelihood
     n: int  # rows in all, of which a minibatch is a part
     alpha: float = 1.0
+    propagation: Literal["diagonal", "full"] = "diagonal"
 
 
 def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> tuple[float, Array]:
@@ -43,10 +44,8 @@ def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | No
     gradient = np.empty(size(problem.structure))
     if noise is None:
         noise = np.zeros((1, problem.structure.dims[-1]))
-    value = network.value_and_gradient(
-        model_of(problem), theta, np.ascontiguousarray(X, dtype=np.float64), targets(problem, y), noise, gradient
-    )
-    return value, gradient
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    return evaluator(problem)(theta, X, targets(problem, y), noise, gradient), gradient
 
 
 def targets(problem: Problem, y: Array) -> Array:
@@ -57,7 +56,8 @@ def targets(problem: Problem, y: Array) -> Array:
 
 def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array], float]:
     """Return the energy as a function of parameters, rows, targets and noise that writes its gradient."""
-    return partial(network.value_and_gradient, model_of(problem))
+    way = joint.value_and_gradient if problem.propagation == "full" else network.value_and_gradient
+    return partial(way, model_of(problem))
 
 
 def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
@@ -85,6 +85,19 @@ def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> 
         means[:, part], variances[:, part] = m, v
     widths = structure.dims[1:]
     return [(means[i + 1, :, :width], variances[i + 1, :, :width]) for i, width in enumerate(widths)]
+
+
+def joint_moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> list[tuple[Array, Array]]:
+    """Return means (B, D_out) and covariances (B, D_out, D_out) of every layer, otherwise as ``moments``."""
+    X, model = np.ascontiguousarray(X, dtype=np.float64), _any_model(structure)
+    leading, V = (len(structure.dims), len(X)), max(structure.dims[1:])
+    means, covariances = np.empty((*leading, max(structure.dims))), np.empty((*leading, V, V))
+    for part in blocks(structure, len(X)):
+        m, C = np.empty_like(means[:, part]), np.empty_like(covariances[:, part])
+        joint.forward(model, theta, X[part], beta, m, C)
+        means[:, part], covariances[:, part] = m, C
+    widths = structure.dims[1:]
+    return [(means[i + 1, :, :width], covariances[i + 1, :, :width, :width]) for i, width in enumerate(widths)]
 
 
 def sampled_moments(
@@ -119,12 +132,17 @@ def normal_draws(outputs: int, rng: np.random.Generator) -> Array:
     return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
 
 
-def softmax_probabilities(m: Array, v: Array, noise: Array) -> Array:
-    """Return E softmax(f) (N, C), f of means m and variances v (S, N, C), by draws (T, C); the mean over S."""
+def softmax_probabilities(m: Array, V: Array, noise: Array) -> Array:
+    """Return E softmax(f) (N, C), the mean over S, f of means m (S, N, C), by draws (T, C).
+
+    V are variances (S, N, C), or covariances (S, N, C, C).
+    """
     total = np.zeros(m.shape[1:])
-    for mean, deviation in zip(m, np.sqrt(v), strict=True):
-        for part in range(0, len(mean), rows := max(MOST // noise.size, 1)):
-            f = mean[part : part + rows, None] + deviation[part : part + rows, None] * noise
+    roots = np.linalg.cholesky(V) if V.ndim == 4 else np.sqrt(V)[..., None] * np.eye(m.shape[2])
+    rows = max(MOST // noise.size, 1)
+    for mean, root in zip(m, roots, strict=True):
+        for part in range(0, len(mean), rows):
+            f = mean[part : part + rows, None] + noise @ root[part : part + rows].transpose(0, 2, 1)
             total[part : part + rows] += softmax(f, axis=2).mean(axis=1)
     return total / len(m)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
 
@@ -93,24 +94,56 @@ def softmax(m: Any, v: Any, y: Any, alpha: float, noise: Any, weight: float, dm:
     log_p, slopes, shares, deviations = np.empty(S), np.empty((S, C)), np.empty(S), np.empty(C)
     value = 0.0
     for n in range(len(y)):
-        label = int(y[n])
         for c in range(C):
             deviations[c] = math.sqrt(v[n, c])
             for s in range(S):
                 slopes[s, c] = m[n, c] + deviations[c] * noise[s, c]
-        _log_softmax(slopes, label, log_p)
-        top = log_p.max()
-        shares[:] = alpha * (log_p - top)
-        fill_exponentials(shares, shares)
-        whole = shares.sum()
-        value += top + math.log(whole / S) / alpha if alpha > 0.0 else log_p.mean()
+        value += _softmax_row(slopes, int(y[n]), alpha, weight, log_p, shares)
         for s in range(S):
-            share = weight * shares[s] / whole
             for c in range(C):
-                pull = share * slopes[s, c]
-                dm[n, c] += pull
-                dv[n, c] += 0.5 * pull * noise[s, c] / deviations[c]
+                dm[n, c] += slopes[s, c]
+                dv[n, c] += 0.5 * slopes[s, c] * noise[s, c] / deviations[c]
     return value
+
+
+@jit()
+def joint_softmax(m: Any, V: Any, y: Any, alpha: float, noise: Any, weight: float, dm: Any, dV: Any) -> float:
+    """Return the sum as ``softmax``, for f of covariances V (B, C or wider, the same)."""
+    S, C = noise.shape
+    log_p, shares, value = np.empty(S), np.empty(S), 0.0
+    for n in range(len(y)):
+        L = V[n, :C, :C].copy()
+        factorise(L)
+        for i in range(C):
+            L[i, i + 1 :] = 0.0
+        slopes = np.dot(noise, L.T) + m[n, :C]
+        value += _softmax_row(slopes, int(y[n]), alpha, weight, log_p, shares)
+        for c in range(C):
+            dm[n, c] += slopes[:, c].sum()
+        # The gradient of V from that of L (Murray 2016): (X + X') / 2, X = L'^-1 P L^-1, P the lower part of L' dL.
+        P = np.dot(L.T, np.dot(slopes.T, noise))
+        for i in range(C):
+            P[i, i] *= 0.5
+            P[i, i + 1 :] = 0.0
+        inverse = invert_lower(L)
+        X = np.dot(inverse.T, np.dot(P, inverse))
+        dV[n, :C, :C] += 0.5 * (X + X.T)
+    return value
+
+
+@jit()
+def _softmax_row(f: Any, label: int, alpha: float, weight: float, log_p: Any, shares: Any) -> float:
+    """Return log E p(label)^alpha / alpha over draws f (S, C); write its gradient times the weight in their place."""
+    S, C = f.shape
+    _log_softmax(f, label, log_p)
+    top = log_p.max()
+    shares[:] = alpha * (log_p - top)
+    fill_exponentials(shares, shares)
+    whole = shares.sum()
+    for s in range(S):
+        for c in range(C):
+            f[s, c] *= weight * shares[s] / whole
+    return top + math.log(whole / S) / alpha if alpha > 0.0 else log_p.mean()
 
 
 @jit()

@@ -164,7 +164,7 @@ def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gra
     value, passages = _forward(model, theta, means, variances)
     gradient[:] = 0.0
     d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
-    value += _likelihood(
+    value += likelihood_term(
         model, passages[-1].unit.noise, means[L], variances[L], y, noise, d_means[L], d_variances[L], gradient
     )
     if np.isfinite(value):
@@ -211,7 +211,7 @@ def _backward(
             gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
             dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
             if layer == 0:
-                a, weights = _first_layer_back(done.own, psis.k, psis.Sk, gm, gv, D)
+                a, weights = first_layer_back(done.own, psis.k, psis.Sk, gm, gv, D)
                 dlog_s = 0.0
             else:
                 a, weights = _later_layer_back(done.own, psis.k, means[layer + 1, :, o], gm, gv)
@@ -223,11 +223,13 @@ def _backward(
             noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
             dlog_s += 2.0 * unit.s2 * gv.sum()
             dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
-            _unit_back(model, done, layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
+            unit_back(model, unit, done.own, done.tied, layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
 
 
 @jit(relaxed=FUSE)
-def _likelihood(model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any, gradient: Any) -> float:
+def likelihood_term(
+    model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any, gradient: Any
+) -> float:
     """Return the energy's last term and write the gradients of what it rests on."""
     alpha, weight = model.power.alpha, -model.power.n / len(y)
     if model.likelihood == likelihoods.GAUSSIAN:
@@ -241,7 +243,7 @@ def _likelihood(model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: 
 
 
 @jit(relaxed=FUSE)
-def _first_layer_back(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+def first_layer_back(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to A, and k times that with respect to k (B, M); write that of G."""
     kG = np.dot(Sk, own.S)
     scaled = np.empty(k.shape)
@@ -263,16 +265,16 @@ def _later_layer_back(own: factor.Cavity, k: Any, mean: Any, gm: Any, gv: Any) -
 
 
 @jit(relaxed=FUSE)
-def _unit_back(
-    model: Model, done: Passage, layer: int, o: int, D: Any, a: Any, dZt: Any, dlog_l: Any, dlog_s: float,
-    dlog_noise: float, gradient: Any,
+def unit_back(
+    model: Model, unit: Unit, own: factor.Cavity, tied: factor.Tied, layer: int, o: int, D: Any, a: Any, dZt: Any,
+    dlog_l: Any, dlog_s: float, dlog_noise: float, gradient: Any,
 ) -> None:  # fmt: skip
     """Write one output's gradient, from that of its propagation."""
-    unit, M, at, inputs = done.unit, model.inducing, model.offsets[layer], len(done.unit.l2)
+    M, at, inputs = model.inducing, model.offsets[layer], len(unit.l2)
     packed = M * (M + 1) // 2
     dK = np.empty((M, M))
     factor.back(
-        unit.K, unit.R, model.power, done.own, done.tied, D, a, dK,
+        unit.K, unit.R, model.power, own, tied, D, a, dK,
         gradient[at[5] + o * M : at[5] + (o + 1) * M], gradient[at[4] + o * packed : at[4] + (o + 1) * packed],
     )  # fmt: skip
     for i in range(M):

@@ -1,0 +1,81 @@
+"""Cholesky's factor and its inverse, for kernels that call no LAPACK: full matrices, lower triangles.
+
+What LAPACK returns may hang in its last bits on where arrays begin; these do not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ep_bench.numerics.jit import FUSE, jit
+
+BLOCK = 32  # rows that are factorised at once
+
+
+@jit(relaxed=FUSE)
+def inverse_factor(spread: Any, share: float) -> tuple[Any, float]:
+    """Return L^-1 (M, M), L L' = W = I + share * spread, and log|W|, nan where there is no factor. Block by block."""
+    M = len(spread)
+    W = share * spread
+    for i in range(M):
+        W[i, i] += 1.0
+    out, log_determinant = np.zeros((M, M)), 0.0
+    for a in range(0, M, BLOCK):
+        b = min(a + BLOCK, M)
+        corner = W[a:b, a:b].copy()
+        log_determinant += factorise(corner)
+        inverse = invert_lower(corner)
+        out[a:b, a:b] = inverse
+        if a > 0:
+            out[a:b, :a] = -np.dot(inverse, np.dot(W[a:b, :a].copy(), out[:a, :a].copy()))
+        if b < M:
+            panel = np.dot(W[b:, a:b].copy(), inverse.T)
+            W[b:, a:b] = panel
+            square = np.dot(panel, panel.T)
+            for i in range(M - b):
+                row, less = W[b + i], square[i]
+                for j in range(i + 1):
+                    row[b + j] -= less[j]
+    return out, log_determinant
+
+
+@jit(relaxed=FUSE)
+def factorise(W: Any) -> float:
+    """Turn the lower triangle of a small W into its factor L; return log|W|, nan where there is no factor."""
+    M, log_determinant = len(W), 0.0
+    column = np.empty(M)
+    for j in range(M):
+        pivot = W[j, j]
+        if not pivot > 0.0:
+            return np.nan
+        log_determinant += math.log(pivot)
+        W[j, j] = math.sqrt(pivot)
+        for i in range(j + 1, M):
+            column[i] = W[i, j] / W[j, j]
+            W[i, j] = column[i]
+        for i in range(j + 1, M):
+            x, row = column[i], W[i]
+            for k in range(j + 1, i + 1):
+                row[k] -= x * column[k]
+    return log_determinant
+
+
+@jit(relaxed=FUSE)
+def invert_lower(L: Any) -> Any:
+    """Return the inverse (M, M) of a small lower triangle."""
+    M = len(L)
+    out = np.zeros((M, M))
+    for i in range(M):
+        row, into = L[i], out[i]
+        for k in range(i):
+            x, other = row[k], out[k]
+            for j in range(k + 1):
+                into[j] -= x * other[j]
+        scale = 1.0 / row[i]
+        for j in range(i):
+            into[j] *= scale
+        into[i] = scale
+    return out

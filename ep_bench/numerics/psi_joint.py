@@ -1,0 +1,192 @@
+"""The expectations of ``psi`` where the inputs of a row depend on each other: Gaussians of means x, covariances C.
+
+With points z of one covariance function (l, s) and z' of another (l', s'), both with D inputs,
+
+    E k(x, z)              = s^2 |L|^(1/2) |L + C|^(-1/2) exp(-(x - z)' (L + C)^-1 (x - z) / 2),     L = diag(l^2)
+    E k(x, z) k'(x, z')    = s^2 s'^2 exp(-sum_j (z - z')^2 / (2 (l^2 + l'^2)))
+                             |T|^(1/2) |T + C|^(-1/2) exp(-(x - c)' (T + C)^-1 (x - c) / 2)
+
+with T = diag(l^2 l'^2 / (l^2 + l'^2)) and c = (l'^2 z + l^2 z') / (l^2 + l'^2), which gives the cross-moments of two
+outputs of a layer (appendix G of Bui et al. 2015). The second is contracted with any matrix (M, M), and made anew by
+the backward pass.
+
+x       (B, D or wider) means             C        (B, D or wider, the same) covariances
+Zt      (D, M) the points                 l2       (D,) squared lengthscales
+Gamma   (L + C)^-1 or (T + C)^-1          y        Gamma (x - z) or Gamma (x - c)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.numerics.cholesky import factorise, invert_lower
+from ep_bench.numerics.exponential import fill_exponentials
+from ep_bench.numerics.jit import FUSE, REORDER, jit
+
+
+class Couples(NamedTuple):
+    """What all rows share of the M^2 couples of points."""
+
+    centres: Any  # (D, M^2) c
+    bases: Any  # (M^2,) s^2 s'^2 exp(-sum_j (z - z')^2 / (2 (l^2 + l'^2)))
+    tilt: Any  # (D,) the diagonal of T
+
+
+@jit(relaxed=FUSE)
+def precision(diagonal: Any, C: Any, Gamma: Any) -> float:
+    """Write (diag + C)^-1 (D, D); return sqrt(|diag| / |diag + C|)."""
+    D = len(diagonal)
+    matrix = C[:D, :D].copy()
+    log_ratio = 0.0
+    for j in range(D):
+        matrix[j, j] += diagonal[j]
+        log_ratio += math.log(diagonal[j])
+    log_ratio -= factorise(matrix)
+    inverse = invert_lower(matrix)
+    Gamma[:] = np.dot(inverse.T, inverse)
+    return math.exp(0.5 * log_ratio)
+
+
+@jit(relaxed=FUSE)
+def _exponents(gaps: Any, Gamma: Any, y: Any, out: Any) -> None:
+    """Write Gamma times gaps (D, P) and exp(-gap' Gamma gap / 2) (P,)."""
+    D = len(gaps)
+    y[:] = np.dot(Gamma, gaps)
+    out[:] = 0.0
+    for j in range(D):
+        for p in range(len(out)):
+            out[p] -= 0.5 * gaps[j, p] * y[j, p]
+    fill_exponentials(out, out)
+
+
+@jit(relaxed=FUSE)
+def psi1(x: Any, C: Any, Zt: Any, l2: Any, s2: float, out: Any) -> None:
+    """Write E k(x, z) (B, M)."""
+    D, M = Zt.shape
+    Gamma, gaps, y = np.empty((D, D)), np.empty((D, M)), np.empty((D, M))
+    for n in range(len(x)):
+        scale = s2 * precision(l2, C[n], Gamma)
+        for j in range(D):
+            gaps[j] = x[n, j] - Zt[j]
+        _exponents(gaps, Gamma, y, out[n])
+        out[n] *= scale
+
+
+@jit(relaxed=REORDER)
+def psi1_back(x: Any, C: Any, Zt: Any, l2: Any, W: Any, dx: Any, dC: Any, dZt: Any, dlog_l: Any) -> float:
+    """Add to the gradients of x, C, Zt and log l; return that of log s. W as in ``psi``."""
+    D, M = Zt.shape
+    Gamma, gaps, y, unused = np.empty((D, D)), np.empty((D, M)), np.empty((D, M)), np.empty(M)
+    whole = 0.0
+    for n in range(len(x)):
+        precision(l2, C[n], Gamma)
+        for j in range(D):
+            gaps[j] = x[n, j] - Zt[j]
+        _exponents(gaps, Gamma, y, unused)
+        whole += _pull(W[n], y, Gamma, l2, dx[n], dC[n], dZt, dlog_l, l2)
+    return 2.0 * whole
+
+
+@jit(relaxed=REORDER)
+def _pull(
+    w: Any, y: Any, Gamma: Any, diagonal: Any, dx: Any, dC: Any, d_points: Any, d_diagonal: Any, scale: Any
+) -> float:
+    """Add to the gradients of one row, of weights w (P,): of x, C, the points (D, P) and the diagonal; return sum w.
+
+    That of the diagonal comes times 2 ``scale``.
+    """
+    D = len(y)
+    mass = w.sum()
+    for j in range(D):
+        weighted = w * y[j]
+        dx[j] -= weighted.sum()
+        d_points[j] += weighted
+        for k in range(D):
+            dC[j, k] += 0.5 * (np.dot(weighted, y[k]) - mass * Gamma[j, k])
+        d_diagonal[j] += scale[j] * (np.dot(weighted, y[j]) + mass * (1.0 / diagonal[j] - Gamma[j, j]))
+    return mass
+
+
+@jit(relaxed=FUSE)
+def couples_of(Za: Any, la: Any, Zb: Any, lb: Any, scale: float) -> Couples:
+    """Return the couples of points (D, M) of two functions with squared lengthscales (D,); scale is s^2 s'^2."""
+    D, M = Za.shape
+    centres, bases = np.empty((D, M * M)), np.zeros(M * M)
+    for j in range(D):
+        total = la[j] + lb[j]
+        for a in range(M):
+            for b in range(M):
+                gap, p = Za[j, a] - Zb[j, b], a * M + b
+                centres[j, p] = (lb[j] * Za[j, a] + la[j] * Zb[j, b]) / total
+                bases[p] -= 0.5 * gap * gap / total
+    fill_exponentials(bases, bases)
+    return Couples(centres, scale * bases, la * lb / (la + lb))
+
+
+@jit(relaxed=FUSE)
+def contract(x: Any, C: Any, couples: Couples, T: Any) -> Any:
+    """Return sum_ab T_ab E k(x, z_a) k'(x, z'_b) of every row, (B,), for a matrix T (M, M)."""
+    D, P = couples.centres.shape
+    Gamma, gaps, y, parts = np.empty((D, D)), np.empty((D, P)), np.empty((D, P)), np.empty(P)
+    weights, sums = T.copy().reshape(P) * couples.bases, np.empty(len(x))
+    for n in range(len(x)):
+        scale = precision(couples.tilt, C[n], Gamma)
+        for j in range(D):
+            gaps[j] = x[n, j] - couples.centres[j]
+        _exponents(gaps, Gamma, y, parts)
+        sums[n] = scale * np.dot(weights, parts)
+    return sums
+
+
+@jit(relaxed=REORDER)
+def contract_back(
+    x: Any, C: Any, Za: Any, la: Any, Zb: Any, lb: Any, couples: Couples, T: Any, g: Any,
+    dx: Any, dC: Any, dZa: Any, dlog_la: Any, dZb: Any, dlog_lb: Any, dT: Any,
+) -> float:  # fmt: skip
+    """Add to all gradients, write that of T (M, M); return those of log s and of log s', which are equal.
+
+    ``g`` (B,) is the gradient of what ``contract`` returned.
+    """
+    D, P = couples.centres.shape
+    Gamma, gaps, y, parts = np.empty((D, D)), np.empty((D, P)), np.empty((D, P)), np.empty(P)
+    flat, d_flat, mass = T.copy().reshape(P), np.zeros(P), np.zeros(P)
+    d_centres, d_tilt, ones = np.zeros((D, P)), np.zeros(D), np.full(D, 0.5)
+    whole = 0.0
+    for n in range(len(x)):
+        scale = g[n] * precision(couples.tilt, C[n], Gamma)
+        for j in range(D):
+            gaps[j] = x[n, j] - couples.centres[j]
+        _exponents(gaps, Gamma, y, parts)
+        parts *= scale * couples.bases
+        d_flat += parts
+        parts *= flat
+        mass += parts
+        whole += _pull(parts, y, Gamma, couples.tilt, dx[n], dC[n], d_centres, d_tilt, ones)
+    _couples_back(Za, la, Zb, lb, couples, mass, d_centres, d_tilt, dZa, dlog_la, dZb, dlog_lb)
+    dT[:] = d_flat.reshape(T.shape)
+    return 2.0 * whole
+
+
+@jit(relaxed=REORDER)
+def _couples_back(
+    Za: Any, la: Any, Zb: Any, lb: Any, couples: Couples, mass: Any, d_centres: Any, d_tilt: Any,
+    dZa: Any, dlog_la: Any, dZb: Any, dlog_lb: Any,
+) -> None:  # fmt: skip
+    D, M = Za.shape
+    for j in range(D):
+        total = la[j] + lb[j]
+        da, db = d_tilt[j] * (lb[j] / total) ** 2, d_tilt[j] * (la[j] / total) ** 2
+        for a in range(M):
+            for b in range(M):
+                p = a * M + b
+                gap, centre, slope = Za[j, a] - Zb[j, b], couples.centres[j, p], d_centres[j, p] / total
+                apart = mass[p] * gap / total
+                dZa[j, a] += lb[j] * slope - apart
+                dZb[j, b] += la[j] * slope + apart
+                da += slope * (Zb[j, b] - centre) + 0.5 * apart * gap / total
+                db += slope * (Za[j, a] - centre) + 0.5 * apart * gap / total
+        dlog_la[j] += 2.0 * la[j] * da
+        dlog_lb[j] += 2.0 * lb[j] * db

@@ -1,0 +1,94 @@
+"""What the tests of deep Gaussian processes share: networks by formula, parameters for twins and in one vector."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from ep_bench.methods.dgp_ep.energy import moments
+from ep_bench.methods.dgp_ep.layout import Structure, layers, size
+
+VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "dgp_ep.json").read_text(encoding="utf-8"))
+FIELDS = {
+    "log_ls": "log_lengthscales", "log_sf": "log_magnitude", "log_sn": "log_noise",
+    "Z": "inputs", "R": "factor", "theta2": "linear",
+}  # fmt: skip
+
+
+def network(dims, inducing=4, *, shared=True):
+    """The layers of the reference values; where outputs share nothing, hyperparameters differ a little."""
+    found = []
+    for l, (d_in, d_out) in enumerate(pairwise(dims)):
+        d, o, m = np.arange(d_in), np.arange(d_out), np.arange(inducing)
+        k, g = np.arange(inducing * (inducing + 1) // 2), np.arange(1 if shared else d_out)
+        layer = {
+            "log_ls": 0.1 + 0.15 * d - 0.1 * l + 0.07 * g[:, None],
+            "log_sf": 0.1 - 0.05 * l - 0.06 * g,
+            "log_sn": -1.0 - 0.3 * l + 0.1 * g,
+            "Z": 1.2 * np.sin(0.9 * m[:, None] + 1.7 * d + 0.5 * o[:, None, None] + 0.3 * l),
+            "R": 0.4 * np.sin(1 + k + 0.5 * o[:, None] + 0.25 * l),
+            "theta2": 1.5 * np.cos(m + 0.6 * o[:, None] + 0.2 * l),
+        }
+        found.append(layer)
+    return found
+
+
+def rows(n=10, d=2, likelihood="gaussian", classes=3):
+    """The inputs and targets of the reference values; classes of the multiclass likelihood by turns."""
+    i = np.arange(n)
+    X = 1.5 * np.sin(1.3 * i[:, None] + 0.7 * np.arange(d) + 0.1)
+    y = np.sin(1.1 * i) + 0.3 * np.cos(2.3 * i)
+    if likelihood == "gaussian":
+        return X, y
+    return X, (y > 0).astype(np.int64) if likelihood == "probit" else (7 * i + i * i) % classes
+
+
+def structure_of(net):
+    """The sizes of a network given by its layers."""
+    dims = (net[0]["Z"].shape[2], *(len(layer["Z"]) for layer in net))
+    shared = all(len(layer["log_sf"]) == 1 for layer in net)
+    return Structure(dims=dims, inducing=net[0]["Z"].shape[1], shared=shared)
+
+
+def vector(net):
+    """Its parameters in one vector."""
+    structure = structure_of(net)
+    theta = np.zeros(size(structure))
+    for views, layer in zip(layers(structure, theta), net, strict=True):
+        for name, field in FIELDS.items():
+            getattr(views, field)[...] = layer[name]
+    return theta
+
+
+def unpacked(structure, theta):
+    """The layers as the twins take them, from the vector of parameters or of their derivatives."""
+    return [{name: getattr(one, field) for name, field in FIELDS.items()} for one in layers(structure, theta)]
+
+
+def layer_moments(net, X, share=1.0, *, noisy=True):
+    """Of the package, by a network's layers; the last one's noise only where ``noisy``."""
+    found = moments(structure_of(net), vector(net), X, share)
+    if noisy:
+        mean, variance = found[-1]
+        found[-1] = mean, variance + np.exp(2 * net[-1]["log_sn"])
+    return found
+
+
+def scattered(dims, inducing, rng, *, shared=True, spread=0.5):
+    """A network with parameters at random."""
+    net = network(dims, inducing, shared=shared)
+    for layer in net:
+        for name in layer:
+            layer[name] = layer[name] + spread * rng.normal(size=np.shape(layer[name]))
+    return net
+
+
+def stiff():
+    """Two layers, the second as at the start of training: its inducing inputs close to each other, on a line."""
+    net = network((2, 2, 1), 20)
+    net[1]["Z"] = np.repeat(np.linspace(-1.0, 1.0, 20)[None, :, None], 2, axis=2)
+    net[1]["log_ls"], net[1]["log_sf"], net[1]["log_sn"] = np.zeros((1, 2)), np.zeros(1), np.array([-2.0])
+    return net

@@ -1,0 +1,153 @@
+"""Deep GPs by approximate EP for classes: probit and softmax against quadrature, sums over draws and differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import ndtr
+
+from ep_bench.methods.dgp_ep.energy import Problem, energy
+from tests import plain_dgp
+from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
+from tests.plain_networks import check_gradient
+
+DIMS = {"probit": [(2, 1), (2, 2, 1), (3, 1, 2, 1)], "softmax": [(2, 3), (2, 2, 3), (3, 1, 2, 4)]}
+every_shape = pytest.mark.parametrize(
+    ("likelihood", "dims"), [(name, dims) for name, some in DIMS.items() for dims in some], ids=str
+)
+every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.05, 0.0])
+shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
+
+
+class Case:
+    """A problem with parameters at random, and 30 draws for the softmax."""
+
+    def __init__(self, likelihood, dims, *, alpha=1.0, shared=True, n=10, seed=0, net=None):
+        self.rng = np.random.default_rng(seed)
+        self.net = net or scattered(dims, 4, self.rng, shared=shared)
+        self.n, self.alpha, self.likelihood = n, alpha, likelihood
+        self.X, self.y = rows(n, dims[0], likelihood, dims[-1])
+        self.structure, self.theta = structure_of(self.net), vector(self.net)
+        self.problem = Problem(self.structure, likelihood=likelihood, n=n, alpha=alpha)
+        self.noise = self.rng.normal(size=(30, dims[-1])) if likelihood == "softmax" else None
+
+    def energy(self, theta=None, noise=None):
+        theta = self.theta if theta is None else theta
+        return energy(self.problem, theta, self.X, self.y, self.noise if noise is None else noise)
+
+    def twin(self, theta=None):
+        net = self.net if theta is None else unpacked(self.structure, theta)
+        if self.alpha == 0:
+            return plain_dgp.variational_energy(net, self.X, self.y, self.n, self.likelihood, self.noise)
+        return plain_dgp.energy(net, self.X, self.y, self.n, self.alpha, self.likelihood, self.noise)
+
+
+@every_shape
+@every_alpha
+@shared_or_not
+class TestAgainstTheTwin:
+    def test_energy(self, likelihood, dims, alpha, shared):
+        case = Case(likelihood, dims, alpha=alpha, shared=shared)
+        # of powers of a probit the quadratures differ
+        rel = 1e-6 if likelihood == "probit" and alpha < 1 else 1e-12
+        assert case.energy()[0] == pytest.approx(float(case.twin()), rel=rel)
+
+    def test_gradient_by_differences(self, likelihood, dims, alpha, shared):
+        case = Case(likelihood, dims, alpha=alpha, shared=shared)
+        _, gradient = case.energy()
+        check_gradient(
+            lambda theta: case.energy(theta)[0], case.theta, gradient, case.rng, directions=4, step=1e-3, rel=1e-7
+        )
+        last = unpacked(case.structure, gradient)[-1]
+        np.testing.assert_array_equal(last["log_sn"], 0.0)
+
+
+class TestProbit:
+    def test_closed_form(self):
+        """A mean of 0.3 and a variance of 0.7; the value is of the integral."""
+        expected, _ = integrate.quad(lambda f: stats.norm.pdf(f, 0.3, np.sqrt(0.7)) * ndtr(f), -12, 12, epsabs=1e-14)
+        assert np.log(expected) == pytest.approx(-0.52595806582638, abs=1e-12)
+        found = plain_dgp.log_z("probit", np.array([0.3]), np.array([[0.7]]), 1, 1.0)
+        assert found == pytest.approx(-0.52595806582638, abs=1e-14)
+
+    @pytest.mark.parametrize("size", [30.0, 1e3, 1e8])
+    def test_tails(self, size):
+        """A mean that many deviations on the wrong side, then on the right one."""
+        net = network((2, 1))
+        net[0]["theta2"] = net[0]["theta2"] * size
+        case = Case("probit", (2, 1), net=net)
+        value, gradient = case.energy()
+        assert value == pytest.approx(float(case.twin()), rel=1e-10)
+        assert np.all(np.isfinite(gradient))
+        # in double precision differences are of no use beyond
+        if size < 1e6:
+            check_gradient(case.twin, case.theta, gradient, case.rng, directions=2, step=1e-4, rel=1e-5)
+
+    def test_classes_may_change_places(self):
+        case = Case("probit", (2, 2, 1))
+        value, _ = case.energy()
+        last = unpacked(case.structure, case.theta)[-1]
+        last["theta2"] *= -1.0
+        case.y = 1 - case.y
+        assert case.energy()[0] == pytest.approx(value, rel=1e-13)
+
+
+def by_gumbel_noise(mean, variance, label):
+    """E softmax(f)[label]: the probability that f + Gumbel noise is largest at the label, an integral over one line."""
+    t, w = np.polynomial.hermite_e.hermegauss(150)
+    w = w / w.sum()
+
+    def shifted(s, c):
+        return s - mean[c] - np.sqrt(variance[c]) * t
+
+    def integrand(s):
+        z = shifted(s, label)
+        density = w @ np.exp(-z - np.exp(-z))
+        others = [w @ np.exp(-np.exp(-shifted(s, c))) for c in range(len(mean)) if c != label]
+        return density * np.prod(others)
+
+    return integrate.quad(integrand, -25, 60, points=[0.0, *mean], limit=400, epsabs=1e-13)[0]
+
+
+class TestSoftmax:
+    @pytest.mark.parametrize("label", range(3))
+    def test_quadrature_of_the_twin(self, label):
+        """Over the three outputs at once, against one integral over the maximum."""
+        mean, variance = np.array([0.4, -1.1, 0.9]), np.array([1.3, 0.2, 2.5])
+        found = plain_dgp.log_z("softmax", mean, np.diag(variance), label, 1.0)
+        assert np.exp(found) == pytest.approx(by_gumbel_noise(mean, variance, label), abs=1e-9)
+
+    @pytest.mark.parametrize("alpha", [1.0, 0.5])
+    def test_many_draws_come_to_the_integral(self, alpha):
+        case = Case("softmax", (2, 2, 3), alpha=alpha, net=network((2, 2, 3)))
+        draws = stats.norm.ppf(stats.qmc.Sobol(3, seed=1).random(2**14))
+        expected = plain_dgp.energy(case.net, case.X, case.y, case.n, alpha, "softmax")
+        assert case.energy(noise=draws)[0] == pytest.approx(float(expected), abs=2e-3)
+
+    def test_two_classes_far_apart_in_one_row(self):
+        """No overflow where outputs differ by thousands."""
+        net = network((2, 3))
+        net[0]["theta2"] = net[0]["theta2"] * 1e4
+        case = Case("softmax", (2, 3), net=net)
+        value, gradient = case.energy()
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
+
+    def test_classes_may_change_places(self):
+        case = Case("softmax", (2, 2, 3), shared=False)
+        value, _ = case.energy()
+        order = np.array([2, 0, 1])
+        turned = [case.net[0], {name: part[order] for name, part in case.net[1].items()}]
+        other = Case("softmax", (2, 2, 3), net=turned)
+        other.y = np.argsort(order)[case.y]
+        assert other.energy(noise=case.noise[:, order])[0] == pytest.approx(value, rel=1e-13)
+
+    def test_order_of_rows_does_not_matter(self):
+        case = Case("softmax", (2, 2, 3))
+        value, gradient = case.energy()
+        order = case.rng.permutation(case.n)
+        case.X, case.y = case.X[order], case.y[order]
+        other, other_gradient = case.energy()
+        assert other == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)

@@ -1,0 +1,265 @@
+"""Deep GPs by approximate EP: the energy and its gradient against twins and differences, identities, limits, edges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.layout import layers
+from tests import plain_dgp, plain_dgp_sites
+from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
+from tests.plain_networks import check_gradient
+
+SHAPES = [(2, 1), (1, 1, 1), (2, 2, 1), (3, 1, 3, 1), (2, 3, 2, 2, 1)]
+every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)
+every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.05])
+shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", "each"])
+
+
+class Case:
+    """A problem with parameters at random."""
+
+    def __init__(self, dims, *, inducing=4, alpha=1.0, shared=True, n=10, seed=0, net=None):
+        self.rng = np.random.default_rng(seed)
+        self.net = net or scattered(dims, inducing, self.rng, shared=shared)
+        self.n, self.alpha = n, alpha
+        self.X, self.y = rows(n, dims[0])
+        self.structure, self.theta = structure_of(self.net), vector(self.net)
+        self.problem = Problem(self.structure, likelihood="gaussian", n=n, alpha=alpha)
+
+    def energy(self, theta=None, rows=slice(None), **changes):
+        theta = self.theta if theta is None else theta
+        return energy(self.problem._replace(**changes), theta, self.X[rows], self.y[rows])
+
+    def twin(self, theta=None, rows=slice(None)):
+        net = unpacked(self.structure, self.theta if theta is None else theta)
+        return plain_dgp.energy(net, self.X[rows], self.y[rows], self.n, self.alpha)
+
+
+@every_shape
+@every_alpha
+@shared_or_not
+class TestAgainstTheTwin:
+    def test_energy_of_all_rows_and_of_some(self, dims, alpha, shared):
+        case = Case(dims, alpha=alpha, shared=shared)
+        for some in (slice(None), slice(2, 5), slice(9, 10)):
+            # phi of posterior and cavity come with a factor of n / alpha
+            assert case.energy(rows=some)[0] == pytest.approx(float(case.twin(rows=some)), rel=1e-13, abs=1e-13 / alpha)
+
+    def test_gradient_by_differences_of_the_twin(self, dims, alpha, shared):
+        """In extended precision, so that the differences have ten digits."""
+        case = Case(dims, alpha=alpha, shared=shared)
+        some = slice(1, 4)
+        _, gradient = case.energy(rows=some)
+        check_gradient(
+            lambda theta: case.twin(theta, some), case.theta, gradient, case.rng, directions=2, step=1e-3, rel=1e-8
+        )
+
+
+@every_shape
+@shared_or_not
+def test_gradient_by_differences(dims, shared):
+    case = Case(dims, inducing=6, alpha=0.7, shared=shared)
+    _, gradient = case.energy()
+    check_gradient(lambda theta: case.energy(theta)[0], case.theta, gradient, case.rng, rel=1e-7, step=1e-4)
+
+
+@pytest.mark.parametrize("part", ["log_ls", "log_sf", "log_sn", "Z", "R", "theta2"])
+def test_every_derivative_by_differences(part):
+    """One by one: a random direction would hide a small derivative behind large ones."""
+    case = Case((2, 2, 1), inducing=3, alpha=0.5, shared=False)
+    _, gradient = case.energy()
+    for l, found in enumerate(unpacked(case.structure, gradient)):
+        scale = np.abs(found[part]).max()
+        for place in np.ndindex(found[part].shape):
+            values = []
+            for change in (1e-4, -1e-4, 2e-4, -2e-4):
+                theta = case.theta.copy()
+                unpacked(case.structure, theta)[l][part][place] += change
+                values.append(case.twin(theta))
+            fine, coarse = (values[0] - values[1]) / 2e-4, (values[2] - values[3]) / 4e-4
+            assert found[part][place] == pytest.approx(float((4 * fine - coarse) / 3), abs=1e-9 * max(scale, 1.0))
+
+
+class TestRows:
+    @every_shape
+    def test_order_does_not_matter(self, dims):
+        case = Case(dims)
+        value, gradient = case.energy()
+        order = case.rng.permutation(case.n)
+        other, other_gradient = case.energy(rows=order)
+        assert other == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)
+
+    def test_minibatches_average_to_all_rows(self):
+        case = Case((2, 2, 1))
+        whole, gradient = case.energy()
+        parts = [case.energy(rows=slice(i, i + 2)) for i in range(0, 10, 2)]
+        assert np.mean([value for value, _ in parts]) == pytest.approx(whole, rel=1e-13)
+        np.testing.assert_allclose(np.mean([g for _, g in parts], axis=0), gradient, rtol=1e-10, atol=1e-10)
+
+    def test_inputs_are_left_alone(self):
+        case = Case((2, 2, 1))
+        X, y, theta = case.X.copy(), case.y.copy(), case.theta.copy()
+        first = case.energy()
+        second = case.energy()
+        assert first[0] == second[0]
+        np.testing.assert_array_equal(first[1], second[1])
+        for now, before in ((case.X, X), (case.y, y), (case.theta, theta)):
+            np.testing.assert_array_equal(now, before)
+
+    def test_any_memory_order(self):
+        case = Case((2, 2, 1))
+        value, gradient = case.energy()
+        X = np.asfortranarray(case.X)
+        y = np.repeat(case.y, 2)[::2]
+        other, other_gradient = energy(case.problem, case.theta, X, y)
+        assert other == value
+        np.testing.assert_array_equal(other_gradient, gradient)
+
+
+def without_factor(net):
+    """q(u) is the prior."""
+    for layer in net:
+        M = layer["Z"].shape[1]
+        layer["theta2"] = np.zeros_like(layer["theta2"])
+        packed = np.zeros_like(layer["R"])
+        packed[:, np.cumsum([0, *range(M, 1, -1)])] = -40.0
+        layer["R"] = packed
+    return net
+
+
+class TestIdentities:
+    @every_shape
+    @shared_or_not
+    def test_no_factor_gives_the_prior_of_the_last_layer(self, dims, shared):
+        case = Case(dims, net=without_factor(network(dims, shared=shared)))
+        expected = plain_dgp_sites.prior_energy(case.net[-1], case.y)
+        assert case.energy()[0] == pytest.approx(expected, rel=1e-12)
+
+    @every_shape
+    def test_of_one_row_the_cavity_is_the_prior(self, dims):
+        """Whatever q: its factor is all that was learned."""
+        for seed in range(3):
+            case = Case(dims, n=1, seed=seed)
+            value, gradient = case.energy()
+            expected = plain_dgp_sites.prior_energy(case.net[-1], case.y)
+            assert value == pytest.approx(expected, rel=1e-11)
+            for layer in unpacked(case.structure, gradient):
+                np.testing.assert_allclose(layer["R"], 0.0, atol=1e-10)
+                np.testing.assert_allclose(layer["theta2"], 0.0, atol=1e-10)
+
+    def test_an_output_more_adds_nothing_that_the_next_layer_does_not_see(self):
+        """A second hidden unit without a factor, along which the second layer's function is all but constant."""
+        one, two = network((2, 1, 1)), without_factor(network((2, 2, 1)))
+        for name in one[0]:
+            two[0][name][:1] = one[0][name]
+        for name in ("log_sf", "log_sn", "R", "theta2"):
+            two[1][name] = one[1][name].copy()
+        two[1]["Z"][..., :1], two[1]["Z"][..., 1] = one[1]["Z"], 0.0
+        two[1]["log_ls"] = np.array([[one[1]["log_ls"][0, 0], 20.0]])
+        found = [Case((2, net[0]["Z"].shape[0], 1), net=net).energy()[0] for net in (one, two)]
+        assert found[1] == pytest.approx(found[0], rel=1e-12)
+
+    def test_units_of_the_hidden_layer_may_change_places(self):
+        case = Case((2, 3, 1), shared=False)
+        value, _ = case.energy()
+        turned = [{name: part.copy() for name, part in layer.items()} for layer in case.net]
+        order = [2, 0, 1]
+        for name in turned[0]:
+            turned[0][name] = turned[0][name][order]
+        turned[1]["Z"], turned[1]["log_ls"] = turned[1]["Z"][..., order], turned[1]["log_ls"][:, order]
+        assert Case((2, 3, 1), net=turned).energy()[0] == pytest.approx(value, rel=1e-13)
+
+    def test_a_mirrored_hidden_unit_changes_nothing(self):
+        """h and -h, with the inducing inputs of the next layer mirrored."""
+        case = Case((2, 2, 1))
+        theta = case.theta.copy()
+        first, second = layers(case.structure, theta)
+        first.linear[1] *= -1.0
+        second.inputs[:, :, 1] *= -1.0
+        assert case.energy(theta)[0] == pytest.approx(case.energy()[0], rel=1e-13)
+
+    def test_units_of_measurement_of_the_inputs(self):
+        case = Case((2, 2, 1))
+        theta = case.theta.copy()
+        first = layers(case.structure, theta)[0]
+        first.inputs[:] *= 3.0
+        first.log_lengthscales[:] += np.log(3.0)
+        found, _ = energy(case.problem, theta, 3.0 * case.X, case.y)
+        assert found == pytest.approx(case.energy()[0], rel=1e-12)
+
+
+class TestSmallPowers:
+    @every_shape
+    def test_the_limit_is_the_variational_energy(self, dims):
+        """What is left falls with alpha."""
+        case = Case(dims, net=network(dims))
+        limit = float(plain_dgp.variational_energy(case.net, case.X, case.y, case.n))
+        coarse, fine = (case.energy(alpha=alpha)[0] - limit for alpha in (2e-6, 1e-6))
+        assert coarse / fine == pytest.approx(2.0, abs=1e-3)
+
+    def twin(self, case):
+        return lambda theta: plain_dgp.variational_energy(unpacked(case.structure, theta), case.X, case.y, case.n)
+
+    @every_shape
+    @shared_or_not
+    def test_zero_is_the_limit_itself(self, dims, shared):
+        case = Case(dims, shared=shared)
+        value, gradient = case.energy(alpha=0.0)
+        assert value == pytest.approx(float(self.twin(case)(case.theta)), rel=1e-12)
+        check_gradient(self.twin(case), case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-8)
+
+    def test_the_gradient_keeps_its_digits(self):
+        """The terms of posterior and cavity cancel, but for alpha of them."""
+        case = Case((2, 2, 1))
+        _, gradient = case.energy(alpha=1e-7)
+        check_gradient(self.twin(case), case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-5)
+
+
+class TestEdges:
+    def finite(self, case):
+        value, gradient = case.energy()
+        assert np.isfinite(value)
+        assert np.all(np.isfinite(gradient))
+        assert value == pytest.approx(float(case.twin()), rel=1e-9)
+        check_gradient(case.twin, case.theta, gradient, case.rng, directions=2, step=1e-4, rel=1e-6)
+
+    @every_alpha
+    @pytest.mark.parametrize("dims", [(2, 1), (2, 2, 1)], ids=str)
+    @pytest.mark.parametrize(
+        ("part", "value"),
+        [("log_sn", 12.0), ("log_sn", -7.0), ("log_ls", -7.0), ("log_ls", 5.0), ("log_sf", -7.0), ("log_sf", 3.0)],
+    )
+    def test_scales_far_from_one(self, alpha, dims, part, value):
+        net = network(dims)
+        for layer in net:
+            layer[part] = layer[part] + value
+        self.finite(Case(dims, alpha=alpha, net=net))
+
+    @pytest.mark.parametrize("dims", [(2, 1), (2, 2, 1)], ids=str)
+    def test_inputs_far_from_all_inducing_inputs(self, dims):
+        case = Case(dims, net=network(dims))
+        case.X = case.X + 1e4
+        self.finite(case)
+
+    @pytest.mark.parametrize("dims", [(2, 1), (2, 2, 1)], ids=str)
+    def test_inducing_inputs_in_one_place(self, dims):
+        """K has rank one, but for its jitter."""
+        net = network(dims)
+        for layer in net:
+            layer["Z"] = np.full_like(layer["Z"], 0.3)
+        case = Case(dims, net=net)
+        value, gradient = case.energy()
+        assert value == pytest.approx(float(case.twin()), rel=1e-9)
+        assert np.all(np.isfinite(gradient))
+
+    def test_a_factor_much_stronger_than_the_prior(self):
+        net = network((2, 2, 1))
+        for layer in net:
+            layer["R"][:, [0, 4, 7, 9]] += 6.0
+        self.finite(Case((2, 2, 1), net=net))
+
+    def test_one_inducing_input_and_one_row(self):
+        self.finite(Case((2, 2, 1), inducing=1, n=1))

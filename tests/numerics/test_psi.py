@@ -1,0 +1,177 @@
+"""Expectations of the covariance function over Gaussian inputs: against slow twins; gradients against differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.numerics import psi
+from tests import plain_dgp
+from tests.plain_networks import check_gradient
+
+every_size = pytest.mark.parametrize(("D", "M", "B"), [(1, 1, 1), (1, 4, 3), (2, 5, 4), (3, 9, 2)])
+
+
+class Case:
+    """Inputs and points at random; all of them in one vector, with the logarithms of l (D,) and s."""
+
+    def __init__(self, D, M, B, shift=0.0, seed=0):
+        self.rng = np.random.default_rng(seed)
+        self.shapes = (B, D), (B, D), (D, M), (D,), ()
+        x, Zt = self.rng.normal(size=(B, D)) + shift, self.rng.normal(size=(D, M)) + shift
+        v, log_l = self.rng.gamma(1.0, size=(B, D)), 0.3 * self.rng.normal(size=D)
+        self.point = self.join(x, v, Zt, log_l, np.array(0.2))
+
+    def join(self, *parts):
+        return np.concatenate([np.ravel(part) for part in parts])
+
+    def split(self, point=None):
+        parts, at = [], 0
+        for shape in self.shapes:
+            count = int(np.prod(shape))
+            parts.append((self.point if point is None else point)[at : at + count].reshape(shape).copy())
+            at += count
+        x, v, Zt, log_l, log_s = parts
+        return x, v, Zt, np.exp(2 * log_l), float(np.exp(2 * log_s))
+
+    def zeros(self):
+        return [np.zeros(shape) for shape in self.shapes[:4]]
+
+    def output(self):
+        _, _, Zt, l2, s2 = self.split()
+        return plain_dgp.Output(np.sqrt(l2), np.sqrt(s2), 0.0, Zt.T, None, None)
+
+
+def covariance(case, point=None):
+    _, _, Zt, l2, s2 = case.split(point)
+    K = np.empty((Zt.shape[1],) * 2)
+    psi.covariance(Zt, l2, s2, K)
+    return K
+
+
+def psi1(case, point=None):
+    x, v, Zt, l2, s2 = case.split(point)
+    out = np.empty((len(x), Zt.shape[1]))
+    psi.psi1(x, v, Zt, l2, s2, out)
+    return out
+
+
+def contracted(case, Q, point=None):
+    x, v, Zt, l2, s2 = case.split(point)
+    done = psi.contract_psi2(x, v, l2, psi.pairs_of(Zt, l2, s2), Q)
+    return done.rho * done.sums[:, 0]
+
+
+def symmetric(rng, M):
+    A = rng.normal(size=(M, M))
+    return A + A.T
+
+
+@every_size
+class TestValues:
+    def test_covariance(self, D, M, B):
+        case = Case(D, M, B)
+        expected = plain_dgp.gram(case.output()) - plain_dgp.JITTER * np.eye(M)
+        np.testing.assert_allclose(covariance(case), expected.astype(float), rtol=1e-13)
+
+    def test_psi1(self, D, M, B):
+        case, out = Case(D, M, B), Case(D, M, B).output()
+        x, v, *_ = case.split()
+        expected = [[plain_dgp.psi1(*one, z, out) for z in out.Z] for one in zip(x, v, strict=True)]
+        np.testing.assert_allclose(psi1(case), np.array(expected), rtol=1e-12)
+
+    def test_certain_inputs_have_the_covariance_itself(self, D, M, B):
+        case, out = Case(D, M, B), Case(D, M, B).output()
+        x, v, *rest = case.split()
+        found = np.empty((B, M))
+        psi.psi1(x, np.zeros_like(v), *rest, found)
+        np.testing.assert_allclose(found, [[plain_dgp.kernel(one, z, out) for z in out.Z] for one in x], rtol=1e-13)
+
+    def test_contraction_of_psi2(self, D, M, B):
+        case, out = Case(D, M, B), Case(D, M, B).output()
+        Q = symmetric(case.rng, M)
+        x, v, *_ = case.split()
+        expected = []
+        for one in zip(x, v, strict=True):
+            whole = np.array([[plain_dgp.psi2(*one, a, b, out) for b in out.Z] for a in out.Z])
+            expected.append(np.sum(Q * whole))
+        np.testing.assert_allclose(contracted(case, Q), expected, rtol=1e-12, atol=1e-13)
+
+
+@every_size
+class TestGradients:
+    def test_covariance(self, D, M, B):
+        case = Case(D, M, B)
+        weights = symmetric(case.rng, M)
+        dx, dv, dZt, dlog_l = case.zeros()
+        _, _, Zt, l2, _ = case.split()
+        dlog_s = psi.covariance_back(Zt, l2, weights * covariance(case), dZt, dlog_l)
+        gradient = case.join(dx, dv, dZt, dlog_l, dlog_s)
+        check_gradient(
+            lambda point: np.sum(weights * covariance(case, point)), case.point, gradient, case.rng, step=1e-4, rel=1e-8
+        )
+
+    def test_psi1(self, D, M, B):
+        case = Case(D, M, B)
+        weights = case.rng.normal(size=(B, M))
+        x, v, Zt, l2, _ = case.split()
+        into = case.zeros()
+        dlog_s = psi.psi1_back(x, v, Zt, l2, weights * psi1(case), *into)
+        gradient = case.join(*into, dlog_s)
+        check_gradient(
+            lambda point: np.sum(weights * psi1(case, point)), case.point, gradient, case.rng, step=1e-4, rel=1e-8
+        )
+
+    def test_contraction_of_psi2(self, D, M, B):
+        case = Case(D, M, B)
+        Q, g = symmetric(case.rng, M), case.rng.normal(size=B)
+        x, v, Zt, l2, s2 = case.split()
+        pairs = psi.pairs_of(Zt, l2, s2)
+        into, dQ = case.zeros(), np.empty((M, M))
+        done = psi.contract_psi2(x, v, l2, pairs, Q)
+        dlog_s = psi.contract_psi2_back(x, v, l2, Zt, pairs, done, g, *into, dQ)
+        check_gradient(
+            lambda point: g @ contracted(case, Q, point),
+            case.point, case.join(*into, dlog_s), case.rng, step=1e-4, rel=1e-8,
+        )  # fmt: skip
+        other = symmetric(case.rng, M)
+        # linear in Q
+        assert np.sum(dQ * other) == pytest.approx(g @ contracted(case, other), rel=1e-11)
+
+
+class TestEdges:
+    @pytest.mark.parametrize("shift", [1e2, 1e4])
+    def test_a_common_shift_of_inputs_and_points_changes_nothing(self, shift):
+        """As far as the shifted values keep their own digits; the squares of the gaps lose them twice."""
+        cases = [Case(2, 5, 4, at) for at in (0.0, shift)]
+        Q, g = symmetric(cases[0].rng, 5), cases[0].rng.normal(size=4)
+        found = []
+        for case in cases:
+            x, v, Zt, l2, s2 = case.split()
+            pairs = psi.pairs_of(Zt, l2, s2)
+            done, into = psi.contract_psi2(x, v, l2, pairs, Q), case.zeros()
+            psi.contract_psi2_back(x, v, l2, Zt, pairs, done, g, *into, np.empty((5, 5)))
+            found.append((done.rho * done.sums[:, 0], *into))
+        for here, there in zip(*found, strict=True):
+            np.testing.assert_allclose(there, here, rtol=1e-15 * shift**2 * 10, atol=1e-15 * shift**2 * 10)
+
+    def test_nothing_but_zeros_far_away(self):
+        case = Case(2, 5, 4)
+        x, v, Zt, l2, s2 = case.split()
+        x += 1e5
+        out = np.empty((4, 5))
+        psi.psi1(x, v, Zt, l2, s2, out)
+        done = psi.contract_psi2(x, v, l2, psi.pairs_of(Zt, l2, s2), symmetric(case.rng, 5))
+        np.testing.assert_allclose(out, 0.0, atol=1e-300)
+        np.testing.assert_allclose(done.rho * done.sums[:, 0], 0.0, atol=1e-300)
+
+    @pytest.mark.parametrize("log_l", [-20.0, 20.0])
+    def test_lengthscales_of_any_size(self, log_l):
+        case = Case(2, 5, 4)
+        case.point[-3:-1] = log_l
+        out, (x, v, *_) = case.output(), case.split()
+        expected = [[plain_dgp.psi1(*one, z, out) for z in out.Z] for one in zip(x, v, strict=True)]
+        np.testing.assert_allclose(psi1(case), np.array(expected), rtol=1e-10, atol=1e-300)
+        Q = np.eye(5)
+        expected = [sum(plain_dgp.psi2(*one, z, z, out) for z in out.Z) for one in zip(x, v, strict=True)]
+        np.testing.assert_allclose(contracted(case, Q), expected, rtol=1e-10, atol=1e-300)
