@@ -16,12 +16,9 @@ BLOCK = 32  # rows that are factorised at once
 
 
 @jit(relaxed=FUSE)
-def inverse_factor(spread: Any, share: float) -> tuple[Any, float]:
-    """Return L^-1 (M, M), L L' = W = I + share * spread, and log|W|, nan where there is no factor. Block by block."""
-    M = len(spread)
-    W = share * spread
-    for i in range(M):
-        W[i, i] += 1.0
+def inverse_factor(W: Any) -> tuple[Any, float]:
+    """Return L^-1 (M, M), L L' = W, and log|W|, nan where there is no factor; W is used up. Block by block."""
+    M = len(W)
     out, log_determinant = np.zeros((M, M)), 0.0
     for a in range(0, M, BLOCK):
         b = min(a + BLOCK, M)

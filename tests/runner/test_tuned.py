@@ -236,7 +236,9 @@ def test_kernels_of_every_choice_are_compiled_before_the_clock_starts(
     events: list[Any] = []
     warm_up, search = estimator.warm_up, tuning.search
     monkeypatch.setattr(
-        tuned.estimator, "warm_up", lambda use, options: events.append(options["hidden"]) or warm_up(use, options)
+        tuned.estimator,
+        "warm_up",
+        lambda use, options, task: events.append(options["hidden"]) or warm_up(use, options, task),
     )
     monkeypatch.setattr(tuned.tuning, "search", lambda *a, **k: events.append("search") or search(*a, **k))
     entry = "{use: pbp, epochs: 1, tune: {trials: 2, space: {hidden: [[4], [4, 4]]}}}"

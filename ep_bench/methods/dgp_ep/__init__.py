@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 from scipy.special import ndtr
 
 from ep_bench.methods.dgp_ep.energy import (
@@ -36,6 +36,7 @@ from ep_bench.methods.dgp_ep.energy import (
     evaluator,
     joint_moments,
     log_evidence,
+    matcher,
     moments,
     noise_variances,
     normal_draws,
@@ -48,6 +49,8 @@ from ep_bench.methods.dgp_ep.starting import first_inputs, start
 from ep_bench.methods.dgp_ep.training import Path, Schedule, run
 from ep_bench.predictions import ClassProbabilities
 from ep_bench.types import Array, Method, Predictive, Rows
+
+SITE_RATE = 0.1  # of stochastic EP, unless given
 
 
 class Config(BaseModel):
@@ -80,7 +83,10 @@ class Config(BaseModel):
         "energy", description="minimise the energy, or match moments by stochastic EP (appendix C); section 4.2: energy"
     )
     site_rate: float = Field(
-        0.1, gt=0, le=1, description="where optimizer: sep, the share of a new site that the tied factor takes; ours"
+        SITE_RATE,
+        gt=0,
+        le=1,
+        description="of optimizer: sep, the share of a new site that the factor takes; ours",
     )
     draws: PositiveInt = Field(
         50, description="a step, of the Monte Carlo over more than two classes (appendix F); ours"
@@ -90,6 +96,16 @@ class Config(BaseModel):
         description="moments matched layer by layer, or samples through the hidden layers; section 7: moments",
     )
     samples: PositiveInt = Field(100, description="through the layers, where prediction: sampling; ours")
+
+    @model_validator(mode="after")
+    def _possible(self) -> Config:
+        if self.optimizer == "sep" and self.alpha != 1.0:
+            raise ValueError(f"optimizer: sep matches moments with whole likelihoods, alpha: 1, found {self.alpha:g}")
+        if self.optimizer == "sep" and self.propagation == "full":
+            raise ValueError("optimizer: sep takes propagation: diagonal")
+        if self.optimizer == "energy" and self.site_rate != SITE_RATE:
+            raise ValueError("site_rate is an option of optimizer: sep")
+        return self
 
 
 class State(NamedTuple):
@@ -128,13 +144,16 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     likelihood, outputs = likelihood_of(train.classes)
     inducing = first_inputs(X, config.inducing, rng)
-    structure = Structure((X.shape[1], *config.hidden, outputs), len(inducing), config.shared)
+    structure = Structure(
+        (X.shape[1], *config.hidden, outputs), len(inducing), config.shared, config.optimizer == "sep"
+    )
     theta = start(structure, X, inducing, rng)
     problem = Problem(structure, likelihood, len(y), config.alpha, config.propagation)
     schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
     draws = (config.draws, outputs) if likelihood == "softmax" else (0, outputs)
-    path = run(evaluator(problem), theta, X, targets(problem, y), schedule, draws, rng, lambda: float(np.exp(noise[0])))
+    evaluate = matcher(problem, theta, config.site_rate) if structure.whitened else evaluator(problem)
+    path = run(evaluate, theta, X, targets(problem, y), schedule, draws, rng, lambda: float(np.exp(noise[0])))
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))

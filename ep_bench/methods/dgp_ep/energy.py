@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import logsumexp, ndtri, softmax
 from scipy.stats import qmc
 
-from ep_bench.methods.dgp_ep import joint, network
+from ep_bench.methods.dgp_ep import joint, network, sep
 from ep_bench.methods.dgp_ep.factor import power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
 from ep_bench.methods.dgp_ep.likelihoods import CODES
 from ep_bench.methods.dgp_ep.network import Model
 from ep_bench.types import Array
 
-NODES = 20  # of the quadrature of a probit's power
+NODES, FARTHEST = 101, 8.5  # of the trapezoidal rule for a probit's power; standard deviations to either side
 DRAWS = 2**10  # quasi-random, of the softmax's evidence and predictions
 MOST = 2**20  # numbers a temporary of all rows at once may have
 
@@ -39,7 +39,8 @@ def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | No
     """Return the energy (nats, to be minimised) of a minibatch, and its gradient (P,).
 
     X (B, d); y (B,) targets, class indices for probit and softmax. ``noise`` (S, C) are the softmax's standard normal
-    draws. The value is nan, and the gradient without meaning, where a matrix has no factor.
+    draws. The value is nan, and the gradient without meaning, where a matrix has no factor. Whitened factors are held
+    fixed, with a gradient of 0.
     """
     gradient = np.empty(size(problem.structure))
     if noise is None:
@@ -56,8 +57,15 @@ def targets(problem: Problem, y: Array) -> Array:
 
 def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array], float]:
     """Return the energy as a function of parameters, rows, targets and noise that writes its gradient."""
-    way = joint.value_and_gradient if problem.propagation == "full" else network.value_and_gradient
-    return partial(way, model_of(problem))
+    kernels = joint if problem.propagation == "full" else _kernels(problem.structure)
+    return partial(kernels.value_and_gradient, model_of(problem))
+
+
+def matcher(problem: Problem, theta: Array, rate: float) -> sep.Matching:
+    """Return the same, matching moments on the way; whitens the factors in ``theta``, so far those of ``network``."""
+    model = model_of(problem)
+    sep.whiten(model, theta)
+    return sep.Matching(model, rate)
 
 
 def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
@@ -81,7 +89,7 @@ def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> 
             np.empty((shape[0], part.stop - part.start, shape[2])),
             np.empty((shape[0], part.stop - part.start, shape[2])),
         )
-        network.propagate(model, theta, X[part], beta, m, v)
+        _kernels(structure).propagate(model, theta, X[part], beta, m, v)
         means[:, part], variances[:, part] = m, v
     widths = structure.dims[1:]
     return [(means[i + 1, :, :width], variances[i + 1, :, :width]) for i, width in enumerate(widths)]
@@ -111,13 +119,13 @@ def sampled_moments(
     count, x = samples if hidden else 1, np.ascontiguousarray(X, dtype=np.float64)
     for layer, width in enumerate(hidden):
         m, v = np.empty((len(x), width)), np.empty((len(x), width))
-        network.layer_moments(model, theta, layer, x, 1.0, m, v)
+        _kernels(structure).layer_moments(model, theta, layer, x, 1.0, m, v)
         rows = (count, len(X), width)
         noise = rng.standard_normal(rows)
         x = (m.reshape(-1, len(X), width) + np.sqrt(v).reshape(-1, len(X), width) * noise).reshape(-1, width)
     outputs = structure.dims[-1]
     m, v = np.empty((len(x), outputs)), np.empty((len(x), outputs))
-    network.layer_moments(model, theta, len(hidden), x, 1.0, m, v)
+    _kernels(structure).layer_moments(model, theta, len(hidden), x, 1.0, m, v)
     return m.reshape(count, len(X), outputs), v.reshape(count, len(X), outputs)
 
 
@@ -154,6 +162,10 @@ def blocks(structure: Structure, n: int) -> list[slice]:
     return [slice(first, min(first + rows, n)) for first in range(0, n, rows)]
 
 
+def _kernels(structure: Structure) -> Any:
+    return sep if structure.whitened else network
+
+
 def _any_model(structure: Structure) -> Model:
     return model_of(Problem(structure, "gaussian", 1))
 
@@ -161,10 +173,10 @@ def _any_model(structure: Structure) -> Model:
 def model_of(problem: Problem) -> Model:
     """Return the problem as kernels take it."""
     structure = problem.structure
-    x, w = np.polynomial.hermite_e.hermegauss(NODES)
+    x = np.linspace(-FARTHEST, FARTHEST, NODES)
     groups = [1 if structure.shared else width for width in structure.dims[1:]]
     return Model(
         np.array(structure.dims, dtype=np.int64), offsets(structure), np.array(groups, dtype=np.int64),
         structure.inducing, CODES[problem.likelihood], power(problem.n, problem.alpha),
-        np.array([x, np.log(w / w.sum())]),
+        np.array([x, -0.5 * x**2 - logsumexp(-0.5 * x**2)]),
     )  # fmt: skip

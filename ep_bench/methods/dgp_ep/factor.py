@@ -78,10 +78,19 @@ def unpack(packed: Any, R: Any) -> None:
 
 
 @jit(relaxed=FUSE)
+def _plus_identity(spread: Any, share: float) -> Any:
+    """Return I + share * spread."""
+    W = share * spread
+    for i in range(len(W)):
+        W[i, i] += 1.0
+    return W
+
+
+@jit(relaxed=FUSE)
 def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     """Return the state with a share beta of the tied factor."""
     spread = np.dot(np.dot(R, K), R.T)
-    inverse, log_determinant = inverse_factor(spread, beta)
+    inverse, log_determinant = inverse_factor(_plus_identity(spread, beta))
     S = np.dot(inverse, R)
     S *= math.sqrt(beta)
     t = beta * theta_2
@@ -94,7 +103,7 @@ def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
 def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     """Return what ties the posterior to its cavity."""
     beta = power.beta
-    inverse, log_determinant = inverse_factor(own.spread, 1.0)
+    inverse, log_determinant = inverse_factor(_plus_identity(own.spread, 1.0))
     S1 = np.dot(inverse, R)
     P1 = np.dot(inverse.T, S1)  # W1^-1 R
     Kt = np.dot(K, theta_2)

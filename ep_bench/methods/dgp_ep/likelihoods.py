@@ -2,8 +2,8 @@
 
 Each kernel returns sum_b log Z_b / alpha, log Z_b = log E p(y_b | f)^alpha, and adds to the gradients, times a
 ``weight``; f has means m, variances v (B, C or wider), without the last layer's noise. Gaussian: noise of variance s.
-Probit: p(y | f) = Phi(y f), targets -1 and 1, in closed form for alpha = 1 (appendix F), else by Gauss-Hermite
-quadrature. Softmax of C outputs: by Monte Carlo, with draws that rows share (appendix F). Alpha = 0: the limit E log p.
+Probit: p(y | f) = Phi(y f), targets -1 and 1, in closed form for alpha = 1 (appendix F), else by the trapezoidal
+rule. Softmax of C outputs: by Monte Carlo, with draws that rows share (appendix F). Alpha = 0: the limit E log p.
 """
 
 from __future__ import annotations

@@ -54,15 +54,22 @@ class Unit(NamedTuple):
 @jit(relaxed=FUSE)
 def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
     """Return one output's parameters."""
+    M, at = model.inducing, model.offsets[layer]
+    R, packed = np.empty((M, M)), M * (M + 1) // 2
+    factor.unpack(theta[at[4] + output * packed : at[4] + (output + 1) * packed], R)
+    return unit_with(model, theta, layer, output, R)
+
+
+@jit(relaxed=FUSE)
+def unit_with(model: Model, theta: Any, layer: int, output: int, R: Any) -> Unit:
+    """Return one output's parameters, whose factor is unpacked."""
     D, M, at = model.dims[layer], model.inducing, model.offsets[layer]
     group = output if model.groups[layer] > 1 else 0
     l2 = np.exp(2.0 * theta[at[0] + group * D : at[0] + (group + 1) * D])
     s2, noise = math.exp(2.0 * theta[at[1] + group]), math.exp(2.0 * theta[at[2] + group])
     first = at[3] + output * M * D
     Zt = theta[first : first + M * D].reshape(M, D).T.copy()
-    packed = M * (M + 1) // 2
-    R, K = np.empty((M, M)), np.empty((M, M))
-    factor.unpack(theta[at[4] + output * packed : at[4] + (output + 1) * packed], R)
+    K = np.empty((M, M))
     psi.covariance(Zt, l2, s2, K)
     for i in range(M):
         K[i, i] += JITTER
@@ -214,7 +221,7 @@ def _backward(
                 a, weights = first_layer_back(done.own, psis.k, psis.Sk, gm, gv, D)
                 dlog_s = 0.0
             else:
-                a, weights = _later_layer_back(done.own, psis.k, means[layer + 1, :, o], gm, gv)
+                a, weights = later_layer_back(done.own, psis.k, means[layer + 1, :, o], gm, gv)
                 dlog_s = psi.contract_psi2_back(
                     x, w, unit.l2, unit.Zt, psis.pairs, psis.done, gv, dx, dw, dZt, dlog_l, D
                 )
@@ -255,7 +262,7 @@ def first_layer_back(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: A
 
 
 @jit(relaxed=FUSE)
-def _later_layer_back(own: factor.Cavity, k: Any, mean: Any, gm: Any, gv: Any) -> tuple[Any, Any]:
+def later_layer_back(own: factor.Cavity, k: Any, mean: Any, gm: Any, gv: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to A by the mean, and psi1 times that with respect to psi1 (B, M)."""
     weights = np.empty(k.shape)
     whole = gm - 2.0 * gv * mean
@@ -270,13 +277,23 @@ def unit_back(
     dlog_l: Any, dlog_s: float, dlog_noise: float, gradient: Any,
 ) -> None:  # fmt: skip
     """Write one output's gradient, from that of its propagation."""
-    M, at, inputs = model.inducing, model.offsets[layer], len(unit.l2)
+    M, at = model.inducing, model.offsets[layer]
     packed = M * (M + 1) // 2
     dK = np.empty((M, M))
     factor.back(
         unit.K, unit.R, model.power, own, tied, D, a, dK,
         gradient[at[5] + o * M : at[5] + (o + 1) * M], gradient[at[4] + o * packed : at[4] + (o + 1) * packed],
     )  # fmt: skip
+    covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, dlog_noise, gradient)
+
+
+@jit(relaxed=FUSE)
+def covariance_back(
+    model: Model, unit: Unit, layer: int, o: int, dK: Any, dZt: Any, dlog_l: Any, dlog_s: float, dlog_noise: float,
+    gradient: Any,
+) -> None:  # fmt: skip
+    """Write the gradient of one output's inducing inputs and hyperparameters, given K's; dK is used up."""
+    M, at, inputs = model.inducing, model.offsets[layer], len(unit.l2)
     for i in range(M):
         for j in range(M):
             dK[i, j] *= unit.K[i, j]

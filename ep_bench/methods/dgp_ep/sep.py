@@ -1,0 +1,366 @@
+"""Stochastic EP by moment matching: appendices B and C of Bui et al. (2015), a second way to the tied posterior.
+
+With K = L L' and u = L w the prior of w is N(0, I). The tied factor g^N has, as a function of w, the precision T and
+the linear term t: what stands in the places of ``layout``'s factor (the upper triangle of T row by row, its diagonal as
+it is) and theta_2. With a share beta of it, 1 for the posterior, (N - 1) / N for the cavity,
+
+    P = I + beta T = J J',   V = P^-1,   m = beta V t,   and in u   A = L'^-1 m,   G = L'^-1 (I - V) L^-1.
+
+The gradients a and D of the rows' mean log Z with respect to the cavity's m and I - V give, with C = a a' + 2 D, the
+moments of cavity times likelihood,
+
+    m_new = m + V a,   V_new = V - V C V   (appendix C),
+
+and the new factor g_new has V_new^-1 - V^-1 = J (I - X)^-1 X J' with X = J^-1 C J'^-1, no difference of large numbers;
+then g <- g^(1 - rate) g_new^rate, for every output at once. Such a step is halved while the posterior's precision would
+fall below half of what it was in some direction; halved often enough it never does, if V_new is a covariance matrix,
+and where it is none there is no new factor and the fit ends. T itself need not be positive definite: rows farther off
+than their variance says widen the posterior beyond the prior. R' R, of which the energy is minimised, has no such
+factors; where they are wanted, the minimum over R ends on its border, at a higher energy.
+
+Which average: the gradients of the mean log Z are those of the rows' *averaged moments*, and where these are the
+posterior's the energy is stationary (section 4.2). Li et al.'s SEP averages the rows' natural parameters instead. They
+agree where rows agree; else T of the former is smaller, to first order by N times the covariance of a over the rows,
+and no number of rows makes that small. A minibatch of B rows averages moments within and natural parameters between
+minibatches: its fixed point lies a share of about 1 / B - 1 / N of the way to Li et al.'s.
+
+After every minibatch hyperparameters and inducing inputs move too, by Adam on the energy's gradient with T and t held
+fixed, so that the factor goes with K; held fixed as a function of u it would stay all but certain of differences
+between inducing outputs that have moved. At a fixed point the gradient is the same, whatever is held fixed.
+
+Solves are products with the triangular L^-1; K^-1 is not formed. Memory is O(M^2) an output.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.methods.dgp_ep import factor, network
+from ep_bench.methods.dgp_ep.network import Model, Psis, Unit
+from ep_bench.numerics import psi
+from ep_bench.numerics.cholesky import factorise, inverse_factor
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.types import Array
+
+KEPT = 0.5  # of the posterior's precision in every direction, by one step
+HALVINGS = 60  # of a step, before it counts as impossible
+
+
+class Whitened(NamedTuple):
+    """The cavity (or, with beta = 1, the posterior) of one output."""
+
+    inverse: Any  # (M, M) L^-1
+    P: Any  # (M, M)
+    back: Any  # (M, M) J^-1
+    V: Any  # (M, M)
+    mean: Any  # (M,) m
+    phi: float  # (m' P m - log|P|) / 2; nan where K or P has no factor
+    outer: factor.Cavity  # A and G, the latter of later layers only
+
+
+class Passage(NamedTuple):
+    """One output's state after the forward pass."""
+
+    unit: Unit  # R is T, theta_2 is t
+    own: Whitened
+    psis: Psis  # Sk is L^-1 k, of the first layer
+
+
+class Matching:
+    """The energy as a function that writes its gradient, and matches moments on the way."""
+
+    def __init__(self, model: Model, rate: float) -> None:
+        """Take steps of a share ``rate`` of a new factor."""
+        self.model, self.rate = model, rate
+        self.halved = 0  # steps since this was last set to 0
+
+    def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
+        """Return the energy of a minibatch at the parameters given, nan where it or a new factor does not exist.
+
+        Writes the gradient of hyperparameters and inducing inputs, 0 for the factors, which have moved.
+        """
+        value, halvings = step(self.model, theta, X, y, noise, self.rate, gradient)
+        self.halved += halvings > 0
+        return float(value)
+
+
+@jit(relaxed=FUSE)
+def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
+    """Return one output's parameters, with T in the place of R and t in that of theta_2."""
+    M = model.inducing
+    T, at = np.empty((M, M)), model.offsets[layer, 4] + output * (M * (M + 1) // 2)
+    for i in range(M):
+        for j in range(i, M):
+            T[i, j] = theta[at + j - i]
+            T[j, i] = T[i, j]
+        at += M - i
+    return network.unit_with(model, theta, layer, output, T)
+
+
+@jit(relaxed=FUSE)
+def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
+    """Return the state with a share beta of the tied factor; ``inverse`` is L^-1."""
+    M = len(unit.K)
+    P = beta * unit.R
+    for i in range(M):
+        P[i, i] += 1.0
+    back, log_determinant = inverse_factor(P.copy())
+    V = np.dot(back.T, back)
+    t = beta * unit.theta_2
+    mean = np.dot(V, t)
+    A = np.dot(inverse.T, mean)
+    G = np.empty((0, 0))
+    if later:
+        rest = -V
+        for i in range(M):
+            rest[i, i] += 1.0
+        G = np.dot(inverse.T, np.dot(rest, inverse))
+    none = np.empty((0, 0))
+    outer = factor.Cavity(none, G, A, mean, none, none, log_determinant, 0.0)
+    return Whitened(inverse, P, back, V, mean, 0.5 * (np.dot(t, mean) - log_determinant), outer)
+
+
+@jit(relaxed=FUSE)
+def state_of(unit: Unit, beta: float, later: bool) -> Whitened:
+    """Return the state with a share beta of the tied factor."""
+    inverse, log_determinant = inverse_factor(unit.K.copy())
+    if np.isnan(log_determinant):
+        inverse[:] = np.nan
+    return whitened(unit, inverse, beta, later)
+
+
+@jit(relaxed=FUSE)
+def known_inputs(unit: Unit, own: Whitened, X: Any, m: Any, v: Any, o: int) -> Psis:
+    """Write mean and variance of output o, without noise, at inputs X (B, d or wider) that are known."""
+    B, M, D = len(X), len(unit.K), len(unit.Zt)
+    k = np.empty((B, M))
+    psi.psi1(X, np.zeros(X.shape), unit.Zt, unit.l2, unit.s2, k)
+    white = np.dot(k, own.inverse.T)
+    mean, spread = np.dot(white, own.mean), np.dot(white, own.back.T)
+    for n in range(B):
+        known, left = 0.0, 0.0
+        for i in range(M):
+            known += white[n, i] * white[n, i]
+            left += spread[n, i] * spread[n, i]
+        m[n, o] = mean[n]
+        v[n, o] = (unit.s2 - known) + left
+    no_pairs = psi.Pairs(np.empty((D, 0)), np.empty(0))
+    return Psis(k, white, no_pairs, psi.Contraction(np.empty((0, 0, 0)), np.empty((0, 0)), np.empty((0, 0)), mean))
+
+
+@jit(relaxed=FUSE)
+def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, variances: Any) -> None:
+    """Write the moments (L + 1, B, W) of every layer with a share beta of the tied factors, the last without noise."""
+    means[0, :, : X.shape[1]] = X
+    variances[0] = 0.0
+    _forward(model, theta, beta, means, variances)
+
+
+@jit(relaxed=FUSE)
+def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: Any, v: Any) -> None:
+    """Write one layer's moments (B, D_out) at inputs x (B, D_in) that are known; the last layer's without noise."""
+    for o in range(model.dims[layer + 1]):
+        unit = unit_of(model, theta, layer, o)
+        known_inputs(unit, state_of(unit, beta, False), x, m, v, o)
+        if layer < len(model.dims) - 2:
+            v[:, o] += unit.noise
+
+
+@jit(relaxed=FUSE)
+def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) -> list[Passage]:
+    """Return all outputs' states with a share beta of the tied factors, layer by layer; write the moments."""
+    L, passages = len(model.dims) - 1, []
+    for layer in range(L):
+        m, v = means[layer + 1], variances[layer + 1]
+        for o in range(model.dims[layer + 1]):
+            unit = unit_of(model, theta, layer, o)
+            own = state_of(unit, beta, layer > 0)
+            if layer == 0:
+                psis = known_inputs(unit, own, means[0], m, v, o)
+            else:
+                psis = network.later_layer(unit, own.outer, means[layer], variances[layer], m, v, o)
+            if np.isnan(own.phi):
+                m[:, o] = np.nan
+            if layer < L - 1:
+                v[:, o] += unit.noise
+            passages.append(Passage(unit, own, psis))
+    return passages
+
+
+@jit(relaxed=FUSE)
+def _tied(model: Model, passages: Any) -> float:
+    """Return the energy but for the likelihood, given the outputs' cavities."""
+    value, N = 0.0, model.power.n
+    for done in passages:
+        posterior = whitened(done.unit, done.own.inverse, 1.0, False)
+        value += (N - 1.0) * posterior.phi - N * done.own.phi
+    return value
+
+
+@jit(relaxed=FUSE)
+def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gradient: Any) -> float:
+    """Return the energy of a minibatch, and write its gradient, as ``step``, with all factors held fixed."""
+    return step(model, theta, X, y, noise, 0.0, gradient)[0]
+
+
+@jit(relaxed=FUSE)
+def step(model: Model, theta: Any, X: Any, y: Any, noise: Any, rate: float, gradient: Any) -> tuple[float, int]:
+    """Return the energy of a minibatch X (B, d), y (B,), and how many times a step of a factor was halved.
+
+    Writes the energy's gradient (P,), 0 for the factors, and moves these, in ``theta``, by a share ``rate``. The value
+    is nan where a matrix has no factor, or V_new is no covariance matrix.
+    """
+    L, W = len(model.dims) - 1, model.dims.max()
+    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
+    means[0, :, : X.shape[1]] = X
+    passages = _forward(model, theta, model.power.beta, means, variances)
+    gradient[:] = 0.0
+    d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
+    value = _tied(model, passages) + network.likelihood_term(
+        model, passages[-1].unit.noise, means[L], variances[L], y, noise, d_means[L], d_variances[L], gradient
+    )
+    if not np.isfinite(value):
+        return np.nan, 0
+    halvings = _backward(model, passages, means, variances, d_means, d_variances, rate, theta, gradient)
+    return (value, halvings) if halvings >= 0 else (np.nan, 0)
+
+
+@jit(relaxed=FUSE)
+def _backward(
+    model: Model, passages: Any, means: Any, variances: Any, d_means: Any, d_variances: Any, rate: float, theta: Any,
+    gradient: Any,
+) -> int:  # fmt: skip
+    """Write gradient and factors, given the gradient of the last layer's moments; return the halvings, or -1."""
+    L, M, i, halvings = len(model.dims) - 1, model.inducing, len(passages), 0
+    D = np.empty((M, M))
+    for layer in range(L - 1, -1, -1):
+        x, w, dx, dw = means[layer], variances[layer], d_means[layer], d_variances[layer]
+        for o in range(model.dims[layer + 1] - 1, -1, -1):
+            i -= 1
+            unit, own, psis = passages[i].unit, passages[i].own, passages[i].psis
+            gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
+            dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
+            if layer == 0:
+                a, weights = _first_layer_back(own, psis.k, psis.Sk, gm, gv, D)
+                dlog_s = 0.0
+            else:
+                a, weights = network.later_layer_back(own.outer, psis.k, means[layer + 1, :, o], gm, gv)
+                dlog_s = psi.contract_psi2_back(
+                    x, w, unit.l2, unit.Zt, psis.pairs, psis.done, gv, dx, dw, dZt, dlog_l, D
+                )
+                a = np.dot(own.inverse, a + 2.0 * np.dot(D, own.outer.A))
+                D = -np.dot(own.inverse, np.dot(D, own.inverse.T))
+            noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
+            dlog_s += 2.0 * unit.s2 * gv.sum()
+            dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
+            dK = _covariance_gradient(own, D, a)
+            network.covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, noise, gradient)
+            done = _match(model, unit, own, D, a, rate, theta, layer, o) if rate > 0.0 else 0
+            if done < 0:
+                return -1
+            halvings += done
+    return halvings
+
+
+@jit(relaxed=FUSE)
+def _first_layer_back(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+    """Return the gradient with respect to m, and k times that with respect to k (B, M); write that of I - V."""
+    rest = np.dot(white, own.V)
+    scaled = np.empty(k.shape)
+    for n in range(len(k)):
+        scaled[n] = -gv[n] * white[n]
+        rest[n] = gm[n] * own.mean - 2.0 * gv[n] * (white[n] - rest[n])
+    D[:] = np.dot(white.T, scaled)
+    return np.dot(gm, white), k * np.dot(rest, own.inverse)
+
+
+@jit(relaxed=FUSE)
+def _covariance_gradient(own: Whitened, D: Any, a: Any) -> Any:
+    """Return the gradient with respect to K (M, M), symmetric, every element counted once, for fixed T and t.
+
+    dL = L tril(L^-1 dK L'^-1), with half its diagonal, moves A = L'^-1 m and G = L'^-1 (I - V) L^-1.
+    """
+    M = len(D)
+    moved = np.dot(D, own.V)
+    lower = np.empty((M, M))
+    for i in range(M):
+        for j in range(i + 1):
+            half = -0.5 * (a[j] * own.mean[i] + 2.0 * (D[j, i] - moved[j, i]))
+            lower[i, j] = half
+            lower[j, i] = half
+    return np.dot(own.inverse.T, np.dot(lower, own.inverse))
+
+
+@jit(relaxed=FUSE)
+def _match(model: Model, unit: Unit, own: Whitened, D: Any, a: Any, rate: float, theta: Any, layer: int, o: int) -> int:
+    """Move one output's factor in ``theta``; return how many times its step was halved, -1 where there is none.
+
+    ``D`` and ``a`` are gradients of the energy, -N times those of the mean log Z.
+    """
+    M, N, T = len(D), model.power.n, unit.R
+    mean_a = a / -N
+    X = D * (-2.0 / N)
+    for i in range(M):
+        for j in range(M):
+            X[i, j] += mean_a[i] * mean_a[j]
+    X = np.dot(own.back, np.dot(X, own.back.T))
+    left = -X
+    for i in range(M):
+        left[i, i] += 1.0
+    inverse, log_determinant = inverse_factor(left)
+    if np.isnan(log_determinant):
+        return -1
+    J = np.dot(own.P, own.back.T)
+    site = np.dot(J, np.dot(np.dot(inverse.T, np.dot(inverse, X)), J.T))
+    t_new = N * (np.dot(site, own.mean + np.dot(own.V, mean_a)) + mean_a)
+    change = np.empty((M, M))
+    for i in range(M):
+        for j in range(M):
+            change[i, j] = 0.5 * N * (site[i, j] + site[j, i]) - T[i, j]
+    halvings = _halvings(T, change, rate)
+    if halvings < 0:
+        return -1
+    rate *= 0.5**halvings
+    at, packed = model.offsets[layer], model.offsets[layer, 4] + o * (M * (M + 1) // 2)
+    for i in range(M):
+        theta[at[5] + o * M + i] += rate * (t_new[i] - unit.theta_2[i])
+        for j in range(i, M):
+            theta[packed + j - i] += rate * change[i, j]
+        packed += M - i
+    return halvings
+
+
+@jit(relaxed=FUSE)
+def _halvings(T: Any, change: Any, rate: float) -> int:
+    """Return how many times a step must be halved for the posterior's precision to keep its share; -1 for never."""
+    for count in range(HALVINGS):
+        left = (1.0 - KEPT) * T + rate * change
+        for i in range(len(T)):
+            left[i, i] += 1.0 - KEPT
+        if not np.isnan(inverse_factor(left)[1]):
+            return count
+        rate *= 0.5
+    return -1
+
+
+@jit(relaxed=FUSE)
+def whiten(model: Model, theta: Any) -> None:
+    """Write T = L' R' R L and t = L' theta_2 in the places of R, its diagonal as logarithms, and theta_2."""
+    M = model.inducing
+    for layer in range(len(model.dims) - 1):
+        at = model.offsets[layer]
+        for o in range(model.dims[layer + 1]):
+            unit = network.unit_of(model, theta, layer, o)
+            L = unit.K.copy()
+            factorise(L)
+            for i in range(M):
+                L[i, i + 1 :] = 0.0
+            RL, packed = np.dot(unit.R, L), at[4] + o * (M * (M + 1) // 2)
+            T = np.dot(RL.T, RL)
+            theta[at[5] + o * M : at[5] + (o + 1) * M] = np.dot(L.T, unit.theta_2)
+            for i in range(M):
+                for j in range(i, M):
+                    theta[packed + j - i] = T[i, j]
+                packed += M - i
