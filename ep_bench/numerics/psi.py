@@ -179,7 +179,7 @@ def contract_psi2(x: Any, v: Any, l2: Any, pairs: Pairs, Q: Any) -> Contraction:
     for j in range(D):
         weights[1 + j] = weights[0] * pairs.bars[j]
         weights[1 + D + j] = weights[1 + j] * pairs.bars[j]
-    parts, sums, rho = np.zeros((P // CHUNK, B, CHUNK)), np.zeros((B, 1 + 2 * D)), np.ones(B)
+    parts, sums, rho = np.empty((P // CHUNK, B, CHUNK)), np.zeros((B, 1 + 2 * D)), np.ones(B)
     for n in range(B):
         for j in range(D):
             rho[n] *= 1.0 + 2.0 * v[n, j] / l2[j]
@@ -188,6 +188,7 @@ def contract_psi2(x: Any, v: Any, l2: Any, pairs: Pairs, Q: Any) -> Contraction:
         first, exponents = chunk * CHUNK, parts[chunk]
         for n in range(B):
             row = exponents[n]
+            row[:] = 0.0
             for j in range(D):
                 centre, c, bars = x[n, j], 1.0 / (l2[j] + 2.0 * v[n, j]), pairs.bars[j, first : first + CHUNK]
                 for p in range(CHUNK):
