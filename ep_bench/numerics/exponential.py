@@ -24,9 +24,31 @@ def fill_exponentials(x: Any, out: Any) -> None:
         out[i] = math.exp(min(x[i], HIGHEST)) if known else math.exp(LOWEST)
 
 
+@jit(relaxed=FUSE)
+def fill_excesses(x: Any, out: Any) -> None:
+    """Write exp(x) - 1 for vectors (n,), to a few units in the last place of the greater of 1 and the result.
+
+    Near 0 it keeps its digits, but for the vector's last few, which are ``math.expm1``'s.
+    """
+    whole = x.size - x.size % WIDTH
+    for i in range(0, whole, WIDTH):
+        scale, rest = _halves(load(x, i))
+        store(out, i, scale * rest + (scale - 1.0))
+    for i in range(whole, x.size):
+        known = x[i] > LOWEST  # not so of NaN
+        out[i] = math.expm1(min(x[i], HIGHEST)) if known else -1.0
+
+
 @jit(relaxed=FUSE, inline=True)
 def exponential(x: Any) -> Any:
-    """Return exp(x) for lanes or a float: 2^k exp(r), |r| at most log(2) / 2, exp(r) by its series."""
+    """Return exp(x) for lanes or a float."""
+    scale, rest = _halves(x)
+    return (1.0 + rest) * scale
+
+
+@jit(relaxed=FUSE, inline=True)
+def _halves(x: Any) -> Any:
+    """Return 2^k and exp(r) - 1 of x = k log 2 + r, |r| at most log(2) / 2, the latter by its series."""
     x = select_above(x, LOWEST, x, LOWEST)
     x = select_above(x, HIGHEST, HIGHEST, x)
     shifted = x * _INVERSE_LOG_2 + MAGIC
@@ -43,4 +65,4 @@ def exponential(x: Any) -> Any:
     p = 1.0 / 24.0 + r * p
     p = 1.0 / 6.0 + r * p
     p = 0.5 + r * p
-    return (1.0 + (r + (r * r) * p)) * power_of_two(shifted)
+    return power_of_two(shifted), r + (r * r) * p

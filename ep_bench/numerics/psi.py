@@ -1,47 +1,31 @@
-"""Expectations of an exponentiated quadratic covariance function over Gaussian inputs, and their gradients.
+"""Moments of an exponentiated quadratic covariance function over Gaussian inputs, and their gradients.
 
 The covariance function is k(x, z) = s^2 exp(-sum_j (x_j - z_j)^2 / (2 l_j^2)); inputs are B Gaussians of means x and
-variances v, independent over the D dimensions. With M points z (Titsias and Lawrence 2010),
+variances v, independent over the D dimensions. With M points z (Titsias and Lawrence 2010, there psi2 for the second),
 
-    psi1(z)      = E k(x, z)             = s^2 prod_j sqrt(l^2 d) exp(-sum_j d (x - z)^2 / 2),     d = 1 / (l^2 + v)
-    psi2(z, z')  = E k(x, z) k(x, z')    = s^4 rho exp(-sum_j (z - z')^2 / (4 l^2)) exp(-sum_j c (x - zbar)^2),
-                                           c = 1 / (l^2 + 2 v),  rho = prod_j sqrt(l^2 c),  zbar = (z + z') / 2.
+    psi1(z)           = E k(x, z) = s^2 prod_j sqrt(l^2 / (l^2 + v)) exp(-sum_j u^2 / (2 (l^2 + v))),  u = x - z,
+    cov(k(z), k(z'))  = psi2(z, z') - psi1(z) psi1(z') = psi1(z) psi1(z') (exp(delta) - 1),
+    delta             = sum_j alpha + beta (u u' - r (u^2 + u'^2) / 2),     r = v / (l^2 + v),
+                        alpha = log(1 + v^2 / (l^2 (l^2 + 2 v))) / 2,       beta = v / (l^2 (l^2 + 2 v)).
 
-psi2 is only ever contracted with a symmetric matrix Q, which takes one exponential a pair of points and row. Pairs
-(a, b), b <= a, stand row by row in vectors (P,), P = M (M + 1) / 2 and zeros up to whole chunks. With v = 0 psi1 is the
-covariance itself.
+Delta is of order v, and so is the covariance, without a difference of large numbers: psi2 has as many digits only
+before psi1 psi1' is taken from it. The covariances are only ever contracted with a symmetric matrix Q, which takes one
+exponential a pair of points and row. Pairs (a, b), b <= a, stand row by row in vectors (P,), P = M (M + 1) / 2. With
+v = 0 psi1 is the covariance function itself.
 
 x, v    (B, D or wider) means, variances   Zt     (D, M) the points, one row a dimension
-l2      (D,) squared lengthscales          bars   (D, P) zbar of the pairs
+l2      (D,) squared lengthscales          Q      (M, M)
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ep_bench.numerics.exponential import fill_exponentials
+from ep_bench.numerics.exponential import fill_excesses, fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
-
-CHUNK = 256  # pairs whose exponentials of all rows are made and summed while they are in the cache
-
-
-class Pairs(NamedTuple):
-    """What all rows share of the pairs of M points."""
-
-    bars: Any  # (D, P) middles
-    bases: Any  # (P,) s^4 exp(-sum_j (z_a - z_b)^2 / (4 l^2))
-
-
-class Contraction(NamedTuple):
-    """What the backward pass needs of sum_ab Q_ab psi2_ab."""
-
-    parts: Any  # (P / CHUNK, B, CHUNK) exp(-sum_j c (x - zbar)^2)
-    weights: Any  # (1 + 2 D, P) Q's share of every pair, and that times zbar_j and zbar_j^2
-    sums: Any  # (B, 1 + 2 D) of the parts, weighted
-    rho: Any  # (B,)
 
 
 @jit(relaxed=FUSE)
@@ -141,119 +125,135 @@ def psi1_back(x: Any, v: Any, Zt: Any, l2: Any, W: Any, dx: Any, dv: Any, dZt: A
     return 2.0 * whole
 
 
-@jit(relaxed=FUSE)
-def pairs_of(Zt: Any, l2: Any, s2: float) -> Pairs:
-    """Return the pairs of the points."""
-    D, M = Zt.shape
-    P = M * (M + 1) // 2
-    whole = -(-P // CHUNK) * CHUNK
-    bars, bases = np.zeros((D, whole)), np.zeros(whole)
-    for j in range(D):
-        points, row, scale = Zt[j], bars[j], -0.25 / l2[j]
-        at = 0
-        for a in range(M):
-            z, segment, exponents = points[a], row[at : at + a + 1], bases[at : at + a + 1]
-            for b in range(a + 1):
-                gap = z - points[b]
-                segment[b] = 0.5 * (z + points[b])
-                exponents[b] += scale * gap * gap
-            at += a + 1
-    fill_exponentials(bases[:P], bases[:P])
-    bases[:P] *= s2 * s2
-    return Pairs(bars, bases)
-
-
-@jit(relaxed=FUSE)
-def contract_psi2(x: Any, v: Any, l2: Any, pairs: Pairs, Q: Any) -> Contraction:
-    """Return sum_ab Q_ab psi2_ab of every row, for a symmetric Q (M, M), as ``rho * sums[:, 0]``."""
-    B = len(x)
-    D, P = pairs.bars.shape
-    weights = np.zeros((1 + 2 * D, P))
-    at = 0
-    for a in range(len(Q)):
-        for b in range(a):
-            weights[0, at + b] = 2.0 * Q[a, b]
-        weights[0, at + a] = Q[a, a]
-        at += a + 1
-    weights[0] *= pairs.bases
-    for j in range(D):
-        weights[1 + j] = weights[0] * pairs.bars[j]
-        weights[1 + D + j] = weights[1 + j] * pairs.bars[j]
-    parts, sums, rho = np.empty((P // CHUNK, B, CHUNK)), np.zeros((B, 1 + 2 * D)), np.ones(B)
-    for n in range(B):
-        for j in range(D):
-            rho[n] *= 1.0 + 2.0 * v[n, j] / l2[j]
-        rho[n] = 1.0 / math.sqrt(rho[n])
-    for chunk in range(P // CHUNK):
-        first, exponents = chunk * CHUNK, parts[chunk]
-        for n in range(B):
-            row = exponents[n]
-            row[:] = 0.0
-            for j in range(D):
-                centre, c, bars = x[n, j], 1.0 / (l2[j] + 2.0 * v[n, j]), pairs.bars[j, first : first + CHUNK]
-                for p in range(CHUNK):
-                    gap = centre - bars[p]
-                    row[p] -= c * gap * gap
-            fill_exponentials(row, row)
-        sums += np.dot(exponents, weights[:, first : first + CHUNK].copy().T)
-    return Contraction(parts, weights, sums, rho)
-
-
 @jit(relaxed=REORDER)
-def contract_psi2_back(
-    x: Any, v: Any, l2: Any, Zt: Any, pairs: Pairs, done: Contraction, g: Any,
-    dx: Any, dv: Any, dZt: Any, dlog_l: Any, dQ: Any,
-) -> float:  # fmt: skip
-    """Add to the gradients of x, v, Zt, log l, write that of Q (M, M), symmetric; return that of log s.
+def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any) -> tuple[Any, Any]:
+    """Return sum_ab Q_ab cov(k_a, k_b) of every row, (B,), for a symmetric Q (M, M), and what the backward pass needs.
 
-    ``g`` (B,) is the gradient of what ``contract_psi2`` returned.
+    ``psi`` (B, M) is psi1; the second array (B, P) holds exp(delta) - 1 of every pair.
     """
-    B, D = len(x), len(Zt)
-    coefficients = np.empty((1 + 2 * D, B))
-    whole = 0.0
+    B, M = psi.shape
+    gaps, slopes, own = np.empty(Zt.shape), np.empty(Zt.shape), np.empty(M)
+    excesses, sums = np.empty((B, M * (M + 1) // 2)), np.empty(B)
     for n in range(B):
-        kappa, s0 = g[n] * done.rho[n], done.sums[n, 0]
-        coefficients[0, n] = kappa
-        whole += kappa * s0
-        for j in range(D):
-            centre, c = x[n, j], 1.0 / (l2[j] + 2.0 * v[n, j])
-            s1, s2 = done.sums[n, 1 + j], done.sums[n, 1 + D + j]
-            square = kappa * (centre * (centre * s0 - 2.0 * s1) + s2)
-            dx[n, j] -= 2.0 * c * kappa * (centre * s0 - s1)
-            dv[n, j] += c * (2.0 * c * square - kappa * s0)
-            dlog_l[j] += 2.0 * c * (l2[j] * c * square + v[n, j] * kappa * s0)
-            coefficients[1 + j, n] = kappa * c
-            coefficients[1 + D + j, n] = kappa * c * centre
-    reduced = np.empty(done.weights.shape)
-    for chunk in range(len(done.parts)):
-        reduced[:, chunk * CHUNK : (chunk + 1) * CHUNK] = np.dot(coefficients, done.parts[chunk])
-    _pairs_back(l2, Zt, pairs, done.weights[0], reduced, dZt, dlog_l)
-    at = 0
-    for a in range(len(dQ)):
-        for b in range(a + 1):
-            dQ[a, b] = pairs.bases[at + b] * reduced[0, at + b]
-            dQ[b, a] = dQ[a, b]
-        at += a + 1
-    return 4.0 * whole
+        _coefficients(x[n], v[n], Zt, l2, gaps, slopes, own)
+        row, weights, at, total = excesses[n], psi[n], 0, 0.0
+        for a in range(M):
+            segment = row[at : at + a + 1]
+            for b in range(a + 1):
+                segment[b] = own[a] + own[b]
+            for j in range(len(Zt)):
+                slope, others = slopes[j, a], gaps[j]
+                for b in range(a + 1):
+                    segment[b] += slope * others[b]
+            at += a + 1
+        fill_excesses(row, row)
+        at = 0
+        for a in range(M):
+            segment, line, part = row[at : at + a + 1], Q[a], 0.0
+            for b in range(a + 1):
+                part += line[b] * segment[b] * weights[b]
+            total += weights[a] * (2.0 * part - line[a] * segment[a] * weights[a])
+            at += a + 1
+        sums[n] = total
+    return sums, excesses
+
+
+@jit(relaxed=FUSE)
+def _coefficients(x: Any, v: Any, Zt: Any, l2: Any, gaps: Any, slopes: Any, own: Any) -> None:
+    """Write u = x - z (D, M), beta u (D, M) and each point's own share of delta (M,), for one row."""
+    own[:] = 0.0
+    for j in range(len(Zt)):
+        share = v[j] / l2[j]
+        beta, r = share / (l2[j] + 2.0 * v[j]), v[j] / (l2[j] + v[j])
+        alpha = 0.25 * math.log1p(share * share / (1.0 + 2.0 * share))
+        for m in range(len(own)):
+            u = x[j] - Zt[j, m]
+            gaps[j, m] = u
+            slopes[j, m] = beta * u
+            own[m] += alpha - 0.5 * beta * r * u * u
 
 
 @jit(relaxed=REORDER)
-def _pairs_back(l2: Any, Zt: Any, pairs: Pairs, weights: Any, reduced: Any, dZt: Any, dlog_l: Any) -> None:
-    D, M = Zt.shape
-    for j in range(D):
-        points, into, half, total = Zt[j], dZt[j], 0.5 / l2[j], 0.0
-        bars, slopes, moments = pairs.bars[j], reduced[1 + j], reduced[1 + D + j]
-        at = 0
-        for a in range(M):
-            z, own = points[a], 0.0
-            for b in range(a + 1):
-                p = at + b
-                gap = z - points[b]
-                apart = half * gap * weights[p] * reduced[0, p]
-                middle = weights[p] * (moments[p] - bars[p] * slopes[p])
-                own += middle - apart
-                into[b] += middle + apart
-                total += gap * apart
-            into[a] += own
-            at += a + 1
-        dlog_l[j] += total
+def contract_spread_back(
+    x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any, excesses: Any, g: Any,
+    dx: Any, dv: Any, dZt: Any, dlog_l: Any, dpsi: Any, dQ: Any,
+) -> None:  # fmt: skip
+    """Add to the gradients of x, v, Zt and log l, and write those of psi1 (B, M) and Q (M, M), the latter symmetric.
+
+    ``g`` (B,) is the gradient of what ``contract_spread`` returned. That of log s is all in psi1.
+    """
+    B, M = psi.shape
+    D = len(Zt)
+    gaps, slopes, own = np.empty((D, M)), np.empty((D, M)), np.empty(M)
+    pulls, mass, into = np.empty((D, M)), np.empty(M), np.zeros(excesses.shape[1])
+    for n in range(B):
+        _coefficients(x[n], v[n], Zt, l2, gaps, slopes, own)
+        pulls[:] = 0.0
+        mass[:] = 0.0
+        dpsi[n] = 0.0
+        _pairs_back(psi[n], Q, excesses[n], g[n], gaps, pulls, mass, into, dpsi[n])
+        for j in range(D):
+            _dimension_back(j, v[n], l2, gaps[j], pulls[j], mass, dx[n], dv[n], dZt[j], dlog_l)
+    at = 0
+    for a in range(M):
+        for b in range(a + 1):
+            dQ[a, b] = into[at + b]
+            dQ[b, a] = into[at + b]
+        at += a + 1
+
+
+@jit(relaxed=REORDER)
+def _pairs_back(
+    psi: Any, Q: Any, excess: Any, g: float, gaps: Any, pulls: Any, mass: Any, into: Any, dpsi: Any
+) -> None:
+    """Add up one row's pairs: over the partners w = g Q psi psi' exp(delta) and w u'; the gradients of psi1 and Q.
+
+    Each pair off the diagonal stands for two.
+    """
+    M, D, at = len(psi), len(gaps), 0
+    w = np.empty(M)
+    for a in range(M):
+        line, segment, target = Q[a], excess[at : at + a + 1], into[at : at + a + 1]
+        scale, whole, slope = g * psi[a], 0.0, 0.0
+        for b in range(a):
+            part = line[b] * segment[b]
+            target[b] += scale * psi[b] * segment[b]
+            slope += part * psi[b]
+            dpsi[b] += 2.0 * scale * part
+            w[b] = scale * psi[b] * (line[b] + part)
+            whole += w[b]
+            mass[b] += w[b]
+        own = scale * psi[a] * segment[a]
+        target[a] += own
+        dpsi[a] += 2.0 * (g * slope + scale * line[a] * segment[a])
+        w[a] = line[a] * (scale * psi[a] + own)
+        mass[a] += whole + w[a]
+        for j in range(D):
+            pull, u, others, partners = 0.0, gaps[j, a], gaps[j], pulls[j]
+            for b in range(a):
+                pull += w[b] * others[b]
+                partners[b] += w[b] * u
+            partners[a] += pull + w[a] * u
+        at += a + 1
+
+
+@jit(relaxed=REORDER)
+def _dimension_back(
+    j: int, v: Any, l2: Any, u: Any, pulls: Any, mass: Any, dx: Any, dv: Any, dzt: Any, dlog_l: Any
+) -> None:
+    """Add what delta's gradient comes to in one dimension of one row."""
+    L, V = l2[j], v[j]
+    beta, r = V / (L * (L + 2.0 * V)), V / (L + V)
+    d_alpha, cross, square, shift = 0.0, 0.0, 0.0, 0.0
+    for a in range(len(u)):
+        d_alpha += mass[a]
+        cross += u[a] * pulls[a]
+        square += u[a] * u[a] * mass[a]
+        du = 2.0 * beta * (pulls[a] - r * u[a] * mass[a])
+        shift += du
+        dzt[a] -= du
+    dx[j] += shift
+    d_beta, d_r = cross - r * square, -beta * square
+    dv[j] += d_beta / (L + 2.0 * V) ** 2 + d_r * L / (L + V) ** 2 + d_alpha * V / ((L + V) * (L + 2.0 * V))
+    d_L = d_beta * 2.0 * beta * (L + V) / (L + 2.0 * V) + d_r * r * L / (L + V) + d_alpha * beta * r * L
+    dlog_l[j] -= 2.0 * d_L

@@ -148,7 +148,7 @@ def _layer_back(
         done, gv = passages[o], gC[:, o, o].copy()
         unit, g = done.unit, gm[:, o].copy()
         if layer == 0:
-            pull, weights = network.first_layer_back(done.own, done.k, done.Sk, g, gv, G[o])
+            pull, weights = network.back_from_k(done.own, done.k, done.Sk, g, gv, G[o])
             none, unused = np.zeros(x.shape), np.zeros(x.shape)
             dlog_s[o] += psi.psi1_back(x, none, unit.Zt, unit.l2, weights, dx, unused, dZ[o], dlog_l[o])
         else:

@@ -6,8 +6,9 @@ Each output has its own inducing inputs and tied factor (module ``factor``). In 
 
 in later ones, whose inputs are taken to be independent Gaussians (module ``numerics.psi``), with Q = A A' - G,
 
-    mean = psi1 A,    variance = sn^2 + sf^2 + sum(Q o psi2) - mean^2.
+    mean = psi1 A,    variance = sn^2 + sf^2 - |S psi1|^2 + sum(Q o cov(k)),
 
+which is the paper's sum(Q o psi2) less mean^2 without their difference: Q's elements grow with K's condition.
 The last layer's noise belongs to the likelihood. Arrays of means, variances and their gradients are (L + 1, B, W), W
 the widest layer, the inputs at 0; what stands beyond a layer's width is not used.
 """
@@ -80,9 +81,9 @@ class Psis(NamedTuple):
     """What the backward pass needs of one output's forward pass."""
 
     k: Any  # (B, M) k of the first layer, psi1 of later ones
-    Sk: Any  # (B, M) of the first layer
-    pairs: psi.Pairs  # of later layers
-    done: psi.Contraction  # of later layers
+    Sk: Any  # (B, M)
+    Q: Any  # (M, M) of later layers
+    excesses: Any  # (B, P) of later layers, as in ``numerics.psi``
 
 
 class Passage(NamedTuple):
@@ -97,19 +98,10 @@ class Passage(NamedTuple):
 @jit(relaxed=FUSE)
 def first_layer(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int) -> Psis:
     """Write mean and variance of output o, without noise, at inputs X (B, d or wider)."""
-    B, M, D = len(X), len(unit.K), len(unit.Zt)
-    k = np.empty((B, M))
+    k = np.empty((len(X), len(unit.K)))
     psi.psi1(X, np.zeros(X.shape), unit.Zt, unit.l2, unit.s2, k)
-    Sk = np.dot(k, own.S.T)
-    mean = np.dot(k, own.A)
-    for n in range(B):
-        row, square = Sk[n], 0.0
-        for i in range(M):
-            square += row[i] * row[i]
-        m[n, o] = mean[n]
-        v[n, o] = unit.s2 - square
-    no_pairs = psi.Pairs(np.empty((D, 0)), np.empty(0))
-    return Psis(k, Sk, no_pairs, psi.Contraction(np.empty((0, 0, 0)), np.empty((0, 0)), np.empty((0, 0)), mean))
+    none = np.empty((0, 0))
+    return Psis(k, _given_k(unit, own, k, m, v, o), none, none)
 
 
 @jit(relaxed=FUSE)
@@ -117,14 +109,33 @@ def later_layer(unit: Unit, own: factor.Cavity, x: Any, w: Any, m: Any, v: Any, 
     """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
     k = np.empty((len(x), len(unit.K)))
     psi.psi1(x, w, unit.Zt, unit.l2, unit.s2, k)
-    pairs = psi.pairs_of(unit.Zt, unit.l2, unit.s2)
-    Q = np.outer(own.A, own.A) - own.G
-    done = psi.contract_psi2(x, w, unit.l2, pairs, Q)
+    Sk = _given_k(unit, own, k, m, v, o)
+    Q, excesses = add_spread(unit, own, k, x, w, v, o)
+    return Psis(k, Sk, Q, excesses)
+
+
+@jit(relaxed=FUSE)
+def _given_k(unit: Unit, own: factor.Cavity, k: Any, m: Any, v: Any, o: int) -> Any:
+    """Write mean and variance of output o where k (B, M) is certain; return S k of each row."""
+    Sk = np.dot(k, own.S.T)
     mean = np.dot(k, own.A)
-    for n in range(len(x)):
+    for n in range(len(k)):
+        row, square = Sk[n], 0.0
+        for i in range(len(row)):
+            square += row[i] * row[i]
         m[n, o] = mean[n]
-        v[n, o] = unit.s2 + done.rho[n] * done.sums[n, 0] - mean[n] * mean[n]
-    return Psis(k, np.empty((0, 0)), pairs, done)
+        v[n, o] = unit.s2 - square
+    return Sk
+
+
+@jit(relaxed=FUSE)
+def add_spread(unit: Unit, own: factor.Cavity, k: Any, x: Any, w: Any, v: Any, o: int) -> tuple[Any, Any]:
+    """Add to output o's variance what the inputs' variances w make of it; return Q and the pairs' excesses."""
+    Q = np.outer(own.A, own.A) - own.G
+    sums, excesses = psi.contract_spread(x, w, unit.Zt, unit.l2, k, Q)
+    for n in range(len(x)):
+        v[n, o] += sums[n]
+    return Q, excesses
 
 
 @jit(relaxed=FUSE)
@@ -217,18 +228,13 @@ def _backward(
             unit, psis = done.unit, done.psis
             gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
             dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
-            if layer == 0:
-                a, weights = first_layer_back(done.own, psis.k, psis.Sk, gm, gv, D)
-                dlog_s = 0.0
-            else:
-                a, weights = later_layer_back(done.own, psis.k, means[layer + 1, :, o], gm, gv)
-                dlog_s = psi.contract_psi2_back(
-                    x, w, unit.l2, unit.Zt, psis.pairs, psis.done, gv, dx, dw, dZt, dlog_l, D
-                )
-                a += 2.0 * np.dot(D, done.own.A)
-                D *= -1.0
+            a, weights = back_from_k(done.own, psis.k, psis.Sk, gm, gv, D)
+            dlog_s = 2.0 * unit.s2 * gv.sum()
+            if layer > 0:
+                dQ = spread_back(unit, psis, x, w, gv, dx, dw, dZt, dlog_l, weights)
+                a += 2.0 * np.dot(dQ, done.own.A)
+                D -= dQ
             noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
-            dlog_s += 2.0 * unit.s2 * gv.sum()
             dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
             unit_back(model, unit, done.own, done.tied, layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
 
@@ -250,7 +256,7 @@ def likelihood_term(
 
 
 @jit(relaxed=FUSE)
-def first_layer_back(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+def back_from_k(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to A, and k times that with respect to k (B, M); write that of G."""
     kG = np.dot(Sk, own.S)
     scaled = np.empty(k.shape)
@@ -262,13 +268,14 @@ def first_layer_back(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: A
 
 
 @jit(relaxed=FUSE)
-def later_layer_back(own: factor.Cavity, k: Any, mean: Any, gm: Any, gv: Any) -> tuple[Any, Any]:
-    """Return the gradient with respect to A by the mean, and psi1 times that with respect to psi1 (B, M)."""
-    weights = np.empty(k.shape)
-    whole = gm - 2.0 * gv * mean
-    for n in range(len(k)):
-        weights[n] = whole[n] * own.A * k[n]
-    return np.dot(whole, k), weights
+def spread_back(
+    unit: Unit, psis: Psis, x: Any, w: Any, gv: Any, dx: Any, dw: Any, dZt: Any, dlog_l: Any, weights: Any
+) -> Any:
+    """Return the gradient of Q by what the inputs' variances add, and add psi1 times that of psi1 to the weights."""
+    dk, dQ = np.empty(psis.k.shape), np.empty(psis.Q.shape)
+    psi.contract_spread_back(x, w, unit.Zt, unit.l2, psis.k, psis.Q, psis.excesses, gv, dx, dw, dZt, dlog_l, dk, dQ)
+    weights += dk * psis.k
+    return dQ
 
 
 @jit(relaxed=FUSE)

@@ -65,7 +65,7 @@ class Passage(NamedTuple):
 
     unit: Unit  # R is T, theta_2 is t
     own: Whitened
-    psis: Psis  # Sk is L^-1 k, of the first layer
+    psis: Psis  # Sk is L^-1 k
 
 
 class Matching:
@@ -134,20 +134,35 @@ def state_of(unit: Unit, beta: float, later: bool) -> Whitened:
 @jit(relaxed=FUSE)
 def known_inputs(unit: Unit, own: Whitened, X: Any, m: Any, v: Any, o: int) -> Psis:
     """Write mean and variance of output o, without noise, at inputs X (B, d or wider) that are known."""
-    B, M, D = len(X), len(unit.K), len(unit.Zt)
-    k = np.empty((B, M))
+    k = np.empty((len(X), len(unit.K)))
     psi.psi1(X, np.zeros(X.shape), unit.Zt, unit.l2, unit.s2, k)
+    none = np.empty((0, 0))
+    return Psis(k, _given_k(unit, own, k, m, v, o), none, none)
+
+
+@jit(relaxed=FUSE)
+def uncertain_inputs(unit: Unit, own: Whitened, x: Any, w: Any, m: Any, v: Any, o: int) -> Psis:
+    """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
+    k = np.empty((len(x), len(unit.K)))
+    psi.psi1(x, w, unit.Zt, unit.l2, unit.s2, k)
+    white = _given_k(unit, own, k, m, v, o)
+    Q, excesses = network.add_spread(unit, own.outer, k, x, w, v, o)
+    return Psis(k, white, Q, excesses)
+
+
+@jit(relaxed=FUSE)
+def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
+    """Write mean and variance of output o where k (B, M) is certain; return L^-1 k of each row."""
     white = np.dot(k, own.inverse.T)
     mean, spread = np.dot(white, own.mean), np.dot(white, own.back.T)
-    for n in range(B):
+    for n in range(len(k)):
         known, left = 0.0, 0.0
-        for i in range(M):
+        for i in range(k.shape[1]):
             known += white[n, i] * white[n, i]
             left += spread[n, i] * spread[n, i]
         m[n, o] = mean[n]
         v[n, o] = (unit.s2 - known) + left
-    no_pairs = psi.Pairs(np.empty((D, 0)), np.empty(0))
-    return Psis(k, white, no_pairs, psi.Contraction(np.empty((0, 0, 0)), np.empty((0, 0)), np.empty((0, 0)), mean))
+    return white
 
 
 @jit(relaxed=FUSE)
@@ -180,7 +195,7 @@ def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) 
             if layer == 0:
                 psis = known_inputs(unit, own, means[0], m, v, o)
             else:
-                psis = network.later_layer(unit, own.outer, means[layer], variances[layer], m, v, o)
+                psis = uncertain_inputs(unit, own, means[layer], variances[layer], m, v, o)
             if np.isnan(own.phi):
                 m[:, o] = np.nan
             if layer < L - 1:
@@ -242,18 +257,13 @@ def _backward(
             unit, own, psis = passages[i].unit, passages[i].own, passages[i].psis
             gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
             dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
-            if layer == 0:
-                a, weights = _first_layer_back(own, psis.k, psis.Sk, gm, gv, D)
-                dlog_s = 0.0
-            else:
-                a, weights = network.later_layer_back(own.outer, psis.k, means[layer + 1, :, o], gm, gv)
-                dlog_s = psi.contract_psi2_back(
-                    x, w, unit.l2, unit.Zt, psis.pairs, psis.done, gv, dx, dw, dZt, dlog_l, D
-                )
-                a = np.dot(own.inverse, a + 2.0 * np.dot(D, own.outer.A))
-                D = -np.dot(own.inverse, np.dot(D, own.inverse.T))
+            a, weights = _back_from_k(own, psis.k, psis.Sk, gm, gv, D)
+            dlog_s = 2.0 * unit.s2 * gv.sum()
+            if layer > 0:
+                dQ = network.spread_back(unit, psis, x, w, gv, dx, dw, dZt, dlog_l, weights)
+                a += 2.0 * np.dot(own.inverse, np.dot(dQ, own.outer.A))
+                D -= np.dot(own.inverse, np.dot(dQ, own.inverse.T))
             noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
-            dlog_s += 2.0 * unit.s2 * gv.sum()
             dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
             dK = _covariance_gradient(own, D, a)
             network.covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, noise, gradient)
@@ -265,7 +275,7 @@ def _backward(
 
 
 @jit(relaxed=FUSE)
-def _first_layer_back(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to m, and k times that with respect to k (B, M); write that of I - V."""
     rest = np.dot(white, own.V)
     scaled = np.empty(k.shape)
