@@ -27,7 +27,6 @@ import numpy as np
 from ep_bench.numerics.exponential import fill_excesses, fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
-
 FARTHEST = 175.0  # half of the largest delta: psi2 is below s^4 exp(-delta)
 
 

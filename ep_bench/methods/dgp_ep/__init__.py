@@ -31,6 +31,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 from scipy.special import ndtr
+from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.dgp_ep.energy import (
     Likelihood,
@@ -156,7 +157,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     noise = layers(structure, theta)[-1].log_noise
     draws = (config.draws, outputs) if likelihood == "softmax" else (0, outputs)
     evaluate = matcher(problem, theta, config.site_rate) if structure.whitened else evaluator(problem)
-    path = run(evaluate, theta, X, targets(problem, y), schedule, draws, rng, lambda: float(np.exp(noise[0])))
+    with threadpool_limits(1):  # steps magnify last bits, which hang on the number of threads
+        path = run(evaluate, theta, X, targets(problem, y), schedule, draws, rng, lambda: float(np.exp(noise[0])))
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
