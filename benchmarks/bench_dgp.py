@@ -1,6 +1,6 @@
 """Steps of ``dgp_ep`` beside PyTorch and GPyTorch, and by inducing inputs, rows and layers; one core each.
 
-A step is 50 rows of 13 inputs, the gradient and Adam included. PyTorch has the same energy in the same stable form by
+A step is 50 rows of 13 inputs, the gradient and Adam included. PyTorch has the same energy without an inverse of K, by
 autograd, and first gives the same value and gradient; GPyTorch its own deep Gaussian process with 10 samples, which is
 another bound. All sides step in turns in double precision; each ratio is the median of ratios of turns. Seconds are the
 processor's: other programs on the machine do not count as far as they only take turns. Without the extra ``peers``

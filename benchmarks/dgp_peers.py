@@ -1,10 +1,12 @@
 """Deep Gaussian processes in PyTorch and GPyTorch, written as their users would: peers for timing.
 
 ``TiedEnergy`` is the energy of ``ep_bench.methods.dgp_ep`` at alpha = 1 with a Gaussian likelihood, in the form that
-needs no inverse of K, the outputs of a layer in one batch of matrices and one exponential a pair of inducing inputs;
-autograd gives the gradient. Parameters are one vector, laid out as ours. ``Sampled`` is GPyTorch's deep Gaussian
-process, another model of the posterior with another bound: doubly stochastic, by samples through the layers. Both step
-by PyTorch's Adam, fused, in double precision.
+needs no inverse of K, the outputs of a layer in one batch of matrices, one exponential a pair of inducing inputs, and
+variances of later layers as psi2's share less the squared mean; autograd gives the gradient.
+
+Parameters are one vector, laid out as ours. ``Sampled`` is GPyTorch's deep Gaussian process, another model of the
+posterior with another bound: doubly stochastic, by samples through the layers. Both step by PyTorch's Adam, fused, in
+double precision.
 """
 
 from __future__ import annotations

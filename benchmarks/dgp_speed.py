@@ -69,6 +69,8 @@ def seconds(walk, steps):
 
 def least(walkers, rounds=ROUNDS):
     """Return the least seconds of a step of each, timed in turns."""
+    for walk in walkers:
+        walk(2)
     counts = [max(int(LEAST / seconds(walk, 2)), 2) for walk in walkers]
     taken = [[seconds(walk, count) for walk, count in zip(walkers, counts, strict=True)] for _ in range(rounds)]
     return np.min(taken, axis=0)
@@ -139,27 +141,30 @@ def name(hidden):
 
 def drawing(step, row, taken):
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 2.6), layout="constrained")
+        figure = Figure(figsize=(7.6, 2.7), layout="constrained")
         first, second, third = figure.subplots(1, 3)
-        for ax, curves, scale, words in (
-            (first, step, 1e3, "a step of 50 rows, ms"),
-            (second, row, 1e6, "a row more, µs"),
-        ):
-            for (hidden, values), (colour, marker) in zip(curves.items(), LOOKS, strict=False):
-                ax.loglog(INDUCING, scale * values, marker=marker, color=colour, label=name(hidden), markersize=4)
-            last = scale * list(curves.values())[-1][-1]
-            for power, stroke in ((2, ":"), (3, "--")) if ax is first else ((2, ":"),):
-                guide = 1.4 * last * (np.array(INDUCING) / INDUCING[-1]) ** power
-                ax.loglog(INDUCING, guide, stroke, color="0.5", label=f"M{'²³'[power - 2]}")
-            ax.set(xlabel="inducing inputs M", ylabel=words)
-            ax.set_xticks(INDUCING, [str(M) for M in INDUCING])
-            ax.minorticks_off()
-            ax.legend(frameon=False, fontsize=7)
+        against_inducing(first, step, 1e3, "a step of 50 rows, ms", {2: ":", 3: "--"})
+        against_inducing(second, row, 1e6, "a row more, µs", {2: ":"})
         for (M, values), (colour, marker) in zip(taken.items(), LOOKS, strict=False):
             third.plot(range(len(CHAINS)), 1e3 * values, marker=marker, color=colour, label=f"M = {M}", markersize=4)
         third.set(xlabel="hidden layers of 2", ylabel="a step of 50 rows, ms", ylim=(0, None), xticks=range(4))
         third.legend(frameon=False, fontsize=7)
         return finish(figure, "dgp-speed", "")
+
+
+def against_inducing(ax, curves, scale, words, powers):
+    """Draw curves against M, logarithms both, beside the powers of M that meet the last one at its end."""
+    for (hidden, values), (colour, marker) in zip(curves.items(), LOOKS, strict=False):
+        ax.loglog(INDUCING, scale * values, marker=marker, color=colour, label=name(hidden), markersize=4)
+    for power, stroke in powers.items():
+        guide = scale * values[-1] * (np.array(INDUCING) / INDUCING[-1]) ** power
+        ax.loglog(INDUCING, guide, stroke, color="0.5", label=f"as M{'²³'[power - 2]}", zorder=0)
+    ax.set(xlabel="inducing inputs M", ylabel=words)
+    ax.set_ylim(top=8.0 * ax.get_ylim()[1])
+    ax.set_xticks(INDUCING, [str(M) for M in INDUCING])
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.minorticks_off()
+    ax.legend(frameon=False, fontsize=7, loc="upper left")
 
 
 def main(path):

@@ -5,8 +5,8 @@ variances v, independent over the D dimensions. With M points z (Titsias and Law
 
     psi1(z)           = E k(x, z) = s^2 prod_j sqrt(l^2 / (l^2 + v)) exp(-sum_j u^2 / (2 (l^2 + v))),  u = x - z,
     cov(k(z), k(z'))  = psi2(z, z') - psi1(z) psi1(z') = psi1(z) psi1(z') (exp(delta) - 1),
-    delta             = sum_j alpha + beta (u u' - r (u^2 + u'^2) / 2),     r = v / (l^2 + v),
-                        alpha = log(1 + v^2 / (l^2 (l^2 + 2 v))) / 2,       beta = v / (l^2 (l^2 + 2 v)).
+    delta             = sum_j alpha + beta (r (u^2 + u'^2) - (u - u')^2) / 2,      r = l^2 / (l^2 + v),
+                        alpha = log(1 + v^2 / (l^2 (l^2 + 2 v))) / 2,        beta = v / (l^2 (l^2 + 2 v)).
 
 Delta is of order v, and so is the covariance, without a difference of large numbers: psi2 has as many digits only
 before psi1 psi1' is taken from it. The covariances are only ever contracted with a symmetric matrix Q, which takes one
@@ -26,6 +26,8 @@ import numpy as np
 
 from ep_bench.numerics.exponential import fill_excesses, fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
+
+FARTHEST = 175.0  # half of the largest delta: psi2 is below s^4 exp(-delta)
 
 
 @jit(relaxed=FUSE)
@@ -132,19 +134,20 @@ def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any) -> tuple
     ``psi`` (B, M) is psi1; the second array (B, P) holds exp(delta) - 1 of every pair.
     """
     B, M = psi.shape
-    gaps, slopes, own = np.empty(Zt.shape), np.empty(Zt.shape), np.empty(M)
+    gaps, beta, own = np.empty(Zt.shape), np.empty(len(Zt)), np.empty(M)
     excesses, sums = np.empty((B, M * (M + 1) // 2)), np.empty(B)
     for n in range(B):
-        _coefficients(x[n], v[n], Zt, l2, gaps, slopes, own)
+        _coefficients(x[n], v[n], Zt, l2, gaps, beta, own)
         row, weights, at, total = excesses[n], psi[n], 0, 0.0
         for a in range(M):
             segment = row[at : at + a + 1]
             for b in range(a + 1):
                 segment[b] = own[a] + own[b]
             for j in range(len(Zt)):
-                slope, others = slopes[j, a], gaps[j]
+                u, half, others = gaps[j, a], 0.5 * beta[j], gaps[j]
                 for b in range(a + 1):
-                    segment[b] += slope * others[b]
+                    apart = u - others[b]
+                    segment[b] -= half * apart * apart
             at += a + 1
         fill_excesses(row, row)
         at = 0
@@ -159,18 +162,19 @@ def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any) -> tuple
 
 
 @jit(relaxed=FUSE)
-def _coefficients(x: Any, v: Any, Zt: Any, l2: Any, gaps: Any, slopes: Any, own: Any) -> None:
-    """Write u = x - z (D, M), beta u (D, M) and each point's own share of delta (M,), for one row."""
+def _coefficients(x: Any, v: Any, Zt: Any, l2: Any, gaps: Any, beta: Any, own: Any) -> None:
+    """Write u = x - z (D, M), beta (D,) and each point's own share of delta (M,), for one row."""
     own[:] = 0.0
     for j in range(len(Zt)):
         share = v[j] / l2[j]
-        beta, r = share / (l2[j] + 2.0 * v[j]), v[j] / (l2[j] + v[j])
+        beta[j], r = share / (l2[j] + 2.0 * v[j]), l2[j] / (l2[j] + v[j])
         alpha = 0.25 * math.log1p(share * share / (1.0 + 2.0 * share))
         for m in range(len(own)):
             u = x[j] - Zt[j, m]
             gaps[j, m] = u
-            slopes[j, m] = beta * u
-            own[m] += alpha - 0.5 * beta * r * u * u
+            own[m] += alpha + 0.5 * beta[j] * r * u * u
+    for m in range(len(own)):
+        own[m] = min(own[m], FARTHEST)
 
 
 @jit(relaxed=REORDER)
@@ -184,10 +188,10 @@ def contract_spread_back(
     """
     B, M = psi.shape
     D = len(Zt)
-    gaps, slopes, own = np.empty((D, M)), np.empty((D, M)), np.empty(M)
+    gaps, beta, own = np.empty((D, M)), np.empty(D), np.empty(M)
     pulls, mass, into = np.empty((D, M)), np.empty(M), np.zeros(excesses.shape[1])
     for n in range(B):
-        _coefficients(x[n], v[n], Zt, l2, gaps, slopes, own)
+        _coefficients(x[n], v[n], Zt, l2, gaps, beta, own)
         pulls[:] = 0.0
         mass[:] = 0.0
         dpsi[n] = 0.0
@@ -206,7 +210,7 @@ def contract_spread_back(
 def _pairs_back(
     psi: Any, Q: Any, excess: Any, g: float, gaps: Any, pulls: Any, mass: Any, into: Any, dpsi: Any
 ) -> None:
-    """Add up one row's pairs: over the partners w = g Q psi psi' exp(delta) and w u'; the gradients of psi1 and Q.
+    """Add up one row's pairs: over the partners w = g Q psi psi' exp(delta), w (u - u'); psi1's and Q's gradients.
 
     Each pair off the diagonal stands for two.
     """
@@ -231,9 +235,10 @@ def _pairs_back(
         for j in range(D):
             pull, u, others, partners = 0.0, gaps[j, a], gaps[j], pulls[j]
             for b in range(a):
-                pull += w[b] * others[b]
-                partners[b] += w[b] * u
-            partners[a] += pull + w[a] * u
+                weighted = w[b] * (u - others[b])
+                pull += weighted
+                partners[b] -= weighted
+            partners[a] += pull
         at += a + 1
 
 
@@ -243,17 +248,17 @@ def _dimension_back(
 ) -> None:
     """Add what delta's gradient comes to in one dimension of one row."""
     L, V = l2[j], v[j]
-    beta, r = V / (L * (L + 2.0 * V)), V / (L + V)
+    beta, r = V / (L * (L + 2.0 * V)), L / (L + V)
     d_alpha, cross, square, shift = 0.0, 0.0, 0.0, 0.0
     for a in range(len(u)):
         d_alpha += mass[a]
         cross += u[a] * pulls[a]
         square += u[a] * u[a] * mass[a]
-        du = 2.0 * beta * (pulls[a] - r * u[a] * mass[a])
+        du = 2.0 * beta * (r * u[a] * mass[a] - pulls[a])
         shift += du
         dzt[a] -= du
     dx[j] += shift
-    d_beta, d_r = cross - r * square, -beta * square
-    dv[j] += d_beta / (L + 2.0 * V) ** 2 + d_r * L / (L + V) ** 2 + d_alpha * V / ((L + V) * (L + 2.0 * V))
-    d_L = d_beta * 2.0 * beta * (L + V) / (L + 2.0 * V) + d_r * r * L / (L + V) + d_alpha * beta * r * L
-    dlog_l[j] -= 2.0 * d_L
+    d_beta, d_r = r * square - cross, beta * square
+    dv[j] += d_beta / (L + 2.0 * V) ** 2 - d_r * r / (L + V) + d_alpha * V / ((L + V) * (L + 2.0 * V))
+    down = d_beta * 2.0 * beta * (L + V) / (L + 2.0 * V) - d_r * r * V / (L + V) + d_alpha * beta * V / (L + V) * L
+    dlog_l[j] -= 2.0 * down

@@ -17,7 +17,7 @@ shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", 
 
 def state_of(net, samples=0, likelihood="gaussian"):
     """Of a network that was not fitted."""
-    return dgp_ep.State(structure_of(net), likelihood, vector(net), samples, 0.0, 1, converged=True)
+    return dgp_ep.State(structure_of(net), likelihood, "diagonal", vector(net), samples, 0.0, 1, converged=True)
 
 
 def through_samples(net, X, count, seed):

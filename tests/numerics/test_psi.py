@@ -57,9 +57,8 @@ def psi1(case, point=None):
 
 
 def contracted(case, Q, point=None):
-    x, v, Zt, l2, s2 = case.split(point)
-    done = psi.contract_psi2(x, v, l2, psi.pairs_of(Zt, l2, s2), Q)
-    return done.rho * done.sums[:, 0]
+    x, v, Zt, l2, _ = case.split(point)
+    return psi.contract_spread(x, v, Zt, l2, psi1(case, point), Q)[0]
 
 
 def symmetric(rng, M):
@@ -87,14 +86,15 @@ class TestValues:
         psi.psi1(x, np.zeros_like(v), *rest, found)
         np.testing.assert_allclose(found, [[plain_dgp.kernel(one, z, out) for z in out.Z] for one in x], rtol=1e-13)
 
-    def test_contraction_of_psi2(self, D, M, B):
+    def test_contraction_of_the_covariances(self, D, M, B):
         case, out = Case(D, M, B), Case(D, M, B).output()
         Q = symmetric(case.rng, M)
         x, v, *_ = case.split()
         expected = []
         for one in zip(x, v, strict=True):
             whole = np.array([[plain_dgp.psi2(*one, a, b, out) for b in out.Z] for a in out.Z])
-            expected.append(np.sum(Q * whole))
+            mean = np.array([plain_dgp.psi1(*one, z, out) for z in out.Z])
+            expected.append(np.sum(Q * (whole - np.outer(mean, mean))))
         np.testing.assert_allclose(contracted(case, Q), expected, rtol=1e-12, atol=1e-13)
 
 
@@ -122,14 +122,14 @@ class TestGradients:
             lambda point: np.sum(weights * psi1(case, point)), case.point, gradient, case.rng, step=1e-4, rel=1e-8
         )
 
-    def test_contraction_of_psi2(self, D, M, B):
+    def test_contraction_of_the_covariances(self, D, M, B):
         case = Case(D, M, B)
         Q, g = symmetric(case.rng, M), case.rng.normal(size=B)
-        x, v, Zt, l2, s2 = case.split()
-        pairs = psi.pairs_of(Zt, l2, s2)
-        into, dQ = case.zeros(), np.empty((M, M))
-        done = psi.contract_psi2(x, v, l2, pairs, Q)
-        dlog_s = psi.contract_psi2_back(x, v, l2, Zt, pairs, done, g, *into, dQ)
+        x, v, Zt, l2, _ = case.split()
+        into, dpsi, dQ, mean = case.zeros(), np.empty((B, M)), np.empty((M, M)), psi1(case)
+        _, excesses = psi.contract_spread(x, v, Zt, l2, mean, Q)
+        psi.contract_spread_back(x, v, Zt, l2, mean, Q, excesses, g, *into, dpsi, dQ)
+        dlog_s = psi.psi1_back(x, v, Zt, l2, dpsi * mean, *into)
         check_gradient(
             lambda point: g @ contracted(case, Q, point),
             case.point, case.join(*into, dlog_s), case.rng, step=1e-4, rel=1e-8,
@@ -147,11 +147,11 @@ class TestEdges:
         Q, g = symmetric(cases[0].rng, 5), cases[0].rng.normal(size=4)
         found = []
         for case in cases:
-            x, v, Zt, l2, s2 = case.split()
-            pairs = psi.pairs_of(Zt, l2, s2)
-            done, into = psi.contract_psi2(x, v, l2, pairs, Q), case.zeros()
-            psi.contract_psi2_back(x, v, l2, Zt, pairs, done, g, *into, np.empty((5, 5)))
-            found.append((done.rho * done.sums[:, 0], *into))
+            x, v, Zt, l2, _ = case.split()
+            mean, into = psi1(case), case.zeros()
+            sums, excesses = psi.contract_spread(x, v, Zt, l2, mean, Q)
+            psi.contract_spread_back(x, v, Zt, l2, mean, Q, excesses, g, *into, np.empty((4, 5)), np.empty((5, 5)))
+            found.append((sums, *into))
         for here, there in zip(*found, strict=True):
             np.testing.assert_allclose(there, here, rtol=1e-15 * shift**2 * 10, atol=1e-15 * shift**2 * 10)
 
@@ -161,9 +161,9 @@ class TestEdges:
         x += 1e5
         out = np.empty((4, 5))
         psi.psi1(x, v, Zt, l2, s2, out)
-        done = psi.contract_psi2(x, v, l2, psi.pairs_of(Zt, l2, s2), symmetric(case.rng, 5))
+        sums, _ = psi.contract_spread(x, v, Zt, l2, out, symmetric(case.rng, 5))
         np.testing.assert_allclose(out, 0.0, atol=1e-300)
-        np.testing.assert_allclose(done.rho * done.sums[:, 0], 0.0, atol=1e-300)
+        np.testing.assert_allclose(sums, 0.0, atol=1e-300)
 
     @pytest.mark.parametrize("log_l", [-20.0, 20.0])
     def test_lengthscales_of_any_size(self, log_l):
@@ -174,4 +174,16 @@ class TestEdges:
         np.testing.assert_allclose(psi1(case), np.array(expected), rtol=1e-10, atol=1e-300)
         Q = np.eye(5)
         expected = [sum(plain_dgp.psi2(*one, z, z, out) for z in out.Z) for one in zip(x, v, strict=True)]
-        np.testing.assert_allclose(contracted(case, Q), expected, rtol=1e-10, atol=1e-300)
+        found = contracted(case, Q) + np.sum(psi1(case) ** 2, axis=1)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-300)
+
+    def test_small_variances_leave_the_covariances_their_digits(self):
+        """They are v k'(z) k'(z') to first order, 1e-17 of psi2: a difference would have no digit left."""
+        case = Case(1, 5, 4)
+        x, _, Zt, l2, _ = case.split()
+        v = np.full((4, 1), 1e-17)
+        case.point = case.join(x, v, Zt, 0.5 * np.log(l2), np.array(0.2))
+        k, Q = psi1(case), symmetric(case.rng, 5)
+        slopes = k * (Zt[0] - x) / l2[0]
+        expected = 1e-17 * np.einsum("na,ab,nb->n", slopes, Q, slopes)
+        np.testing.assert_allclose(contracted(case, Q), expected, rtol=1e-9)

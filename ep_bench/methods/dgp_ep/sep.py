@@ -16,7 +16,8 @@ then g <- g^(1 - rate) g_new^rate, for every output at once. Such a step is halv
 fall below half of what it was in some direction; halved often enough it never does, if V_new is a covariance matrix,
 and where it is none there is no new factor and the fit ends. T itself need not be positive definite: rows farther off
 than their variance says widen the posterior beyond the prior. R' R, of which the energy is minimised, has no such
-factors; where they are wanted, the minimum over R ends on its border, at a higher energy.
+factors; where they are wanted, the minimum over R ends on its border, at a higher energy. Along directions that are all
+but at the end of their precision a minibatch's step is halved often; that bias falls with the rate.
 
 Which average: the gradients of the mean log Z are those of the rows' *averaged moments*, and where these are the
 posterior's the energy is stationary (section 4.2). Li et al.'s SEP averages the rows' natural parameters instead. They
@@ -74,7 +75,7 @@ class Matching:
     def __init__(self, model: Model, rate: float) -> None:
         """Take steps of a share ``rate`` of a new factor."""
         self.model, self.rate = model, rate
-        self.halved = 0  # steps since this was last set to 0
+        self.halvings: list[int] = []  # of each step
 
     def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
         """Return the energy of a minibatch at the parameters given, nan where it or a new factor does not exist.
@@ -82,7 +83,7 @@ class Matching:
         Writes the gradient of hyperparameters and inducing inputs, 0 for the factors, which have moved.
         """
         value, halvings = step(self.model, theta, X, y, noise, self.rate, gradient)
-        self.halved += halvings > 0
+        self.halvings.append(int(halvings))
         return float(value)
 
 
