@@ -7,6 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import ndtr
 
+from ep_bench.methods.dgp_ep import likelihoods
 from ep_bench.methods.dgp_ep.energy import Problem, energy
 from tests import plain_dgp
 from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
@@ -151,3 +152,13 @@ class TestSoftmax:
         other, other_gradient = case.energy()
         assert other == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)
+
+    @pytest.mark.parametrize("alpha", [1.0, 0.0])
+    def test_what_is_no_covariance_gives_no_softmax(self, alpha):
+        """Never the mean over draws of something else."""
+        V = np.array([[[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
+        noise = np.random.default_rng(0).normal(size=(30, 3))
+        value = likelihoods.joint_softmax(
+            np.zeros((1, 3)), V, np.zeros(1), alpha, noise, -1.0, np.zeros((1, 3)), np.zeros((1, 3, 3))
+        )
+        assert np.isnan(value)

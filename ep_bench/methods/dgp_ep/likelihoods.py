@@ -108,12 +108,13 @@ def softmax(m: Any, v: Any, y: Any, alpha: float, noise: Any, weight: float, dm:
 
 @jit()
 def joint_softmax(m: Any, V: Any, y: Any, alpha: float, noise: Any, weight: float, dm: Any, dV: Any) -> float:
-    """Return the sum as ``softmax``, for f of covariances V (B, C or wider, the same)."""
+    """Return the sum as ``softmax``, for f of covariances V (B, C or wider, the same); nan where one has no factor."""
     S, C = noise.shape
     log_p, shares, value = np.empty(S), np.empty(S), 0.0
     for n in range(len(y)):
         L = V[n, :C, :C].copy()
-        factorise(L)
+        if np.isnan(factorise(L)):
+            return np.nan
         for i in range(C):
             L[i, i + 1 :] = 0.0
         slopes = np.dot(noise, L.T) + m[n, :C]
