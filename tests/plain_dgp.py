@@ -220,8 +220,8 @@ def expected_log(likelihood, mean, covariance, y, sn=None, noise=None):
     return w @ log_likelihood(likelihood, f, y)
 
 
-def variational_energy(layers, X, y, n, likelihood="gaussian", noise=None):
-    """The limit alpha -> 0: sum KL(q(u) || p(u)) - n / B sum E_q log p(y | f)."""
+def divergence(layers):
+    """Over all u, KL(q(u) || p(u))."""
     total = Real(0)
     for layer in layers:
         for out in outputs(layer):
@@ -229,11 +229,16 @@ def variational_energy(layers, X, y, n, likelihood="gaussian", noise=None):
             K = gram(out)
             K_inverse, log_K = eliminate(K)
             total += (np.trace(K_inverse @ V) + m @ K_inverse @ m - len(m) + log_K - eliminate(V)[1]) / 2
+    return total
+
+
+def variational_energy(layers, X, y, n, likelihood="gaussian", noise=None):
+    """The limit alpha -> 0: sum KL(q(u) || p(u)) - n / B sum E_q log p(y | f)."""
     mean, variance = moments(layers, X, Real(1), latent=True)[-1]
     sn = outputs(layers[-1])[0].sn
     rows = zip(mean, variance, y, strict=True)
     fit = sum(expected_log(likelihood, m, np.diag(v), one, sn, noise) for m, v, one in rows)
-    return total - n / len(y) * fit
+    return divergence(layers) - n / len(y) * fit
 
 
 def predict(layers, X):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.plain_dgp import Real, conditional, divergences, grid, log_z, outputs, weights
+from tests.plain_dgp import Real, conditional, divergence, divergences, expected_log, grid, log_z, outputs, weights
 
 
 def floats(out):
@@ -86,9 +86,12 @@ def moments(layers, X, beta, *, latent=False, rule=expected):
     return found
 
 
-def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian"):
-    """Tied power EP with non-diagonal propagation."""
+def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian", noise=None):
+    """Tied power EP with non-diagonal propagation; alpha = 0 is the limit."""
     means, covariances = moments(layers, X, (n - alpha) / n, latent=True)[-1]
-    sn = float(outputs(layers[-1])[0].sn)
-    total = sum(log_z(likelihood, m, C, one, alpha, sn) for m, C, one in zip(means, covariances, y, strict=True))
+    sn, rows = float(outputs(layers[-1])[0].sn), list(zip(means, covariances, y, strict=True))
+    if alpha == 0:
+        fit = sum(expected_log(likelihood, m, C, one, sn, noise) for m, C, one in rows)
+        return float(divergence(layers) - n / len(y) * fit)
+    total = sum(log_z(likelihood, m, C, one, alpha, sn, noise) for m, C, one in rows)
     return float(divergences(layers, n, alpha) - n / (alpha * len(y)) * total)

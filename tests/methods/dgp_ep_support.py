@@ -10,6 +10,7 @@ import numpy as np
 
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
+from tests import plain_dgp, plain_dgp_full
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "dgp_ep.json").read_text(encoding="utf-8"))
 FIELDS = {
@@ -92,3 +93,22 @@ def stiff():
     net[1]["Z"] = np.repeat(np.linspace(-1.0, 1.0, 20)[None, :, None], 2, axis=2)
     net[1]["log_ls"], net[1]["log_sf"], net[1]["log_sn"] = np.zeros((1, 2)), np.zeros(1), np.array([-2.0])
     return net
+
+
+def drawn(net, x, share, count, rng):
+    """Draws (count, D_out) of every layer: of u in every draw anew, and of f given u and the layer below."""
+    found, h = [], np.tile(x, (count, 1))
+    for layer in net:
+        columns = []
+        for one in plain_dgp.outputs(layer):
+            out = plain_dgp_full.floats(one)
+            m, V = (np.asarray(part, dtype=float) for part in plain_dgp.gaussian(one, share))
+            K = plain_dgp.gram(one).astype(float)
+            u = m + rng.normal(size=(count, len(m))) @ np.linalg.cholesky(V).T
+            k = out.sf**2 * np.exp(-0.5 * (((h[:, None] - out.Z) / out.l) ** 2).sum(-1))
+            a = np.linalg.solve(K, k.T).T
+            rest = np.maximum(out.sf**2 - (a * k).sum(1), 0.0)
+            columns.append((a * u).sum(1) + np.sqrt(rest + out.sn**2) * rng.normal(size=count))
+        h = np.stack(columns, axis=1)
+        found.append(h)
+    return found

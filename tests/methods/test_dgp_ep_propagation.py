@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests import plain_dgp, plain_dgp_full
-from tests.methods.dgp_ep_support import layer_moments, network, rows, scattered
+from tests.methods.dgp_ep_support import drawn, layer_moments, network, rows, scattered
 
 SHAPES = [(2, 1), (1, 1, 1), (2, 2, 1), (3, 1, 3, 2), (2, 3, 2, 2, 1)]
 every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)
@@ -132,25 +132,6 @@ class TestKnownMoments:
             for one, other in zip(layer_moments(net, X[i : i + 1]), together, strict=True):
                 np.testing.assert_allclose(one[0][0], other[0][i], rtol=1e-12)
                 np.testing.assert_allclose(one[1][0], other[1][i], rtol=1e-12)
-
-
-def drawn(net, x, share, count, rng):
-    """Draws (count, D_out) of every layer: of u in every draw anew, and of f given u and the layer below."""
-    found, h = [], np.tile(x, (count, 1))
-    for layer in net:
-        columns = []
-        for one in plain_dgp.outputs(layer):
-            out = plain_dgp_full.floats(one)
-            m, V = (np.asarray(part, dtype=float) for part in plain_dgp.gaussian(one, share))
-            K = plain_dgp.gram(one).astype(float)
-            u = m + rng.normal(size=(count, len(m))) @ np.linalg.cholesky(V).T
-            k = out.sf**2 * np.exp(-0.5 * (((h[:, None] - out.Z) / out.l) ** 2).sum(-1))
-            a = np.linalg.solve(K, k.T).T
-            rest = np.maximum(out.sf**2 - (a * k).sum(1), 0.0)
-            columns.append((a * u).sum(1) + np.sqrt(rest + out.sn**2) * rng.normal(size=count))
-        h = np.stack(columns, axis=1)
-        found.append(h)
-    return found
 
 
 class TestMonteCarlo:
