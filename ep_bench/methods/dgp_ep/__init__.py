@@ -142,8 +142,9 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 
     Returns the state, and one value a pass over the rows, the last one perhaps cut short, of ``objective`` (the mean
     over its steps of the energy estimate, nats, divided by n) and, in regression, ``noise_deviation`` (last layer,
-    standardised). Raises FloatingPointError with the step at which the energy is not finite or a matrix has no Cholesky
-    factor. With ``optimizer: sep`` there is also ``halved_steps``, how many steps of the pass were.
+    standardised). With ``optimizer: sep`` there is also ``halved_steps``, how many steps of the pass were. Raises
+    FloatingPointError with the step at which the energy or its gradient is not finite or a matrix has no Cholesky
+    factor.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     likelihood, outputs = likelihood_of(train.classes)
@@ -162,6 +163,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
+    if not np.isfinite(evidence):
+        raise FloatingPointError(f"step {len(path.energies)}: after it the energy of all rows is not finite")
     state = State(structure, likelihood, config.propagation, theta, samples, evidence, len(path.energies), converged)
     trace = _trace(path, len(y), likelihood)
     if isinstance(evaluate, Matching):

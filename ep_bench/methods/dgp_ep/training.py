@@ -42,7 +42,7 @@ def run(
 
     ``evaluate(theta, X, y, noise, gradient)`` returns the energy of a minibatch and writes its gradient; ``noise`` is
     standard normal, fresh at every step. Each pass goes over a new permutation of the rows, in whole minibatches.
-    Raises FloatingPointError with the step whose energy is not finite, or whose matrices have no factor.
+    Raises FloatingPointError with the step whose energy or gradient is not finite, or whose matrices have no factor.
     """
     np.empty(KEPT)
     n = len(y)
@@ -56,8 +56,11 @@ def run(
             batch = order[first : first + rows]
             energies[done] = evaluate(theta, X[batch], y[batch], rng.standard_normal(noise_shape), gradient)
             done += 1
-            if not np.isfinite(energies[done - 1]):
-                raise FloatingPointError(f"step {done}: the energy is not finite, or a matrix has no Cholesky factor")
+            # Where a parameter is nan the energy may be a number: exponentials take nan for what is far below 0.
+            if not (np.isfinite(energies[done - 1]) and np.isfinite(gradient.sum())):
+                raise FloatingPointError(
+                    f"step {done}: the energy or its gradient is not finite, or a matrix has no Cholesky factor"
+                )
             adam_step(theta, gradient, state, schedule.rate)
         epochs.append(done)
         values.append(watch())
