@@ -22,7 +22,7 @@ from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import car_values
 from ep_bench.experiments.cubic_toy import Entry
 from ep_bench.methods.dgp_ep.energy import moments
-from ep_bench.methods.dgp_ep.layout import Structure, size
+from ep_bench.methods.dgp_ep.layout import size
 from ep_bench.types import Array, Predictive
 
 VERSION = 1
@@ -201,7 +201,7 @@ def _layers(model: Any, states: Array, truth: Truth) -> dict[str, Array]:
     low, high = hidden.min(axis=0), hidden.max(axis=0)
     room = ROOM * (high - low)
     first, second = np.linspace(low - room, high + room, len(truth.position)).T
-    last = Structure((2, 1), structure.inducing, structure.shared)
+    last = structure._replace(dims=(2, 1))
     top = moments(last, theta[-size(last) :], car_values.nodes(first, second))[0][0][:, 0]
     target = model.y_scaling_
     return {

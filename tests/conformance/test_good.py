@@ -50,6 +50,7 @@ QUICK = {
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
     "sgld": {"hidden": [10], "epochs": 300},
     "gp": {"starts": 1},
+    "dgp_ep": {"inducing": 10, "steps": 1000},
     "sgp": {"inducing": 10, "starts": 1, "steps": 100},
 }
 

@@ -115,8 +115,21 @@ def sampled_moments(
 
     X (B, d). Without hidden layers S is 1: nothing is drawn.
     """
+    count = samples if structure.dims[1:-1] else 1
+    means = np.empty((count, len(X), structure.dims[-1]))
+    variances = np.empty_like(means)
+    for first in range(0, len(X), rows := max(MOST // (count * structure.inducing), 1)):
+        part = slice(first, first + rows)
+        means[:, part], variances[:, part] = _samples_through(structure, theta, X[part], count, rng)
+    return means, variances
+
+
+def _samples_through(
+    structure: Structure, theta: Array, X: Array, count: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Return means and variances (S, B, D_out) of the last layer, of ``count`` samples through the others."""
     model, hidden = _any_model(structure), structure.dims[1:-1]
-    count, x = samples if hidden else 1, np.ascontiguousarray(X, dtype=np.float64)
+    x = np.ascontiguousarray(X, dtype=np.float64)
     for layer, width in enumerate(hidden):
         m, v = np.empty((len(x), width)), np.empty((len(x), width))
         _kernels(structure).layer_moments(model, theta, layer, x, 1.0, m, v)

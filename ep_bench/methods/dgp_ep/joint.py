@@ -3,9 +3,11 @@
 The outputs of the first layer are independent given their known inputs; those of later layers share inputs that are
 Gaussians of means x and covariances C, and so depend on each other (eq. 22), with mu = psi1 A of each output,
 
-    cov(o, p) = A_o' E[k_o k_p'] A_p - mu_o mu_p,    cov(o, o) = sn^2 + sf^2 + sum(Q o psi2) - mu^2 as in ``network``.
+    cov(o, p) = A_o' E[k_o k_p'] A_p - mu_o mu_p,    cov(o, o) = sn^2 + sf^2 + sum(Q o psi2) - mu^2.
 
-With one hidden layer only the likelihood of several outputs sees the difference. The expectations are those of
+With one hidden layer only the likelihood of several outputs sees what is kept. Deviation: these are differences of
+large numbers, as the paper has them; where K is all but singular and the factor sharp they lose digits that
+``network`` keeps, and a variance that comes out below 0 ends the fit. The expectations are those of
 ``numerics.psi_joint``; arrays of covariances are (L + 1, B, V, V), V the widest layer after the inputs.
 """
 

@@ -4,6 +4,7 @@ Each kernel returns sum_b log Z_b / alpha, log Z_b = log E p(y_b | f)^alpha, and
 ``weight``; f has means m, variances v (B, C or wider), without the last layer's noise. Gaussian: noise of variance s.
 Probit: p(y | f) = Phi(y f), targets -1 and 1, in closed form for alpha = 1 (appendix F), else by the trapezoidal
 rule. Softmax of C outputs: by Monte Carlo, with draws that rows share (appendix F). Alpha = 0: the limit E log p.
+The logarithm of a mean over draws is biased downwards, by half the relative variance of p over the number of draws.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ def softmax(m: Any, v: Any, y: Any, alpha: float, noise: Any, weight: float, dm:
     value = 0.0
     for n in range(len(y)):
         for c in range(C):
+            if not v[n, c] >= 0.0:
+                return np.nan
             deviations[c] = math.sqrt(v[n, c])
             for s in range(S):
                 slopes[s, c] = m[n, c] + deviations[c] * noise[s, c]
