@@ -62,8 +62,6 @@ def run(
                     f"step {done}: the energy or its gradient is not finite, or a matrix has no Cholesky factor"
                 )
             adam_step(theta, gradient, state, schedule.rate)
-            if not np.isfinite(theta).all():
-                raise FloatingPointError(f"step {done}: a parameter is not finite")
         epochs.append(done)
         values.append(watch())
         settled = schedule.plateau is not None and on_plateau(energies[:done], schedule.plateau)
