@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,15 +91,25 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-class Rows(NamedTuple):
-    """Inputs and targets that a method is fitted to; in its ``fit`` both are standardised, but class indices are not.
+class _Pair(NamedTuple):
+    X: Array  # (n, d)
+    y: Array  # (n,)
 
-    ``classes`` counts all classes of the data set, of which these rows may lack some; 0 in regression.
+
+class Rows(_Pair):
+    """Inputs X (n, d) and targets y (n,) that a method is fitted to, a pair; in its ``fit`` both are standardised.
+
+    In classification y holds class indices, 0 to classes - 1, as they are; ``classes`` counts all classes of the data
+    set, of which these rows may lack some; 0 in regression.
     """
 
-    X: Array  # (n, d)
-    y: Array  # (n,); with classes their indices, 0 to classes - 1
     classes: int = 0
+
+    def __new__(cls, X: Array, y: Array, classes: int = 0) -> Self:
+        """Return the pair."""
+        self = super().__new__(cls, X, y)
+        self.classes = classes
+        return self
 
 
 @dataclass(frozen=True)

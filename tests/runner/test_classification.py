@@ -107,7 +107,8 @@ def refused(tmp_path: Path, *entries: str, **more: Any) -> str:
 
 def test_a_method_of_the_other_task_is_refused_at_once(tmp_path: Path) -> None:
     text = refused(tmp_path, "pbp", LOGISTIC)
-    assert "study.yaml: methods: pbp does regression only, of classification are: mine; methods that can: discr" in text
+    words = "pbp does regression only, of classification are: mine; methods that can: dgp_ep, discriminant"
+    assert f"study.yaml: methods: {words}" in text
     assert "logistic" not in text
     assert "sklearn.linear_model:LogisticRegression" in text
     text = refused(tmp_path, LOGISTIC, "discriminant", datasets="friedman1, cubic")
