@@ -1,0 +1,240 @@
+"""Deep GPs by approximate EP: what a fit makes of its rows, and predictions of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench import Estimator
+from ep_bench.methods import dgp_ep
+from ep_bench.methods.dgp_ep.energy import Problem, energy, moments, noise_variances
+from ep_bench.methods.dgp_ep.layout import Structure, layers
+from ep_bench.types import Rows
+
+STRUCTURES = [
+    Structure((2, 1), 3),
+    Structure((3, 2, 1), 4),
+    Structure((3, 2, 1), 4, shared=False),
+    Structure((1, 2, 3, 2), 1, shared=False),
+]
+every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+
+
+def rows_of(n=40, d=2, classes=0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    f = np.sin(2 * X[:, 0]) + 0.3 * X[:, -1]
+    if classes:
+        return Rows(X, np.digitize(f, np.quantile(f, np.arange(1, classes) / classes)).astype(float), classes)
+    return Rows(X, (f - f.mean()) / f.std())
+
+
+def fitted(train, seed=0, **options):
+    config = dgp_ep.Config(**{"inducing": 5, "steps": 20, "batch_size": 10, **options})
+    return dgp_ep.fit(train, config, np.random.default_rng(seed))
+
+
+def predicted(state, X, seed=0):
+    return dgp_ep.predict(state, X, np.random.default_rng(seed))
+
+
+class TestFit:
+    def test_one_value_a_pass(self):
+        """40 rows in batches of 15: two a pass, and the last pass cut short."""
+        state, trace = fitted(rows_of(), batch_size=15, steps=7)
+        assert set(trace) == {"objective", "noise_deviation"}
+        assert [len(values) for values in trace.values()] == [4, 4]
+        assert state.n_iterations == 7
+        (last,) = state.hyperparameters["noise_deviation_2"]
+        assert trace["noise_deviation"][-1] == pytest.approx(last, rel=1e-12)
+
+    def test_the_objective_is_the_mean_energy_a_row(self):
+        """Full batches: the second pass's energy is that of the parameters after one step."""
+        train = rows_of()
+        (one, _), (_, trace) = fitted(train, batch_size=40, steps=1), fitted(train, batch_size=40, steps=2)
+        value, _ = energy(Problem(one.structure, "gaussian", 40), one.theta, train.X, train.y)
+        assert trace["objective"][1] == pytest.approx(value / 40, rel=1e-12)
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_classes_have_no_noise(self, classes):
+        _, trace = fitted(rows_of(classes=classes), batch_size=40, steps=3)
+        assert {name: len(values) for name, values in trace.items()} == {"objective": 3}
+
+    def test_the_objective_falls(self):
+        _, trace = fitted(rows_of(), steps=400, learning_rate=0.02)
+        assert np.mean(trace["objective"][-10:]) < np.mean(trace["objective"][:10]) - 0.5
+
+    def test_the_plateau_rule(self):
+        """Steps so small that the choice of rows outweighs them; without the rule any end is converged."""
+        state, trace = fitted(rows_of(), steps=400, batch_size=15, learning_rate=1e-12, plateau=8)
+        assert state.converged
+        assert 16 <= state.n_iterations == 2 * len(trace["objective"]) < 400
+        falling, _ = fitted(rows_of(), steps=40, plateau=20, learning_rate=0.02)
+        assert falling.n_iterations == 40
+        assert not falling.converged
+        assert fitted(rows_of(), steps=1)[0].converged
+
+    @pytest.mark.parametrize("hidden", [(), (2,), (2, 1)])
+    @pytest.mark.parametrize("alpha", [1.0, 0.5, 0.0])
+    @pytest.mark.parametrize("classes", [0, 2])
+    def test_the_evidence_is_minus_the_energy_of_all_rows(self, hidden, alpha, classes):
+        train = rows_of(classes=classes)
+        state, _ = fitted(train, hidden=hidden, alpha=alpha, steps=5)
+        problem = Problem(state.structure, state.likelihood, 40, alpha)
+        value, _ = energy(problem, state.theta, train.X, train.y)
+        assert state.log_evidence == pytest.approx(-value, rel=1e-12)
+
+    @pytest.mark.parametrize("propagation", ["diagonal", "full"])
+    def test_of_three_classes_by_many_draws(self, propagation):
+        train = rows_of(classes=3)
+        state, _ = fitted(train, propagation=propagation)
+        problem = Problem(state.structure, "softmax", 40, propagation=propagation)
+        noise = np.random.default_rng(1).normal(size=(20_000, 3))
+        value, _ = energy(problem, state.theta, train.X, train.y, noise)
+        assert state.log_evidence == pytest.approx(-value, abs=0.3)
+
+    def test_an_estimator_tells_the_evidence(self):
+        """Of the standardised targets, whatever their units."""
+        train = rows_of()
+        options = {"inducing": 5, "steps": 20, "random_state": 0}
+        one, other = (Estimator("dgp_ep", **options).fit(train.X, scale * train.y + 5.0) for scale in (1.0, 3.0))
+        assert one.log_evidence_ == one.state_.log_evidence
+        assert other.log_evidence_ == pytest.approx(one.log_evidence_, rel=1e-7)
+
+    @pytest.mark.parametrize("rate", [1e3, 1e300])
+    def test_a_last_step_beyond_all_bounds(self, rate):
+        """No state whose predictions are nan."""
+        with (
+            np.errstate(over="ignore"),
+            pytest.raises(FloatingPointError, match=r"^step 1: after it the energy of all rows is not finite"),
+        ):
+            fitted(rows_of(), steps=1, learning_rate=rate)
+
+    @pytest.mark.parametrize("shared", [True, False])
+    def test_hyperparameters(self, shared):
+        state, _ = fitted(rows_of(d=3), hidden=(2,), shared=shared)
+        found, groups = state.hyperparameters, 1 if shared else 2
+        shapes = {name: value.shape for name, value in found.items()}
+        assert shapes == {
+            "lengthscale_1": (groups, 3), "magnitude_1": (groups,), "noise_deviation_1": (groups,),
+            "lengthscale_2": (1, 2), "magnitude_2": (1,), "noise_deviation_2": (1,),
+        }  # fmt: skip
+        for index, layer in enumerate(layers(state.structure, state.theta), start=1):
+            np.testing.assert_array_equal(found[f"lengthscale_{index}"], np.exp(layer.log_lengthscales))
+            np.testing.assert_array_equal(found[f"magnitude_{index}"], np.exp(layer.log_magnitude))
+            np.testing.assert_array_equal(found[f"noise_deviation_{index}"], np.exp(layer.log_noise))
+
+
+OPTIONS = [
+    {"hidden": ()}, {"hidden": (2, 2)}, {"propagation": "full", "hidden": (2, 2)}, {"optimizer": "sep"},
+    {"prediction": "sampling", "samples": 5}, {"inducing": 33},
+]  # fmt: skip
+
+
+class TestReproducible:
+    @pytest.mark.parametrize("options", OPTIONS, ids=str)
+    def test_same_seed_same_bits_whatever_was_allocated_before(self, options):
+        """Where arrays begin in memory must not reach the sums' last bits."""
+        train, found, kept = rows_of(), [], []
+        for turn in range(4):
+            kept.extend(np.ones(8 * k + turn) for k in range(1, 40))
+            del kept[:: turn + 2]
+            moved = np.empty(2 * 40 + turn)[turn:].reshape(40, 2)
+            moved[:] = train.X
+            state, trace = fitted(Rows(moved, train.y.copy()), **options)
+            prediction = predicted(state, moved[:7])
+            found.append((state.theta, state.log_evidence, trace["objective"], prediction.mean(), prediction.std()))
+        for other in found[1:]:
+            for one, again in zip(found[0], other, strict=True):
+                np.testing.assert_array_equal(one, again)
+
+    def test_another_seed_other_numbers(self):
+        assert not np.array_equal(fitted(rows_of(), 0)[0].theta, fitted(rows_of(), 1)[0].theta)
+
+
+class TestAwkwardRows:
+    @pytest.mark.parametrize("hidden", [(), (2,)])
+    @pytest.mark.parametrize("optimizer", ["energy", "sep"])
+    @pytest.mark.parametrize(
+        ("rows", "inducing"),
+        [
+            (np.tile(np.arange(8.0).reshape(4, 2), (5, 1)), 4),  # fewer distinct ones than inducing inputs
+            (np.zeros((20, 2)), 1),
+            (np.column_stack([np.linspace(-1, 1, 20), np.zeros(20)]), 5),
+            (np.array([[0.3, -0.2]]), 1),
+        ],
+        ids=["few distinct", "all the same", "a constant input", "one row"],
+    )
+    def test_fits(self, hidden, optimizer, rows, inducing):
+        y = np.sin(np.arange(len(rows)))
+        state, trace = fitted(Rows(rows, y), hidden=hidden, optimizer=optimizer)
+        assert state.structure.inducing == inducing
+        for found in (state.theta, state.log_evidence, trace["objective"]):
+            assert np.all(np.isfinite(found))
+        prediction = predicted(state, np.vstack([rows, rows + 1.0]))
+        assert np.all(np.isfinite(prediction.mean()))
+        assert np.all(prediction.std() > 0.0)
+
+    def test_of_one_row_the_evidence_is_the_prior_s(self):
+        state, _ = fitted(Rows(np.array([[0.3, -0.2]]), np.array([0.7])))
+        last = layers(state.structure, state.theta)[-1]
+        variance = float(np.exp(2 * last.log_magnitude[0]) + np.exp(2 * last.log_noise[0]))
+        expected = -0.5 * (np.log(2 * np.pi * variance) + 0.49 / variance)
+        assert state.log_evidence == pytest.approx(expected, rel=1e-10)
+
+    @pytest.mark.parametrize("propagation", ["diagonal", "full"])
+    @pytest.mark.parametrize(("classes", "present"), [(2, [1]), (3, [0, 2]), (4, [3])])
+    def test_a_class_without_rows(self, propagation, classes, present):
+        """It keeps a probability, the lower the further training goes."""
+        train = rows_of(classes=len(present)) if len(present) > 1 else rows_of()._replace(y=np.zeros(40))
+        train = Rows(train.X, np.array(present)[train.y.astype(int)].astype(float), classes)
+        options = {"propagation": propagation, "steps": 150, "learning_rate": 0.02, "hidden": (1,)}
+        state, trace = fitted(train, **options)
+        found = predicted(state, train.X).probabilities
+        assert found.shape == (40, classes)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+        assert np.all(found > 0.0)
+        assert np.isfinite(trace["objective"]).all()
+        missing = [c for c in range(classes) if c not in present]
+        assert found[:, missing].mean() < 0.6 / classes
+
+
+class TestPrediction:
+    def test_samples_tend_to_the_matched_moments(self):
+        """Of two layers, which these have exactly; the states are the same but for the samples."""
+        train = rows_of()
+        one, _ = fitted(train, steps=150, learning_rate=0.02)
+        count = 20_000
+        many, _ = fitted(train, steps=150, learning_rate=0.02, prediction="sampling", samples=count)
+        np.testing.assert_array_equal(one.theta, many.theta)
+        X = train.X[:6]
+        matched, mixture = predicted(one, X), predicted(many, X)
+        assert mixture.means.shape == (count, 6)
+        error = mixture.means.std(axis=0) / np.sqrt(count)
+        np.testing.assert_array_less(np.abs(mixture.mean() - matched.mean()), 4.5 * error)
+        squares = mixture.variances + (mixture.means - matched.mean()) ** 2
+        error = squares.std(axis=0) / np.sqrt(count)
+        np.testing.assert_array_less(np.abs(squares.mean(axis=0) - matched.std() ** 2), 4.5 * error)
+
+    @pytest.mark.parametrize("propagation", ["diagonal", "full"])
+    def test_latent_is_the_prediction_without_noise(self, propagation):
+        train = rows_of()
+        state, _ = fitted(train, hidden=(2, 2), propagation=propagation)
+        mean, variance = dgp_ep.latent(state, train.X)
+        prediction = predicted(state, train.X)
+        np.testing.assert_allclose(mean, prediction.mean(), rtol=1e-13)
+        noise = noise_variances(state.structure, state.theta)[0]
+        np.testing.assert_allclose(variance + noise, prediction.std() ** 2, rtol=1e-12)
+
+    def test_latent_of_two_classes_is_the_one_function_s(self):
+        train = rows_of(classes=2)
+        state, _ = fitted(train)
+        mean, variance = dgp_ep.latent(state, train.X)
+        m, v = moments(state.structure, state.theta, train.X)[-1]
+        np.testing.assert_array_equal(mean, m[:, 0])
+        np.testing.assert_array_equal(variance, v[:, 0])
+
+    def test_of_three_classes_there_is_no_one_function(self):
+        state, _ = fitted(rows_of(classes=3), steps=1)
+        with pytest.raises(ValueError, match="3 classes have as many latent functions"):
+            dgp_ep.latent(state, rows_of().X)
