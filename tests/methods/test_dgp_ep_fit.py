@@ -8,16 +8,8 @@ import pytest
 from ep_bench import Estimator
 from ep_bench.methods import dgp_ep
 from ep_bench.methods.dgp_ep.energy import Problem, energy, moments, noise_variances
-from ep_bench.methods.dgp_ep.layout import Structure, layers
+from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
-
-STRUCTURES = [
-    Structure((2, 1), 3),
-    Structure((3, 2, 1), 4),
-    Structure((3, 2, 1), 4, shared=False),
-    Structure((1, 2, 3, 2), 1, shared=False),
-]
-every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 
 
 def rows_of(n=40, d=2, classes=0, seed=0):
