@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ep_bench.published.sources import Table
+from ep_bench.published.tables import described_rows
+
 Lock = Mapping[str, Any]  # study.lock.json
 
 _DEFAULTS = {"folds": 10, "test_fraction": 0.1}
@@ -31,6 +34,19 @@ def under(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapp
         yield number
     elif number["kindred_scheme"] and splits.get("scheme", "standard") == number["kindred_scheme"]:
         yield {**number, "n_splits": number["kindred_splits"]}
+
+
+def printed_over_points(table: Table, lock: Lock) -> dict[str, dict[str, dict[str, str]]]:
+    """Return what a table prints of the data sets of a study: by their label, by the table's method, by metric."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for number in described_rows():
+        if (number["source"], number["table"]) == (table.source, table.table) and scheme_fits(
+            number, lock.get("splits") or {}
+        ):
+            for dataset in datasets(number, lock):
+                metrics = found.setdefault(dataset, {}).setdefault(number["method"], {})
+                metrics[number["metric"]] = number["printed_mean"]
+    return found
 
 
 def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
