@@ -36,7 +36,7 @@ def page(report: Report) -> str:
         for table in report.compared.tables:
             lines += [f"{table.caption}.", "", *_grid(table.head, table.rows)]
     for found in report.points:
-        lines += ["", f"## {pointpages.title(found)}", "", pointpages.markdown(found)]
+        lines += ["", f"## Over test points: {pointpages.title(found)}", "", pointpages.markdown(found)]
     if report.functions:
         lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:

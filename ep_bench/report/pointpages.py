@@ -19,7 +19,7 @@ PLACES = (3, 2, 2, 3, 2, 2)
 
 def title(found: PointTable) -> str:
     """Return the head of a table's section."""
-    return f"Over test points: {found.table.source}, table {found.table.table}"
+    return f"{found.table.source}, table {found.table.table}"
 
 
 def notes(found: PointTable) -> list[str]:
