@@ -274,6 +274,17 @@ def test_without_deviations_over_points_folds_are_compared_as_splits():
     assert density["stderr"] == pytest.approx(0.25 / math.sqrt(10))
 
 
+def test_crime_rests_on_the_cube_root_of_its_target():
+    for transform, said in (({}, True), ({"target_transform": "cube_root"}, False)):
+        lock = study(
+            method="GP", published=["GP"], splits={"scheme": "kfold", "folds": 10, "seed": 0},
+            datasets={"c": {"name": "communities"} | transform},
+        )  # fmt: skip
+        checked = check(frame(rows(method="GP", dataset="c", n=10, n_test=199, target_std=1.0, ll=-0.8)), lock)
+        reason = only(checked, metric="lpd-mean")["reason"]
+        assert ("the published row rests on target_transform: cube_root" in reason) == said
+
+
 def kin40k(n, **scores):
     lock = study(
         method="nn", published=["NN-EP-ARD"], splits={"scheme": "shuffle", "count": n, "test_fraction": 0.875},
