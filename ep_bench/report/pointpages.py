@@ -120,7 +120,7 @@ def _latex_block(block: Block) -> list[str]:
     rows = []
     for line in block.lines:
         name = _with(_name(line), shortfall(line))
-        rows.append(" & ".join(tables.escape(text).replace("-", "$-$") for text in _entries(line)))
+        rows.append(" & ".join(tables.escape(text.replace("-", "−")) for text in _entries(line)))
         rows[-1] = f"{tables.escape(name)} & {rows[-1]} \\\\"
     return [span, *rows]
 

@@ -158,6 +158,7 @@ def test_every_format_has_our_number_and_the_printed_one(tmp_path: Path, make_st
         assert f"{value:.3f} (-0.29)" in (out / name).read_text()
     latex = (out / "tables/points-jylanki2014-1.tex").read_text()
     assert f"{value:.3f} (-0.29)".replace("-", "$-$") in latex
+    assert "NN-MC (not run) & -- ($-$0.08) &" in latex
     page = (out / "report.html").read_text()
     assert re.search(rf"{re.escape(f'{value:.3f}')} <small>-0\.29</small>", page)
     assert '<a href="#points">' in page
