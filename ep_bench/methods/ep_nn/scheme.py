@@ -26,7 +26,7 @@ from ep_bench.types import Array
 PRIOR_SWEEPS = 40  # of EP on the input weights' priors when they are released
 OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites are released
 BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
-PATIENCE = 75  # sweeps without a smaller step after which steps are halved
+PATIENCE = 100  # sweeps without a smaller step after which steps are halved
 SHORTEST = 0.1
 
 
