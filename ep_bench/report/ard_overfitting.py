@@ -41,8 +41,8 @@ def ard_overfitting(arrays: Arrays, study: str) -> Picture:
             ax.set_title(f"({chr(97 + i)}) {label}")
         upper[0].set_ylabel("input x2")
         shades = mpl.cm.ScalarMappable(mpl.colors.Normalize(levels[0], levels[-1]), SHADES)
-        bar = figure.colorbar(shades, ax=upper[: len(labels)].tolist(), label="mean of f (unit of y)", pad=0.02)
-        bar.ax.yaxis.set_major_locator(networks.ticks(6))
+        drawn_on = upper[: len(labels)].tolist()
+        parts[0].colorbar(shades, ax=drawn_on, label="mean of f (unit of y)", pad=0.02, ticks=networks.ticks(6))
         upper[-1].set_title(f"({chr(97 + len(labels))}) all draws")
         _shares(upper[-1], np.asarray(arrays["shares"]), labels)
         if drawn:

@@ -27,7 +27,7 @@ def discontinuity(arrays: Arrays, study: str) -> Picture:
     labels = [str(label) for label in arrays["labels"]]
     grid, truth = np.asarray(arrays["grid"]), np.asarray(arrays["truth"])
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(max(0.6 + 2.9 * len(labels), 4.6), 4.7), layout="constrained")
+        figure = Figure(figsize=(max(0.6 + 2.9 * len(labels), 5.2), 4.7), layout="constrained")
         axes = figure.subplots(2, len(labels), sharex="row", sharey=True, squeeze=False)
         for i, (label, column) in enumerate(zip(labels, axes.T, strict=True)):
             for ax in column:

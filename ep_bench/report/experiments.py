@@ -52,8 +52,8 @@ CAPTIONS = {
     "discontinuity": "The mean of f about the discontinuity, on the first draw and as medians over all: root mean "
     "squared error (unit of y), total variation beyond that of a monotone function, overshoot, distance over which it "
     "rises from a tenth to nine tenths of the jump, and how far from the discontinuity it is last off the truth by "
-    "more than the noise's deviation (units of x); draws, those whose fit failed or converged, and on which no method fluctuates "
-    "less; the noise's deviation, log evidence (nats), seconds of a fit.",
+    "more than the noise's deviation (units of x); draws, those whose fit failed or converged, and on which no method "
+    "fluctuates less; the noise's deviation, log evidence (nats), seconds of a fit.",
     "fixed_predictions": "Against the first method, rows left out, standardised units: root mean squared difference of "
     "the means of f, mean ratio of its deviations, root mean squared difference of log densities, and the mean log "
     "density (nats); seconds of fits and predictions; folds that failed; the largest R-hat of a sampler's "

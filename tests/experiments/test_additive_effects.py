@@ -1,0 +1,117 @@
+"""Ten additive effects: what is judged of them, and what scales of the inputs change."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ep_bench import data, experiments
+from ep_bench.experiments import additive_effects, networks
+from ep_bench.report import build
+
+LINEAR: dict[str, Any] = {"use": "gp", "label": "linear", "kernel": {"sum": ["linear", "constant"]}}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return experiments.run("additive_effects", {"draws": 1}, 0, tmp_path_factory.mktemp("r") / "case", "case")
+
+
+@pytest.fixture(scope="module")
+def arrays(folder: Path) -> dict[str, Any]:
+    with np.load(folder / "arrays.npz") as found:
+        return dict(found)
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
+    with (folder / "summary.csv").open() as file:
+        return {(row["method"], row["input"]): row for row in csv.DictReader(file)}
+
+
+def test_true_effects_are_the_data_sets_function_along_each_axis() -> None:
+    config = additive_effects.Config(methods=[LINEAR], draws=1, points=21)
+    arrays, _ = additive_effects.compute(config, 0)
+    function = data.true_function("additive")
+    for j, truth in enumerate(arrays["truth"]):
+        for x, value in zip(arrays["grid"], truth, strict=True):
+            point = np.zeros((1, 10))
+            point[0, j] = x
+            assert value == pytest.approx(function(point)[0])
+    kinds = additive_effects.KINDS
+    assert np.ptp(arrays["truth"][0]) == 0.0
+    bends = np.abs(np.diff(arrays["truth"], n=2, axis=1)).max(axis=1)
+    assert [bend > 1e-9 for bend in bends] == [kind == "nonlinear" for kind in kinds]
+
+
+def test_a_linear_model_finds_the_linear_effects_alone() -> None:
+    arrays, rows = additive_effects.compute(additive_effects.Config(methods=[LINEAR], draws=2), 0)
+    whole = rows.pop()
+    assert whole["input"] == "all"
+    assert whole["draws"] == 2
+    assert [row["input"] for row in rows] == list(range(1, 11))
+    for row in rows:
+        if row["effect"] == "linear":
+            assert row["correlation"] > 0.999
+        if row["input"] in {9, 10}:  # cos and sin of 2 x
+            assert abs(row["correlation"]) < 0.5
+    inside = np.abs(arrays["grid"]) <= np.pi
+    error = np.sqrt(np.mean((arrays["mean_0"] - arrays["truth"])[4, inside] ** 2))
+    assert rows[4]["rmse"] == pytest.approx(error, rel=1e-3)
+    assert rows[4]["rmse_median"] == pytest.approx(np.median(arrays["errors"][:, 0, 4]), rel=1e-3)
+    assert whole["rmse"] == pytest.approx(arrays["errors"][0, 0, -1], rel=1e-3)
+    assert "weights" not in arrays
+
+
+def test_the_input_without_effect_has_none_with_ard_priors(
+    arrays: dict[str, Any], rows: dict[tuple[str, str], dict[str, str]]
+) -> None:
+    assert arrays["labels"][int(arrays["network"])] == "ARD priors"
+    mean, std = arrays["weights"][:, 0], arrays["weights_std"][:, 0]
+    assert not networks.clear(mean, std).any()
+    assert int(rows["ARD priors", "1"]["clear"]) == 0
+    inside = np.abs(arrays["grid"]) <= np.pi
+    # The mean of f moves by less along input 1 than the noise's deviation, and by less than with fixed priors.
+    assert float(rows["ARD priors", "1"]["range"]) == pytest.approx(np.ptp(arrays["mean_1"][0, inside]), rel=1e-3)
+    assert float(rows["ARD priors", "1"]["range"]) < min(0.2, float(rows["fixed Gaussian priors", "1"]["range"]))
+
+
+def test_nonlinear_effects_are_found_with_ard_priors(rows: dict[tuple[str, str], dict[str, str]]) -> None:
+    for place in map(str, range(6, 11)):
+        fixed, ard = rows["fixed Gaussian priors", place], rows["ARD priors", place]
+        assert float(ard["correlation"]) > 0.95
+        assert float(ard["rmse"]) < float(fixed["rmse"])
+    fixed, ard = rows["fixed Gaussian priors", "all"], rows["ARD priors", "all"]
+    assert float(ard["rmse"]) < 0.5 * float(fixed["rmse"])
+    assert float(ard["deviation"]) < float(fixed["deviation"])
+
+
+def test_scales_tell_the_nonlinear_inputs(rows: dict[tuple[str, str], dict[str, str]]) -> None:
+    scales = np.array([float(rows["ARD priors", str(j)]["scale"]) for j in range(1, 11)])
+    assert scales[5:].min() > scales[:5].max()
+    assert scales.argmin() == 0
+
+
+def test_the_report_draws_it(folder: Path) -> None:
+    build([folder])
+    for name in ("additive-effects-case", "additive-effects-weights-case"):
+        assert (folder / "report" / "figures" / f"{name}.svg").exists()
+    assert "| ARD priors |" in (folder / "report" / "report.md").read_text()
+
+
+def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(additive_effects, "fitted", lambda *_, **__: networks.Fit(None, 0.1, "no fixed point"))
+    config = additive_effects.Config(methods=[LINEAR], draws=2, points=11)
+    arrays, rows = additive_effects.compute(config, 0)
+    assert (rows[-1]["failed"], rows[-1]["rmse"], rows[-1]["reason"]) == (2, "", "no fixed point")
+    assert np.isnan(arrays["mean_0"]).all()
+
+
+def test_bad_options_are_told() -> None:
+    assert experiments.problems("additive_effects", {"draws": 2, "methods": [LINEAR]}) == []
+    (problem,) = experiments.problems("additive_effects", {"half_widht": 5})
+    assert "half_width" in problem[3]
