@@ -25,6 +25,7 @@ REGISTRY: dict[str, str] = {
     "sgp": "ep_bench.methods.sgp",
     "gp_t": "ep_bench.methods.gp_t",
     "dgp_ep": "ep_bench.methods.dgp_ep",
+    "ep_nn": "ep_bench.methods.ep_nn",
 }
 
 

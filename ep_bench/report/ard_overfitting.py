@@ -41,8 +41,10 @@ def ard_overfitting(arrays: Arrays, study: str) -> Picture:
             ax.set_title(f"({chr(97 + i)}) {label}")
         upper[0].set_ylabel("input x2")
         shades = mpl.cm.ScalarMappable(mpl.colors.Normalize(levels[0], levels[-1]), SHADES)
-        drawn_on = upper[: len(labels)].tolist()
-        parts[0].colorbar(shades, ax=drawn_on, label="mean of f (unit of y)", pad=0.02, ticks=networks.ticks(6))
+        values = networks.ticks(6).tick_values(levels[0], levels[-1])
+        inside = values[(values >= levels[0]) & (values <= levels[-1])]
+        surfaces = upper[: len(labels)].tolist()
+        parts[0].colorbar(shades, ax=surfaces, label="mean of f (unit of y)", pad=0.02, ticks=inside)
         upper[-1].set_title(f"({chr(97 + len(labels))}) all draws")
         _shares(upper[-1], np.asarray(arrays["shares"]), labels)
         if drawn:
