@@ -33,10 +33,12 @@ def rows(folder: Path) -> dict[tuple[str, str], dict[str, str]]:
         return {(row["method"], row["input"]): row for row in csv.DictReader(file)}
 
 
-def test_true_effects_are_the_data_sets_function_along_each_axis() -> None:
-    config = additive_effects.Config(methods=[LINEAR], draws=1, points=21)
+@pytest.mark.parametrize("effects", ["steps", "waves"])
+def test_true_effects_are_the_function_along_each_axis(effects: str) -> None:
+    config = additive_effects.Config(methods=[LINEAR], draws=1, points=21, effects=effects)
     arrays, _ = additive_effects.compute(config, 0)
-    function = data.true_function("additive")
+    function = additive_effects.true_function(effects)
+    assert (function is data.true_function("additive")) == (effects == "waves")
     for j, truth in enumerate(arrays["truth"]):
         for x, value in zip(arrays["grid"], truth, strict=True):
             point = np.zeros((1, 10))
@@ -48,8 +50,32 @@ def test_true_effects_are_the_data_sets_function_along_each_axis() -> None:
     assert [bend > 1e-9 for bend in bends] == [kind == "nonlinear" for kind in kinds]
 
 
+def test_steps_grow_steeper_on_one_level() -> None:
+    function = additive_effects.true_function("steps")
+    grid = np.linspace(-np.pi, np.pi, 401)
+    slopes = []
+    for j in range(10):
+        X = np.zeros((401, 10))
+        X[:, j] = grid
+        effect = function(X)
+        np.testing.assert_allclose(effect, -effect[::-1], atol=1e-12)
+        slopes.append(np.diff(effect).max() / (grid[1] - grid[0]))
+    np.testing.assert_allclose(slopes[:5], [0.0, 0.25, 0.5, 0.75, 1.0], atol=1e-9)
+    np.testing.assert_allclose(slopes[5:], [0.5, 1.0, 2.0, 4.0, 8.0], rtol=0.01)
+
+
+@pytest.mark.parametrize("effects", ["steps", "waves"])
+def test_rows_are_those_of_the_paper(effects: str) -> None:
+    X, y = additive_effects.rows_of(effects, np.random.default_rng(0))
+    assert X.shape == (200, 10)
+    assert 3.1 < np.abs(X).max() <= np.pi
+    noise = y - additive_effects.true_function(effects)(X)
+    assert noise.std() == pytest.approx(0.2, rel=0.15)
+
+
 def test_a_linear_model_finds_the_linear_effects_alone() -> None:
-    arrays, rows = additive_effects.compute(additive_effects.Config(methods=[LINEAR], draws=2), 0)
+    config = additive_effects.Config(methods=[LINEAR], draws=2, effects="waves")
+    arrays, rows = additive_effects.compute(config, 0)
     whole = rows.pop()
     assert whole["input"] == "all"
     assert whole["draws"] == 2
