@@ -2,12 +2,11 @@
 
 Case 2 of Jylanki and others (2014), figures 3 and 4: 200 rows of ten inputs in [-pi, pi], noise of deviation 0.2. Input
 1 has no effect, those of 2 to 5 are linear and grow, those of 6 to 10 are nonlinear. An effect is f along one input
-from -5 to 5, all others being 0, and is judged within [-pi, pi]. A second method takes up the network of the first
-where it has the options for it, with a prior scale for each input: the fit of ``ep_nn`` begins with fixed Gaussian
-priors, and the scales are let go when that stage is over, which is the paper's switch.
+from -5 to 5, all others being 0, and is judged within [-pi, pi]. The second network begins as the first, with fixed
+Gaussian priors, and gets Gaussian priors with a scale for each input when EP has converged (``release: converged``).
 
-Data are standardised: the prior of the output weights is made for targets of mean 0 and variance 1 (the paper's
-equation 5), and of this case the paper says nothing else. Weights and scales are therefore in standardised units.
+All is in original units: the paper speaks of observations that are not normalised in case 1 and says nothing else of
+this one, and its prior variance of the weights, 0.4^2, is 0.53 for standardised inputs, where it takes 0.5 otherwise.
 
 Deviation: the paper shows the effects as a picture alone. Ours are s x for inputs 2 to 5, s = 0.25, 0.5, 0.75 and 1,
 and tanh(s x) for inputs 6 to 10, s = 0.5, 1, 2, 4 and 8, for it says that the last three want three units or more, and
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
@@ -34,13 +34,14 @@ VERSION = 1
 EMBEDDED = "additive"
 ROWS, NOISE = 200, 0.2  # deviation
 SLOPES, STEEPNESS = (0.25, 0.5, 0.75, 1.0), (0.5, 1.0, 2.0, 4.0, 8.0)
+SWEEPS = 1000  # of a fit at most: there are two to converge in the second
 KINDS = ("none", *("linear",) * 4, *("nonlinear",) * 5)  # of the effects
 HELD_OUT = 2000  # inputs at which f is held against the true function
 
 
 def _entry(label: str, **options: Any) -> MethodEntry:
     noise = {"noise_mean": 2.0 * math.log(0.05), "noise_deviation": 2.0}
-    options = {"hidden": [10], "weight_variance": 0.4**2, **noise, **options}
+    options = {"hidden": [10], "weight_variance": 0.4**2, "sweeps": SWEEPS, **noise, **options}
     return MethodEntry.model_validate({"use": "ep_nn", "label": label, **options})
 
 
@@ -52,7 +53,9 @@ class Config(BaseModel):
     methods: tuple[MethodEntry, ...] = Field(
         (
             _entry("fixed Gaussian priors", prior="gaussian"),
-            _entry("ARD priors", prior="ard", scale_mean=2.0 * math.log(0.01), scale_deviation=2.5),
+            _entry(
+                "ARD priors", prior="ard", release="converged", scale_mean=2.0 * math.log(0.01), scale_deviation=2.5
+            ),
         ),
         min_length=1,
         max_length=4,
@@ -62,7 +65,7 @@ class Config(BaseModel):
     effects: Literal["steps", "waves"] = Field(
         "steps", description="of inputs 6 to 10: hyperbolic tangents, or those of the embedded data set additive; ours"
     )
-    standardize: bool = Field(True, description="inputs and target to mean 0 and deviation 1; the paper does not say")
+    standardize: bool = Field(False, description="inputs and target to mean 0 and deviation 1; the paper does not say")
     draws: int = Field(5, ge=1, description="of the data; the first is drawn; ours")
     half_width: float = Field(5.0, gt=0, description="effects are drawn from minus to plus this (figure 3)")
     points: int = Field(101, ge=11, description="points of the grid")
@@ -81,9 +84,10 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the arrays of the figures, and a summary row each method and input, with one of all inputs together.
 
     ``grid`` (G,); ``truth`` (d, G) the true effects, ``mean_<i>`` and ``std_<i>`` (d, G) those of f by the i-th method
-    after the first draw, ``labels`` (M,) their names; ``judged_half_width``, within which they are judged. ``errors``
-    (draws, M, d + 1) are root mean squared errors of the effects, that at held-out inputs last. Of the method
-    ``network``, the last finite network, ``networks.marginals`` of its weights.
+    after the first draw, ``labels`` (M,) their names; ``judged_half_width``, within which they are judged;
+    ``standardized``, whether weights are in standardised units. ``errors`` (draws, M, d + 1) are root mean squared
+    errors of the effects, that at held-out inputs last. Of the method ``network``, the last finite network,
+    ``networks.marginals`` of its weights.
     """
     streams = np.random.default_rng(seed).spawn(config.draws + 1)
     held_out = streams[-1].uniform(-math.pi, math.pi, (HELD_OUT, len(KINDS)))
@@ -95,6 +99,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         "grid": grid,
         "truth": function(probes).reshape(len(KINDS), -1),
         "judged_half_width": np.array(math.pi),
+        "standardized": np.array(config.standardize),
     }
     truth = np.concatenate([arrays["truth"].ravel(), function(held_out)])
     fits, errors, first = [], [], []
@@ -111,10 +116,11 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
                 arrays |= dict(zip((f"mean_{i}", f"std_{i}"), parts, strict=True))
             arrays |= _weights(fits[0])
     arrays["errors"] = np.array(errors)
+    lowest = arrays["errors"] <= np.fmin.reduce(arrays["errors"], axis=1, keepdims=True)
     rows = [
         row
         for i, entry in enumerate(config.methods)
-        for row in _rows(entry, [draw[i] for draw in fits], first[i], arrays["errors"][:, i])
+        for row in _rows(entry, [draw[i] for draw in fits], first[i], arrays["errors"][:, i], lowest[:, i].sum(axis=0))
     ]
     return arrays, rows
 
@@ -164,8 +170,13 @@ def _weights(fits: list[Fit]) -> dict[str, Any]:
     return {}
 
 
-def _rows(entry: MethodEntry, fits: list[Fit], judged: list[Judged], errors: Array) -> Iterator[dict[str, Any]]:
-    """Yield what a method made of each input after the first draw, then of all together, with errors over the draws."""
+def _rows(
+    entry: MethodEntry, fits: list[Fit], judged: list[Judged], errors: Array, lowest: NDArray[np.intp]
+) -> Iterator[dict[str, Any]]:
+    """Yield what a method made of each input after the first draw, then of all together, with errors over the draws.
+
+    ``lowest`` (d + 1,) says on how many draws no method has a lower one.
+    """
     model = fits[0].model
     inputs = _inputs(model)
     whole = {
@@ -185,6 +196,7 @@ def _rows(entry: MethodEntry, fits: list[Fit], judged: list[Judged], errors: Arr
             "effect": KINDS[j] if one else "",
             **{name: rounded(value) for name, value in verdict._asdict().items()},
             "rmse_median": rounded(float(np.median(errors[:, j]))),
+            "lowest_rmse": int(lowest[j]),
             **(inputs[j] if one else {"clear": "", "scale": ""}),
             **(dict.fromkeys(whole, "") if one else whole),
         }

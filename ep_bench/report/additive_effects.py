@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.report import networks
@@ -24,8 +25,8 @@ Arrays = Mapping[str, Any]
 def additive_effects(arrays: Arrays, study: str) -> list[Picture]:
     """Return the effects' figure and, where a finite network is known, that of its weights.
 
-    Arrays: labels (M,), grid (G,), truth (d, G), mean_i, std_i (d, G), judged_half_width. With a finite network:
-    network, weights, weights_std (K, d + 1), scales, scales_std (L,), outputs, outputs_std (K + 1,).
+    Arrays: labels (M,), grid (G,), truth (d, G), mean_i, std_i (d, G), judged_half_width, standardized. With a finite
+    network: network, weights, weights_std (K, d + 1), scales, scales_std (L,), outputs, outputs_std (K + 1,).
     """
     pictures = [_effects(arrays, study)]
     return [*pictures, _network(arrays, study)] if "weights" in arrays else pictures
@@ -62,7 +63,7 @@ def _effects(arrays: Arrays, study: str) -> Picture:
     return finish(figure, f"additive-effects-{study}", caption)
 
 
-def _effect(ax: Any, arrays: Arrays, method: int, place: int) -> None:
+def _effect(ax: Axes, arrays: Arrays, method: int, place: int) -> None:
     mean, std = (np.asarray(arrays[f"{name}_{method}"])[place] for name in ("mean", "std"))
     networks.band(ax, np.asarray(arrays["grid"]), mean, std, np.asarray(arrays["truth"])[place])
     for side in (-1.0, 1.0):
@@ -91,25 +92,20 @@ def _ends(arrays: Arrays, inputs: range, count: int) -> tuple[float, float]:
 def _network(arrays: Arrays, study: str) -> Picture:
     """Return the weights by input in two panels of their own scale, the prior scales and the output weights."""
     mean, std = np.asarray(arrays["weights"]).T[:-1], np.asarray(arrays["weights_std"]).T[:-1]
-    scales, deviations = np.asarray(arrays["scales"]), np.asarray(arrays["scales_std"])
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 5.6), layout="constrained")
         parts = figure.subfigures(2, 1, height_ratios=[1.25, 1.0], squeeze=False)[:, 0]
         upper, lower = np.ravel(parts[0].subplots(2, 1)), np.ravel(parts[1].subplots(1, 2))
+        units = ("1 / sd of x", "sd of y") if arrays["standardized"] else ("unit of 1/x", "unit of y")
         for ax, inputs in zip(upper, (range(HALF), range(HALF, len(mean))), strict=True):
             rows = list(inputs)
             networks.intervals(ax, mean[rows], std[rows], [f"input {j + 1}" for j in rows])
-            ax.set_ylabel("weight")
-        upper[0].set_title(f"(a) input weights, units 1 to {mean.shape[1]} side by side, standardised inputs")
-        networks.intervals(
-            lower[0], scales[:, None], deviations[:, None], _scale_names(len(scales), len(mean)), zero=False
-        )
-        lower[0].set_title("(b) prior scales")
-        lower[0].set_ylabel("φ, logarithm of a prior variance")
-        lower[0].set_xlabel("input" if len(scales) > 1 else "all weights")
+            ax.set_ylabel(f"weight ({units[0]})")
+        upper[0].set_title(f"(a) input weights, units 1 to {mean.shape[1]} side by side")
+        _scales(lower[0], np.asarray(arrays["scales"]), np.asarray(arrays["scales_std"]), len(mean))
         networks.outputs(lower[1], arrays)
         lower[1].set_title("(c) output weights")
-        lower[1].set_ylabel("weight, standardised target")
+        lower[1].set_ylabel(f"weight ({units[1]})")
     label = str(arrays["labels"][int(arrays["network"])])
     caption = (
         f"95 % intervals of the parameters of the network with {label}: input weights, {mean.shape[1]} units to each "
@@ -117,6 +113,15 @@ def _network(arrays: Arrays, study: str) -> Picture:
         f"weights have a vertical axis each. As in figure 4 of {networks.PAPER}."
     )
     return finish(figure, f"additive-effects-weights-{study}", caption)
+
+
+def _scales(ax: Axes, mean: Array, std: Array, inputs: int) -> None:
+    """Draw the prior scales' intervals, an empty panel where weights have fixed priors."""
+    ax.set_title("(b) prior scales")
+    ax.set_ylabel("φ, logarithm of a prior variance")
+    ax.set_xlabel("input" if len(mean) > 1 else "all weights")
+    if len(mean):
+        networks.intervals(ax, mean[:, None], std[:, None], _scale_names(len(mean), inputs), zero=False)
 
 
 def _scale_names(scales: int, inputs: int) -> list[str]:

@@ -26,9 +26,10 @@ from ep_bench.report.mountain_car import mountain_car
 CAPTIONS = {
     "additive_effects": "f along each input, the others being 0, within [-pi, pi] after the first draw, and at "
     "held-out inputs (all), in the unit of y: root mean squared error against the true function, its median over the "
-    "draws, correlation with it, range of the mean and mean posterior deviation of f; to how many units an input has a "
-    "weight whose 95 percent interval leaves 0 out, and its prior scale exp(phi / 2), standardised units; draws, those "
-    "whose fit failed or converged, the noise's deviation, log evidence (nats), seconds of a fit.",
+    "draws and on how many of them it is the lowest, correlation with it, range of the mean and mean posterior "
+    "deviation of f; to how many units an input has a weight whose 95 percent interval leaves 0 out, and its prior "
+    "scale exp(phi / 2); draws, those whose fit failed or converged, the noise's deviation, log evidence (nats), "
+    "seconds of a fit.",
     "ard_overfitting": "Of draws of the data: whose fit failed or converged, and on which the weaker input is pruned, "
     "below 0.01 of the variation of the mean of f, or both inputs are used, above 0.1, with the median of that share; "
     "on the first draw the share, each input's effect (unit of y), weight variances, to how many units an input has a "

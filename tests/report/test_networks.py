@@ -49,6 +49,7 @@ def effects(labels: list[str], *, drawn: bool = True) -> dict[str, Any]:
     grid = np.linspace(-5.0, 5.0, 21)
     truth = np.array([j * grid / 10 if j < 5 else np.sin(j * grid / 5) for j in range(10)])
     arrays = {"labels": np.array(labels), "grid": grid, "truth": truth, "judged_half_width": np.array(np.pi)}
+    arrays["standardized"] = np.array(False)
     for i in range(len(labels)):
         arrays |= {f"mean_{i}": truth + 0.1 * i, f"std_{i}": np.full((10, 21), 0.2)}
     return arrays | (network(10, 11) if drawn else {})
@@ -181,6 +182,14 @@ def test_weights_are_grouped_by_input_without_the_biases() -> None:
         np.testing.assert_allclose(segments[:, :, 1].mean(axis=1), arrays["weights"][:, inputs].T.ravel())
     assert [tick.get_text() for tick in scales.get_xticklabels()] == [*map(str, range(1, 11)), "bias"]
     assert [tick.get_text() for tick in outputs.get_xticklabels()][-2:] == ["10", "v0"]
+
+
+def test_weights_have_their_units_and_fixed_priors_no_scales() -> None:
+    arrays = effects(["fixed Gaussian priors", "ARD priors"]) | {"standardized": np.array(True)}
+    arrays |= {"scales": np.empty(0), "scales_std": np.empty(0)}
+    upper, _, scales, outputs = additive_effects(arrays, "s")[1].figure.axes
+    assert (upper.get_ylabel(), outputs.get_ylabel()) == ("weight (1 / sd of x)", "weight (sd of y)")
+    assert not scales.lines
 
 
 def test_without_a_network_there_is_one_figure() -> None:
