@@ -1,0 +1,158 @@
+"""The approximation as a whole: sites, posterior and what updates them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ep_bench.methods.ep_nn import evidence, posterior, sites
+from ep_bench.methods.ep_nn.prior_sweeps import output_priors, weight_priors
+from ep_bench.methods.ep_nn.sites import SHORTENED, Posterior, PriorSites, Record, Sites, Sweep
+from ep_bench.methods.ep_nn.sweeps import sweep
+from ep_bench.types import Array, Indices
+
+INNER_SWEEPS, INNER_TOLERANCE = 30, 1e-8  # of EP on the priors of v after every update of q(v)
+HALVINGS = 20
+
+
+class Problem(NamedTuple):
+    """Rows, network and priors."""
+
+    X: Array  # (n, D), the constant 1 last
+    y: Array  # (n,)
+    linear: NDArray[np.bool_]  # (K,)
+    groups: Indices  # (K, D) of scales, 0 to L - 1
+    kind: int  # of the weights' priors: priors.LAPLACE or GAUSSIAN
+    scale_prior: tuple[float, float]  # mean and variance of phi
+    noise_prior: tuple[float, float]  # mean and variance of theta
+    output_prior: tuple[float, float]  # degrees of freedom and squared scale of the t
+    fraction: float  # eta of the likelihood's terms
+    prior_fraction: float  # and of the priors'
+    sequential: bool
+    clip: bool
+
+
+@dataclass
+class Released:
+    """Which sites EP updates; the others stand as Gaussian terms."""
+
+    noise: bool = False
+    outputs: bool = False
+    weights: bool = False
+
+
+class Approximation:
+    """Sites of all terms in one vector, and the posterior that they make."""
+
+    vector: Array
+    sites: Sites
+    prior: PriorSites
+    post: Posterior
+
+    def __init__(self, problem: Problem, noise: float, order: Indices) -> None:
+        """Start from empty sites and a theta known to be ``noise``; the priors' sites are the caller's to fill."""
+        n, D = problem.X.shape
+        K, L = len(problem.linear), int(problem.groups.max()) + 1
+        self.problem, self.order, self.released = problem, order, Released()
+        self.vector, self.sites, self.prior = sites.empty(n, K, D)
+        self.post = Posterior(
+            np.zeros((K, D)), np.zeros((K, D, D)), np.zeros(K + 1), np.zeros((K + 1, K + 1)), np.array([noise, 0.0]),
+            np.zeros((2, L)),
+        )  # fmt: skip
+
+    def release_noise(self, mean: float, variance: float) -> None:
+        """Let theta be learned, from q(theta) = N(mean, variance), to which all sites contribute alike."""
+        m, V = self.problem.noise_prior
+        n = len(self.problem.y)
+        self.sites.noise_precision[:] = (1.0 / variance - 1.0 / V) / n
+        self.sites.noise_location[:] = (mean / variance - m / V) / n
+        self.released.noise = True
+        self.post.noise[:] = mean, variance
+
+    def refresh(self) -> bool:
+        """Compute q anew from the sites; return whether it exists, q(w_k) as it was where one does not."""
+        problem, post = self.problem, self.post
+        if self.released.noise:
+            post.noise[:] = posterior.noise(self.sites, *problem.noise_prior)
+        post.scales[...] = posterior.scales(self.prior, problem.groups, post.scales.shape[1], *problem.scale_prior)
+        if not (post.noise[1] >= 0.0 and (post.scales[0] > 0.0).all()):
+            return False
+        sums = posterior.output_sums(self.sites)
+        prior = self.prior.output_tau, self.prior.output_nu
+        found = posterior.outputs(*sums, *prior, post.output_mean, post.output_covariance)
+        return found and posterior.weights(problem.X, self.sites, self.prior, post.weight_mean, post.weight_covariance)
+
+    def sweep(self, damping: float, output_damping: float, prior_damping: float, blocks: int = 1) -> Record:
+        """Update all released sites once; return what happened. Raises FloatingPointError where q is lost."""
+        before, record = self.vector.copy(), sites.record()
+        told = Sweep(
+            self.problem.fraction, damping, output_damping, damping if self.released.noise else 0.0,
+            self.problem.sequential, self.problem.clip,
+        )  # fmt: skip
+        for part in np.array_split(self.order, blocks):
+            m, V = self._marginals()
+            sweep(self.problem.X, self.problem.y, part, self.problem.linear, m, V, self.sites, self.post, told, record)
+            self._recover(before, record)
+        self._settle_outputs(record)
+        if self.released.weights:
+            self.sweep_weight_priors(prior_damping, record)
+        return record
+
+    def sweep_weight_priors(self, damping: float, record: Record) -> None:
+        """Update the sites of the input weights' priors and of the scales once."""
+        before, problem = self.vector.copy(), self.problem
+        weight_priors(problem.groups, self.prior, self.post, problem.prior_fraction, damping, problem.kind, record)
+        self._recover(before, record)
+
+    def _marginals(self) -> tuple[Array, Array]:
+        if self.problem.sequential:  # the sweep computes its own, row by row
+            shape = self.sites.tau.shape
+            return np.empty(shape), np.empty(shape)
+        return posterior.marginals(self.problem.X, self.post.weight_mean, self.post.weight_covariance)
+
+    def _recover(self, before: Array, record: Record) -> None:
+        """Compute q anew; while it does not exist, take half of the sites' step back."""
+        for _ in range(HALVINGS):
+            if self.refresh():
+                return
+            record.counts[SHORTENED] += 1
+            self.vector[:] = 0.5 * (before + self.vector)
+        raise FloatingPointError("a step of the sites, however short, leaves no proper posterior")
+
+    def _settle_outputs(self, record: Record) -> None:
+        if not self.released.outputs:
+            return
+        sums = posterior.output_sums(self.sites)
+        found = output_priors(
+            *sums, self.prior, self.post, self.problem.prior_fraction, *self.problem.output_prior, INNER_SWEEPS,
+            INNER_TOLERANCE, record,
+        )  # fmt: skip
+        if not found:
+            raise FloatingPointError("the priors of the output weights leave no proper posterior")
+
+    def evidence(self) -> tuple[float, float]:
+        """Return log Z_EP, (48), and the sum of ln Z_i, (37); nan where a cavity is missing."""
+        problem, post, eta = self.problem, self.post, self.problem.prior_fraction
+        log_z = np.full(len(problem.y), np.nan)
+        m, V = posterior.marginals(problem.X, post.weight_mean, post.weight_covariance)
+        total = evidence.likelihood_terms(m, V, problem.y, problem.linear, self.sites, post, problem.fraction, log_z)
+        total += evidence.log_partition(post.output_mean, post.output_covariance)
+        total += sum(map(evidence.log_partition, post.weight_mean, post.weight_covariance))
+        if self.released.noise:
+            total += evidence.scalar_partition(*post.noise) - evidence.scalar_partition(*problem.noise_prior)
+        if self.released.outputs:
+            total += evidence.output_prior_terms(self.prior, post, eta, *problem.output_prior)
+            total -= evidence.site_partition(self.prior.output_tau[-1:], self.prior.output_nu[-1:])
+        else:
+            total -= evidence.site_partition(self.prior.output_tau, self.prior.output_nu)
+        if not self.released.weights:
+            return total - evidence.site_partition(self.prior.tau, self.prior.nu), float(log_z.sum())
+        for precision, location in post.scales.T:
+            total += evidence.scalar_partition(location / precision, 1.0 / precision)
+            total -= evidence.scalar_partition(*problem.scale_prior)
+        return total + evidence.weight_prior_terms(
+            problem.groups, self.prior, post, eta, problem.kind
+        ), float(log_z.sum())  # fmt: skip

@@ -1,0 +1,79 @@
+"""q(w_k), q(v), q(theta) and q(phi_l) from their sites, equations (17), (21) and (22)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ep_bench.methods.ep_nn.sites import PriorSites, Sites
+from ep_bench.numerics.cholesky import factorise, invert_lower
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.types import Array, Indices
+
+
+def marginals(X: Array, mean: Array, covariance: Array) -> tuple[Array, Array]:
+    """Return means and variances (n, K) of h_k = x' w_k at rows X (n, D)."""
+    variances = np.empty((len(X), len(mean)))
+    for k, S in enumerate(covariance):
+        variances[:, k] = np.einsum("na,na->n", X @ S, X)
+    return X @ mean.T, variances
+
+
+def weights(X: Array, sites: Sites, prior: PriorSites, mean: Array, covariance: Array) -> bool:
+    """Write means (K, D) and covariances (K, D, D) of q(w_k), (21); return whether all are positive definite."""
+    K, D = mean.shape
+    found = np.empty_like(covariance)
+    for k in range(K):
+        precision = (X * sites.tau[:, k, None]).T @ X
+        precision.flat[:: D + 1] += prior.tau[k]
+        factor, failed = lapack.dpotrf(precision, lower=1, overwrite_a=1)
+        if failed:
+            return False
+        lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        found[k] = np.tril(lower) + np.tril(lower, -1).T
+    covariance[...] = found
+    locations = sites.nu.T @ X + prior.nu
+    mean[...] = np.einsum("kab,kb->ka", covariance, locations)
+    return bool(np.isfinite(mean).all())
+
+
+def output_sums(sites: Sites) -> tuple[Array, Array]:
+    """Return the sums (K + 1, K + 1) and (K + 1,) of the likelihood's sites of v."""
+    return (sites.alpha * sites.sign[:, None]).T @ sites.alpha, sites.beta.sum(axis=0)
+
+
+@jit(relaxed=FUSE)
+def outputs(P: Any, r: Any, tau: Any, nu: Any, mean: Any, S: Any) -> bool:
+    """Write mean and covariance of q(v), (22), from sums of sites and prior sites; return whether it exists."""
+    K1 = r.size
+    whole = P.copy()
+    for j in range(K1):
+        whole[j, j] += tau[j]
+    if not math.isfinite(factorise(whole)):
+        return False
+    for j in range(K1):
+        whole[j, j + 1 :] = 0.0
+    R = invert_lower(whole)
+    S[...] = np.dot(R.T, R)
+    for j in range(K1):
+        mean[j] = 0.0
+        for l in range(K1):
+            mean[j] += S[j, l] * (r[l] + nu[l])
+    return True
+
+
+def noise(sites: Sites, mean: float, variance: float) -> Array:
+    """Return mean and variance (2,) of q(theta), (17), from sites and its prior."""
+    precision = sites.noise_precision.sum() + 1.0 / variance
+    return np.array([(sites.noise_location.sum() + mean / variance) / precision, 1.0 / precision])
+
+
+def scales(prior: PriorSites, groups: Indices, count: int, mean: float, variance: float) -> Array:
+    """Return precisions and locations (2, L) of q(phi_l) from sites and their common prior."""
+    found = np.array([np.full(count, 1.0 / variance), np.full(count, mean / variance)])
+    np.add.at(found[0], groups, prior.scale_precision)
+    np.add.at(found[1], groups, prior.scale_location)
+    return found

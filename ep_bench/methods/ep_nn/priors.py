@@ -1,0 +1,150 @@
+"""Tilted moments of the prior terms of one weight (section 3.2.1), and their sites.
+
+An input weight w has a prior of variance e^phi: Laplace, (3), or Gaussian. Given phi the integral over w is closed, the
+one over phi a sum over a grid. An output weight v has a truncated t, (5), integrated over v >= 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.normal import SHIFT, normal_tail
+
+SCALE_NODES, SCALE_REACH, FALL = 49, 10.0, 40.0
+OUTPUT_NODES, OUTPUT_WEIGHTS = np.polynomial.legendre.leggauss(64)
+LAPLACE, GAUSSIAN = 0, 1
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+@jit(relaxed=FUSE)
+def log_mills(t: float) -> float:
+    """Return the log of Phi(-t) / phi(t) for any t."""
+    if t > 37.0:
+        u = 1.0 / (t * t)
+        return -math.log(t) + math.log1p(-u * (1.0 - u * (3.0 - u * 15.0)))
+    if t >= 0.0:
+        density, tail, _ = normal_tail(t, 1.0 / (t + SHIFT))
+        return math.log(tail / density)
+    return math.log(0.5 * math.erfc(t / math.sqrt(2.0))) + 0.5 * (t * t + LOG_2PI)
+
+
+@jit(relaxed=FUSE)
+def weight_given_scale(m: float, V: float, phi: float, eta: float, kind: int) -> tuple[float, float, float]:
+    """Return log of int N(w | m, V) p(w | phi)^eta dw, and the moments E w and E w^2 of that density."""
+    if kind == GAUSSIAN:
+        prior = math.exp(phi) / eta
+        whole = V + prior
+        power = 0.5 * (1.0 - eta) * (LOG_2PI + phi) - 0.5 * math.log(eta)
+        mean = m * prior / whole
+        log_z = power - 0.5 * (LOG_2PI + math.log(whole) + m * m / whole)
+        return log_z, mean, mean * mean + V * prior / whole
+    rate, deviation = eta * math.sqrt(2.0) * math.exp(-0.5 * phi), math.sqrt(V)
+    up, down = (rate * V - m) / deviation, (rate * V + m) / deviation
+    log_up, log_down = log_mills(up), log_mills(down)
+    top = max(log_up, log_down)
+    p_up, p_down = math.exp(log_up - top), math.exp(log_down - top)
+    share = p_up / (p_up + p_down)
+    log_z = top + math.log(p_up + p_down) - 0.5 * (eta * (math.log(2.0) + phi) + LOG_2PI + m * m / V)
+    m_up, m_down = m - rate * V, m + rate * V
+    e_up, e_down = deviation * math.exp(-log_up), deviation * math.exp(-log_down)
+    mean = share * (m_up + e_up) + (1.0 - share) * (m_down - e_down)
+    square = V + share * m_up * (m_up + e_up) + (1.0 - share) * m_down * (m_down - e_down)
+    return log_z, mean, square
+
+
+@jit(relaxed=FUSE)
+def weight_moments(
+    m: float, V: float, phi: float, phi_V: float, eta: float, kind: int, logs: Any, means: Any, squares: Any
+) -> tuple[float, float, float, float, float]:
+    """Return log Z, mean and variance of w, mean and variance of phi under the tilted distribution, (27) to (30)."""
+    if phi_V <= 0.0:
+        log_z, mean, square = weight_given_scale(m, V, phi, eta, kind)
+        return log_z, mean, square - mean * mean, phi, 0.0
+    low, high = _scale_range(m, V, phi, phi_V, eta, kind, logs)
+    step, top = (high - low) / (SCALE_NODES - 1), -np.inf
+    for j in range(SCALE_NODES):
+        at = low + step * j
+        log_z, means[j], squares[j] = weight_given_scale(m, V, at, eta, kind)
+        logs[j] = log_z - 0.5 * (at - phi) ** 2 / phi_V
+        top = max(top, logs[j])
+    z, first, mean, square = 0.0, 0.0, 0.0, 0.0
+    for j in range(SCALE_NODES):
+        logs[j] = math.exp(logs[j] - top)
+        z += logs[j]
+        first += logs[j] * j
+        mean += logs[j] * means[j]
+    first /= z
+    mean /= z
+    second = 0.0
+    for j in range(SCALE_NODES):
+        second += logs[j] * (j - first) ** 2
+        square += logs[j] * (squares[j] - means[j] ** 2 + (means[j] - mean) ** 2)
+    log_z = math.log(z * step) + top - 0.5 * (LOG_2PI + math.log(phi_V))
+    return log_z, mean, square / z, low + step * first, step * step * second / z
+
+
+@jit(relaxed=FUSE)
+def _scale_range(m: float, V: float, phi: float, phi_V: float, eta: float, kind: int, logs: Any) -> tuple[float, float]:
+    """Return the ends of the phi within which the tilted density is above exp(-FALL) of its peak."""
+    deviation = math.sqrt(phi_V)
+    step, top = 2.0 * SCALE_REACH * deviation / (SCALE_NODES - 1), -np.inf
+    low = phi - SCALE_REACH * deviation
+    for j in range(SCALE_NODES):
+        at = low + step * j
+        log_z, _, _ = weight_given_scale(m, V, at, eta, kind)
+        logs[j] = log_z - 0.5 * (at - phi) ** 2 / phi_V
+        top = max(top, logs[j])
+    first, last = 0, SCALE_NODES - 1
+    while logs[first] < top - FALL:
+        first += 1
+    while logs[last] < top - FALL:
+        last -= 1
+    return low + step * max(first - 1, 0), low + step * min(last + 1, SCALE_NODES - 1)
+
+
+@jit(relaxed=FUSE)
+def output_moments(m: float, V: float, eta: float, freedom: float, variance: float) -> tuple[float, float, float]:
+    """Return log Z, mean and variance of v >= 0 under N(m, V) (2 t(v | 0, variance))^eta.
+
+    Gauss and Legendre's rule from where the Gaussian alone has fallen by exp(-FALL) of its height at the peak of the
+    product, which falls faster, or from 0.
+    """
+    power, width = 0.5 * eta * (freedom + 1.0), freedom * variance
+    peak = _output_peak(m, V, power, width)
+    reach = math.sqrt(2.0 * FALL * V + (peak - m) ** 2)
+    low, half = max(0.0, m - reach), 0.5 * (m + reach - max(0.0, m - reach))
+    logs, top = np.empty(OUTPUT_NODES.size), -np.inf
+    for j in range(OUTPUT_NODES.size):
+        v = low + half * (1.0 + OUTPUT_NODES[j])
+        logs[j] = -0.5 * (v - m) ** 2 / V - power * math.log1p(v * v / width)
+        top = max(top, logs[j])
+    z, first, second = 0.0, 0.0, 0.0
+    for j in range(OUTPUT_NODES.size):
+        p, u = OUTPUT_WEIGHTS[j] * math.exp(logs[j] - top), 1.0 + OUTPUT_NODES[j]
+        z += p
+        first += p * u
+        second += p * u * u
+    first /= z
+    density = math.lgamma(0.5 * (freedom + 1.0)) - math.lgamma(0.5 * freedom) - 0.5 * math.log(math.pi * width)
+    log_z = eta * (math.log(2.0) + density) + math.log(z * half) + top - 0.5 * (LOG_2PI + math.log(V))
+    return log_z, low + half * first, half * half * (second / z - first * first)
+
+
+@jit(relaxed=FUSE)
+def _output_peak(m: float, V: float, power: float, width: float) -> float:
+    """Return about where exp(-(v - m)^2 / (2 V)) (1 + v^2 / width)^-power is highest on v >= 0."""
+    peak = max(m, 0.0)
+    for _ in range(50):
+        base = width + peak * peak
+        slope = (m - peak) / V - 2.0 * power * peak / base
+        bend = 1.0 / V + 2.0 * power * max((width - peak * peak) / (base * base), 0.0)
+        new = max(peak + slope / bend, 0.0)
+        moved = abs(new - peak)
+        peak = new
+        if moved * moved < 1e-6 * V:
+            break
+    return peak

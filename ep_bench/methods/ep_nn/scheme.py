@@ -1,0 +1,152 @@
+"""The stages of a fit (section 3.3.1) and how it converges."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from ep_bench.methods.ep_nn.acceleration import Accelerator
+from ep_bench.methods.ep_nn.approximation import Approximation
+from ep_bench.methods.ep_nn.sites import (
+    CLIPPED,
+    GROUPS,
+    NEGATIVE,
+    NEGATIVE_PRIORS,
+    SHORTENED,
+    SKIPPED_PRIORS,
+    SKIPPED_ROWS,
+    SKIPPED_SITES,
+    Record,
+    record,
+)  # fmt: skip
+from ep_bench.types import Array
+
+PRIOR_SWEEPS = 40  # of EP on the input weights' priors when they are released
+OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites are released
+BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
+PATIENCE = 75  # sweeps without a smaller step after which steps are halved
+SHORTEST = 0.1
+
+
+class Schedule(NamedTuple):
+    """How a fit goes."""
+
+    sweeps: int  # over the rows, at most
+    tolerance: float  # relative undamped step of every group of sites
+    damping: float
+    output_damping: float
+    final_damping: float  # of all sites in the last stage
+    keep_weight_priors: bool  # leave the input weights' Gaussian priors as they are
+    once: bool  # update their sites until they settle, and no more
+    learn_noise: bool
+    accelerate: bool
+
+
+class Path:
+    """What a fit told, sweep by sweep."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.trace: dict[str, list[float]] = defaultdict(list)
+        self.sizes: list[float] = []
+
+    def add(self, found: Record, approximation: Approximation, part: float) -> float:
+        """Add a sweep; return the largest relative step of a group."""
+        values = np.sqrt(found.steps[:, 0] / np.maximum(found.steps[:, 1], 1e-300))
+        log_evidence, log_z = approximation.evidence()
+        counts = found.counts
+        self.trace["sum_log_z"].append(log_z)
+        self.trace["log_evidence"].append(log_evidence)
+        for name, value in zip(GROUPS, values, strict=True):
+            self.trace[f"step_{name}"].append(float(value))
+        told = {
+            "skipped": counts[SKIPPED_ROWS] + counts[SKIPPED_SITES] + counts[SKIPPED_PRIORS],
+            "shortened": counts[SHORTENED], "negative": counts[NEGATIVE] + counts[NEGATIVE_PRIORS],
+            "clipped": counts[CLIPPED], "least_cavity_input": found.least[0], "least_cavity_output": found.least[1],
+            "least_cavity_noise": found.least[2], "damping": part,
+            "noise_deviation": float(np.exp(0.5 * approximation.post.noise[0])),
+        }  # fmt: skip
+        for name, value in told.items():
+            self.trace[name].append(float(value))
+        self.sizes.append(float(values.max()))
+        return self.sizes[-1]
+
+
+def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
+    """Fit; return the path and whether it converged."""
+    path = Path()
+    first = min(WEIGHTS_FROM, schedule.sweeps)
+    for number in range(first):
+        if number == OUTPUTS_FROM:
+            approximation.released.outputs = True
+        if number == NOISE_FROM and schedule.learn_noise:
+            approximation.release_noise(float(approximation.post.noise[0]), 2.0 / len(approximation.problem.y))
+        blocks = 1 if approximation.problem.sequential else BLOCKS
+        found = approximation.sweep(schedule.damping, schedule.output_damping, 0.0, blocks)
+        path.add(found, approximation, schedule.damping)
+    if schedule.sweeps > first and not schedule.keep_weight_priors:
+        settle_weight_priors(approximation, schedule.tolerance)
+        approximation.released.weights = not schedule.once
+    return path, converge(approximation, schedule, path)
+
+
+def settle_weight_priors(approximation: Approximation, tolerance: float) -> None:
+    """Run EP on the input weights' priors alone, the likelihood's sites given."""
+    for _ in range(PRIOR_SWEEPS):
+        found = record()
+        approximation.sweep_weight_priors(1.0, found)
+        if (found.steps[:, 0] <= tolerance**2 * found.steps[:, 1]).all():
+            break
+
+
+def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bool:
+    """Sweep until no group of sites has a relative undamped step above the tolerance; return whether so.
+
+    Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are damped more from there on.
+    """
+    accelerator = Accelerator() if schedule.accelerate else None
+    part, first = schedule.final_damping, len(path.sizes)
+    while len(path.sizes) < schedule.sweeps:
+        start, signs = approximation.vector.copy(), approximation.sites.sign.copy()
+        size = path.add(approximation.sweep(part, part, part), approximation, part)
+        if size < schedule.tolerance:
+            return True
+        if accelerator is not None:
+            forget_turned(approximation, start, signs)
+            move(approximation, accelerator, start, size)
+        if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
+            part, first = max(0.5 * part, SHORTEST), len(path.sizes)
+    return False
+
+
+def forget_turned(approximation: Approximation, start: Array, signs: Array) -> None:
+    """Write alphas whose sign has turned into the start of the step, too: they have no direction to follow."""
+    turned, alpha = approximation.sites.sign != signs, approximation.sites.alpha
+    place = 2 * approximation.sites.tau.size
+    start[place : place + alpha.size].reshape(alpha.shape)[turned] = alpha[turned]
+
+
+def move(approximation: Approximation, accelerator: Accelerator, start: Array, size: float) -> None:
+    """Go where the accelerator says, or stay where the sweep ended if there is no posterior."""
+    vector, here = approximation.vector, approximation.vector.copy()
+    proposed = accelerator.propose(start, here - start, comparable(approximation), size)
+    vector[:] = proposed
+    if approximation.problem.clip:
+        np.maximum(approximation.sites.tau, 0.0, out=approximation.sites.tau)
+    if not (np.isfinite(proposed).all() and approximation.refresh()):
+        vector[:] = here
+        accelerator.restart()
+        approximation.refresh()
+
+
+def comparable(approximation: Approximation) -> Array:
+    """Return weights that give every array of sites the same length, 1."""
+    weights = np.empty_like(approximation.vector)
+    place = 0
+    for array in (*approximation.sites[:6], *approximation.prior):
+        length = np.sqrt((array**2).sum())
+        weights[place : place + array.size] = 1.0 / max(length, 1e-6 * np.sqrt(array.size))
+        place += array.size
+    return weights

@@ -1,0 +1,218 @@
+"""One pass over the likelihood's terms: cavities (appendix A), tilted moments, new sites (appendix E), damping."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ep_bench.methods.ep_nn.outputs import damp_output, inner, output_cavity, output_site
+from ep_bench.methods.ep_nn.sites import (
+    CLIPPED,
+    INPUT,
+    NEGATIVE,
+    NOISE,
+    OUTPUT,
+    SHORTENED,
+    SKIPPED_ROWS,
+    SKIPPED_SITES,
+    UPDATES,
+)
+from ep_bench.methods.ep_nn.tilted import MOST, activation_moments, noise_moments, tilted_activation
+from ep_bench.numerics.jit import FUSE, jit
+
+NARROWEST = 1e-6  # of a tilted variance, in parts of the cavity's: below it the site is left as it is
+SHORTEST = 0.05  # a step may not raise a variance by more than the inverse of this
+
+# Rows of the room for vectors of K + 1 entries.
+_M_G, _V_G, _CAVITY_M, _CAVITY_V, _MU, _SPREAD, _CROSS, _U, _NEW, _B, _SPARE = range(11)
+
+
+@jit(relaxed=FUSE)
+def sweep(
+    X: Any, y: Any, order: Any, linear: Any, m: Any, V: Any, sites: Any, post: Any, told: Any, record: Any
+) -> None:
+    """Update the sites of the rows in ``order``; where sequential, q(w_k) and q(theta) after each row.
+
+    ``m`` and ``V`` (n, K) are means and variances of h under q; a sequential sweep computes its own.
+    """
+    K, D = post.weight_mean.shape
+    scale = 1.0 / math.sqrt(K)
+    room = np.empty(MOST), np.empty(MOST), np.empty((K, D)), np.empty((11, K + 1))
+    for place in range(order.size):
+        i = order[place]
+        if told.sequential:
+            for k in range(K):
+                m[i, k], V[i, k] = project(X[i], post.weight_mean[k], post.weight_covariance[k], room[2][k])
+        _row(y[i], i, linear, scale, m[i], V[i], sites, post, told, record, room)
+
+
+@jit(relaxed=FUSE)
+def project(x: Any, mean: Any, S: Any, Sx: Any) -> tuple[float, float]:
+    """Return mean and variance of x' w, w ~ N(mean, S); fill S x."""
+    D = x.size
+    for a in range(D):
+        Sx[a] = 0.0
+    for a in range(D):
+        c, row = x[a], S[a]
+        for b in range(D):
+            Sx[b] += c * row[b]
+    return inner(x, mean), inner(x, Sx)
+
+
+@jit(relaxed=FUSE)
+def _row(
+    y: float, i: int, linear: Any, scale: float, m: Any, V: Any, sites: Any, post: Any, told: Any, record: Any,
+    room: Any,
+) -> None:  # fmt: skip
+    """Update all sites of one row."""
+    logs, roots, Sx, vectors = room
+    K, eta = m.size, told.fraction
+    if not _input_cavities(i, eta, linear, scale, m, V, sites, record, vectors):
+        record.counts[SKIPPED_ROWS] += 1
+        return
+    m_g, V_g, mu, spread, cross = vectors[_M_G], vectors[_V_G], vectors[_MU], vectors[_SPREAD], vectors[_CROSS]
+    s, _ = output_cavity(
+        eta, sites.alpha[i], sites.sign[i], sites.beta[i], post.output_mean, post.output_covariance, m_g, mu, spread,
+        cross, vectors[_U],
+    )  # fmt: skip
+    share = 1.0 - eta * sites.noise_precision[i] * post.noise[1]
+    record.least[1], record.least[2] = min(record.least[1], eta * s), min(record.least[2], share)
+    if not (s > 0.0 and share > 0.0):
+        record.counts[SKIPPED_ROWS] += 1
+        return
+    m_f, parallel, V_f = inner(mu, m_g), inner(m_g, cross), 0.0
+    for k in range(K):
+        V_f += V_g[k] * (spread[k] + mu[k] * mu[k])
+    V_f += parallel
+    noise_m = (post.noise[0] - eta * sites.noise_location[i] * post.noise[1]) / share
+    noise_V = post.noise[1] / share
+    _, theta, theta_V, ratio, ratio_V = noise_moments(y, m_f, V_f, eta, noise_m, noise_V)
+    noise = math.exp(theta) / eta
+    for k in range(K):
+        rest = V_f - V_g[k] * (spread[k] + mu[k] * mu[k])
+        m_hat, V_hat = tilted_activation(
+            y - m_f, noise, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k], m_g[k], mu[k], spread[k], cross[k], rest,
+            scale, linear[k], logs, roots,
+        )  # fmt: skip
+        _input_site(i, k, m_hat, V_hat, m[k], V[k], sites, post, told, record, vectors, Sx[k])
+    alpha, beta, sign = output_site(eta, y - m_f, ratio, ratio_V, parallel, inner(mu, m_g))
+    _write_output(i, alpha, beta, sign, s, sites, post, told, record, vectors)
+    if told.noise_damping > 0.0 and theta_V > 0.0:
+        _noise_site(i, theta, theta_V, noise_m, noise_V, sites, post, told, record)
+
+
+@jit(relaxed=FUSE)
+def _input_cavities(
+    i: int, eta: float, linear: Any, scale: float, m: Any, V: Any, sites: Any, record: Any, vectors: Any
+) -> bool:
+    """Fill moments of h and of g(h) under the cavities, equation (31); return whether all exist."""
+    K = m.size
+    for k in range(K):
+        share = 1.0 - eta * sites.tau[i, k] * V[k]
+        record.least[0] = min(record.least[0], share)
+        if not (share > 0.0 and V[k] > 0.0):
+            return False
+        vectors[_CAVITY_V, k] = V[k] / share
+        vectors[_CAVITY_M, k] = (m[k] - eta * sites.nu[i, k] * V[k]) / share
+        vectors[_M_G, k], vectors[_V_G, k] = activation_moments(
+            vectors[_CAVITY_M, k], vectors[_CAVITY_V, k], scale, linear[k]
+        )
+    vectors[_M_G, K], vectors[_V_G, K] = 1.0, 0.0
+    return True
+
+
+@jit(relaxed=FUSE)
+def _input_site(
+    i: int, k: int, m_hat: float, V_hat: float, m: float, V: float, sites: Any, post: Any, told: Any, record: Any,
+    vectors: Any, Sx: Any,
+) -> None:  # fmt: skip
+    """Update tau and nu of one unit, equation (46); where sequential, q(w_k) with them."""
+    eta, cavity_m, cavity_V = told.fraction, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k]
+    record.counts[UPDATES] += 1
+    if not (V_hat > NARROWEST * cavity_V and math.isfinite(m_hat)):
+        record.counts[SKIPPED_SITES] += 1
+        return
+    tau = (1.0 / V_hat - 1.0 / cavity_V) / eta
+    nu = (m_hat / V_hat - cavity_m / cavity_V) / eta
+    if tau < 0.0:
+        record.counts[NEGATIVE] += 1
+        if told.clip:  # the location that keeps the tilted mean
+            record.counts[CLIPPED] += 1
+            tau, nu = 0.0, (m_hat - cavity_m) / cavity_V / eta
+    record.steps[INPUT, 0] += (tau - sites.tau[i, k]) ** 2 + (nu - sites.nu[i, k]) ** 2
+    record.steps[INPUT, 1] += tau * tau + nu * nu
+    part = _shortened(told.damping, (tau - sites.tau[i, k]) * V, told.sequential, record)
+    step_tau, step_nu = part * (tau - sites.tau[i, k]), part * (nu - sites.nu[i, k])
+    if told.sequential:
+        share = 1.0 + step_tau * V
+        rank_one(post.weight_mean[k], post.weight_covariance[k], Sx, step_tau / share, (step_nu - step_tau * m) / share)
+    sites.tau[i, k] += step_tau
+    sites.nu[i, k] += step_nu
+
+
+@jit(relaxed=FUSE)
+def _shortened(part: float, change: float, sequential: bool, record: Any) -> float:
+    """Return the part of a step that keeps 1 + part * change, the new precision by the old one, at ``SHORTEST``."""
+    while sequential and not 1.0 + part * change > SHORTEST and part > 1e-12:
+        record.counts[SHORTENED] += 1
+        part *= 0.5
+    return part
+
+
+@jit(relaxed=FUSE)
+def rank_one(mean: Any, S: Any, Sx: Any, factor: float, shift: float) -> None:
+    """Add shift S x to the mean and -factor S x x' S to the covariance."""
+    for a in range(mean.size):
+        mean[a] += shift * Sx[a]
+        c, row = factor * Sx[a], S[a]
+        for b in range(mean.size):
+            row[b] -= c * Sx[b]
+
+
+@jit(relaxed=FUSE)
+def _write_output(
+    i: int, alpha: float, beta: float, sign: float, s: float, sites: Any, post: Any, told: Any, record: Any,
+    vectors: Any,
+) -> None:  # fmt: skip
+    """Damp the site of v towards alpha m_g and beta m_g."""
+    m_g, new, b = vectors[_M_G], vectors[_NEW], vectors[_B]
+    old, agree = sites.alpha[i], (1.0 if sign == sites.sign[i] else -1.0)
+    for j in range(new.size):
+        new[j] = alpha * m_g[j]
+        location = beta * m_g[j]
+        record.steps[OUTPUT, 0] += (new[j] - agree * old[j]) ** 2 + (location - sites.beta[i, j]) ** 2
+        record.steps[OUTPUT, 1] += new[j] ** 2 + location**2
+        b[j] = sites.beta[i, j] + told.output_damping * (location - sites.beta[i, j])
+    sites.sign[i] = damp_output(
+        told.fraction, told.output_damping, old, sites.sign[i], new, sign, b, vectors[_MU], post.output_covariance,
+        vectors[_U], s, sites.alpha[i], sites.beta[i], vectors[_SPARE],
+    )  # fmt: skip
+
+
+@jit(relaxed=FUSE)
+def _noise_site(
+    i: int,
+    theta: float,
+    theta_V: float,
+    cavity_m: float,
+    cavity_V: float,
+    sites: Any,
+    post: Any,
+    told: Any,
+    record: Any,
+) -> None:
+    """Update the site of theta by matching moments; where sequential, q(theta) with it."""
+    precision = (1.0 / theta_V - 1.0 / cavity_V) / told.fraction
+    location = (theta / theta_V - cavity_m / cavity_V) / told.fraction
+    step_p, step_l = precision - sites.noise_precision[i], location - sites.noise_location[i]
+    record.steps[NOISE, 0] += step_p * step_p + step_l * step_l
+    record.steps[NOISE, 1] += precision * precision + location * location
+    part = _shortened(told.noise_damping, step_p * post.noise[1], told.sequential, record)
+    if told.sequential:
+        share = 1.0 + part * step_p * post.noise[1]
+        post.noise[0] = (post.noise[0] + part * step_l * post.noise[1]) / share
+        post.noise[1] = post.noise[1] / share
+    sites.noise_precision[i] += part * step_p
+    sites.noise_location[i] += part * step_l

@@ -1,0 +1,175 @@
+"""Moments of the tilted distributions of one likelihood term (appendices B, C and D).
+
+Symbols, of row i and unit k:
+
+    m, V           cavity mean and variance of h_k = x' w_k, equation (31)
+    m_g, V_g       mean and variance of g(h_k) under it; g(h) = (2 Phi(h) - 1) / sqrt(K), linear: h / sqrt(K)
+    mu, Sigma      cavity mean and covariance of the output weights v, equation (32)
+    m_f, V_f       cavity mean and variance of f, equation (34)
+    s2             e^theta, the noise variance; eta the fraction of the likelihood
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ep_bench.numerics.exponential import exponential
+from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.lanes import WIDTH, absolute, load, select_above, square_root, store, total
+from ep_bench.numerics.normal import SHIFT, normal_tail
+
+REACH = 6.5  # deviations of the cavity on either side that a grid covers
+SPACING = 0.4  # of a grid's nodes at most, in deviations of the cavity
+NARROW = 0.9  # and in deviations of the likelihood seen as a function of h
+MOST = 512  # nodes
+LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
+NOISE_NODES = 32
+NOISE_REACH = 8.0
+
+
+@jit(relaxed=FUSE)
+def activation_moments(m: float, V: float, scale: float, linear: bool) -> tuple[float, float]:
+    """Return mean and variance of g(h), h ~ N(m, V), ``scale`` 1 / sqrt(K).
+
+    The variance is an integral of a positive function over the correlation of two copies of h, no difference.
+    """
+    if linear:
+        return scale * m, scale * scale * V
+    mean = scale * math.erf(m / math.sqrt(2.0 * (1.0 + V)))
+    end = math.asin(V / (1.0 + V))
+    weight, half = m * m / (1.0 + V), 0.5 * end
+    integral = 0.0
+    for j in range(LEGENDRE_NODES.size):
+        angle = half * (1.0 + LEGENDRE_NODES[j])
+        integral += LEGENDRE_WEIGHTS[j] * math.exp(-weight / (1.0 + math.sin(angle)))
+    return mean, scale * scale * (2.0 / math.pi) * half * integral
+
+
+@jit(relaxed=FUSE)
+def noise_moments(
+    y: float, m_f: float, V_f: float, eta: float, mean: float, variance: float
+) -> tuple[float, float, float, float, float]:
+    """Return ln Z_i, mean and variance of theta, mean and variance of 1 / V_y under the tilted distribution, (37).
+
+    V_y = V_f + e^theta / eta. A variance of 0 is a known theta.
+    """
+    square = (y - m_f) ** 2
+    if variance <= 0.0:
+        log_z = _log_factor(mean, square, V_f, eta)
+        return log_z, mean, 0.0, 1.0 / (V_f + math.exp(mean) / eta), 0.0
+    centre, width = _noise_peak(square, V_f, eta, mean, variance)
+    step = 2.0 * NOISE_REACH * width / (NOISE_NODES - 1)
+    logs, ratios = np.empty(NOISE_NODES), np.empty(NOISE_NODES)
+    top = -np.inf
+    for j in range(NOISE_NODES):
+        theta = centre - NOISE_REACH * width + step * j
+        logs[j] = _log_factor(theta, square, V_f, eta) - 0.5 * (theta - mean) ** 2 / variance
+        ratios[j] = 1.0 / (V_f + math.exp(theta) / eta)
+        top = max(top, logs[j])
+    z, first, ratio = 0.0, 0.0, 0.0
+    for j in range(NOISE_NODES):
+        logs[j] = math.exp(logs[j] - top)
+        z += logs[j]
+        first += logs[j] * j
+        ratio += logs[j] * ratios[j]
+    first /= z
+    ratio /= z
+    second, spread = 0.0, 0.0
+    for j in range(NOISE_NODES):
+        second += logs[j] * (j - first) ** 2
+        spread += logs[j] * (ratios[j] - ratio) ** 2
+    log_z = math.log(z * step) + top - 0.5 * math.log(2.0 * math.pi * variance)
+    return log_z, centre - NOISE_REACH * width + step * first, step * step * second / z, ratio, spread / z
+
+
+@jit(relaxed=FUSE, inline=True)
+def _log_factor(theta: float, square: float, V_f: float, eta: float) -> float:
+    """Return the log of Z(theta) N(y | m_f, V_f + e^theta / eta), the power eta of the likelihood integrated over f."""
+    V_y = V_f + math.exp(theta) / eta
+    power = 0.5 * (1.0 - eta) * (math.log(2.0 * math.pi) + theta) - 0.5 * math.log(eta)
+    return power - 0.5 * (math.log(2.0 * math.pi * V_y) + square / V_y)
+
+
+@jit(relaxed=FUSE)
+def _noise_peak(square: float, V_f: float, eta: float, mean: float, variance: float) -> tuple[float, float]:
+    """Return where the tilted density of theta is highest, about, and a width of it."""
+    theta, curvature = mean, 1.0 / variance
+    for _ in range(20):
+        noise = math.exp(theta) / eta
+        V_y = V_f + noise
+        share = noise / V_y
+        slope = 0.5 * (1.0 - eta) - 0.5 * share + 0.5 * square * share / V_y - (theta - mean) / variance
+        bend = 0.5 * share * (1.0 - share) + 0.5 * square / V_y * share * (2.0 * share - 1.0)
+        curvature = max(1.0 / variance + bend, 0.25 / variance)
+        step = slope / curvature
+        step = min(max(step, -2.0), 2.0)
+        theta += step
+        if abs(step) * math.sqrt(curvature) < 0.05:
+            break
+    return theta, 1.0 / math.sqrt(max(min(curvature, 4.0 / variance), 1.0 / variance))
+
+
+@jit(relaxed=FUSE)
+def tilted_activation(
+    residual: float, noise: float, m: float, V: float, m_g: float, mu: float, spread: float, cross: float,
+    rest: float, scale: float, linear: bool, logs: Any, points: Any,
+) -> tuple[float, float]:  # fmt: skip
+    """Return mean and variance of h_k under the tilted distribution, (36) and (41), by a uniform grid over its cavity.
+
+    Parameters
+    ----------
+    residual : y - m_f
+    noise : e^theta / eta
+    m, V, m_g : of the unit
+    mu, spread, cross : mu_k, Sigma_kk and (Sigma m_g)_k
+    rest : V_f - V_gk (Sigma_kk + mu_k^2), the variance of f where g(h_k) is its mean
+    logs, points : room for ``MOST`` numbers
+    """
+    deviation = math.sqrt(V)
+    least = rest + noise - (cross * cross / spread if spread > 0.0 else 0.0)
+    slope = abs(mu) * scale * (1.0 if linear else math.sqrt(2.0 / math.pi)) * deviation
+    step = min(SPACING, NARROW * math.sqrt(max(least, noise)) / slope) if slope > 0.0 else SPACING
+    count = min(MOST, WIDTH * (1 + int(2.0 * REACH / step) // WIDTH))
+    step = 2.0 * REACH / (count - 1)
+    lanes = load(_FIRST, 0)
+    for start in range(0, count, WIDTH):
+        z = (lanes + start) * step - REACH
+        h = z * deviation + m
+        change = (h if linear else _error_function(h)) * scale - m_g
+        gap = residual - change * mu
+        variance = change * (2.0 * cross + change * spread) + (rest + noise)
+        log = (z * z + gap * gap / variance) * -0.5
+        store(logs, start, log)
+        store(points, start, square_root(variance))
+    highest = -np.inf
+    for j in range(count):
+        highest = max(highest, logs[j])
+    zero = load(_ZERO, 0)
+    mass, first, second = zero, zero, zero
+    for start in range(0, count, WIDTH):
+        z = (lanes + start) * step - REACH
+        p = exponential(load(logs, start) - highest) / load(points, start)
+        mass = mass + p
+        first = first + p * z
+        second = second + p * z * z
+    z0 = total(mass)
+    centre = total(first) / z0
+    moment = total(second) / z0 - centre * centre
+    return m + deviation * centre, V * moment
+
+
+@jit(relaxed=FUSE, inline=True)
+def _error_function(h: Any) -> Any:
+    """Return 2 Phi(h) - 1 for lanes."""
+    t = absolute(h)
+    t = select_above(t, 37.0, 37.0 + t * 0.0, t)
+    _, tail, _ = normal_tail(t, 1.0 / (t + SHIFT))
+    value = 1.0 - 2.0 * tail
+    return select_above(h, 0.0, value, -value)
+
+
+_FIRST = np.arange(WIDTH, dtype=np.float64)
+_ZERO = np.zeros(WIDTH)
