@@ -27,7 +27,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
 from ep_bench.experiments.entries import MethodEntry
-from ep_bench.experiments.networks import Fit, clear, fitted, is_network, marginals, noise_deviation, rounded
+from ep_bench.experiments.networks import (
+    Fit,
+    clear,
+    fitted,
+    is_network,
+    marginals,
+    noise_deviation,
+    rounded,
+    unconverged,
+)
 from ep_bench.types import Array
 
 VERSION = 1
@@ -84,10 +93,10 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the arrays of the figures, and a summary row each method and input, with one of all inputs together.
 
     ``grid`` (G,); ``truth`` (d, G) the true effects, ``mean_<i>`` and ``std_<i>`` (d, G) those of f by the i-th method
-    after the first draw, ``labels`` (M,) their names; ``judged_half_width``, within which they are judged;
-    ``standardized``, whether weights are in standardised units. ``errors`` (draws, M, d + 1) are root mean squared
-    errors of the effects, that at held-out inputs last. Of the method ``network``, the last finite network,
-    ``networks.marginals`` of its weights.
+    after the first draw, ``labels`` (M,) their names, ``unconverged`` (M,) which fits ended too early;
+    ``judged_half_width``, within which they are judged; ``standardized``, whether weights are in standardised units.
+    ``errors`` (draws, M, d + 1) are root mean squared errors of the effects, that at held-out inputs last. Of the
+    method ``network``, the last finite network, ``networks.marginals`` of its weights.
     """
     streams = np.random.default_rng(seed).spawn(config.draws + 1)
     held_out = streams[-1].uniform(-math.pi, math.pi, (HELD_OUT, len(KINDS)))
@@ -111,6 +120,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         errors.append([[one.rmse for one in method] for method in judged])
         if draw == 0:
             first = judged
+            arrays["unconverged"] = unconverged(fits[0])
             for i, (mean, std) in enumerate(found):
                 parts = (part[: len(probes)].reshape(len(KINDS), -1) for part in (mean, std))
                 arrays |= dict(zip((f"mean_{i}", f"std_{i}"), parts, strict=True))

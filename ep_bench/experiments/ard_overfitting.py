@@ -27,7 +27,16 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench.experiments.entries import MethodEntry
-from ep_bench.experiments.networks import Fit, clear, fitted, is_network, marginals, noise_deviation, rounded
+from ep_bench.experiments.networks import (
+    Fit,
+    clear,
+    fitted,
+    is_network,
+    marginals,
+    noise_deviation,
+    rounded,
+    unconverged,
+)
 from ep_bench.types import Array
 
 VERSION = 1
@@ -69,9 +78,10 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
     ``x`` (n, 2), ``y`` (n,) and ``cluster`` (n,) are the first draw's rows; ``first`` and ``second`` (G,) the grid over
     the range of the data, ``mean_<i>`` and ``std_<i>`` (G, G) the i-th method's f there, the first input along the
-    rows, ``labels`` (M,) their names. ``effects`` (draws, M, 2) are the inputs' effects, NaN where a fit failed,
-    ``shares`` (draws, M) the weaker input's. Of the method ``network``, the first finite network: ``linear``, how many
-    of its units, the first, are linear, and ``networks.marginals`` of its weights.
+    rows, ``labels`` (M,) their names, ``unconverged`` (M,) which fits ended too early. ``effects`` (draws, M, 2) are
+    the inputs' effects, NaN where a fit failed, ``shares`` (draws, M) the weaker input's. Of the method ``network``,
+    the first finite network: ``linear``, how many of its units, the first, are linear, and ``networks.marginals`` of
+    its weights.
     """
     effects = np.full((config.draws, len(config.methods), 2), math.nan)
     arrays: dict[str, Any] = {"labels": np.array([entry.name for entry in config.methods])}
@@ -84,6 +94,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         effects[draw] = [effect(mean) for mean, _ in surfaces]
         if draw == 0:
             arrays |= {"x": X, "y": y, "cluster": cluster, "first": first, "second": second}
+            arrays["unconverged"] = unconverged(fits[0])
             for i, (mean, std) in enumerate(surfaces):
                 arrays |= {f"mean_{i}": mean, f"std_{i}": std}
             arrays |= _weights(config, fits[0])

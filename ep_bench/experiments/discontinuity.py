@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
 from ep_bench.experiments.entries import MethodEntry
-from ep_bench.experiments.networks import Fit, fitted, noise_deviation, rounded
+from ep_bench.experiments.networks import Fit, fitted, noise_deviation, rounded, unconverged
 from ep_bench.types import Array
 
 VERSION = 1
@@ -76,8 +76,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """Return the arrays of the figure and one summary row a method.
 
     ``x`` and ``y`` (n,) are the first draw's rows; ``grid`` (G,), ``truth`` (G,), ``mean_<i>`` and ``std_<i>`` (G,) of
-    the i-th method's f after that draw, ``labels`` (M,) their names. Of ``shapes`` (draws, M, K), ``shaped`` (K,) are
-    the names: those of ``Shape``.
+    the i-th method's f after that draw, ``labels`` (M,) their names, ``unconverged`` (M,) which fits ended too early.
+    Of ``shapes`` (draws, M, K), ``shaped`` (K,) are the names: those of ``Shape``.
     """
     grid = np.linspace(-HALF_WIDTH, HALF_WIDTH, config.points)
     function = data.true_function(NAME)
@@ -93,7 +93,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         found = [fit.latent(grid[:, None]) for fit in fits[-1]]
         shapes.append([shape(grid, mean, truth) for mean, _ in found])
         if draw == 0:
-            arrays |= {"x": X[:, 0], "y": y}
+            arrays |= {"x": X[:, 0], "y": y, "unconverged": unconverged(fits[0])}
             for i, (mean, std) in enumerate(found):
                 arrays |= {f"mean_{i}": mean, f"std_{i}": std}
     arrays["shapes"] = np.array(shapes)

@@ -13,6 +13,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.estimator import Estimator, warm_up
@@ -57,6 +58,11 @@ def fitted(entry: MethodEntry, X: Array, y: Array, *, standardize: bool, seed: i
     except FloatingPointError as error:
         return Fit(None, time.perf_counter() - started, str(error))
     return Fit(model, time.perf_counter() - started, "")
+
+
+def unconverged(fits: list[Fit]) -> NDArray[np.bool_]:
+    """Return which fits (M,) say that they ended before their own criterion."""
+    return np.array([fit.converged is False for fit in fits])
 
 
 def is_network(model: Any) -> bool:

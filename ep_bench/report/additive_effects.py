@@ -25,8 +25,8 @@ Arrays = Mapping[str, Any]
 def additive_effects(arrays: Arrays, study: str) -> list[Picture]:
     """Return the effects' figure and, where a finite network is known, that of its weights.
 
-    Arrays: labels (M,), grid (G,), truth (d, G), mean_i, std_i (d, G), judged_half_width, standardized. With a finite
-    network: network, weights, weights_std (K, d + 1), scales, scales_std (L,), outputs, outputs_std (K + 1,).
+    Arrays: labels, unconverged (M,), grid (G,), truth (d, G), mean_i, std_i (d, G), judged_half_width, standardized.
+    With a finite network: network, weights, weights_std (K, d + 1), scales, scales_std (L,), outputs, outputs_std (K + 1,).
     """
     pictures = [_effects(arrays, study)]
     return [*pictures, _network(arrays, study)] if "weights" in arrays else pictures
@@ -58,7 +58,8 @@ def _effects(arrays: Arrays, study: str) -> Picture:
     caption = (
         f"f along each of ten inputs, the others being 0, by a network with {told}: mean, 95 % interval and true "
         "function, in original units; inputs 1 to 5 and 6 to 10 have a vertical axis each. Outside of the dotted "
-        f"lines, at ±π, there are no data. As in figure 3 of {networks.PAPER}, on effects of our own."
+        f"lines, at ±π, there are no data. {networks.ended_early(arrays)}As in figure 3 of {networks.PAPER}, on "
+        "effects of our own."
     )
     return finish(figure, f"additive-effects-{study}", caption)
 
@@ -110,7 +111,7 @@ def _network(arrays: Arrays, study: str) -> Picture:
     caption = (
         f"95 % intervals of the parameters of the network with {label}: input weights, {mean.shape[1]} units to each "
         "input, biases left out; prior scales φ; output weights. Filled where 0 is outside. The two panels of input "
-        f"weights have a vertical axis each. As in figure 4 of {networks.PAPER}."
+        f"weights have a vertical axis each. {networks.ended_early(arrays)}As in figure 4 of {networks.PAPER}."
     )
     return finish(figure, f"additive-effects-weights-{study}", caption)
 

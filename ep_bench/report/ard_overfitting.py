@@ -26,8 +26,8 @@ Arrays = Mapping[str, Any]
 def ard_overfitting(arrays: Arrays, study: str) -> Picture:
     """Return the figure: a mean surface a method and the shares above, the network's weights below.
 
-    Arrays: labels (M,); x (n, 2), y, cluster (n,); first, second (G,); mean_i (G, G); shares (D, M). With a finite
-    network: network, linear, weights, weights_std (K, 3), outputs, outputs_std (K + 1,).
+    Arrays: labels, unconverged (M,); x (n, 2), y, cluster (n,); first, second (G,); mean_i (G, G); shares (D, M). With
+    a finite network: network, linear, weights, weights_std (K, 3), outputs, outputs_std (K + 1,).
     """
     labels = [str(label) for label in arrays["labels"]]
     drawn = "weights" in arrays
@@ -124,4 +124,5 @@ def _caption(arrays: Arrays, labels: list[str], *, drawn: bool) -> str:
             f"Below, 95 % intervals of the finite network's weights{units}: filled where 0 is outside, squares for the "
             "biases. "
         )
+    text += networks.ended_early(arrays)
     return text + f"As in figure 2 of {networks.PAPER}, on data of our own; original units."

@@ -9,11 +9,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from ep_bench.report import networks
 from ep_bench.report.figures import STYLE, Picture, finish
 
 CLOSE = 0.5  # units of x either side of the discontinuity
+STRIDE = 5  # of the grid's points elsewhere
 ROOM = 0.35  # units of y beyond the true function
 
 Arrays = Mapping[str, Any]
@@ -22,7 +24,7 @@ Arrays = Mapping[str, Any]
 def discontinuity(arrays: Arrays, study: str) -> Picture:
     """Return a column of panels a method: f over all data, and close to the discontinuity.
 
-    Arrays: labels (M,), grid, truth, mean_i, std_i (G,), x, y (n,); shaped (K,), shapes (D, M, K).
+    Arrays: labels, unconverged (M,), grid, truth, mean_i, std_i (G,), x, y (n,); shaped (K,), shapes (D, M, K).
     """
     labels = [str(label) for label in arrays["labels"]]
     grid, truth = np.asarray(arrays["grid"]), np.asarray(arrays["truth"])
@@ -30,8 +32,9 @@ def discontinuity(arrays: Arrays, study: str) -> Picture:
         figure = Figure(figsize=(max(0.6 + 2.9 * len(labels), 5.2), 4.7), layout="constrained")
         axes = figure.subplots(2, len(labels), sharex="row", sharey=True, squeeze=False)
         for i, (label, column) in enumerate(zip(labels, axes.T, strict=True)):
-            for ax in column:
-                _panel(ax, arrays, i)
+            close = np.abs(grid) <= CLOSE
+            for ax, shown in zip(column, (close | (np.arange(len(grid)) % STRIDE == 0), close), strict=True):
+                _panel(ax, arrays, i, shown)
             column[0].set_title(f"({chr(97 + i)}) {label}")
             column[0].set_xlim(grid[0], grid[-1])
             column[1].set_xlim(-CLOSE, CLOSE)
@@ -44,9 +47,12 @@ def discontinuity(arrays: Arrays, study: str) -> Picture:
     return finish(figure, f"discontinuity-{study}", _caption(arrays, labels))
 
 
-def _panel(ax: Axes, arrays: Arrays, place: int) -> None:
-    grid, truth = np.asarray(arrays["grid"]), np.asarray(arrays["truth"])
-    networks.band(ax, grid, np.asarray(arrays[f"mean_{place}"]), np.asarray(arrays[f"std_{place}"]), truth)
+def _panel(ax: Axes, arrays: Arrays, place: int, shown: NDArray[np.bool_]) -> None:
+    """Draw f at the points of the grid that are shown (G,), and the data."""
+    grid, mean, std, truth = (
+        np.asarray(arrays[name])[shown] for name in ("grid", f"mean_{place}", f"std_{place}", "truth")
+    )
+    networks.band(ax, grid, mean, std, truth)
     ax.plot(arrays["x"], arrays["y"], "o", color="black", markersize=2.4, label="data")
     ax.xaxis.set_major_locator(networks.ticks(5))
     ax.yaxis.set_major_locator(networks.ticks(5))
@@ -62,5 +68,5 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
         f"f by {' and '.join(labels)} from {len(arrays['y'])} noisy rows of a function with a discontinuity at 0: "
         "mean, 95 % interval and true function, below close to the discontinuity. Total variation of the mean beyond "
         "that of a monotone function, and the distance over which it rises from a tenth to nine tenths of the jump: "
-        f"{told}. As in figure 5 of {networks.PAPER}, on data of our own."
+        f"{told}. {networks.ended_early(arrays)}As in figure 5 of {networks.PAPER}, on data of our own."
     )

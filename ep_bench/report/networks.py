@@ -59,6 +59,12 @@ def outputs(ax: Axes, arrays: Mapping[str, Any]) -> None:
     ax.set_xlabel("hidden unit; v0: bias")
 
 
+def ended_early(arrays: Mapping[str, Any]) -> str:
+    """Return a sentence on the fits shown that did not converge, with a blank behind; nothing where all did."""
+    names = [str(label) for label, early in zip(arrays["labels"], arrays["unconverged"], strict=True) if early]
+    return f"Not converged: {', '.join(names)}. " if names else ""
+
+
 def ticks(count: int) -> MaxNLocator:
     """Return a locator of at most so many round steps."""
     return MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])

@@ -74,6 +74,8 @@ def test_a_fit_is_of_the_units_asked_for_and_says_whether_it_converged() -> None
         warnings.simplefilter("error", ConvergenceWarning)
         fit = networks.fitted(MethodEntry(use="gp", steps=1, starts=1), x, np.sin(9.0 * y), standardize=True, seed=0)
     assert fit.converged is False
+    failed = networks.Fit(None, 0.1, "no start")
+    assert networks.unconverged([fit, failed, failed._replace(model=stand_in())]).tolist() == [True, False, False]
 
 
 def test_a_fit_that_fails_has_a_reason_and_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

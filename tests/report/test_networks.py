@@ -38,6 +38,7 @@ def clusters(labels: list[str], *, drawn: bool = True) -> dict[str, Any]:
         "first": first,
         "second": second,
         "labels": np.array(labels),
+        "unconverged": np.zeros(len(labels), dtype=bool),
         "shares": rng.uniform(0.0, 0.5, (20, len(labels))),
     }
     arrays["shares"][:, 0] = 1e-9
@@ -49,7 +50,7 @@ def effects(labels: list[str], *, drawn: bool = True) -> dict[str, Any]:
     grid = np.linspace(-5.0, 5.0, 21)
     truth = np.array([j * grid / 10 if j < 5 else np.sin(j * grid / 5) for j in range(10)])
     arrays = {"labels": np.array(labels), "grid": grid, "truth": truth, "judged_half_width": np.array(np.pi)}
-    arrays["standardized"] = np.array(False)
+    arrays |= {"standardized": np.array(False), "unconverged": np.zeros(len(labels), dtype=bool)}
     for i in range(len(labels)):
         arrays |= {f"mean_{i}": truth + 0.1 * i, f"std_{i}": np.full((10, 21), 0.2)}
     return arrays | (network(10, 11) if drawn else {})
@@ -60,6 +61,7 @@ def step(labels: list[str]) -> dict[str, Any]:
     truth = np.where(grid < 0.0, -1.0, 1.0)
     arrays = {
         "labels": np.array(labels),
+        "unconverged": np.zeros(len(labels), dtype=bool),
         "grid": grid,
         "truth": truth,
         "x": np.linspace(-1.9, 1.9, 20),
@@ -116,6 +118,17 @@ def test_groups_are_apart_and_each_has_its_name_in_the_middle() -> None:
     np.testing.assert_allclose(ax.get_xticks(), places.mean(axis=1))
     borders = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
     np.testing.assert_allclose(borders, [(places[0, -1] + places[1, 0]) / 2, (places[1, -1] + places[2, 0]) / 2])
+
+
+def test_a_fit_that_ended_early_is_told() -> None:
+    for arrays, draw in (
+        (clusters(["GP-ARD", "NN-EP"]), ard_overfitting),
+        (effects(["fixed", "NN-EP"]), lambda *known: additive_effects(*known)[0]),
+        (effects(["fixed", "NN-EP"]), lambda *known: additive_effects(*known)[1]),
+        (step(["GP", "NN-EP"]), discontinuity),
+    ):
+        assert "Not converged" not in draw(arrays, "s").caption
+        assert "Not converged: NN-EP. As in" in draw(arrays | {"unconverged": np.array([False, True])}, "s").caption
 
 
 # Case 1
