@@ -3,7 +3,7 @@
 Case 2 of Jylanki and others (2014), figures 3 and 4: 200 rows of ten inputs in [-pi, pi], noise of deviation 0.2. Input
 1 has no effect, those of 2 to 5 are linear and grow, those of 6 to 10 are nonlinear. An effect is f along one input
 from -5 to 5, all others being 0, and is judged within [-pi, pi]. The second network begins as the first, with fixed
-Gaussian priors, and gets Gaussian priors with a scale for each input when EP has converged (``release: converged``).
+Gaussian priors, and gets Gaussian priors with a scale for each input when EP has converged (``release``).
 
 All is in original units: the paper speaks of observations that are not normalised in case 1 and says nothing else of
 this one, and its prior variance of the weights, 0.4^2, is 0.53 for standardised inputs, where it takes 0.5 otherwise.
@@ -62,9 +62,7 @@ class Config(BaseModel):
     methods: tuple[MethodEntry, ...] = Field(
         (
             _entry("fixed Gaussian priors", prior="gaussian"),
-            _entry(
-                "ARD priors", prior="ard", release="converged", scale_mean=2.0 * math.log(0.01), scale_deviation=2.5
-            ),
+            _entry("ARD priors", prior="ard", release=1e-4, scale_mean=2.0 * math.log(0.01), scale_deviation=2.5),
         ),
         min_length=1,
         max_length=4,

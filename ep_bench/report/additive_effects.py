@@ -26,7 +26,8 @@ def additive_effects(arrays: Arrays, study: str) -> list[Picture]:
     """Return the effects' figure and, where a finite network is known, that of its weights.
 
     Arrays: labels, unconverged (M,), grid (G,), truth (d, G), mean_i, std_i (d, G), judged_half_width, standardized.
-    With a finite network: network, weights, weights_std (K, d + 1), scales, scales_std (L,), outputs, outputs_std (K + 1,).
+    With a finite network: network, weights, weights_std (K, d + 1), scales, scales_std (L,), outputs, outputs_std
+    (K + 1,).
     """
     pictures = [_effects(arrays, study)]
     return [*pictures, _network(arrays, study)] if "weights" in arrays else pictures

@@ -99,10 +99,10 @@ class Config(BaseModel):
         "always",
         description="of input weights' priors: in every sweep once released, or until they settle and no more",
     )
-    release: Literal["early", "converged"] = Field(
-        "early",
-        description="of input weights' priors: after 50 sweeps, or when EP with Gaussian ones of weight_variance has "
-        "converged, for which half of the sweeps are kept; section 3.3.1: early, 4.2: converged",
+    release: PositiveFloat | None = Field(
+        None,
+        description="relative step of EP with Gaussian priors below which input weights' own are released, after half "
+        "of the sweeps at the latest; by default after 50 sweeps; section 3.3.1: sufficient, 4.2: converged",
     )
     scale_mean: float = Field(2.0 * log(0.01), description="of the prior of phi; section 4.4: 2 log 0.01")
     scale_deviation: PositiveFloat = Field(2.5, description="of the prior of phi; section 4.4: 2.5")
@@ -226,7 +226,7 @@ def schedule(config: Config) -> scheme.Schedule:
     )
     return scheme.Schedule(
         config.sweeps, config.tolerance, first, output, final, config.prior == "gaussian",
-        config.prior_updates == "once", config.release == "early", config.noise_variance is None, config.accelerate,
+        config.prior_updates == "once", config.release or np.inf, config.noise_variance is None, config.accelerate,
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ class Schedule(NamedTuple):
     final_damping: float  # of all sites in the last stage
     keep_weight_priors: bool  # leave the input weights' Gaussian priors as they are
     once: bool  # update their sites until they settle, and no more
-    early: bool  # release them after WEIGHTS_FROM sweeps, else when EP without them has converged
+    release: float  # relative step below which they are released, after half of the sweeps at the latest
     learn_noise: bool
     accelerate: bool
 
@@ -88,8 +88,8 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
         found = approximation.sweep(schedule.damping, schedule.output_damping, 0.0, blocks)
         path.add(found, approximation, schedule.damping)
     if schedule.sweeps > first and not schedule.keep_weight_priors:
-        if not schedule.early:
-            converge(approximation, schedule._replace(sweeps=schedule.sweeps // 2), path)
+        if schedule.release < np.inf:
+            converge(approximation, schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release), path)
         settle_weight_priors(approximation, schedule.tolerance)
         approximation.released.weights = not schedule.once
     return path, converge(approximation, schedule, path)
