@@ -112,7 +112,7 @@ class Approximation:
             sweep(self.problem.X, self.problem.y, part, self.problem.linear, m, V, self.sites, self.post, told, record)
             if not self.problem.sequential:
                 self.recover(before, record)
-        self._settle_outputs(record)
+        self._settle_outputs(before, record)
         if self.released.weights:
             self.sweep_weight_priors(prior_damping, record)
         return record
@@ -128,15 +128,20 @@ class Approximation:
             return np.empty(shape), np.empty(shape)
         return posterior.marginals(self.problem.X, self.post.weight_mean, self.post.weight_covariance)
 
-    def _settle_outputs(self, record: Record) -> None:
-        """Compute q(v) anew, and run EP on its priors where they are released."""
+    def _settle_outputs(self, before: Array, record: Record) -> None:
+        """Compute q(v) anew, and run EP on its priors where they are released; take back what leaves no q(v)."""
         turns = INNER_SWEEPS if self.released.outputs else 0
-        found = output_priors(
-            *posterior.output_sums(self.sites), self.prior, self.post, self.problem.prior_fraction,
-            *self.problem.output_prior, turns, INNER_TOLERANCE, record,
-        )  # fmt: skip
-        if not found:
-            raise FloatingPointError("the sites of the output weights leave no proper posterior")
+        for _ in range(HALVINGS):
+            found = output_priors(
+                *posterior.output_sums(self.sites), self.prior, self.post, self.problem.prior_fraction,
+                *self.problem.output_prior, turns, INNER_TOLERANCE, record,
+            )  # fmt: skip
+            if found:
+                return
+            record.counts[SHORTENED] += 1
+            self.vector[:] = 0.5 * (before + self.vector)
+            self.refresh()
+        raise FloatingPointError("the sites of the output weights leave no proper posterior")
 
     def evidence(self) -> tuple[float, float]:
         """Return log Z_EP, (48), and the sum of ln Z_i, (37); nan where a cavity is missing."""
