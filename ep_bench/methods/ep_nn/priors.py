@@ -17,6 +17,7 @@ from ep_bench.numerics.normal import SHIFT, normal_tail
 SCALE_NODES, SCALE_REACH, FALL = 49, 10.0, 40.0
 OUTPUT_NODES, OUTPUT_WEIGHTS = np.polynomial.legendre.leggauss(64)
 LAPLACE, GAUSSIAN = 0, 1
+FAR, FRACTIONS = 8.0, 30  # where moments beyond t are continued fractions, and how many of these
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -30,6 +31,21 @@ def log_mills(t: float) -> float:
         density, tail, _ = normal_tail(t, 1.0 / (t + SHIFT))
         return math.log(tail / density)
     return math.log(0.5 * math.erfc(t / math.sqrt(2.0))) + 0.5 * (t * t + LOG_2PI)
+
+
+@jit(relaxed=FUSE)
+def beyond(t: float, log_ratio: float) -> tuple[float, float]:
+    """Return E[w - t] and E[(w - t)^2] of a standard normal w above t, ``log_ratio`` the log of Mills' ratio at t.
+
+    Far out, where differences of t lose all digits, by Laplace's continued fraction.
+    """
+    if t < FAR:
+        first = math.exp(-log_ratio) - t
+        return first, 1.0 - t * first
+    more = 0.0
+    for j in range(FRACTIONS, 1, -1):
+        more = j / (t + more)
+    return 1.0 / (t + more), more / (t + more)
 
 
 @jit(relaxed=FUSE)
@@ -49,11 +65,10 @@ def weight_given_scale(m: float, V: float, phi: float, eta: float, kind: int) ->
     p_up, p_down = math.exp(log_up - top), math.exp(log_down - top)
     share = p_up / (p_up + p_down)
     log_z = top + math.log(p_up + p_down) - 0.5 * (eta * (math.log(2.0) + phi) + LOG_2PI + m * m / V)
-    m_up, m_down = m - rate * V, m + rate * V
-    e_up, e_down = deviation * math.exp(-log_up), deviation * math.exp(-log_down)
-    mean = share * (m_up + e_up) + (1.0 - share) * (m_down - e_down)
-    square = V + share * m_up * (m_up + e_up) + (1.0 - share) * m_down * (m_down - e_down)
-    return log_z, mean, square
+    up_1, up_2 = beyond(up, log_up)
+    down_1, down_2 = beyond(down, log_down)
+    mean = deviation * (share * up_1 - (1.0 - share) * down_1)
+    return log_z, mean, V * (share * up_2 + (1.0 - share) * down_2)
 
 
 @jit(relaxed=FUSE)
