@@ -31,9 +31,10 @@ def approximation(
 ):
     """The method's approximation of a twin's model, its likelihood's sites empty."""
     n, K = len(model.y), model.K
+    groups = np.zeros(model.w_tau.shape, np.int64) if groups is None else groups
     problem = Problem(
         np.ascontiguousarray(model.X, dtype=float), np.array(model.y, dtype=float),
-        np.array([model.is_linear(k) for k in range(K)]), np.zeros(model.w_tau.shape, np.int64) if groups is None else groups,
+        np.array([model.is_linear(k) for k in range(K)]), groups,
         kind, scale_prior, model.noise_prior, (4.0, 1.0), model.eta, prior_eta, sequential, model.clip,
     )  # fmt: skip
     ours = Approximation(problem, 0.0 if model.noise is None else model.noise, np.arange(n) if order is None else order)

@@ -9,7 +9,15 @@ from ep_bench.methods.ep_nn.outputs import damp_output, dominant, output_cavity
 from ep_bench.methods.ep_nn.sites import CLIPPED, NEGATIVE, SHORTENED, SKIPPED_ROWS
 from tests import plain_ep_nn as plain
 from tests.methods.ep_nn_support import (
-    approximation, close, given_sites, posteriors_close, put, sites_close, some_sites, taken, tiny,
+    approximation,
+    close,
+    given_sites,
+    posteriors_close,
+    put,
+    sites_close,
+    some_sites,
+    taken,
+    tiny,
 )  # fmt: skip
 
 NOISES = pytest.mark.parametrize("noise", [np.log(0.09), None], ids=["known", "learned"])
@@ -113,8 +121,7 @@ class TestASweep:
         assert record.counts[NEGATIVE] > 0
         assert record.counts[CLIPPED] == (record.counts[NEGATIVE] if clip else 0)
         assert (expected.tau < 0).any() == (not clip)
-        if record.counts[SHORTENED] == 0:
-            sites_close(taken(ours), expected, CLOSE)
+        sites_close(taken(ours), expected, 1e-4)  # two modes ask much of a grid
 
     def test_a_clipped_site_keeps_the_tilted_mean(self):
         model = contradicted(clip=True)
