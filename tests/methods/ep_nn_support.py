@@ -1,0 +1,132 @@
+"""What the tests of EP for networks share: the method's sites as the twin's and back, small problems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from ep_bench.methods.ep_nn.approximation import Approximation, Problem
+from ep_bench.methods.ep_nn.priors import GAUSSIAN
+from tests import plain_ep_nn as plain
+
+VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "ep_nn.json").read_text(encoding="utf-8"))
+
+
+def tiny(**changes):
+    """The twin's model of the tiny problem of the reference values."""
+    given = VALUES["tiny"]["inputs"]
+    K, w_tau, v_tau = given["K"], 1 / np.array(given["prior_w_var"]), 1 / np.array(given["prior_v_var"])
+    model = {
+        "X": np.array(given["X"]), "y": np.array(given["y"]), "K": K, "eta": given["eta"],
+        "noise": np.log(given["noise_variance"]), "w_tau": np.tile(w_tau, (K, 1)),
+        "w_nu": np.tile(w_tau * given["prior_w_mean"], (K, 1)), "v_tau": v_tau, "v_nu": v_tau * given["prior_v_mean"],
+    }  # fmt: skip
+    return plain.Model(**{**model, **changes})
+
+
+def approximation(
+    model, *, sequential=False, order=None, kind=GAUSSIAN, groups=None, scale_prior=(-9.2, 6.25), prior_eta=0.8
+):
+    """The method's approximation of a twin's model, its likelihood's sites empty."""
+    n, K = len(model.y), model.K
+    groups = np.zeros(model.w_tau.shape, np.int64) if groups is None else groups
+    problem = Problem(
+        np.ascontiguousarray(model.X, dtype=float), np.array(model.y, dtype=float),
+        np.array([model.is_linear(k) for k in range(K)]), groups,
+        kind, scale_prior, model.noise_prior, (4.0, 1.0), model.eta, prior_eta, sequential, model.clip,
+    )  # fmt: skip
+    ours = Approximation(problem, 0.0 if model.noise is None else model.noise, np.arange(n) if order is None else order)
+    prior = ours.prior
+    prior.tau[:], prior.nu[:], prior.output_tau[:], prior.output_nu[:] = (
+        model.w_tau,
+        model.w_nu,
+        model.v_tau,
+        model.v_nu,
+    )
+    if model.noise is None:
+        ours.released.noise = True
+    assert ours.refresh()
+    return ours
+
+
+def some_sites(model, seed=0, size=0.3):
+    """Proper sites of any old values, some of negative precision, for the twin."""
+    rng, sites = np.random.default_rng(seed), plain.Sites.empty(len(model.y), model.K)
+    sites.tau[:] = size * rng.uniform(-0.3, 1.0, sites.tau.shape)
+    sites.nu[:], sites.b[:] = size * rng.normal(size=sites.nu.shape), size * rng.normal(size=sites.b.shape)
+    for T in sites.T:
+        alpha = rng.normal(size=len(T)) * size
+        T[:] = np.outer(alpha, alpha) * rng.choice([1.0, 1.0, -0.1])
+    if model.noise is None:
+        sites.t[:], sites.r[:] = (
+            0.4 + 0.1 * rng.uniform(size=sites.t.shape),
+            -1.0 + 0.3 * rng.normal(size=sites.r.shape),
+        )
+    return sites
+
+
+def given_sites():
+    """The fixed point of the tiny problem."""
+    given = {key: np.array(value) for key, value in VALUES["tiny"]["fixed_point"].items()}
+    T = np.einsum("n,na,nb->nab", given["alpha_sign"], given["alpha"], given["alpha"])
+    return plain.Sites(given["tau"], given["nu"], T, given["beta"], np.zeros(len(T)), np.zeros(len(T)))
+
+
+def put(ours, sites):
+    """Give the twin's sites to the method's approximation."""
+    theirs = ours.sites
+    theirs.tau[:], theirs.nu[:], theirs.beta[:] = sites.tau, sites.nu, sites.b
+    theirs.noise_precision[:], theirs.noise_location[:] = sites.t, sites.r
+    for i, T in enumerate(sites.T):
+        values, vectors = np.linalg.eigh(T)
+        j = np.argmax(abs(values))
+        alpha = np.sqrt(abs(values[j])) * vectors[:, j]
+        theirs.alpha[i] = -alpha if alpha[-1] < 0 else alpha
+        theirs.sign[i] = 1.0 if values[j] >= 0 else -1.0
+    assert ours.refresh()
+
+
+def taken(ours):
+    """The method's sites as the twin's."""
+    found = ours.sites
+    T = np.einsum("n,na,nb->nab", found.sign, found.alpha, found.alpha)
+    return plain.Sites(
+        found.tau.copy(),
+        found.nu.copy(),
+        T,
+        found.beta.copy(),
+        found.noise_precision.copy(),
+        found.noise_location.copy(),
+    )
+
+
+def close(found, expected, tolerance):
+    """Within a tolerance relative to the largest of an array."""
+    expected = np.asarray(expected)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(abs(expected).max(), 1e-3))
+
+
+def sites_close(found, expected, tolerance):
+    for name in ("tau", "nu", "T", "b", "t", "r"):
+        close(getattr(found, name), getattr(expected, name), tolerance)
+
+
+def posteriors_close(ours, q, tolerance):
+    """The method's posterior and the twin's."""
+    for k, (mean, S) in enumerate(q.w):
+        close(ours.post.weight_mean[k], mean, tolerance)
+        close(ours.post.weight_covariance[k], S, tolerance)
+    close(ours.post.output_mean, q.v[0], tolerance)
+    close(ours.post.output_covariance, q.v[1], tolerance)
+    close(ours.post.noise, q.theta, tolerance)
+
+
+def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
+    """Sweep to the fixed point; the number of sweeps."""
+    for turn in range(most):
+        steps = ours.sweep(damping, output_damping or damping, damping).steps
+        if (steps[:, 0] <= tolerance**2 * np.maximum(steps[:, 1], 1e-300)).all():
+            return turn + 1
+    raise AssertionError(f"no fixed point: {np.sqrt(steps[:, 0] / steps[:, 1])}")

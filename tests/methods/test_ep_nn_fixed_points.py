@@ -1,0 +1,232 @@
+"""EP for networks: fixed points and evidence against given values, a slow twin and exact posteriors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.methods.ep_nn.posterior import marginals
+from ep_bench.methods.ep_nn.prediction import function_moments
+from tests import plain_ep_nn as plain
+from tests.methods.ep_nn_support import (
+    VALUES,
+    approximation,
+    close,
+    given_sites,
+    posteriors_close,
+    put,
+    settle,
+    sites_close,
+    some_sites,
+    taken,
+    tiny,
+)  # fmt: skip
+
+FIXED = VALUES["tiny"]["fixed_point"]
+DAMPINGS = VALUES["tiny"]["inputs"]["dampings_checked"]
+LEARNED = {"noise": None, "noise_prior": (-2.4, 0.3)}
+
+
+class TestTheTinyProblem:
+    @pytest.mark.parametrize("sequential", [False, True])
+    @pytest.mark.parametrize("dampings", DAMPINGS, ids=str)
+    def test_the_fixed_point(self, dampings, sequential):
+        ours = approximation(tiny(), sequential=sequential)
+        settle(ours, *dampings)
+        sites_close(taken(ours), given_sites(), 1e-7)
+        for name, found in (
+            ("mu_w", ours.post.weight_mean), ("Sigma_w", ours.post.weight_covariance), ("mu_v", ours.post.output_mean),
+            ("Sigma_v", ours.post.output_covariance),
+        ):  # fmt: skip
+            np.testing.assert_allclose(found, FIXED[name], rtol=0, atol=1e-7)
+        log_evidence, sum_log_z = ours.evidence()
+        assert log_evidence == pytest.approx(FIXED["log_Z_EP"], abs=1e-7)
+        assert sum_log_z == pytest.approx(sum(FIXED["ln_Z_i"]), abs=1e-7)
+
+    def test_predictions(self):
+        ours, X = approximation(tiny()), np.array(VALUES["tiny"]["inputs"]["X_star"])
+        put(ours, given_sites())
+        m, V = marginals(X, ours.post.weight_mean, ours.post.weight_covariance)
+        mean, variance = np.empty((2, len(X)))
+        function_moments(m, V, ours.problem.linear, ours.post.output_mean, ours.post.output_covariance, mean, variance)
+        np.testing.assert_allclose(mean, FIXED["pred_mean_f"], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(variance, FIXED["pred_var_f"], rtol=0, atol=1e-9)
+
+    def test_the_twin(self):
+        """Its undamped step from the given sites is none, and its evidence the given one."""
+        sites_close(plain.updated(tiny(), given_sites()), given_sites(), 1e-9)
+        log_evidence, log_z = plain.log_evidence(tiny(), given_sites())
+        assert log_evidence == pytest.approx(FIXED["log_Z_EP"], abs=1e-10)
+        np.testing.assert_allclose(log_z, FIXED["ln_Z_i"], atol=1e-10)
+
+
+class TestTheEvidence:
+    @pytest.mark.parametrize("changes", [{}, LEARNED, {**LEARNED, "eta": 0.6, "linear": (True, False)}], ids=str)
+    def test_anywhere(self, changes):
+        """Not only at a fixed point, and with sites of negative precision."""
+        model = tiny(**changes)
+        for seed in range(3):
+            ours, sites = approximation(model), some_sites(model, seed)
+            put(ours, sites)
+            expected, log_z = plain.log_evidence(model, sites)
+            log_evidence, sum_log_z = ours.evidence()
+            assert log_evidence == pytest.approx(expected, abs=1e-9)
+            assert sum_log_z == pytest.approx(log_z.sum(), abs=1e-9)
+
+    @pytest.mark.parametrize("changes", [{}, LEARNED], ids=["known", "learned"])
+    def test_sequential_and_parallel_meet(self, changes):
+        found = []
+        for sequential in (False, True):
+            ours = approximation(tiny(**changes), sequential=sequential)
+            settle(ours, 0.4, 0.3)
+            found.append((ours.evidence(), taken(ours)))
+        np.testing.assert_allclose(found[0][0], found[1][0], rtol=0, atol=1e-8)
+        sites_close(found[0][1], found[1][1], 1e-7)
+
+    def test_it_does_not_move_with_theta_at_a_fixed_point(self):
+        """Its derivatives with respect to the sites of theta are 0, whatever the moments of h and v: (37) is exact."""
+        model = tiny(**LEARNED)
+        ours = approximation(model)
+        settle(ours, 0.4, 0.3)
+        for array in (ours.sites.noise_precision, ours.sites.noise_location):
+            for i in (0, 5):
+                assert abs(derivative(ours, array, i)) < 1e-6
+        ours.sites.noise_location[5] += 0.5  # and it does elsewhere
+        assert abs(derivative(ours, ours.sites.noise_precision, 5)) > 1e-3
+
+    def test_it_does_with_the_sites_of_h_and_v(self):
+        """Whose tilted moments, (33) and (36), are no derivatives of ln Z_i, (37), but where units are known or linear."""
+        ours = approximation(tiny())
+        settle(ours, 0.4, 0.3)
+        assert abs(derivative(ours, ours.sites.tau, (4, 1))) > 1e-4
+        assert abs(derivative(ours, ours.sites.beta, (4, 1))) > 1e-4
+
+    def test_a_cavity_that_is_missing(self):
+        model = tiny(eta=1.0)
+        model.X[4] = model.X[5]
+        sites = some_sites(model)
+        sites.tau[4:6, 0] = -30.0, 40.0
+        ours = approximation(model)
+        put(ours, sites)
+        assert np.isnan(ours.evidence()[0])
+
+
+def derivative(ours, array, place, step=1e-4):
+    """Of log Z_EP with respect to one number of the sites."""
+    start, values = array[place], []
+    for sign in (1, -1):
+        array[place] = start + sign * step
+        assert ours.refresh()
+        values.append(ours.evidence()[0])
+    array[place] = start
+    ours.refresh()
+    return (values[0] - values[1]) / (2 * step)
+
+
+def linear_model(slack, n=9, eta=0.9):
+    """One linear unit whose output weight is 1.3 and whose output bias is 0.2, up to a variance of ``slack``."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
+    y = X @ [1.0, -0.7, 0.3] + 0.4 * rng.normal(size=n)
+    tau = np.array([[2.0, 0.5, 1.0]])
+    v_tau = np.full(2, 1 / slack)
+    return plain.Model(
+        X,
+        y,
+        1,
+        eta,
+        noise,
+        linear=(True,),
+        w_tau=tau,
+        w_nu=tau * [0.3, 0.0, -0.2],
+        v_tau=v_tau,
+        v_nu=v_tau * [1.3, 0.2],
+    )
+
+
+def exact(model):
+    """Posterior of w and log evidence of y - 0.2 = 1.3 X w + noise."""
+    F, y, noise, prior = 1.3 * model.X, model.y - 0.2, np.exp(model.noise), model.w_nu[0] / model.w_tau[0]
+    covariance = noise * np.eye(len(y)) + F @ np.diag(1 / model.w_tau[0]) @ F.T
+    gap = y - F @ prior
+    evidence = -0.5 * (gap @ np.linalg.solve(covariance, gap) + np.linalg.slogdet(2 * np.pi * covariance)[1])
+    return plain.usual(F.T @ F / noise + np.diag(model.w_tau[0]), F.T @ y / noise + model.w_nu[0]), evidence
+
+
+class TestALinearUnitOfKnownOutput:
+    @pytest.mark.parametrize("sequential", [False, True])
+    @pytest.mark.parametrize("eta", [1.0, 0.6])
+    def test_posterior_and_evidence_are_exact(self, eta, sequential):
+        """In the limit: what is left falls with the variance of the output weights."""
+        gaps = []
+        for slack in (1e-4, 1e-6):
+            model = linear_model(slack, eta=eta)
+            ours = approximation(model, sequential=sequential)
+            settle(ours, 1.0, tolerance=1e-9, most=100)
+            (mean, covariance), evidence = exact(model)
+            gaps.append(
+                [abs(ours.post.weight_mean[0] - mean).max(), abs(ours.post.weight_covariance[0] - covariance).max(),
+                 abs(ours.evidence()[0] - evidence)]
+            )  # fmt: skip
+        assert max(gaps[1]) < 1e-4
+        assert (np.array(gaps[1]) < 0.02 * np.array(gaps[0]) + 1e-7).all()
+
+    def test_a_sweep_is_enough(self):
+        """The sites are the likelihood's terms, whatever the cavity."""
+        model = linear_model(1e-8)
+        ours = approximation(model)
+        ours.sweep(1.0, 1.0, 1.0)
+        (mean, covariance), _ = exact(model)
+        np.testing.assert_allclose(ours.post.weight_mean[0], mean, rtol=1e-5)
+        np.testing.assert_allclose(ours.post.weight_covariance[0], covariance, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(ours.sites.tau[:, 0], 1.3**2 / 0.2, rtol=1e-5)
+        np.testing.assert_allclose(ours.sites.nu[:, 0], 1.3 * (model.y - 0.2) / 0.2, rtol=1e-5)
+
+    def test_the_evidence_is_stationary(self):
+        ours = approximation(linear_model(1e-6))
+        settle(ours, 1.0, tolerance=1e-9, most=100)
+        for array in (ours.sites.tau, ours.sites.nu):
+            assert abs(derivative(ours, array, (3, 0), 1e-2)) < 1e-5
+        ours.sites.nu[3, 0] += 5.0
+        assert abs(derivative(ours, ours.sites.tau, (3, 0), 1e-2)) > 1e-3
+
+    def test_known_inputs_of_the_output(self):
+        """Units that are known make a linear model of v instead: (42, 43) are then the likelihood's terms."""
+        model = tiny()
+        w = np.array([[1.0, 0.3, -0.2], [-0.5, 0.8, 0.1]])
+        model.w_tau[:], model.w_nu[:] = 1e9, 1e9 * w
+        ours = approximation(model)
+        ours.sweep(1.0, 1.0, 1.0)
+        F = np.column_stack([plain.activation(model.X @ w.T, 2), np.ones(12)])
+        noise = np.exp(model.noise)
+        mean, covariance = plain.usual(F.T @ F / noise + np.diag(model.v_tau), F.T @ model.y / noise + model.v_nu)
+        np.testing.assert_allclose(ours.post.output_mean, mean, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(ours.post.output_covariance, covariance, rtol=0, atol=1e-7)
+        prior = model.v_nu / model.v_tau
+        K = noise * np.eye(12) + F @ np.diag(1 / model.v_tau) @ F.T
+        gap = model.y - F @ prior
+        expected = -0.5 * (gap @ np.linalg.solve(K, gap) + np.linalg.slogdet(2 * np.pi * K)[1])
+        assert ours.evidence()[0] == pytest.approx(expected, abs=1e-4)
+
+
+class TestTheOrderOfTheRows:
+    @pytest.mark.parametrize("sequential", [False, True])
+    def test_a_fixed_point_has_none(self, sequential):
+        model = tiny(**LEARNED)
+        ours = approximation(model, sequential=sequential)
+        settle(ours, 0.4, 0.3)
+        rows = np.random.default_rng(6).permutation(12)
+        moved = tiny(**LEARNED, X=model.X[rows], y=model.y[rows])
+        theirs = approximation(moved, sequential=sequential)
+        settle(theirs, 0.4, 0.3)
+        for name in ("tau", "nu", "T", "b", "t", "r"):
+            close(getattr(taken(theirs), name), getattr(taken(ours), name)[rows], 1e-7)
+        posteriors_close(theirs, plain.posterior(model, taken(ours)), 1e-7)
+        np.testing.assert_allclose(theirs.evidence(), ours.evidence(), rtol=0, atol=1e-8)
+
+    def test_nor_blocks(self):
+        ours, theirs = approximation(tiny()), approximation(tiny())
+        settle(ours, 0.4, 0.3)
+        for _ in range(400):
+            theirs.sweep(0.4, 0.3, 0.3, blocks=4)
+        sites_close(taken(theirs), taken(ours), 1e-7)
