@@ -36,6 +36,7 @@ REGISTRY = {
     "ard_overfitting": "ep_bench.experiments.ard_overfitting",
     "additive_effects": "ep_bench.experiments.additive_effects",
     "discontinuity": "ep_bench.experiments.discontinuity",
+    "network_restarts": "ep_bench.experiments.network_restarts",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
