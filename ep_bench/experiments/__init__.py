@@ -37,6 +37,7 @@ REGISTRY = {
     "additive_effects": "ep_bench.experiments.additive_effects",
     "discontinuity": "ep_bench.experiments.discontinuity",
     "network_restarts": "ep_bench.experiments.network_restarts",
+    "network_convergence": "ep_bench.experiments.network_convergence",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
