@@ -61,7 +61,7 @@ def _by_sweeps(arrays: Arrays, study: str) -> Picture:
         for row, score in ((2, 1), (3, 2)):
             late = np.asarray(arrays["sweeps"]) > LAST_STAGE
             _limits(axes[row], [np.asarray(arrays[f"scores_{i}_{f}"])[score][late] for i, f in _all(arrays)], 0)
-        words = ("relative step", "nats", "test log density (nats a row)", "test squared error (var of y)")
+        words = ("relative step", "evidence (nats)", "test log density (nats a row)", "test squared error (var of y)")
         for ax, word in zip(axes[:, 0], words, strict=True):
             ax.set_ylabel(word)
         _legends(figure, axes, arrays)
@@ -81,6 +81,10 @@ def _steps(ax: Axes, arrays: Arrays, i: int) -> None:
         shown = np.where(values > SMALLEST, values, np.nan)
         ax.plot(sweeps, shown, color=colour, linestyle=stroke, linewidth=width, label=GROUPS.get(str(name), str(name)))
     ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-").replace("e+00", ""))
+    )
+    ax.yaxis.set_minor_locator(NullLocator())
     if close:
         ax.axvline(close, color="0.4", linewidth=0.8, linestyle=":")
 
@@ -180,7 +184,7 @@ def _curve(ax: Axes, seconds: Array, ll: Array, place: int, label: str) -> None:
 
 def _caption(arrays: Arrays, labels: list[str]) -> str:
     ends = "; ".join(
-        f"{label} " + ", ".join(str(int(arrays[f"close_{i}_{f}"])) or "-" for f in range(int(arrays["folds"])))
+        f"{label} " + ", ".join(str(int(arrays[f"close_{i}_{f}"])) for f in range(int(arrays["folds"])))
         for i, label in enumerate(labels)
     )
     return (
