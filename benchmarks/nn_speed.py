@@ -14,6 +14,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 
@@ -124,9 +125,9 @@ def drawing(rows, units, widths):
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.6, 2.7), layout="constrained")
         axes = figure.subplots(1, 3)
-        against(axes[0], ROWS, rows, 1e3, ("rows n", "a sweep, ms"), ("n", 1))
-        against(axes[1], UNITS, units, 1e3, ("hidden units K", "a sweep, ms"), ("K", 1))
-        against(axes[2], WIDTHS, widths, 1e3, ("weights of a unit d", "q(w) of 10 units, ms"), ("d³", 3))
+        against(axes[0], ROWS, rows, 1e3, (f"rows n, {K} units", "a sweep, ms"), ("n", 1))
+        against(axes[1], UNITS, units, 1e3, (f"hidden units K, {N} rows", "a sweep, ms"), ("K", 1))
+        against(axes[2], WIDTHS, widths, 1e3, (f"weights of a unit d, {N} rows", f"q(w) of {K} units, ms"), ("d³", 3))
         return finish(figure, "ep-nn-speed", "")
 
 
@@ -139,10 +140,12 @@ def against(ax, sizes, curves, scale, words, guide):
         sizes, last * (np.array(sizes) / sizes[-1]) ** guide[1], ":", color="0.5", label=f"as {guide[0]}", zorder=0
     )
     ax.set(xlabel=words[0], ylabel=words[1])
-    ax.set_ylim(top=(4.0 if guide[1] == 1 else 60.0) * ax.get_ylim()[1])
+    ax.set_ylim(top=(3.0 if guide[1] == 1 else 60.0) * ax.get_ylim()[1])
     ax.set_xticks(sizes, [str(size) for size in sizes])
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if guide[1] == 1 else (1.0,)))
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.minorticks_off()
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_minor_locator(NullLocator())
     ax.legend(frameon=False, fontsize=7, loc="upper left")
 
 
