@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -114,7 +114,7 @@ class Rows(_Pair):
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """How a study names a data set: a card's name or a CSV file, and what is done to its inputs.
+    """How a study names a data set: a card's name or a CSV file, and what is done to its columns.
 
     ``label`` is the name in the results; ``csv`` an absolute path, whose ``task`` the study says (a card says its own).
     """
@@ -125,12 +125,12 @@ class DatasetRef:
     target: str | None = None
     constant_inputs: Literal["zero", "paper"] = "zero"
     irrelevant_inputs: int = 0
+    target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
     task: Task = "regression"
 
     def options(self) -> dict[str, Any]:
         """Return what differs from the plain data set; part of a cell's factors."""
-        plain = {"target": None, "constant_inputs": "zero", "irrelevant_inputs": 0, "task": "regression"}
-        return {key: getattr(self, key) for key, value in plain.items() if getattr(self, key) != value}
+        return {each.name: value for each in fields(self)[3:] if (value := getattr(self, each.name)) != each.default}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import io
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from ep_bench.data import embedded, labelled, own, plugged, where
+from ep_bench.data import embedded, labelled, own, plugged, targets, where
 from ep_bench.data.cards import Card, card
 from ep_bench.data.splits import COUNT
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UserError
@@ -25,7 +26,12 @@ COMMUNITIES_INPUTS = (*range(5, 103), 120, 121, 122, 127)
 COMMUNITIES_TARGET = 145
 
 
-def load_dataset(name: str, constant_inputs: Literal["zero", "paper"] = "zero", irrelevant_inputs: int = 0) -> Dataset:
+def load_dataset(
+    name: str,
+    constant_inputs: Literal["zero", "paper"] = "zero",
+    irrelevant_inputs: int = 0,
+    target_transform: Literal["none", "log", "square_root", "cube_root"] = "none",
+) -> Dataset:
     """Return a data set by its card's name, in original units.
 
     Parameters
@@ -33,14 +39,15 @@ def load_dataset(name: str, constant_inputs: Literal["zero", "paper"] = "zero", 
     name : one of `ep_bench.data.names()`
     constant_inputs : ``paper`` gives what the published numbers of naval rest on: see its card
     irrelevant_inputs : how many inputs of uniform noise to append, the same on every call
+    target_transform : what becomes of the target before anything else, such as the ``cube_root``
 
     Raises
     ------
     UserError
         Unknown name (with the nearest one), file absent or unreadable, or an option that the data set does not have.
     """
-    ref = DatasetRef(name=name, label=name, constant_inputs=constant_inputs, irrelevant_inputs=irrelevant_inputs)
-    return load(ref)
+    plain = DatasetRef(name, name, constant_inputs=constant_inputs, irrelevant_inputs=irrelevant_inputs)
+    return load(replace(plain, target_transform=target_transform))
 
 
 def load(ref: DatasetRef) -> Dataset:
@@ -57,6 +64,7 @@ def load(ref: DatasetRef) -> Dataset:
         return _load(ref, *_stamp(own.require_file(ref.csv)))
     found = card(ref.name)
     constants_of(ref, found)
+    targets.check_transform(ref, found.task)
     if found.embedded:
         return _load(ref, "", 0, 0)
     path = where.find_file(found)
@@ -79,6 +87,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
         return DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=COUNT, task=dataset.task)
     found = card(ref.name)
     constants_of(ref, found)
+    targets.check_transform(ref, found.task)
     path = where.find_file(found)
     checksum = where.file_checksum(path) if path else where.expected_checksum(found) or ""
     return DatasetInfo(
@@ -154,7 +163,8 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
             X, y, names, checksum = own.read(Path(path), ref.target)
     else:
         X, y, names, checksum = _read_card(found, path)
-        target = found.target
+        target = targets.words(found.target, ref.target_transform)
+        y = targets.transformed(y, ref)
     X, names = _append_irrelevant(X, names, ref)
     for array in (X, y):
         array.flags.writeable = False

@@ -33,6 +33,9 @@ REGISTRY = {
     "conflict_evidence": "ep_bench.experiments.conflict_evidence",
     "fixed_predictions": "ep_bench.experiments.fixed_predictions",
     "fixed_times": "ep_bench.experiments.fixed_times",
+    "ard_overfitting": "ep_bench.experiments.ard_overfitting",
+    "additive_effects": "ep_bench.experiments.additive_effects",
+    "discontinuity": "ep_bench.experiments.discontinuity",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 

@@ -13,7 +13,6 @@ Deviation: the papers' twenty points are not published; the embedded data set ``
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,8 @@ from pydantic import (
 from ep_bench import data, methods
 from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments import distances
-from ep_bench.types import Array, Dataset, Predictive, nearest
+from ep_bench.experiments.entries import MethodEntry, refuse_unknown
+from ep_bench.types import Array, Dataset, Predictive
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
@@ -41,21 +41,9 @@ VERSION = 1
 NOISE = "noise_variance"  # a method's option: the variance of the noise in standardised units, given and not learned
 
 
-def _refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
-    """Raise ValueError with the nearest right name where ``name`` is not allowed."""
-    if name not in set(allowed):
-        hint = nearest(name, allowed)
-        suffix = f"; did you mean {hint!r}?" if hint else ""
-        raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
+class Entry(MethodEntry):
+    """A method as in a study; every further key but ``noise_deviation`` is one of its options."""
 
-
-class Entry(BaseModel):
-    """A method as in a study; every further key is one of its options."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    use: str
-    label: str = ""
     noise_deviation: float | None = Field(
         None,
         gt=0,
@@ -63,23 +51,14 @@ class Entry(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _known(self) -> Entry:
-        _refuse_unknown("unknown method", self.use, methods.names())
+    def _noise(self) -> Entry:
         if self.noise_deviation is not None:
             if NOISE not in methods.get(self.use).config.model_fields:  # type: ignore[attr-defined]
                 raise ValueError(f"noise_deviation: {self.use} has no option {NOISE}, and learns the noise")
             if NOISE in (self.model_extra or {}):
                 raise ValueError(f"noise_deviation and {NOISE} say the same in two units: give one of them")
-        known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
-        for option in self.model_extra or {}:
-            _refuse_unknown(f"{self.use} has no such option", option, known)
         parse_options(methods.get(self.use), self.options(1.0))
         return self
-
-    @property
-    def name(self) -> str:
-        """Return what the figure and the tables call the method."""
-        return self.label or self.use
 
     def options(self, target_std: float) -> dict[str, Any]:
         """Return the method's options, for a training target of this deviation (ddof 0).
@@ -114,7 +93,7 @@ class Config(BaseModel):
         if reference is None or "methods" not in info.data:  # methods that are wrong are told of by themselves
             return reference
         names = [entry.name for entry in info.data["methods"]]
-        _refuse_unknown("no method has this label", reference, names)
+        refuse_unknown("no method has this label", reference, names)
         if names.count(reference) > 1:
             raise ValueError(f"{names.count(reference)} methods have the label {reference!r}: give each its own")
         return reference

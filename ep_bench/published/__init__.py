@@ -1,20 +1,32 @@
 """Published tables as data, with source, protocol and trust; how our numbers stand beside them."""
 
+from ep_bench.published.applies import printed_over_points
 from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
+from ep_bench.published.pooled import DENSITY, SQUARE, Moments, moments, normalised, pooled
 from ep_bench.published.show import measured, printed
+from ep_bench.published.sources import Table, load_sources
 from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
 
 __all__ = [
     "CHECK_COLUMNS",
+    "DENSITY",
     "METRICS",
+    "SQUARE",
     "VERDICTS",
+    "Moments",
+    "Table",
     "check",
     "columns",
     "counts",
     "described_rows",
     "load_published",
+    "load_sources",
     "measured",
+    "moments",
+    "normalised",
+    "pooled",
     "printed",
+    "printed_over_points",
     "regressions",
     "source_names",
 ]

@@ -3,6 +3,12 @@
 z = (ours - published) / sqrt(se_ours^2 + se_published^2 + unit^2 / 12), where unit is that of the last printed digit:
 a rounded number is uniform over one unit, whose variance is unit^2 / 12. Our standard error is the standard deviation
 over splits (ddof 0, as in the papers) over the root of their number.
+
+Where the table prints deviations over test points (``spread: points``), as cross-validation has them, both standard
+errors are such a deviation over the root of the number of points, and our mean is over the points of all folds. Both
+rest on the same observations, so that z is rather small than large. Of one random split such an error leaves out what
+other training rows would have given: the reason says so; with several splits of ours their deviation is added to the
+published side, and our standard error is that over splits.
 """
 
 from __future__ import annotations
@@ -11,6 +17,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ep_bench.published.applies import Lock, labels, under
+from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import Options, load_sources
 from ep_bench.published.tables import METRICS, described_rows, source_names
 from ep_bench.types import UNCONVERGED, UserError
@@ -25,9 +33,6 @@ CHECK_COLUMNS = (
 VERDICTS = ("reproduced", "better", "worse", "disputed", "incomplete")
 Z_LIMIT = 2.0
 _ACCEPTED = "accepted: "
-_DEFAULTS = {"folds": 10, "test_fraction": 0.1}
-
-Lock = Mapping[str, Any]
 
 
 class Ours(NamedTuple):
@@ -38,6 +43,7 @@ class Ours(NamedTuple):
     n_ok: int  # splits with a score
     n_other: int  # finished cells without one
     n_unconverged: int  # of the splits with a score, those whose method said that it had not converged
+    split_deviation: float = 0.0  # over random splits, which a number printed with a deviation over points leaves out
 
 
 def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.DataFrame:
@@ -65,8 +71,8 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
         _compare(number, cells.get((method, dataset), []), lock, method, dataset)
         for printed in described_rows()
         if printed["source"] in wanted and printed["metric"] in METRICS and math.isfinite(printed["mean"])
-        for number in _under(printed, lock.get("splits") or {})
-        for method, dataset in _labels(number, lock)
+        for number in under(printed, lock.get("splits") or {})
+        for method, dataset in labels(number, lock)
     ]
     found.sort(key=lambda row: tuple(str(row[key]) for key in CHECK_COLUMNS[:5]))
     frame = pd.DataFrame(found, columns=list(CHECK_COLUMNS))
@@ -99,42 +105,12 @@ def _cells(rows: pd.DataFrame) -> dict[tuple[str, str], list[dict[str, Any]]]:
     return cells
 
 
-def _labels(number: Mapping[str, Any], lock: Lock) -> Iterator[tuple[str, str]]:
-    """Yield the labels of method and data set to which a published number applies."""
-    for method, entry in (lock.get("methods") or {}).items():
-        for dataset, ref in (lock.get("datasets") or {}).items():
-            if number["method"] in (entry.get("published") or ()) and _same_data(number, dataset, ref):
-                yield method, dataset
-
-
-def _under(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the number as it stands under a study's splits, with how many of them it takes; none where it does not."""
-    if _scheme_fits(number, splits):
-        yield number
-    elif number["kindred_scheme"] and splits.get("scheme", "standard") == number["kindred_scheme"]:
-        yield {**number, "n_splits": number["kindred_splits"]}
-
-
-def _scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
-    if not number["scheme"] or splits.get("scheme", "standard") != number["scheme"]:
-        return False
-    return all(
-        number[key] is None or math.isclose(splits.get(key) or default, number[key])
-        for key, default in _DEFAULTS.items()
-    )
-
-
-def _same_data(number: Mapping[str, Any], label: str, ref: Mapping[str, Any]) -> bool:
-    own_file = ref.get("csv") is not None or ref.get("target") is not None
-    same_name = ref.get("name", label) == number["name"]
-    return same_name and not own_file and (ref.get("irrelevant_inputs") or 0) == number["irrelevant_inputs"]
-
-
 def _compare(
     number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]], lock: Lock, method: str, dataset: str
 ) -> dict[str, Any]:
-    ours = _ours(number["metric"], cells)
+    ours = _ours(number, cells)
     published = 0.0 if math.isnan(number["stderr"]) else number["stderr"]
+    published = math.hypot(published, ours.split_deviation / math.sqrt(number["n_splits"]))
     width = math.sqrt((ours.stderr if ours.n_ok else 0.0) ** 2 + published**2 + number["unit"] ** 2 / 12.0)
     z = (ours.mean - number["mean"]) / width
     verdict = _verdict(number, ours, z)
@@ -156,38 +132,23 @@ def _compare(
     }
 
 
-def _ours(metric: str, cells: Sequence[Mapping[str, Any]]) -> Ours:
-    """Return mean and standard error over the splits that have the score, in the units of the published metric."""
-    scored = [(_score(metric, cell), cell) for cell in cells if cell.get("status") == "ok"]
-    values = [score for score, _ in scored if math.isfinite(score)]
-    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for score, cell in scored if math.isfinite(score))
-    n = len(values)
-    if n == 0:
+def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Ours:
+    """Return mean and standard error over the splits that have the score, in the units of the published number."""
+    scored = [(moments(number["metric"], cell), cell) for cell in cells if cell.get("status") == "ok"]
+    there = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
+    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for _, cell in there)
+    if not there:
         return Ours(math.nan, math.nan, 0, len(cells), 0)
-    mean = math.fsum(values) / n
-    variance = math.fsum((value - mean) ** 2 for value in values) / n
-    return Ours(mean, math.sqrt(variance / n), n, len(cells) - n, unconverged)
-
-
-def _score(metric: str, cell: Mapping[str, Any]) -> float:
-    """Return a cell's score as the published metric has it.
-
-    ``lpd-mean`` and ``se-mean`` are of the standardised target: with its deviation s, log density + log s and squared
-    error / s^2.
-    """
-    deviation = _float(cell.get("target_std"))
-    if metric == "lpd-mean":
-        return _float(cell.get("ll")) + (math.log(deviation) if deviation > 0.0 else math.nan)
-    if metric == "se-mean":
-        return (_float(cell.get("rmse")) / deviation) ** 2 if deviation > 0.0 else math.nan
-    return _float(cell.get(metric))
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
+    parts, n = [part for part, _ in there], len(there)
+    one_test = number["scheme"] == "kfold" or n == 1  # no row is tested on twice
+    whole = pooled(parts)
+    if number["spread"] == "points" and one_test and math.isfinite(whole.deviation):
+        stderr = whole.deviation / math.sqrt(whole.points)
+        return Ours(whole.mean, stderr, n, len(cells) - n, unconverged)
+    mean = math.fsum(part.mean for part in parts) / n
+    deviation = math.sqrt(math.fsum((part.mean - mean) ** 2 for part in parts) / n)
+    split = deviation if number["spread"] == "points" and not one_test else 0.0
+    return Ours(mean, deviation / math.sqrt(n), n, len(cells) - n, unconverged, split)
 
 
 def _verdict(number: Mapping[str, Any], ours: Ours, z: float) -> str:
@@ -212,7 +173,9 @@ def _reasons(number: Mapping[str, Any], ours: Ours, lock: Lock, method: str, dat
         reasons.append(f"{ours.n_other} cells without a score")
     if ours.n_unconverged:
         reasons.append(f"{ours.n_unconverged} of {ours.n_ok} splits not converged")
-    if ours.n_ok == 1:
+    if ours.n_ok == 1 and number["spread"] == "points":
+        reasons.append("one split: standard errors over its test points alone")
+    elif ours.n_ok == 1:
         reasons.append("one split, no spread of ours")
     if number["kindred_scheme"]:
         reasons.append("not the published splits but others of the same kind: independent means")

@@ -115,6 +115,8 @@ class Table(_Strict):
     decimals: PositiveInt | None = None
     point_spreads: dict[str, str] = Field(default_factory=dict)
     points: dict[str, PositiveInt] = Field(default_factory=dict)
+    absent: dict[str, str] = Field(default_factory=dict)
+    time_unit: str = ""
     columns: tuple[Column, ...] = ()
     exchanged: tuple[Exchange, ...] = ()
     remarks: tuple[Remark, ...] = ()

@@ -22,6 +22,8 @@ from ep_bench.report import (
     groups,
     html,
     markdown,
+    pointpages,
+    points,
     rowwise,
     summary,
     tables,
@@ -68,6 +70,7 @@ class Report:
     compared: rowwise.Comparison | None = None
     groups: list[groups.Group] = field(default_factory=list)
     grouped: list[groupplots.Shown] = field(default_factory=list)
+    points: list[points.PointTable] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -110,6 +113,11 @@ def write(
         texts[out / "tables" / f"{part.score.name}.tex"] = tables.latex(part.table, part.ranking)
     for table in report.more:
         texts[out / "tables" / f"{table.score.name}.md"] = tables.markdown(table)
+    for found in report.points:
+        texts[out / "tables" / f"{found.name}.md"] = pointpages.markdown(found)
+        texts[out / "tables" / f"{found.name}.tex"] = pointpages.latex(found)
+    if report.points:
+        texts[out / "tables" / "points.csv"] = pointpages.csv(report.points)
     for path, text in texts.items():
         store.write_atomically(path, text)
     drawn = [path for picture in report.pictures() for path in picture.write(out / "figures", pdf=pdf)]
@@ -129,7 +137,7 @@ def make(merged: Merged) -> Report:
     return Report(
         merged, parts, list(more.values()), plots, drawn, _checks(merged), tuned.collect(merged),
         functions.collect(merged, kept), chains.collect(merged, kept), training.collect(merged, kept),
-        rowwise.collect(merged), grouped, [groupplots.show(group) for group in grouped],
+        rowwise.collect(merged), grouped, [groupplots.show(group) for group in grouped], points.collect(merged),
     )  # fmt: skip
 
 
@@ -177,6 +185,7 @@ def page_content(report: Report) -> dict[str, Any]:
         "ranks": [_rank_content(part) for part in report.parts if part.rankings],
         "groups": [_group(shown) for shown in report.grouped],
         "compared": _comparison(report.compared),
+        "points": [_point_table(found) for found in report.points],
         "functions": [html.embedded(picture) for picture in report.functions],
         "plots_title": report.plots_title,
         "plots": [html.embedded(picture) for picture in report.plots],
@@ -191,8 +200,8 @@ def page_content(report: Report) -> dict[str, Any]:
     }
     names = {
         "notes": "Notes", "scores": "Scores", "ranks": "Ranks", "groups": "Ranks by group", "compared": "Row by row",
-        "functions": "Predictions over one input", "plots": report.plots_title, "chains": "Markov chains",
-        "training": "Training curves", "tuned": "Tuned options", "more": "Further scores",
+        "points": "Over test points", "functions": "Predictions over one input", "plots": report.plots_title,
+        "chains": "Markov chains", "training": "Training curves", "tuned": "Tuned options", "more": "Further scores",
         "published": "Published numbers", "missing": "Missing cells", "run": "What was run",
     }  # fmt: skip
     shown = parts | {"published": report.checks is not None, "missing": parts["gaps"] or parts["remarks"], "run": True}
@@ -216,6 +225,10 @@ def _comparison(found: rowwise.Comparison | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"pictures": [html.embedded(picture) for picture in found.pictures], "tables": found.tables}
+
+
+def _point_table(found: points.PointTable) -> dict[str, Any]:
+    return {"title": pointpages.title(found), "lines": pointpages.notes(found), "tables": pointpages.grids(found)}
 
 
 def _group(shown: groupplots.Shown) -> dict[str, Any]:

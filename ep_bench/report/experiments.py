@@ -12,15 +12,28 @@ import numpy as np
 
 from ep_bench import store
 from ep_bench.report import conflicts, fixed, functions, reference
+from ep_bench.report.additive_effects import additive_effects
 from ep_bench.report.alpha_linear import alpha_linear
+from ep_bench.report.ard_overfitting import ard_overfitting
 from ep_bench.report.calibration import calibration
 from ep_bench.report.conflict_evidence import evidence
 from ep_bench.report.conflict_posteriors import posteriors
+from ep_bench.report.discontinuity import discontinuity
 from ep_bench.report.figures import Picture
 from ep_bench.report.mountain_car import mountain_car
 
 # What the columns of an experiment's summary are.
 CAPTIONS = {
+    "additive_effects": "f along each input, the others being 0, within [-pi, pi] after the first draw, and at "
+    "held-out inputs (all), in the unit of y: root mean squared error against the true function, its median over the "
+    "draws and on how many of them it is the lowest, correlation with it, range of the mean and mean posterior "
+    "deviation of f; to how many units an input has a weight whose 95 percent interval leaves 0 out, and its prior "
+    "scale exp(phi / 2); draws, those whose fit failed or converged, the noise's deviation, log evidence (nats), "
+    "seconds of a fit.",
+    "ard_overfitting": "Of draws of the data: whose fit failed or converged, and on which the weaker input is pruned, "
+    "below 0.01 of the variation of the mean of f, or both inputs are used, above 0.1, with the median of that share; "
+    "on the first draw the share, each input's effect (unit of y), weight variances, to how many units an input has a "
+    "weight whose 95 percent interval leaves 0 out, and the noise's deviation; seconds of a fit.",
     "calibration": "Ranks against the uniform law: Pearson's chi-square over as many bars as ranks, with its p-value; "
     "shift, the mean rank's distance from the middle, and spread, the mean squared distance's from its expectation, "
     "both in standard errors (an exact sampler's lie within 2 in 19 of 20 cases). First and second output are the "
@@ -37,6 +50,11 @@ CAPTIONS = {
     "sites: after the first sweep of undamped sequential updates, the two last (site 1, 2), after the second (again), "
     "the precision of the first site's cavity then, at or below 0 where it is improper, and after parallel updates "
     "instead (together).",
+    "discontinuity": "The mean of f about the discontinuity, on the first draw and as medians over all: root mean "
+    "squared error (unit of y), total variation beyond that of a monotone function, overshoot, distance over which it "
+    "rises from a tenth to nine tenths of the jump, and how far from the discontinuity it is last off the truth by "
+    "more than the noise's deviation (units of x); draws, those whose fit failed or converged, and on which no method "
+    "fluctuates less; the noise's deviation, log evidence (nats), seconds of a fit.",
     "fixed_predictions": "Against the first method, rows left out, standardised units: root mean squared difference of "
     "the means of f, mean ratio of its deviations, root mean squared difference of log densities, and the mean log "
     "density (nats); seconds of fits and predictions; folds that failed; the largest R-hat of a sampler's "
@@ -95,7 +113,8 @@ def draw(study: store.StudyResults) -> Drawn:
     pictures = []
     if name in DRAWERS and path.exists():
         with np.load(path, allow_pickle=False) as arrays:
-            pictures = [DRAWERS[name](dict(arrays), study)]
+            drawn = DRAWERS[name](dict(arrays), study)
+            pictures = [drawn] if isinstance(drawn, Picture) else drawn
     return Drawn(name, study.name, pictures, list(_tables(name, study)))
 
 
@@ -161,7 +180,7 @@ def cubic_toy(arrays: Arrays, study: store.StudyResults) -> Picture:
     return functions.draw(panels, f"cubic-toy-{study.name}", f"Predictions on the cubic toy data, as in {figures}: ")
 
 
-DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
+DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture | list[Picture]]] = {
     "cubic_toy": cubic_toy,
     "alpha_linear": lambda arrays, study: alpha_linear(arrays, study.name),
     "calibration": lambda arrays, study: calibration(arrays, study.name),
@@ -172,4 +191,7 @@ DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture]] = {
     "conflict_convergence": lambda arrays, study: conflicts.convergence(arrays, study.name),
     "fixed_predictions": lambda arrays, study: fixed.predictions(arrays, study.name),
     "fixed_times": lambda arrays, study: fixed.times(arrays, study.name),
+    "ard_overfitting": lambda arrays, study: ard_overfitting(arrays, study.name),
+    "additive_effects": lambda arrays, study: additive_effects(arrays, study.name),
+    "discontinuity": lambda arrays, study: discontinuity(arrays, study.name),
 }

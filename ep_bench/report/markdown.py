@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ep_bench.report import content, tables
+from ep_bench.report import content, pointpages, tables
 from ep_bench.report.figures import Picture
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def page(report: Report) -> str:
         lines += ["", "## Row by row", "", *_pictures(report.compared.pictures)]
         for table in report.compared.tables:
             lines += [f"{table.caption}.", "", *_grid(table.head, table.rows)]
+    for found in report.points:
+        lines += ["", f"## Over test points: {pointpages.title(found)}", "", pointpages.markdown(found)]
     if report.functions:
         lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:

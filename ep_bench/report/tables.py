@@ -137,7 +137,7 @@ _SPECIAL = {
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "ν": r"$\nu$", "σ": r"$\sigma$",
     "τ": r"$\tau$",
 }  # fmt: skip
-_HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another document \input it.
+HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another document \input it.
 \documentclass{article}
 \usepackage[margin=1cm]{geometry}
 \usepackage{booktabs}
@@ -171,7 +171,7 @@ def _plain(letter: str) -> str:
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
     """Return the table as a LaTeX document with booktabs; methods that do not fit side by side go on below."""
     body = "\n\n\\medskip\n".join(_tabular(table, ranking, block) for block in _blocks(table))
-    head = f"{_HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(caption(table))}}}\n"
+    head = f"{HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(caption(table))}}}\n"
     return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
 
 

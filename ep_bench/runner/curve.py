@@ -42,7 +42,7 @@ def _curve(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[
     mean = np.asarray(prediction.mean(), dtype=np.float64)
     if mean.shape != grid.shape or not np.isfinite(mean).all():
         return None
-    function = None if ref.csv or ref.target else data.true_function(ref.name)
+    function = None if ref.csv or ref.target or ref.target_transform != "none" else data.true_function(ref.name)
     curve = {
         "grid": _short(grid),
         "mean": _short(mean),

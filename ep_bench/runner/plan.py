@@ -344,6 +344,8 @@ def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, 
 def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
     """Return how many rows a fit sees, at most."""
     splits = factors["splits"]
+    if splits["scheme"] == "shuffle":
+        return info.n - round(float(splits["test_fraction"]) * info.n)
     return info.n // info.parts - splits["test_rows"] if splits["scheme"] == "holdout" else info.n
 
 

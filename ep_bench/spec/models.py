@@ -170,6 +170,7 @@ class CardEntry(Strict):
     label: Label | None = None
     constant_inputs: Literal["zero", "paper"] = "zero"
     irrelevant_inputs: Annotated[int, Field(ge=0, le=10_000)] = 0
+    target_transform: Literal["none", "log", "square_root", "cube_root"] = "none"
 
 
 class FileEntry(Strict):

@@ -206,3 +206,26 @@ def test_kin40k_and_communities_have_the_known_moments(real_data: Path) -> None:
 def test_verify_finds_the_real_files_sound(real_data: Path) -> None:
     states = {name: status for name, status, _ in data.verify()}
     assert {name for name, status in states.items() if status != "ok"} <= {"year"}
+
+
+@pytest.mark.parametrize(
+    ("transform", "back"), [("log", np.exp), ("square_root", np.square), ("cube_root", lambda y: y**3)]
+)
+def test_a_transformed_target_has_its_own_factors_and_name(transform: str, back) -> None:
+    plain, found = (data.load_dataset("diabetes", target_transform=name) for name in ("none", transform))
+    np.testing.assert_allclose(back(found.y), plain.y, rtol=1e-12)
+    np.testing.assert_array_equal(found.X, plain.X)
+    assert found.target == f"{transform.replace('_', ' ')} of {plain.target}"
+    ref = DatasetRef("diabetes", "diabetes", target_transform=transform)
+    assert ref.options() == {"target_transform": transform}
+    assert DatasetRef("diabetes", "diabetes").options() == {}
+
+
+def test_a_transform_that_is_not_defined_is_refused(folders) -> None:
+    with pytest.raises(UserError, match=r"cubic: target_transform: is not defined for \d+ of 20 targets"):
+        data.load_dataset("cubic", target_transform="log")
+    for ask in (data.load, data.describe):
+        with pytest.raises(UserError, match=r"target_transform: unknown value.*did you mean 'cube_root'"):
+            ask(DatasetRef("cubic", "cubic", target_transform="cuberoot"))
+        with pytest.raises(UserError, match="target_transform: classes have no transform"):
+            ask(DatasetRef("pima", "pima", target_transform="cube_root"))

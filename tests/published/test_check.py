@@ -244,15 +244,72 @@ def test_normalised_scores_of_ten_folds():
     assert set(checked["metric"]) == {"lpd-mean", "se-mean"}
 
 
-def test_kin40k_with_irrelevant_inputs():
+def folds(**scores):
+    """Return ten folds of boston with unlike numbers of points, by NN-EP-LA's label nn, and their study."""
+    lock = study(method="nn", published=["NN-EP-LA"], splits={"scheme": "kfold", "folds": 10, "seed": 0})
+    parts = rows(method="nn", n=10, n_test=[51] * 6 + [50] * 4, target_std=9.0, **scores)
+    return frame(parts), lock
+
+
+def test_folds_are_pooled_over_their_points():
+    # six folds of 51 points with -2.9, four of 50 with -2.4: mean -(306 * 2.9 + 200 * 2.4) / 506 + log 9; within the
+    # folds the deviation is 1.5, between them 0.5 with shares 306 / 506 and 200 / 506
+    results, lock = folds(ll=[-2.9] * 6 + [-2.4] * 4, ll_std=1.5, rmse=3.6, se_std=40.5)
+    density = only(check(results, lock), metric="lpd-mean")
+    mean = math.log(9.0) - (306 * 2.9 + 200 * 2.4) / 506
+    deviation = math.sqrt(1.5**2 + 0.25 * 306 * 200 / 506**2)
+    assert density["mean"] == pytest.approx(mean, rel=1e-12)
+    assert density["stderr"] == pytest.approx(deviation / math.sqrt(506), rel=1e-12)
+    width = math.sqrt((deviation**2 + 1.64**2) / 506 + 1e-4 / 12)
+    assert density["z"] == pytest.approx((mean + 0.44) / width, rel=1e-12)
+    square = only(check(results, lock), metric="se-mean")
+    assert square["stderr"] == pytest.approx(40.5 / 81.0 / math.sqrt(506))  # errors squared have the target's square
+    assert (square["verdict"], square["n_splits"], square["reason"]) == ("reproduced", 10, "published as NN-EP-LA")
+
+
+def test_without_deviations_over_points_folds_are_compared_as_splits():
+    results, lock = folds(ll=[-2.9, -2.4] * 5, rmse=3.6)
+    density = only(check(results, lock), metric="lpd-mean")
+    assert density["mean"] == pytest.approx(math.log(9.0) - 2.65)
+    assert density["stderr"] == pytest.approx(0.25 / math.sqrt(10))
+
+
+def test_crime_rests_on_the_cube_root_of_its_target():
+    for transform, said in (({}, True), ({"target_transform": "cube_root"}, False)):
+        lock = study(
+            method="GP", published=["GP"], splits={"scheme": "kfold", "folds": 10, "seed": 0},
+            datasets={"c": {"name": "communities"} | transform},
+        )  # fmt: skip
+        checked = check(frame(rows(method="GP", dataset="c", n=10, n_test=199, target_std=1.0, ll=-0.8)), lock)
+        reason = only(checked, metric="lpd-mean")["reason"]
+        assert ("the published row rests on target_transform: cube_root" in reason) == said
+
+
+def kin40k(n, **scores):
     lock = study(
-        method="nn", published=["NN-EP-ARD"], splits={"scheme": "shuffle", "count": 1, "test_fraction": 0.875},
+        method="nn", published=["NN-EP-ARD"], splits={"scheme": "shuffle", "count": n, "test_fraction": 0.875},
         datasets={"kin": {"name": "kin40k", "irrelevant_inputs": 92}},
     )  # fmt: skip
-    checked = check(frame(rows(method="nn", dataset="kin", n=1, ll=0.27, rmse=0.18, target_std=1.0)), lock)
+    return frame(rows(method="nn", dataset="kin", n=n, target_std=1.0, n_test=35000, **scores)), lock
+
+
+def test_kin40k_with_irrelevant_inputs_is_one_split_with_errors_over_its_points():
+    checked = check(*kin40k(1, ll=0.27, ll_std=1.2, rmse=0.18, se_std=0.08))
     assert set(checked["n_splits"]) == {1}
-    assert all("on kin40k-irrelevant" in reason and "one split" in reason for reason in checked["reason"])
+    assert all("on kin40k-irrelevant" in reason for reason in checked["reason"])
+    assert all("one split: standard errors over its test points alone" in reason for reason in checked["reason"])
     assert "incomplete" not in set(checked["verdict"])
+    assert only(checked, metric="lpd-mean")["stderr"] == pytest.approx(1.2 / math.sqrt(35000))
+
+
+def test_several_random_splits_tell_how_far_the_published_one_may_be_off():
+    # 0.20 and 0.30: mean 0.25, deviation 0.05 over splits, which the published single split has as well
+    checked = check(*kin40k(2, ll=[0.2, 0.3], ll_std=1.2, rmse=0.18, se_std=0.08))
+    found = only(checked, metric="lpd-mean")
+    assert found["stderr"] == pytest.approx(0.05 / math.sqrt(2))
+    width = math.sqrt(0.05**2 / 2 + 1.19**2 / 35000 + 0.05**2 + 1e-4 / 12)
+    assert found["z"] == pytest.approx((0.25 - 0.27) / width, rel=1e-9)
+    assert "one split" not in found["reason"]
 
 
 def test_a_missing_published_spread_counts_as_zero_and_is_said():

@@ -140,6 +140,20 @@ def test_estimates_come_from_earlier_records(tmp_path: Path) -> None:
     assert {cell.job.estimate for cell in planned(tmp_path).cells} == {2.5}
 
 
+def test_a_guess_is_by_the_rows_that_train(tmp_path: Path) -> None:
+    """That of a Gaussian process grows faster than they do."""
+    guesses = []
+    for fraction in (0.1, 0.8):
+        splits = f"splits: {{scheme: shuffle, count: 1, test_fraction: {fraction}}}"
+        text = STUDY.replace("splits: {scheme: standard, count: 2}", splits)
+        text = text.replace("use: pbp, label: PBP, epochs: 2", "use: gp")
+        folder = tmp_path / str(fraction)
+        folder.mkdir()
+        guesses += [c.job.estimate or 0.0 for c in planned(folder, text).cells if c.job.cell.method == "gp"]
+    few, many = min(guesses), max(guesses)
+    assert many > 3.0 * few
+
+
 def test_the_longest_come_first(tmp_path: Path) -> None:
     jobs = planned(tmp_path).to_run()
     lengths = [job.estimate or 0.0 for job in jobs]

@@ -22,6 +22,12 @@ def test_the_task_of_a_users_own_file_is_read(read, folder):
     assert "task" not in DatasetRef("m", "m", csv="x", target="y").options()
 
 
+def test_a_target_can_be_transformed(read):
+    text = "study: s\ndatasets: [{name: boston, target_transform: cube_root}]\nmethods: [pbp]\n"
+    (ref,) = read(text).datasets
+    assert ref == DatasetRef("boston", "boston", target_transform="cube_root")
+
+
 def test_everything_of_a_full_study_is_read(read, folder, good):
     study = read(good)
     assert (study.name, study.seed, study.experiment) == ("a-study", 3, None)
@@ -188,6 +194,11 @@ WRONG = [
         "study: s\ndatasets:\n  - boston\n  - {name: naval, constant_inputs: papr}\nmethods: [pbp]\n",
         4,
         ["datasets[1].constant_inputs: unknown value", "found 'papr'", "allowed: paper, zero", "did you mean 'paper'?"],
+    ),
+    (
+        "study: s\ndatasets: [{name: boston, target_transform: cube}]\nmethods: [pbp]\n",
+        2,
+        ["datasets[0].target_transform: unknown value", "found 'cube'", "did you mean 'cube_root'?"],
     ),
     (
         "study: s\ndatasets: [{name: naval, irrelevant_inputs: -1}]\nmethods: [pbp]\n",

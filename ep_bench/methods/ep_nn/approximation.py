@@ -85,8 +85,23 @@ class Approximation:
         found = posterior.outputs(*sums, *prior, post.output_mean, post.output_covariance)
         return found and posterior.weights(problem.X, self.sites, self.prior, post.weight_mean, post.weight_covariance)
 
+    def recover(self, before: Array, record: Record) -> None:
+        """Compute q anew; while it does not exist, take half of the step from ``before`` back.
+
+        Raises FloatingPointError where that does not help.
+        """
+        for _ in range(HALVINGS):
+            if self.refresh():
+                return
+            record.counts[SHORTENED] += 1
+            self.vector[:] = 0.5 * (before + self.vector)
+        raise FloatingPointError("a step of the sites, however short, leaves no proper posterior")
+
     def sweep(self, damping: float, output_damping: float, prior_damping: float, blocks: int = 1) -> Record:
-        """Update all released sites once; return what happened. Raises FloatingPointError where q is lost."""
+        """Update all released sites once; return what happened. Raises FloatingPointError where q is lost.
+
+        Where sweeps are sequential, q(w_k) has come by updates of rank one and should be computed anew before the next.
+        """
         before, record = self.vector.copy(), sites.record()
         told = Sweep(
             self.problem.fraction, damping, output_damping, damping if self.released.noise else 0.0,
@@ -95,17 +110,17 @@ class Approximation:
         for part in np.array_split(self.order, blocks):
             m, V = self._marginals()
             sweep(self.problem.X, self.problem.y, part, self.problem.linear, m, V, self.sites, self.post, told, record)
-            self._recover(before, record)
-        self._settle_outputs(record)
+            if not self.problem.sequential:
+                self.recover(before, record)
+        self._settle_outputs(before, record)
         if self.released.weights:
             self.sweep_weight_priors(prior_damping, record)
         return record
 
     def sweep_weight_priors(self, damping: float, record: Record) -> None:
         """Update the sites of the input weights' priors and of the scales once."""
-        before, problem = self.vector.copy(), self.problem
+        problem = self.problem
         weight_priors(problem.groups, self.prior, self.post, problem.prior_fraction, damping, problem.kind, record)
-        self._recover(before, record)
 
     def _marginals(self) -> tuple[Array, Array]:
         if self.problem.sequential:  # the sweep computes its own, row by row
@@ -113,25 +128,20 @@ class Approximation:
             return np.empty(shape), np.empty(shape)
         return posterior.marginals(self.problem.X, self.post.weight_mean, self.post.weight_covariance)
 
-    def _recover(self, before: Array, record: Record) -> None:
-        """Compute q anew; while it does not exist, take half of the sites' step back."""
+    def _settle_outputs(self, before: Array, record: Record) -> None:
+        """Compute q(v) anew, and run EP on its priors where they are released; take back what leaves no q(v)."""
+        turns = INNER_SWEEPS if self.released.outputs else 0
         for _ in range(HALVINGS):
-            if self.refresh():
+            found = output_priors(
+                *posterior.output_sums(self.sites), self.prior, self.post, self.problem.prior_fraction,
+                *self.problem.output_prior, turns, INNER_TOLERANCE, record,
+            )  # fmt: skip
+            if found:
                 return
             record.counts[SHORTENED] += 1
             self.vector[:] = 0.5 * (before + self.vector)
-        raise FloatingPointError("a step of the sites, however short, leaves no proper posterior")
-
-    def _settle_outputs(self, record: Record) -> None:
-        if not self.released.outputs:
-            return
-        sums = posterior.output_sums(self.sites)
-        found = output_priors(
-            *sums, self.prior, self.post, self.problem.prior_fraction, *self.problem.output_prior, INNER_SWEEPS,
-            INNER_TOLERANCE, record,
-        )  # fmt: skip
-        if not found:
-            raise FloatingPointError("the priors of the output weights leave no proper posterior")
+            self.refresh()
+        raise FloatingPointError("the sites of the output weights leave no proper posterior")
 
     def evidence(self) -> tuple[float, float]:
         """Return log Z_EP, (48), and the sum of ln Z_i, (37); nan where a cavity is missing."""

@@ -14,7 +14,7 @@ import numpy as np
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.normal import SHIFT, normal_tail
 
-SCALE_NODES, SCALE_REACH, FALL = 49, 10.0, 40.0
+COARSE_NODES, SCALE_NODES, SCALE_REACH, FALL = 25, 73, 10.0, 40.0
 OUTPUT_NODES, OUTPUT_WEIGHTS = np.polynomial.legendre.leggauss(64)
 LAPLACE, GAUSSIAN = 0, 1
 FAR, FRACTIONS = 8.0, 30  # where moments beyond t are continued fractions, and how many of these
@@ -106,19 +106,19 @@ def weight_moments(
 def _scale_range(m: float, V: float, phi: float, phi_V: float, eta: float, kind: int, logs: Any) -> tuple[float, float]:
     """Return the ends of the phi within which the tilted density is above exp(-FALL) of its peak."""
     deviation = math.sqrt(phi_V)
-    step, top = 2.0 * SCALE_REACH * deviation / (SCALE_NODES - 1), -np.inf
+    step, top = 2.0 * SCALE_REACH * deviation / (COARSE_NODES - 1), -np.inf
     low = phi - SCALE_REACH * deviation
-    for j in range(SCALE_NODES):
+    for j in range(COARSE_NODES):
         at = low + step * j
         log_z, _, _ = weight_given_scale(m, V, at, eta, kind)
         logs[j] = log_z - 0.5 * (at - phi) ** 2 / phi_V
         top = max(top, logs[j])
-    first, last = 0, SCALE_NODES - 1
+    first, last = 0, COARSE_NODES - 1
     while logs[first] < top - FALL:
         first += 1
     while logs[last] < top - FALL:
         last -= 1
-    return low + step * max(first - 1, 0), low + step * min(last + 1, SCALE_NODES - 1)
+    return low + step * max(first - 1, 0), low + step * min(last + 1, COARSE_NODES - 1)
 
 
 @jit(relaxed=FUSE)

@@ -26,7 +26,7 @@ from ep_bench.types import Array
 PRIOR_SWEEPS = 40  # of EP on the input weights' priors when they are released
 OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites are released
 BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
-PATIENCE = 75  # sweeps without a smaller step after which steps are halved
+PATIENCE = 100  # sweeps without a smaller step after which steps are halved
 SHORTEST = 0.1
 
 
@@ -85,7 +85,9 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
         if number == NOISE_FROM and schedule.learn_noise:
             approximation.release_noise(float(approximation.post.noise[0]), 2.0 / len(approximation.problem.y))
         blocks = 1 if approximation.problem.sequential else BLOCKS
+        before = approximation.vector.copy()
         found = approximation.sweep(schedule.damping, schedule.output_damping, 0.0, blocks)
+        approximation.recover(before, found)
         path.add(found, approximation, schedule.damping)
     if schedule.sweeps > first and not schedule.keep_weight_priors:
         if schedule.release < np.inf:
@@ -97,11 +99,13 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
 
 def settle_weight_priors(approximation: Approximation, tolerance: float) -> None:
     """Run EP on the input weights' priors alone, the likelihood's sites given."""
+    before = approximation.vector.copy()
     for _ in range(PRIOR_SWEEPS):
         found = record()
         approximation.sweep_weight_priors(1.0, found)
         if (found.steps[:, 0] <= tolerance**2 * found.steps[:, 1]).all():
             break
+    approximation.recover(before, found)
 
 
 def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bool:
@@ -113,12 +117,16 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
     part, first = schedule.final_damping, len(path.sizes)
     while len(path.sizes) < schedule.sweeps:
         start, signs = approximation.vector.copy(), approximation.sites.sign.copy()
-        size = path.add(approximation.sweep(part, part, part), approximation, part)
+        found = approximation.sweep(part, part, part)
+        size = path.add(found, approximation, part)
         if size < schedule.tolerance:
+            approximation.recover(start, found)
             return True
+        here = start.copy()
         if accelerator is not None:
             forget_turned(approximation, start, signs)
-            move(approximation, accelerator, start, size)
+        if accelerator is None or not moved(approximation, accelerator, start, size):
+            approximation.recover(here, found)
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
     return False
@@ -131,17 +139,17 @@ def forget_turned(approximation: Approximation, start: Array, signs: Array) -> N
     start[place : place + alpha.size].reshape(alpha.shape)[turned] = alpha[turned]
 
 
-def move(approximation: Approximation, accelerator: Accelerator, start: Array, size: float) -> None:
-    """Go where the accelerator says, or stay where the sweep ended if there is no posterior."""
+def moved(approximation: Approximation, accelerator: Accelerator, start: Array, size: float) -> bool:
+    """Go where the accelerator says, q with it; stay where the sweep ended and return False if there is no q."""
     vector, here = approximation.vector, approximation.vector.copy()
-    proposed = accelerator.propose(start, here - start, comparable(approximation), size)
-    vector[:] = proposed
+    vector[:] = accelerator.propose(start, here - start, comparable(approximation), size)
     if approximation.problem.clip:
         np.maximum(approximation.sites.tau, 0.0, out=approximation.sites.tau)
-    if not (np.isfinite(proposed).all() and approximation.refresh()):
-        vector[:] = here
-        accelerator.restart()
-        approximation.refresh()
+    if np.isfinite(vector).all() and approximation.refresh():
+        return True
+    vector[:] = here
+    accelerator.restart()
+    return False
 
 
 def comparable(approximation: Approximation) -> Array:

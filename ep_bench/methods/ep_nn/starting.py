@@ -31,7 +31,9 @@ def along_a_direction(X: Array, rng: np.random.Generator) -> Indices:
     Sequential sweeps of rows in such an order end at fixed points of far higher evidence than sweeps in a random order:
     units find regions of their own. The order of the rows in a file does not matter, but for ties.
     """
-    return np.argsort(X[:, :-1] @ rng.standard_normal(X.shape[1] - 1), kind="stable")
+    inputs = X[:, :-1]
+    direction = inputs.T @ (inputs @ rng.standard_normal(inputs.shape[1]))  # leans to those of largest variance
+    return np.argsort(inputs @ direction, kind="stable")
 
 
 def start_at_maximum(approximation: Approximation, rng: np.random.Generator) -> None:

@@ -21,13 +21,14 @@ from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.lanes import WIDTH, absolute, load, select_above, square_root, store, total
 from ep_bench.numerics.normal import SHIFT, normal_tail
 
-REACH = 6.5  # deviations of the cavity on either side that a grid covers
+REACH = 7.0  # deviations of the cavity on either side that a grid covers
 SPACING = 0.4  # of a grid's nodes at most, in deviations of the cavity
-NARROW = 0.9  # and in deviations of the likelihood seen as a function of h
+NARROW = 0.5  # and in deviations of the likelihood seen as a function of h
+SMOOTH = 0.4  # and in h itself, where g is not linear
 MOST = 512  # nodes
+FALL = 40.0  # the logarithm by which a density has fallen where grids end
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
-NOISE_NODES = 32
-NOISE_REACH = 8.0
+NOISE_NODES = 64
 
 
 @jit(relaxed=FUSE)
@@ -60,15 +61,19 @@ def noise_moments(
     if variance <= 0.0:
         log_z = _log_factor(mean, square, V_f, eta)
         return log_z, mean, 0.0, 1.0 / (V_f + math.exp(mean) / eta), 0.0
-    centre, width = _noise_peak(square, V_f, eta, mean, variance)
-    step = 2.0 * NOISE_REACH * width / (NOISE_NODES - 1)
+    low, high = _noise_range(square, V_f, eta, mean, variance)
     logs, ratios = np.empty(NOISE_NODES), np.empty(NOISE_NODES)
-    top = -np.inf
-    for j in range(NOISE_NODES):
-        theta = centre - NOISE_REACH * width + step * j
-        logs[j] = _log_factor(theta, square, V_f, eta) - 0.5 * (theta - mean) ** 2 / variance
-        ratios[j] = 1.0 / (V_f + math.exp(theta) / eta)
-        top = max(top, logs[j])
+    for _ in range(2):
+        step, top = (high - low) / (NOISE_NODES - 1), -np.inf
+        for j in range(NOISE_NODES):
+            theta = low + step * j
+            logs[j] = _log_factor(theta, square, V_f, eta) - 0.5 * (theta - mean) ** 2 / variance
+            ratios[j] = 1.0 / (V_f + math.exp(theta) / eta)
+            top = max(top, logs[j])
+        narrow = _support(low, step, NOISE_NODES, top, logs)
+        if narrow[1] - narrow[0] > 0.7 * (high - low):
+            break
+        low, high = narrow
     z, first, ratio = 0.0, 0.0, 0.0
     for j in range(NOISE_NODES):
         logs[j] = math.exp(logs[j] - top)
@@ -82,7 +87,7 @@ def noise_moments(
         second += logs[j] * (j - first) ** 2
         spread += logs[j] * (ratios[j] - ratio) ** 2
     log_z = math.log(z * step) + top - 0.5 * math.log(2.0 * math.pi * variance)
-    return log_z, centre - NOISE_REACH * width + step * first, step * step * second / z, ratio, spread / z
+    return log_z, low + step * first, step * step * second / z, ratio, spread / z
 
 
 @jit(relaxed=FUSE, inline=True)
@@ -94,9 +99,23 @@ def _log_factor(theta: float, square: float, V_f: float, eta: float) -> float:
 
 
 @jit(relaxed=FUSE)
-def _noise_peak(square: float, V_f: float, eta: float, mean: float, variance: float) -> tuple[float, float]:
-    """Return where the tilted density of theta is highest, about, and a width of it."""
-    theta, curvature = mean, 1.0 / variance
+def _noise_range(square: float, V_f: float, eta: float, mean: float, variance: float) -> tuple[float, float]:
+    """Return the ends of the theta within which the tilted density is above exp(-FALL) of its peak."""
+    peak = _noise_peak(square, V_f, eta, mean, variance)
+    floor = _log_factor(peak, square, V_f, eta) - 0.5 * (peak - mean) ** 2 / variance - FALL
+    low, high = peak, peak
+    stride = 2.0 * math.sqrt(variance)
+    while _log_factor(low, square, V_f, eta) - 0.5 * (low - mean) ** 2 / variance > floor:
+        low -= stride
+    while _log_factor(high, square, V_f, eta) - 0.5 * (high - mean) ** 2 / variance > floor:
+        high += stride
+    return low, high
+
+
+@jit(relaxed=FUSE)
+def _noise_peak(square: float, V_f: float, eta: float, mean: float, variance: float) -> float:
+    """Return where the tilted density of theta is highest, about."""
+    theta = mean
     for _ in range(20):
         noise = math.exp(theta) / eta
         V_y = V_f + noise
@@ -104,12 +123,11 @@ def _noise_peak(square: float, V_f: float, eta: float, mean: float, variance: fl
         slope = 0.5 * (1.0 - eta) - 0.5 * share + 0.5 * square * share / V_y - (theta - mean) / variance
         bend = 0.5 * share * (1.0 - share) + 0.5 * square / V_y * share * (2.0 * share - 1.0)
         curvature = max(1.0 / variance + bend, 0.25 / variance)
-        step = slope / curvature
-        step = min(max(step, -2.0), 2.0)
+        step = min(max(slope / curvature, -2.0), 2.0)
         theta += step
         if abs(step) * math.sqrt(curvature) < 0.05:
             break
-    return theta, 1.0 / math.sqrt(max(min(curvature, 4.0 / variance), 1.0 / variance))
+    return theta
 
 
 @jit(relaxed=FUSE)
@@ -130,35 +148,71 @@ def tilted_activation(
     """
     deviation = math.sqrt(V)
     least = rest + noise - (cross * cross / spread if spread > 0.0 else 0.0)
-    slope = abs(mu) * scale * (1.0 if linear else math.sqrt(2.0 / math.pi)) * deviation
-    step = min(SPACING, NARROW * math.sqrt(max(least, noise)) / slope) if slope > 0.0 else SPACING
-    count = min(MOST, WIDTH * (1 + int(2.0 * REACH / step) // WIDTH))
-    step = 2.0 * REACH / (count - 1)
+    slope = scale * (1.0 if linear else math.sqrt(2.0 / math.pi)) * deviation * math.sqrt(mu * mu + spread)
+    step = min(SPACING, NARROW * math.sqrt(max(least, noise)) / max(slope, 1e-300))
+    if not linear:
+        step = min(step, SMOOTH / deviation)
+    low, high = -REACH, REACH
+    for turn in range(2):
+        count = min(MOST, WIDTH * (1 + int((high - low) / step) // WIDTH))
+        grid = (high - low) / (count - 1)
+        highest = _fill(
+            low, grid, count, residual, rest + noise, m, deviation, m_g, mu, spread, cross, scale, linear, logs, points
+        )
+        if turn == 1 or grid <= 1.001 * step:
+            break
+        low, high = _support(low, grid, count, highest, logs)
+    return _grid_moments(low, grid, count, highest, m, deviation, logs, points)
+
+
+@jit(relaxed=FUSE)
+def _fill(
+    low: float, grid: float, count: int, residual: float, rest: float, m: float, deviation: float, m_g: float,
+    mu: float, spread: float, cross: float, scale: float, linear: bool, logs: Any, points: Any,
+) -> float:  # fmt: skip
+    """Fill the log of the density but for the variance's root, and that root; return the highest log."""
     lanes = load(_FIRST, 0)
     for start in range(0, count, WIDTH):
-        z = (lanes + start) * step - REACH
+        z = (lanes + start) * grid + low
         h = z * deviation + m
         change = (h if linear else _error_function(h)) * scale - m_g
         gap = residual - change * mu
-        variance = change * (2.0 * cross + change * spread) + (rest + noise)
-        log = (z * z + gap * gap / variance) * -0.5
-        store(logs, start, log)
+        variance = change * (2.0 * cross + change * spread) + rest
+        store(logs, start, (z * z + gap * gap / variance) * -0.5)
         store(points, start, square_root(variance))
     highest = -np.inf
     for j in range(count):
         highest = max(highest, logs[j])
-    zero = load(_ZERO, 0)
+    return highest
+
+
+@jit(relaxed=FUSE)
+def _support(low: float, grid: float, count: int, highest: float, logs: Any) -> tuple[float, float]:
+    """Return the ends of the nodes, and one more, within which the density is not negligible."""
+    first, last = 0, count - 1
+    while logs[first] < highest - FALL:
+        first += 1
+    while logs[last] < highest - FALL:
+        last -= 1
+    return low + grid * (first - 1), low + grid * (last + 1)
+
+
+@jit(relaxed=FUSE)
+def _grid_moments(
+    low: float, grid: float, count: int, highest: float, m: float, deviation: float, logs: Any, points: Any
+) -> tuple[float, float]:
+    """Return mean and variance of h from what ``_fill`` left."""
+    lanes, zero = load(_FIRST, 0), load(_ZERO, 0)
     mass, first, second = zero, zero, zero
     for start in range(0, count, WIDTH):
-        z = (lanes + start) * step - REACH
+        z = (lanes + start) * grid + low
         p = exponential(load(logs, start) - highest) / load(points, start)
         mass = mass + p
         first = first + p * z
         second = second + p * z * z
-    z0 = total(mass)
-    centre = total(first) / z0
-    moment = total(second) / z0 - centre * centre
-    return m + deviation * centre, V * moment
+    total_mass = total(mass)
+    centre = total(first) / total_mass
+    return m + deviation * centre, deviation * deviation * (total(second) / total_mass - centre * centre)
 
 
 @jit(relaxed=FUSE, inline=True)

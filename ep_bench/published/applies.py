@@ -1,0 +1,65 @@
+"""To which labels of a study a published number applies: the same method, data, irrelevant inputs and splits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ep_bench.published.sources import Table
+from ep_bench.published.tables import described_rows
+
+Lock = Mapping[str, Any]  # study.lock.json
+
+_DEFAULTS = {"folds": 10, "test_fraction": 0.1}
+
+
+def labels(number: Mapping[str, Any], lock: Lock) -> Iterator[tuple[str, str]]:
+    """Yield the labels of method and data set to which a published number applies, whatever the splits."""
+    for method, entry in (lock.get("methods") or {}).items():
+        if number["method"] in (entry.get("published") or ()):
+            yield from ((method, dataset) for dataset in datasets(number, lock))
+
+
+def datasets(number: Mapping[str, Any], lock: Lock) -> Iterator[str]:
+    """Yield the labels of the data sets that a published number is of."""
+    for dataset, ref in (lock.get("datasets") or {}).items():
+        if _same_data(number, dataset, ref):
+            yield dataset
+
+
+def under(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the number as it stands under a study's splits, with how many of them it takes; none where it does not."""
+    if scheme_fits(number, splits):
+        yield number
+    elif number["kindred_scheme"] and splits.get("scheme", "standard") == number["kindred_scheme"]:
+        yield {**number, "n_splits": number["kindred_splits"]}
+
+
+def printed_over_points(table: Table, lock: Lock) -> dict[str, dict[str, dict[str, str]]]:
+    """Return what a table prints of the data sets of a study: by their label, by the table's method, by metric."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for number in described_rows():
+        if (number["source"], number["table"]) == (table.source, table.table) and scheme_fits(
+            number, lock.get("splits") or {}
+        ):
+            for dataset in datasets(number, lock):
+                metrics = found.setdefault(dataset, {}).setdefault(number["method"], {})
+                metrics[number["metric"]] = number["printed_mean"]
+    return found
+
+
+def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
+    """Tell whether a study's splits are made as those of a published number."""
+    if not number["scheme"] or splits.get("scheme", "standard") != number["scheme"]:
+        return False
+    return all(
+        number[key] is None or math.isclose(splits.get(key) or default, number[key])
+        for key, default in _DEFAULTS.items()
+    )
+
+
+def _same_data(number: Mapping[str, Any], label: str, ref: Mapping[str, Any]) -> bool:
+    own_file = ref.get("csv") is not None or ref.get("target") is not None
+    same_name = ref.get("name", label) == number["name"]
+    return same_name and not own_file and (ref.get("irrelevant_inputs") or 0) == number["irrelevant_inputs"]
