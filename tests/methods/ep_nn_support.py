@@ -127,6 +127,7 @@ def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
     """Sweep to the fixed point; the number of sweeps."""
     for turn in range(most):
         steps = ours.sweep(damping, output_damping or damping, damping).steps
+        assert ours.refresh()
         if (steps[:, 0] <= tolerance**2 * np.maximum(steps[:, 1], 1e-300)).all():
             return turn + 1
     raise AssertionError(f"no fixed point: {np.sqrt(steps[:, 0] / steps[:, 1])}")

@@ -93,7 +93,7 @@ class TestOutputSite:
 
 class TestNoiseMoments:
     @pytest.mark.parametrize("eta", [1.0, 0.95, 0.5])
-    @pytest.mark.parametrize("variance", [1e-4, 0.02, 0.5])
+    @pytest.mark.parametrize("variance", [1e-4, 0.02, 0.5, 2.0])
     @pytest.mark.parametrize(("residual", "V_f"), [(0.05, 0.01), (0.3, 0.2), (1.5, 0.05), (0.0, 1e-3)])
     def test_a_grid(self, residual, V_f, variance, eta):
         log_z, theta, ratio = plain.noise_moments(residual, 0.0, V_f, eta, -2.5, variance)
@@ -110,12 +110,12 @@ class TestNoiseMoments:
             noise_moments(0.7, 0.2, 0.3, 0.8, -1.0, 0.0), [log_z, theta, 0, ratio, 0], rtol=1e-13
         )
 
-    @pytest.mark.parametrize("residual", [0.01, 0.3])
+    @pytest.mark.parametrize("residual", [0.01, 0.3, 3.0])
     def test_the_prior_alone(self, residual):
-        """Of section 4.4, of variance 4, where 32 nodes do less well."""
+        """Of section 4.4; then an outlier, which moves theta by five of its deviations."""
         log_z, theta, ratio = plain.noise_moments(residual, 0.0, 0.1, 0.95, 2 * np.log(0.01), 4.0)
         found = noise_moments(residual, 0.0, 0.1, 0.95, 2 * np.log(0.01), 4.0)
-        np.testing.assert_allclose(found, [log_z, *theta, *ratio], rtol=1e-5)
+        np.testing.assert_allclose(found, [log_z, *theta, *ratio], rtol=1e-6)
 
 
 def tilted(y, noise, k, m, V, mu, Sigma, eta, linear=False):
@@ -140,9 +140,9 @@ class TestTiltedActivation:
     @pytest.mark.parametrize("linear", [False, True])
     @pytest.mark.parametrize("eta", [1.0, 0.8])
     @pytest.mark.parametrize("y", [-1.5, 0.2, 0.9])
-    @pytest.mark.parametrize(("V", "tolerance"), [(0.01, 1e-8), (0.5, 1e-7), (3.0, 1e-3), (10.0, 1e-3)])
+    @pytest.mark.parametrize(("V", "tolerance"), [(0.01, 1e-8), (0.5, 1e-8), (3.0, 1e-7), (10.0, 1e-7)])
     def test_a_fine_grid(self, V, tolerance, y, eta, linear):
-        """Where the cavity is broad the likelihood bends the density within a deviation, and a grid tells less."""
+        """Where the cavity is broad the likelihood bends the density within a deviation."""
         ours, expected = tilted(y, 0.09, 0, np.array([0.4, -0.2]), np.array([V, 0.6]), MU, SIGMA, eta, linear)
         np.testing.assert_allclose(ours, expected, rtol=tolerance)
 
@@ -161,7 +161,7 @@ class TestTiltedActivation:
                 0.95, linear,
             )  # fmt: skip
             assert expected[1] < 0.02  # of 2
-            np.testing.assert_allclose(ours, expected, rtol=1e-4)
+            np.testing.assert_allclose(ours, expected, rtol=1e-7)
 
     def test_a_linear_unit_of_known_weight_is_a_gaussian(self):
         m, V, v, noise, eta, y = 0.4, 0.8, 1.3, 0.2, 0.9, 1.1

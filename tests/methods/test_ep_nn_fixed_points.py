@@ -95,7 +95,7 @@ class TestTheEvidence:
         assert abs(derivative(ours, ours.sites.noise_precision, 5)) > 1e-3
 
     def test_it_does_with_the_sites_of_h_and_v(self):
-        """Whose tilted moments, (33) and (36), are no derivatives of ln Z_i, (37), but where units are known or linear."""
+        """Whose tilted moments, (33, 36), are no derivatives of ln Z_i, (37), but where units are known or linear."""
         ours = approximation(tiny())
         settle(ours, 0.4, 0.3)
         assert abs(derivative(ours, ours.sites.tau, (4, 1))) > 1e-4
@@ -135,7 +135,7 @@ def linear_model(slack, n=9, eta=0.9):
         y,
         1,
         eta,
-        noise,
+        np.log(0.2),
         linear=(True,),
         w_tau=tau,
         w_nu=tau * [0.3, 0.0, -0.2],

@@ -42,6 +42,7 @@ class Released:
     noise: bool = False
     outputs: bool = False
     weights: bool = False
+    settled: bool = False  # the weights' sites stay as EP left them
 
 
 class Approximation:
@@ -113,7 +114,7 @@ class Approximation:
             if not self.problem.sequential:
                 self.recover(before, record)
         self._settle_outputs(before, record)
-        if self.released.weights:
+        if self.released.weights and not self.released.settled:
             self.sweep_weight_priors(prior_damping, record)
         return record
 

@@ -93,7 +93,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
         if schedule.release < np.inf:
             converge(approximation, schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release), path)
         settle_weight_priors(approximation, schedule.tolerance)
-        approximation.released.weights = not schedule.once
+        approximation.released.weights, approximation.released.settled = True, schedule.once
     return path, converge(approximation, schedule, path)
 
 

@@ -1,0 +1,238 @@
+"""EP for networks: starts, what happens where there is no posterior, how a fit goes towards its fixed point."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, linprog
+
+from ep_bench.methods.ep_nn import scheme
+from ep_bench.methods.ep_nn.acceleration import NEAR, Accelerator
+from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, Record, Sites, record
+from ep_bench.methods.ep_nn.starting import along_a_direction, log_posterior, start, start_at_maximum
+from tests import plain_ep_nn as plain
+from tests.methods.ep_nn_support import approximation, close, posteriors_close, put, settle, some_sites, taken, tiny
+
+PLAN = scheme.Schedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, True, False)
+
+
+class TestStarts:
+    def test_priors_of_section_3_3_1(self):
+        ours = approximation(tiny())
+        start(ours, 0.5, 4.0)
+        prior = ours.prior
+        np.testing.assert_allclose(1 / prior.tau, [[0.5, 0.5, 4.0]] * 2)
+        np.testing.assert_allclose(1 / prior.output_tau, [0.04, 0.04, 1.0])
+        np.testing.assert_allclose(prior.output_nu / prior.output_tau, [1.0, 2.0, 0.0])
+        assert not prior.nu.any()
+        np.testing.assert_allclose(ours.post.output_mean, [1.0, 2.0, 0.0])
+
+    def test_gradient_of_the_log_posterior(self):
+        model, rng = tiny(linear=(True, False)), np.random.default_rng(2)
+        ours, point = approximation(model), 0.5 * rng.normal(size=9)
+        arguments = model.X, model.y, ours.problem.linear, 0.09, ours
+        value, gradient = log_posterior(point, *arguments)
+        numeric = approx_fprime(point, lambda at: log_posterior(at, *arguments)[0], 1e-7)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-3)
+        w, v = point[:6].reshape(2, 3), point[6:]
+        g = [plain.activation(model.X @ w[k], 2, k == 0) for k in range(2)]
+        f = v[0] * g[0] + v[1] * g[1] + v[2]
+        expected = ((model.y - f) ** 2).sum() / 0.18 + (model.w_tau * w**2).sum() / 2
+        expected += (model.v_tau * (v - model.v_nu / model.v_tau) ** 2).sum() / 2
+        assert value == pytest.approx(expected, rel=1e-12)
+
+    def test_the_maximum_is_where_the_gradient_vanishes(self):
+        model = tiny()
+        ours, before = approximation(model), approximation(model)
+        start_at_maximum(ours, np.random.default_rng(0))
+        point = np.concatenate([(ours.prior.nu / ours.prior.tau).ravel(), ours.prior.output_nu / ours.prior.output_tau])
+        point[-1] = 0.0  # the bias keeps its prior; the best one follows
+        np.testing.assert_array_equal(ours.prior.tau, before.prior.tau)
+        assert (point[6:8] > 0).all()
+        arguments = model.X, model.y, ours.problem.linear, 0.09, before
+        assert log_posterior(point, *arguments)[0] < 0.2 * log_posterior(np.zeros(9), *arguments)[0]
+
+    def test_theta_is_released_where_it_is_told(self):
+        ours = approximation(tiny(noise=None, noise_prior=(-9.2, 4.0)))
+        ours.release_noise(-2.4, 0.2)
+        assert ours.refresh()
+        np.testing.assert_allclose(ours.post.noise, [-2.4, 0.2], rtol=1e-12)
+        assert np.ptp(ours.sites.noise_precision) == np.ptp(ours.sites.noise_location) == 0
+
+    def test_rows_along_a_direction(self):
+        rng = np.random.default_rng(3)
+        X = np.column_stack([rng.normal(size=(30, 4)), np.ones(30)])
+        order = along_a_direction(X, np.random.default_rng(5))
+        # a direction by which they are in order: a half-space that holds all differences has a vector inside
+        differences = np.diff(X[order, :4], axis=0)
+        found = linprog(np.zeros(4), -differences, -1e-3 * np.ones(29), bounds=[(-1, 1)] * 4)
+        assert found.success
+        moved = rng.permutation(30)
+        np.testing.assert_array_equal(moved[along_a_direction(X[moved], np.random.default_rng(5))], order)
+
+
+class TestWithoutAPosterior:
+    def test_a_step_is_halved_until_there_is_one(self):
+        model = tiny()
+        ours = approximation(model)
+        put(ours, some_sites(model))
+        before, told, start_tau = ours.vector.copy(), record(), ours.sites.tau.copy()
+        ours.sites.tau[:] -= 10.0
+        ours.recover(before, told)
+        halvings = int(told.counts[SHORTENED])
+        assert halvings > 0
+        np.testing.assert_allclose(ours.sites.tau, start_tau - 10.0 / 2**halvings)
+        posteriors_close(ours, plain.posterior(model, taken(ours)), 1e-9)
+        ours.sites.tau[:] = start_tau - 10.0 / 2 ** (halvings - 1)
+        assert not ours.refresh()
+
+    def test_none_however_short_the_step(self):
+        ours = approximation(tiny())
+        ours.sites.tau[:] = -10.0
+        with pytest.raises(FloatingPointError, match="posterior"):
+            ours.recover(ours.vector.copy(), record())
+
+    def test_what_is_not_finite_is_no_posterior(self):
+        ours = approximation(tiny())
+        ours.sites.beta[3, 1] = np.nan
+        assert not ours.refresh() or not np.isfinite(ours.post.output_mean).all()
+
+
+def stub(sizes):
+    """An approximation whose sweeps tell of steps of given sizes and do nothing else; what they were told, too."""
+    told = []
+
+    def sweep(*damping):
+        told.append(damping)
+        steps = np.zeros((len(GROUPS), 2))
+        steps[0] = sizes(len(told)) ** 2, 1.0
+        return Record(record().counts, steps, record().least)
+
+    n = 3
+    sites = Sites(*np.zeros((2, n, 1)), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.ones(n))
+    post = SimpleNamespace(noise=np.zeros(2))
+    one = SimpleNamespace(
+        vector=np.zeros(4), sites=sites, post=post, sweep=sweep, evidence=lambda: (0.0, 0.0), recover=lambda *_: None
+    )
+    return one, told
+
+
+class TestTheWayToAFixedPoint:
+    def test_it_ends_at_the_first_step_below_the_tolerance(self):
+        one, told = stub(lambda turn: 0.5**turn)
+        path = scheme.Path()
+        assert scheme.converge(one, PLAN, path)
+        assert path.sizes == [0.5**turn for turn in range(1, 15)]
+        assert set(told) == {(0.8, 0.8, 0.8)}
+
+    def test_going_round_is_damped_and_told(self):
+        one, told = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
+        path = scheme.Path()
+        assert not scheme.converge(one, PLAN._replace(sweeps=700), path)
+        damping = np.array(path.trace["damping"])
+        assert len(path.sizes) == 700
+        assert (np.diff(damping) <= 0).all()
+        assert damping[0] == 0.8
+        assert 0.1 <= damping[-1] <= 0.2
+        np.testing.assert_array_equal(damping, [one[0] for one in told])
+
+    def test_every_group_counts(self):
+        for group in range(len(GROUPS)):
+            one, _ = stub(np.zeros_like)
+            quiet = one.sweep
+
+            def sweep(*damping, quiet=quiet, group=group):
+                found = quiet(*damping)
+                found.steps[group] = 1e-6, 1.0
+                return found
+
+            one.sweep = sweep
+            assert not scheme.converge(one, PLAN._replace(sweeps=3), scheme.Path())
+
+    @pytest.mark.parametrize("sequential", [False, True])
+    def test_acceleration_shortens_it(self, sequential):
+        """To the fixed point of plain sweeps."""
+        lengths, found = [], []
+        for accelerate in (False, True):
+            ours, path = approximation(tiny(), sequential=sequential), scheme.Path()
+            assert scheme.converge(
+                ours, PLAN._replace(accelerate=accelerate, final_damping=0.1, tolerance=1e-8, sweeps=3000), path
+            )
+            lengths.append(len(path.sizes))
+            found.append(ours)
+        assert lengths[1] < 0.5 * lengths[0]
+        for name in ("tau", "nu", "T", "b"):
+            close(getattr(taken(found[1]), name), getattr(taken(found[0]), name), 1e-5)
+
+    def test_a_turned_sign_leaves_no_direction(self):
+        model = tiny()
+        ours = approximation(model)
+        put(ours, some_sites(model))
+        start_vector, signs = ours.vector.copy(), ours.sites.sign.copy()
+        ours.sites.alpha[2] += 0.3
+        ours.sites.alpha[3] += 0.3
+        ours.sites.sign[2] *= -1
+        scheme.forget_turned(ours, start_vector, signs)
+        step = ours.vector - start_vector
+        place = 2 * ours.sites.tau.size
+        step = step[place : place + ours.sites.alpha.size].reshape(-1, 3)
+        assert not step[2].any()
+        np.testing.assert_allclose(step[3], 0.3)
+
+    def test_sites_are_made_comparable(self):
+        ours = approximation(tiny())
+        settle(ours)
+        weighted, place = ours.vector * scheme.comparable(ours), 0
+        for array in (*ours.sites[:6], *ours.prior):
+            part = weighted[place : place + array.size]
+            place += array.size
+            assert np.sqrt((part**2).sum()) == pytest.approx(1.0 if array.any() else 0.0)
+        assert place == weighted.size
+
+
+class TestAccelerator:
+    rng = np.random.default_rng(8)
+    basis = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    A = basis @ np.diag([0.99, 0.97, 0.9, -0.5, 0.3, 0.0]) @ basis.T
+    b = rng.normal(size=6)
+    fixed = np.linalg.solve(np.eye(6) - A, b)
+
+    def way(self, accelerator, turns, weights, first=1.0):
+        point = self.fixed + first * np.ones(6)
+        for turn in range(turns):
+            step = self.A @ point + self.b - point
+            size = np.linalg.norm(step)
+            if size < 1e-9:
+                return turn
+            point = point + step if accelerator is None else accelerator.propose(point, step, weights, size)
+        return turns
+
+    def test_a_linear_map(self):
+        """Mixing as many iterates as there are directions ends it."""
+        for weights in (np.ones(6), np.array([1.0, 10.0, 0.1, 3.0, 1.0, 0.5])):
+            assert self.way(Accelerator(), 100, weights, 1e-3) <= 20
+        assert self.way(None, 3000, np.ones(6), 1e-3) > 500
+
+    def test_momentum_from_far(self):
+        assert self.way(Accelerator(), 3000, np.ones(6), 100.0) < 0.3 * self.way(None, 3000, np.ones(6), 100.0)
+
+    def test_the_first_step_is_the_map_itself(self):
+        accelerator, point, step = Accelerator(), np.ones(3), np.array([1.0, -2.0, 0.5])
+        np.testing.assert_array_equal(accelerator.propose(point, step, np.ones(3), 1.0), point + step)
+        np.testing.assert_allclose(
+            accelerator.propose(point, step, np.ones(3), 1.0), point + 1.2 * step
+        )  # then momentum
+        np.testing.assert_array_equal(
+            accelerator.propose(point, -step, np.ones(3), 1.0), point - step
+        )  # turned against it
+        assert accelerator.restarts == 1
+
+    def test_mixing_that_leads_away_gives_way(self):
+        accelerator, rng = Accelerator(), np.random.default_rng(0)
+        for size in (0.5 * NEAR, 0.4 * NEAR, 10 * NEAR):
+            accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), size)
+        assert accelerator.restarts == 1
+        assert not accelerator.mixing
+        assert accelerator.near < 0.4 * NEAR
