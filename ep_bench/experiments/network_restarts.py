@@ -2,8 +2,8 @@
 
 Fits to the training rows of standard split 0 that differ in nothing but their seed, the order in which rows are taken.
 Kept of each are root mean squared error and mean log density on the test rows, log evidence, sweeps, the last relative
-step and the seconds; a fit without a proper posterior is failed, a score that is not a finite number is counted. Any
-other error ends the experiment.
+step and the seconds; a fit without a proper posterior is failed, a score or log evidence that is not finite is counted.
+Any other error ends the experiment.
 
 Restart r of a set has the seed + r, so that a longer run begins with the fits of a shorter one.
 """

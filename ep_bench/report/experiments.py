@@ -71,10 +71,10 @@ CAPTIONS = {
     "seconds, mean log density (nats, original units) and squared error (variances of the target) on the test rows of "
     "a fit that ends there; the same at the last sweep, or draw of a chain; the highest log density on the way and "
     "when; the relative step in the last sweep, and the least of all.",
-    "network_restarts": "Of random starts on a standard split: how many converged, failed, or have a score that is not "
-    "finite; sweeps, the largest relative step at the end; root mean squared error and mean log density on the test "
-    "rows (original units) and log evidence (nats): least, median and most of all that did not fail; log density at "
-    "the highest log evidence; seconds of a fit, while other programs ran.",
+    "network_restarts": "Of random starts on a standard split: how many converged, failed, or have a score or log "
+    "evidence that is not finite; sweeps, the largest relative step at the end; root mean squared error and mean log "
+    "density on the test rows (original units) and log evidence (nats): least, median and most of all that did not "
+    "fail; log density at the highest log evidence; seconds of a fit, while other programs ran.",
     "cubic_toy": "Against the true function, in the unit of y: root mean squared error of the predictive mean inside "
     "the range of the data and outside of it; the share of the grid where the true function lies within 3 predictive "
     "deviations of the mean; seconds of the fit.",

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ep_bench.report.figures import LOOKS, STYLE, Picture, finish
+from ep_bench.report.figures import LOOKS, STYLE, Picture, fences, finish
 from ep_bench.report.networks import PAPER, ticks
 from ep_bench.types import Array
 
@@ -54,16 +54,20 @@ def network_restarts(arrays: Arrays, study: str) -> Picture:
 
 
 def _panel(ax: Axes, found: Array, measures: list[str]) -> None:
-    """Draw fits (M, 7, R) of a data set, open where they did not converge."""
-    for one, (colour, marker) in zip(found, LOOKS, strict=False):
-        of = dict(zip(measures, one, strict=True))
-        for converged in (False, True):
-            some = (of["converged"] == 1.0) == converged
-            face = colour if converged else "white"
-            ax.plot(
-                of["log_evidence"][some], of["ll"][some], marker, color=colour, markerfacecolor=face, markersize=4.0,
-                mew=0.8,
-            )  # fmt: skip
+    """Draw fits (M, 7, R) of a data set, open where they did not converge; tell how many are far away or not finite."""
+    ll, evidence, converged = (found[:, measures.index(name)] for name in ("ll", "log_evidence", "converged"))
+    shown = np.ones(ll.shape, dtype=bool)
+    for values in (ll, evidence):
+        low, high = fences(values.ravel(), np.zeros(1))
+        shown &= np.isfinite(values) & (values >= low) & (values <= high)
+    for j, (colour, marker) in zip(range(len(found)), LOOKS, strict=False):
+        for done in (False, True):
+            some = shown[j] & ((converged[j] == 1.0) == done)
+            face = colour if done else "white"
+            ax.plot(evidence[j, some], ll[j, some], marker, color=colour, markerfacecolor=face, markersize=4.0, mew=0.8)
+    if not shown.all():
+        words = f"{np.sum(~shown)} not shown"
+        ax.annotate(words, (0.97, 0.05), xycoords="axes fraction", ha="right", fontsize=7)
     ax.margins(0.08)
     ax.xaxis.set_major_locator(ticks(4))
     ax.yaxis.set_major_locator(ticks(5))
@@ -82,5 +86,6 @@ def _caption(arrays: Arrays, labels: list[str], names: list[str]) -> str:
     return (
         "Networks by expectation propagation from random starts on one standard split of each data set: mean log "
         "density on the test rows (original units) against the approximate log evidence of the training rows, a point "
-        f"a start. Starts differ in the order of the rows alone. Converged: {counts}. Model and method: {PAPER}."
+        f"a start. Starts differ in the order of the rows alone. Not shown are fits far from the others, without a log "
+        f"evidence, or without a proper posterior: the table has them. Converged: {counts}. Model and method: {PAPER}."
     )
