@@ -26,6 +26,7 @@ GROUPS = {
 }
 FOLDS = ("solid", (0, (4, 2)), (0, (1, 1.2)))  # strokes
 MARKS = ("o", "s", "^")
+EVIDENCES = (("Σ log Zᵢ", "#0072B2", 0.9), ("log Z of EP", "#D55E00", 1.9))  # widths tell them apart in grey
 SMALLEST = 1e-16  # step that is shown
 BELOW = 0.35  # of the range of scores from the last stage on that is shown beyond them
 LAST_STAGE = 50  # sweeps before it
@@ -81,16 +82,14 @@ def _steps(ax: Axes, arrays: Arrays, i: int) -> None:
         shown = np.where(values > SMALLEST, values, np.nan)
         ax.plot(sweeps, shown, color=colour, linestyle=stroke, linewidth=width, label=GROUPS.get(str(name), str(name)))
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-").replace("e+00", ""))
-    )
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"1e{np.log10(value):.0f}"))
     ax.yaxis.set_minor_locator(NullLocator())
     if close:
         ax.axvline(close, color="0.4", linewidth=0.8, linestyle=":")
 
 
 def _evidence(ax: Axes, arrays: Arrays, i: int, f: int) -> None:
-    for name, (colour, _, width) in zip(("log_z", "log_evidence"), (STROKES[1], STROKES[0]), strict=True):
+    for name, (_, colour, width) in zip(("log_z", "log_evidence"), EVIDENCES, strict=True):
         values = np.asarray(arrays[f"{name}_{i}_{f}"])
         ax.plot(np.arange(1, len(values) + 1), values, color=colour, linestyle=FOLDS[f % len(FOLDS)], linewidth=width)
 
@@ -127,10 +126,7 @@ def _limits(row: Any, curves: list[Any], first: int = LAST_STAGE) -> None:
 
 def _legends(figure: Figure, axes: Any, arrays: Arrays) -> None:
     axes[0, 0].legend(frameon=False, fontsize=6.5, loc="lower left", handlelength=2.6)
-    evidences = [
-        Line2D([], [], color=STROKES[1][0], label="Σ log Zᵢ"),
-        Line2D([], [], color=STROKES[0][0], label="log Z of EP"),
-    ]
+    evidences = [Line2D([], [], color=colour, linewidth=width, label=label) for label, colour, width in EVIDENCES]
     axes[1, 0].legend(handles=evidences, frameon=False, fontsize=6.5, loc="lower right")
     handles = [
         Line2D([], [], color="black", linestyle=FOLDS[f % len(FOLDS)], label=f"fold {f + 1}")
