@@ -238,7 +238,7 @@ def _state(approximation: Approximation, path: scheme.Path, converged: bool) -> 
     return State(
         problem.linear, problem.groups, post.weight_mean, post.weight_covariance, post.output_mean,
         post.output_covariance, float(post.noise[0]), float(post.noise[1]), locations / precisions, 1.0 / precisions,
-        path.trace["log_evidence"][-1], len(path.sizes), converged,
+        approximation.evidence()[0], len(path.sizes), converged,
     )  # fmt: skip
 
 

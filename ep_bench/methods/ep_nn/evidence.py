@@ -96,8 +96,11 @@ def output_prior_terms(prior: Any, post: Any, eta: float, freedom: float, varian
 
 
 def log_partition(mean: Array, covariance: Array) -> float:
-    """Return Psi of a Gaussian."""
-    factor = np.linalg.cholesky(covariance)
+    """Return Psi of a Gaussian, nan where its covariance is not positive definite."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:  # updates of rank one have lost it; it is computed anew before the next sweep
+        return np.nan
     whitened = np.linalg.solve(factor, mean)
     return float(0.5 * whitened @ whitened + np.log(np.diag(factor)).sum() + 0.5 * len(mean) * LOG_2PI)
 

@@ -26,6 +26,7 @@ from ep_bench.types import Array
 PRIOR_SWEEPS = 40  # of EP on the input weights' priors when they are released
 OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites are released
 BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
+ASTRAY = 1.0  # a relative last step with which a fit returns to where it was least
 PATIENCE = 100  # sweeps without a smaller step after which steps are halved
 SHORTEST = 0.1
 
@@ -127,7 +128,7 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
     Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are damped more from there on.
     """
     accelerator = Accelerator() if schedule.accelerate else None
-    part, first = schedule.final_damping, len(path.sizes)
+    part, first, best = schedule.final_damping, len(path.sizes), Best(approximation)
     while len(path.sizes) < schedule.sweeps:
         start, signs = approximation.vector.copy(), approximation.sites.sign.copy()
         found = approximation.sweep(part, part, part)
@@ -135,6 +136,7 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
         if size < schedule.tolerance and path.trace["skipped"][-1] == 0.0:
             approximation.recover(start, found)
             return True
+        best.consider(approximation, size, path.trace["log_evidence"][-1])
         here = start.copy()
         if accelerator is not None:
             forget_turned(approximation, start, signs)
@@ -142,7 +144,33 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
             approximation.recover(here, found)
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
+    if path.sizes[-1] > ASTRAY or not np.isfinite(path.trace["log_evidence"][-1]):
+        best.restore(approximation)
     return False
+
+
+class Best:
+    """The point of the least step so far that has an evidence."""
+
+    def __init__(self, approximation: Approximation) -> None:
+        """Begin where the approximation is."""
+        self.size = np.inf
+        self._keep(approximation)
+
+    def _keep(self, approximation: Approximation) -> None:
+        self.vector, self.signs = approximation.vector.copy(), approximation.sites.sign.copy()
+
+    def consider(self, approximation: Approximation, size: float, log_evidence: float) -> None:
+        """Keep the point if it is better."""
+        if size < self.size and np.isfinite(log_evidence):
+            self.size = size
+            self._keep(approximation)
+
+    def restore(self, approximation: Approximation) -> None:
+        """Go back there. Raises FloatingPointError if there is no posterior."""
+        approximation.vector[:], approximation.sites.sign[:] = self.vector, self.signs
+        if not approximation.refresh():
+            raise FloatingPointError("no sweep of the last stage left a proper posterior to go back to")
 
 
 def forget_turned(approximation: Approximation, start: Array, signs: Array) -> None:
