@@ -60,7 +60,7 @@ Rate = Annotated[float, Field(gt=0, le=1)]
 class Config(BaseModel):
     """Options of EP for networks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hidden: tuple[PositiveInt] = Field((10,), description="units K of the one hidden layer; section 4.4: 10, kin40k 30")
     linear_units: NonNegativeInt = Field(0, description="how many of them are linear, h / sqrt(K); section 4.1: 1")
@@ -128,7 +128,7 @@ class Config(BaseModel):
             raise ValueError(f"linear_units: {self.linear_units} of {self.hidden[0]} hidden units cannot be linear")
         if self.groups is not None and self.prior == "gaussian":
             raise ValueError("groups share scales, which prior: gaussian has not")
-        if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=-1) + 1)):
+        if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
             raise ValueError(f"groups must count 0, 1, 2, ... without a gap, found {list(self.groups)}")
         return self
 

@@ -96,8 +96,11 @@ def output_prior_terms(prior: Any, post: Any, eta: float, freedom: float, varian
 
 
 def log_partition(mean: Array, covariance: Array) -> float:
-    """Return Psi of a Gaussian."""
-    factor = np.linalg.cholesky(covariance)
+    """Return Psi of a Gaussian, nan where rounding has left no positive definite covariance."""
+    try:
+        factor = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return np.nan
     whitened = np.linalg.solve(factor, mean)
     return float(0.5 * whitened @ whitened + np.log(np.diag(factor)).sum() + 0.5 * len(mean) * LOG_2PI)
 

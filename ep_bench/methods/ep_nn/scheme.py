@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.methods.ep_nn.acceleration import Accelerator
-from ep_bench.methods.ep_nn.approximation import Approximation
+from ep_bench.methods.ep_nn.approximation import Approximation, Point
 from ep_bench.methods.ep_nn.sites import (
     CLIPPED,
     GROUPS,
@@ -85,7 +85,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
         if number == NOISE_FROM and schedule.learn_noise:
             approximation.release_noise(float(approximation.post.noise[0]), 2.0 / len(approximation.problem.y))
         blocks = 1 if approximation.problem.sequential else BLOCKS
-        before = approximation.vector.copy()
+        before = approximation.copied()
         found = approximation.sweep(schedule.damping, schedule.output_damping, 0.0, blocks)
         approximation.recover(before, found)
         path.add(found, approximation, schedule.damping)
@@ -99,7 +99,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
 
 def settle_weight_priors(approximation: Approximation, tolerance: float) -> None:
     """Run EP on the input weights' priors alone, the likelihood's sites given."""
-    before = approximation.vector.copy()
+    before = approximation.copied()
     for _ in range(PRIOR_SWEEPS):
         found = record()
         approximation.sweep_weight_priors(1.0, found)
@@ -116,27 +116,26 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
     accelerator = Accelerator() if schedule.accelerate else None
     part, first = schedule.final_damping, len(path.sizes)
     while len(path.sizes) < schedule.sweeps:
-        start, signs = approximation.vector.copy(), approximation.sites.sign.copy()
+        before = approximation.copied()
         found = approximation.sweep(part, part, part)
         size = path.add(found, approximation, part)
         if size < schedule.tolerance:
-            approximation.recover(start, found)
+            approximation.recover(before, found)
             return True
-        here = start.copy()
-        if accelerator is not None:
-            forget_turned(approximation, start, signs)
-        if accelerator is None or not moved(approximation, accelerator, start, size):
-            approximation.recover(here, found)
+        if accelerator is None or not moved(approximation, accelerator, forget_turned(approximation, before), size):
+            approximation.recover(before, found)
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
     return False
 
 
-def forget_turned(approximation: Approximation, start: Array, signs: Array) -> None:
-    """Write alphas whose sign has turned into the start of the step, too: they have no direction to follow."""
+def forget_turned(approximation: Approximation, before: Point) -> Array:
+    """Return the start of a step with alphas whose sign has turned as at its end: they have no direction to follow."""
+    start, signs = before[0].copy(), before[1]
     turned, alpha = approximation.sites.sign != signs, approximation.sites.alpha
     place = 2 * approximation.sites.tau.size
     start[place : place + alpha.size].reshape(alpha.shape)[turned] = alpha[turned]
+    return start
 
 
 def moved(approximation: Approximation, accelerator: Accelerator, start: Array, size: float) -> bool:
