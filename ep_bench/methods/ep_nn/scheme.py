@@ -93,6 +93,8 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
         if schedule.release < np.inf:
             converge(approximation, schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release), path)
         settle_weight_priors(approximation, schedule.tolerance)
+        if schedule.once:
+            make_proper(approximation)
         approximation.released.weights, approximation.released.settled = True, schedule.once
     return path, converge(approximation, schedule, path)
 
@@ -108,10 +110,20 @@ def settle_weight_priors(approximation: Approximation, tolerance: float) -> None
     approximation.recover(before, found)
 
 
-def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bool:
-    """Sweep until no group of sites has a relative undamped step above the tolerance; return whether so.
+def make_proper(approximation: Approximation) -> None:
+    """Turn weights' prior sites of no positive precision, which cannot stand alone, into Gaussians of their scale."""
+    prior, (precisions, locations) = approximation.prior, approximation.post.scales
+    improper = prior.tau <= 0.0
+    prior.tau[improper] = np.exp(-locations / precisions)[approximation.problem.groups[improper]]
+    prior.nu[improper] = 0.0
+    approximation.refresh()
 
-    Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are damped more from there on.
+
+def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bool:
+    """Sweep until no group of sites has a relative undamped step above the tolerance, and none was skipped.
+
+    Returns whether that came. Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are
+    damped more from there on.
     """
     accelerator = Accelerator() if schedule.accelerate else None
     part, first = schedule.final_damping, len(path.sizes)
@@ -119,7 +131,7 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
         before = approximation.copied()
         found = approximation.sweep(part, part, part)
         size = path.add(found, approximation, part)
-        if size < schedule.tolerance:
+        if size < schedule.tolerance and path.trace["skipped"][-1] == 0.0:
             approximation.recover(before, found)
             return True
         if accelerator is None or not moved(approximation, accelerator, forget_turned(approximation, before), size):
