@@ -36,6 +36,8 @@ REGISTRY = {
     "ard_overfitting": "ep_bench.experiments.ard_overfitting",
     "additive_effects": "ep_bench.experiments.additive_effects",
     "discontinuity": "ep_bench.experiments.discontinuity",
+    "network_restarts": "ep_bench.experiments.network_restarts",
+    "network_convergence": "ep_bench.experiments.network_convergence",
 }
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 

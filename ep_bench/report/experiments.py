@@ -21,6 +21,8 @@ from ep_bench.report.conflict_posteriors import posteriors
 from ep_bench.report.discontinuity import discontinuity
 from ep_bench.report.figures import Picture
 from ep_bench.report.mountain_car import mountain_car
+from ep_bench.report.network_convergence import network_convergence
+from ep_bench.report.network_restarts import network_restarts
 
 # What the columns of an experiment's summary are.
 CAPTIONS = {
@@ -65,6 +67,14 @@ CAPTIONS = {
     "mean and, of noisy evaluations, mean log density (nats), over all of them, near the cliff and elsewhere, with "
     "standard errors over the draws of rows; on how many draws a method has the lowest error; the share of states near "
     "the cliff, the mean predictive deviation, seconds of a fit.",
+    "network_convergence": "After how many sweeps every relative step of the sites is below 0.0001, with processor "
+    "seconds, mean log density (nats, original units) and squared error (variances of the target) on the test rows of "
+    "a fit that ends there; the same at the last sweep, or draw of a chain; the highest log density on the way and "
+    "when; the relative step in the last sweep, and the least of all.",
+    "network_restarts": "Of random starts on a standard split: how many converged, failed, or have a score or log "
+    "evidence that is not finite; sweeps, the largest relative step at the end; root mean squared error and mean log "
+    "density on the test rows (original units) and log evidence (nats): least, median and most of all that did not "
+    "fail; log density at the highest log evidence; seconds of a fit, while other programs ran.",
     "cubic_toy": "Against the true function, in the unit of y: root mean squared error of the predictive mean inside "
     "the range of the data and outside of it; the share of the grid where the true function lies within 3 predictive "
     "deviations of the mean; seconds of the fit.",
@@ -194,4 +204,6 @@ DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture | list[Picture
     "ard_overfitting": lambda arrays, study: ard_overfitting(arrays, study.name),
     "additive_effects": lambda arrays, study: additive_effects(arrays, study.name),
     "discontinuity": lambda arrays, study: discontinuity(arrays, study.name),
+    "network_restarts": lambda arrays, study: network_restarts(arrays, study.name),
+    "network_convergence": lambda arrays, study: network_convergence(arrays, study.name),
 }

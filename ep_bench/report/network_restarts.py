@@ -1,0 +1,91 @@
+"""Random restarts of networks: log density on the test rows against log evidence, a panel a data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from ep_bench.report.figures import LOOKS, STYLE, Picture, fences, finish
+from ep_bench.report.networks import PAPER, ticks
+from ep_bench.types import Array
+
+COLUMNS = 3
+
+Arrays = Mapping[str, Any]
+
+
+def network_restarts(arrays: Arrays, study: str) -> Picture:
+    """Return the figure: a point a fit.
+
+    Arrays: labels (M,), datasets (D,), measures (7,); found_i (M, 7, R) of data set i, NaN where a fit failed.
+    """
+    labels, names = ([str(name) for name in arrays[key]] for key in ("labels", "datasets"))
+    columns = min(COLUMNS, len(names))
+    rows = math.ceil(len(names) / columns)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(0.5 + 2.3 * max(columns, 2), 0.6 + 2.0 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        for i, (name, ax) in enumerate(zip(names, axes, strict=False)):
+            _panel(ax, np.asarray(arrays[f"found_{i}"]), [str(one) for one in arrays["measures"]])
+            ax.set_title(f"({chr(97 + i)}) {name}, {np.shape(arrays[f'found_{i}'])[2]} starts")
+            if i % columns == 0:
+                ax.set_ylabel("test log density (nats a row)")
+            if i + columns >= len(names):
+                ax.set_xlabel("log evidence (nats)")
+        for ax in axes[len(names) :]:
+            ax.set_axis_off()
+        handles = [
+            Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=4, label=label)
+            for label, (colour, marker) in zip(labels, LOOKS, strict=False)
+        ]
+        handles.append(
+            Line2D([], [], color="0.2", marker="o", markerfacecolor="white", linestyle="none", markersize=4,
+                   label="not converged")
+        )  # fmt: skip
+        figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
+    return finish(figure, f"network-restarts-{study}", _caption(arrays, labels, names))
+
+
+def _panel(ax: Axes, found: Array, measures: list[str]) -> None:
+    """Draw fits (M, 7, R) of a data set, open where they did not converge; tell how many are far away or not finite."""
+    ll, evidence, converged = (found[:, measures.index(name)] for name in ("ll", "log_evidence", "converged"))
+    shown = np.ones(ll.shape, dtype=bool)
+    for values in (ll, evidence):
+        low, high = fences(values.ravel(), np.zeros(1))
+        shown &= np.isfinite(values) & (values >= low) & (values <= high)
+    for j, (colour, marker) in zip(range(len(found)), LOOKS, strict=False):
+        for done in (False, True):
+            some = shown[j] & ((converged[j] == 1.0) == done)
+            face = colour if done else "white"
+            ax.plot(evidence[j, some], ll[j, some], marker, color=colour, markerfacecolor=face, markersize=4.0, mew=0.8)
+    if not shown.all():
+        words = f"{np.sum(~shown)} not shown"
+        ax.annotate(words, (0.97, 0.05), xycoords="axes fraction", ha="right", fontsize=7)
+    ax.margins(0.08)
+    ax.xaxis.set_major_locator(ticks(4))
+    ax.yaxis.set_major_locator(ticks(5))
+
+
+def _caption(arrays: Arrays, labels: list[str], names: list[str]) -> str:
+    place = [str(one) for one in arrays["measures"]].index("converged")
+    counts = "; ".join(
+        f"{name} "
+        + ", ".join(
+            f"{label} {int(np.nansum(one[place]))} of {one.shape[1]}"
+            for label, one in zip(labels, np.asarray(arrays[f"found_{i}"]), strict=True)
+        )
+        for i, name in enumerate(names)
+    )
+    return (
+        "Networks by expectation propagation from random starts on one standard split of each data set: mean log "
+        "density on the test rows (original units) against the approximate log evidence of the training rows, a point "
+        f"a start. Starts differ in the order of the rows alone. Not shown are fits far from the others, without a log "
+        f"evidence, or without a proper posterior: the table has them. Converged: {counts}. Model and method: {PAPER}."
+    )
