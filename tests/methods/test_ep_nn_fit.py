@@ -194,7 +194,9 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [({"linear_units": 3}, "linear_units"), ({"prior": "gaussian", "groups": "unit"}, "groups"),
-         ({"groups": (0, 2, 2)}, "without a gap"), ({"fraction": 0.0}, "fraction"), ({"damping": 1.5}, "damping"),
+         ({"groups": (0, 2, 2)}, "without a gap"), ({"groups": ()}, "without a gap"),
+         ({"scale_mean": np.nan}, "scale_mean"), ({"noise_deviation": np.inf}, "noise_deviation"),
+         ({"fraction": 0.0}, "fraction"), ({"damping": 1.5}, "damping"),
          ({"hidden": (3, 3)}, "hidden"), ({"sweeps": 0}, "sweeps"), ({"noise_variance": -1.0}, "noise_variance")],
     )  # fmt: skip
     def test_what_cannot_be(self, options, message):

@@ -78,7 +78,7 @@ class TestWithoutAPosterior:
         model = tiny()
         ours = approximation(model)
         put(ours, some_sites(model))
-        before, told, start_tau = ours.vector.copy(), record(), ours.sites.tau.copy()
+        before, told, start_tau = ours.copied(), record(), ours.sites.tau.copy()
         ours.sites.tau[:] -= 10.0
         ours.recover(before, told)
         halvings = int(told.counts[SHORTENED])
@@ -88,11 +88,25 @@ class TestWithoutAPosterior:
         ours.sites.tau[:] = start_tau - 10.0 / 2 ** (halvings - 1)
         assert not ours.refresh()
 
+    def test_a_sign_that_has_turned_turns_back(self):
+        """Under its new sign the site at the start leaves no posterior, however much of the step is taken back."""
+        ours = approximation(tiny())
+        put(ours, some_sites(tiny()))
+        ours.sites.sign[0], ours.sites.alpha[0] = 1.0, 5.0
+        assert ours.refresh()
+        before, told = ours.copied(), record()
+        ours.sites.sign[0] = -1.0
+        ours.sites.beta[0] += 1.0
+        ours.recover(before, told)
+        assert told.counts[SHORTENED] == 1
+        np.testing.assert_array_equal(ours.sites.sign, before[1])
+        np.testing.assert_array_equal(ours.vector, before[0])
+
     def test_none_however_short_the_step(self):
         ours = approximation(tiny())
         ours.sites.tau[:] = -10.0
         with pytest.raises(FloatingPointError, match="posterior"):
-            ours.recover(ours.vector.copy(), record())
+            ours.recover(ours.copied(), record())
 
     def test_what_is_not_finite_is_no_posterior(self):
         ours = approximation(tiny())
@@ -114,7 +128,13 @@ def stub(sizes):
     sites = Sites(*np.zeros((2, n, 1)), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.ones(n))
     post = SimpleNamespace(noise=np.zeros(2))
     one = SimpleNamespace(
-        vector=np.zeros(4), sites=sites, post=post, sweep=sweep, evidence=lambda: (0.0, 0.0), recover=lambda *_: None
+        vector=np.zeros(4),
+        sites=sites,
+        post=post,
+        sweep=sweep,
+        evidence=lambda: (0.0, 0.0),
+        recover=lambda *_: None,
+        copied=lambda: (np.zeros(4), np.ones(n)),
     )
     return one, told
 
@@ -174,7 +194,7 @@ class TestTheWayToAFixedPoint:
         ours.sites.alpha[2] += 0.3
         ours.sites.alpha[3] += 0.3
         ours.sites.sign[2] *= -1
-        scheme.forget_turned(ours, start_vector, signs)
+        start_vector = scheme.forget_turned(ours, (start_vector, signs))
         step = ours.vector - start_vector
         place = 2 * ours.sites.tau.size
         step = step[place : place + ours.sites.alpha.size].reshape(-1, 3)

@@ -11,9 +11,9 @@ damped (44, 45). Then EP runs on the priors of v to convergence, and once over t
 Predictions integrate over q(theta) (47). ``log_evidence`` is (48), corrected.
 
 The stages are those of section 3.3.1: 20 sweeps with theta and all priors' sites fixed, 20 with the priors of v, 10
-with theta, then all. In the last stage momentum and Anderson's mixing
-shorten the way. A fit has converged where the undamped step of every group of sites has a length of at most
-``tolerance`` in parts of the sites' own, in natural parameters.
+with theta, EP on the priors of w and phi alone, at most 40 times over them, then all in turn. In the last stage
+momentum and Anderson's mixing shorten the way. A fit has converged where the undamped step of every group of sites is
+shorter than ``tolerance`` in parts of the sites' own length, in natural parameters, and no site was left alone.
 
 Modules: ``sites`` has the symbols; ``tilted`` and ``outputs`` the moments and sites of one term, ``sweeps`` a pass over
 the rows; ``priors`` and ``prior_sweeps`` the same of the priors' terms; ``posterior`` q from the sites; ``evidence``;
@@ -22,13 +22,16 @@ the rows; ``priors`` and ``prior_sweeps`` the same of the priors' terms; ``poste
 Deviation: (32) prints Sigma_w for Sigma_v, and appendix G s_i with a plus; the terms of (48) are (ln Z + Psi(cavity) -
 Psi(marginal)) / eta; (36) leaves out v_k g(h). A negative a-hat of (42) makes a site of negative precision: alpha
 comes with a sign.
-Deviation: a negative tau becomes 0, the tilted mean kept (``clip``); this moves the fixed point a little. A row without
-a proper cavity is left alone for a sweep, and a step that would leave no proper posterior is halved; both are counted
-in the trace.
-Deviation: q(theta) is released at N(log 0.3^2, 2 / n), not from empty sites, which can end at no noise at all.
-Deviation: the sites of the priors are updated one after the other, and undamped. With ``updates: parallel`` the sweeps
-before the priors are released compute q(w_k) anew after each of 30 blocks of rows.
-Left open by the paper: the bias of a hidden unit shares the common scale of Laplace priors (``bias: shared``).
+Deviation: a negative tau becomes 0, the tilted mean kept (``clip``); this moves the fixed point a little. What has no
+proper cavity or a tilted variance of all but 0 is left alone for a sweep, and a step that would leave no proper
+posterior, or raise a variance twentyfold, is halved; both are counted in the trace.
+Deviation: q(theta) is released at N(log 0.3^2, 2 / n), not from empty sites, which can end at no noise at all; the
+other sites go on meanwhile.
+Deviation: the sites of the priors are updated one after the other; those of v undamped, those of w and phi undamped
+until they settle, then by ``final_damping``. With ``updates: parallel`` the first 50 sweeps compute q(v), q(w_k) and
+q(theta) anew after each of 30 blocks of rows.
+Left open by the paper: the bias of a hidden unit shares the common scale of Laplace priors (``bias: shared``). Rows
+come in the same order in every sweep, along a direction drawn at random.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ Rate = Annotated[float, Field(gt=0, le=1)]
 class Config(BaseModel):
     """Options of EP for networks."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     hidden: tuple[PositiveInt] = Field((10,), description="units K of the one hidden layer; section 4.4: 10, kin40k 30")
     linear_units: NonNegativeInt = Field(0, description="how many of them are linear, h / sqrt(K); section 4.1: 1")
@@ -128,7 +131,7 @@ class Config(BaseModel):
             raise ValueError(f"linear_units: {self.linear_units} of {self.hidden[0]} hidden units cannot be linear")
         if self.groups is not None and self.prior == "gaussian":
             raise ValueError("groups share scales, which prior: gaussian has not")
-        if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=-1) + 1)):
+        if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
             raise ValueError(f"groups must count 0, 1, 2, ... without a gap, found {list(self.groups)}")
         return self
 

@@ -16,6 +16,7 @@ from ep_bench.types import Array, Indices
 
 INNER_SWEEPS, INNER_TOLERANCE = 30, 1e-8  # of EP on the priors of v after every update of q(v)
 HALVINGS = 20
+Point = tuple[Array, Array]  # the vector of sites, and the signs of those of v
 
 
 class Problem(NamedTuple):
@@ -86,7 +87,11 @@ class Approximation:
         found = posterior.outputs(*sums, *prior, post.output_mean, post.output_covariance)
         return found and posterior.weights(problem.X, self.sites, self.prior, post.weight_mean, post.weight_covariance)
 
-    def recover(self, before: Array, record: Record) -> None:
+    def copied(self) -> Point:
+        """Return the sites as they are."""
+        return self.vector.copy(), self.sites.sign.copy()
+
+    def recover(self, before: Point, record: Record) -> None:
         """Compute q anew; while it does not exist, take half of the step from ``before`` back.
 
         Raises FloatingPointError where that does not help.
@@ -94,16 +99,26 @@ class Approximation:
         for _ in range(HALVINGS):
             if self.refresh():
                 return
-            record.counts[SHORTENED] += 1
-            self.vector[:] = 0.5 * (before + self.vector)
+            self._halve(before, record)
         raise FloatingPointError("a step of the sites, however short, leaves no proper posterior")
+
+    def _halve(self, before: Point, record: Record) -> None:
+        """Take half of the step from ``before`` back, all of it for sites of v whose sign has turned."""
+        record.counts[SHORTENED] += 1
+        vector, signs = before
+        turned, place = self.sites.sign != signs, 2 * self.sites.tau.size
+        self.vector[:] = 0.5 * (vector + self.vector)
+        for array in (self.sites.alpha, self.sites.beta):
+            array[turned] = vector[place : place + array.size].reshape(array.shape)[turned]
+            place += array.size
+        self.sites.sign[:] = signs
 
     def sweep(self, damping: float, output_damping: float, prior_damping: float, blocks: int = 1) -> Record:
         """Update all released sites once; return what happened. Raises FloatingPointError where q is lost.
 
         Where sweeps are sequential, q(w_k) has come by updates of rank one and should be computed anew before the next.
         """
-        before, record = self.vector.copy(), sites.record()
+        before, record = self.copied(), sites.record()
         told = Sweep(
             self.problem.fraction, damping, output_damping, damping if self.released.noise else 0.0,
             self.problem.sequential, self.problem.clip,
@@ -129,7 +144,7 @@ class Approximation:
             return np.empty(shape), np.empty(shape)
         return posterior.marginals(self.problem.X, self.post.weight_mean, self.post.weight_covariance)
 
-    def _settle_outputs(self, before: Array, record: Record) -> None:
+    def _settle_outputs(self, before: Point, record: Record) -> None:
         """Compute q(v) anew, and run EP on its priors where they are released; take back what leaves no q(v)."""
         turns = INNER_SWEEPS if self.released.outputs else 0
         for _ in range(HALVINGS):
@@ -139,8 +154,7 @@ class Approximation:
             )  # fmt: skip
             if found:
                 return
-            record.counts[SHORTENED] += 1
-            self.vector[:] = 0.5 * (before + self.vector)
+            self._halve(before, record)
             self.refresh()
         raise FloatingPointError("the sites of the output weights leave no proper posterior")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.methods.ep_nn.acceleration import Accelerator
-from ep_bench.methods.ep_nn.approximation import Approximation
+from ep_bench.methods.ep_nn.approximation import Approximation, Point
 from ep_bench.methods.ep_nn.sites import (
     CLIPPED,
     GROUPS,
@@ -86,7 +86,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
         if number == NOISE_FROM and schedule.learn_noise:
             approximation.release_noise(float(approximation.post.noise[0]), 2.0 / len(approximation.problem.y))
         blocks = 1 if approximation.problem.sequential else BLOCKS
-        before = approximation.vector.copy()
+        before = approximation.copied()
         found = approximation.sweep(schedule.damping, schedule.output_damping, 0.0, blocks)
         approximation.recover(before, found)
         path.add(found, approximation, schedule.damping)
@@ -102,7 +102,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
 
 def settle_weight_priors(approximation: Approximation, tolerance: float) -> None:
     """Run EP on the input weights' priors alone, the likelihood's sites given."""
-    before = approximation.vector.copy()
+    before = approximation.copied()
     for _ in range(PRIOR_SWEEPS):
         found = record()
         approximation.sweep_weight_priors(1.0, found)
@@ -123,25 +123,21 @@ def make_proper(approximation: Approximation) -> None:
 def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bool:
     """Sweep until no group of sites has a relative undamped step above the tolerance, and none was skipped.
 
-    Returns whether that came.
-
-    Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are damped more from there on.
+    Returns whether that came. Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are
+    damped more from there on.
     """
     accelerator = Accelerator() if schedule.accelerate else None
     part, first, best = schedule.final_damping, len(path.sizes), Best(approximation)
     while len(path.sizes) < schedule.sweeps:
-        start, signs = approximation.vector.copy(), approximation.sites.sign.copy()
+        before = approximation.copied()
         found = approximation.sweep(part, part, part)
         size = path.add(found, approximation, part)
         if size < schedule.tolerance and path.trace["skipped"][-1] == 0.0:
-            approximation.recover(start, found)
+            approximation.recover(before, found)
             return True
         best.consider(approximation, size, path.trace["log_evidence"][-1])
-        here = start.copy()
-        if accelerator is not None:
-            forget_turned(approximation, start, signs)
-        if accelerator is None or not moved(approximation, accelerator, start, size):
-            approximation.recover(here, found)
+        if accelerator is None or not moved(approximation, accelerator, forget_turned(approximation, before), size):
+            approximation.recover(before, found)
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
     if path.sizes[-1] > ASTRAY or not np.isfinite(path.trace["log_evidence"][-1]):
@@ -155,29 +151,27 @@ class Best:
     def __init__(self, approximation: Approximation) -> None:
         """Begin where the approximation is."""
         self.size = np.inf
-        self._keep(approximation)
-
-    def _keep(self, approximation: Approximation) -> None:
-        self.vector, self.signs = approximation.vector.copy(), approximation.sites.sign.copy()
+        self.point = approximation.copied()
 
     def consider(self, approximation: Approximation, size: float, log_evidence: float) -> None:
         """Keep the point if it is better."""
         if size < self.size and np.isfinite(log_evidence):
-            self.size = size
-            self._keep(approximation)
+            self.size, self.point = size, approximation.copied()
 
     def restore(self, approximation: Approximation) -> None:
         """Go back there. Raises FloatingPointError if there is no posterior."""
-        approximation.vector[:], approximation.sites.sign[:] = self.vector, self.signs
+        approximation.vector[:], approximation.sites.sign[:] = self.point
         if not approximation.refresh():
             raise FloatingPointError("no sweep of the last stage left a proper posterior to go back to")
 
 
-def forget_turned(approximation: Approximation, start: Array, signs: Array) -> None:
-    """Write alphas whose sign has turned into the start of the step, too: they have no direction to follow."""
+def forget_turned(approximation: Approximation, before: Point) -> Array:
+    """Return the start of a step with alphas whose sign has turned as at its end: they have no direction to follow."""
+    start, signs = before[0].copy(), before[1]
     turned, alpha = approximation.sites.sign != signs, approximation.sites.alpha
     place = 2 * approximation.sites.tau.size
     start[place : place + alpha.size].reshape(alpha.shape)[turned] = alpha[turned]
+    return start
 
 
 def moved(approximation: Approximation, accelerator: Accelerator, start: Array, size: float) -> bool:

@@ -29,6 +29,7 @@ MOST = 512  # nodes
 FALL = 40.0  # the logarithm by which a density has fallen where grids end
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 NOISE_NODES = 64
+KNOWN = 1e-24  # a variance of theta at which its deviations are lost in its digits
 
 
 @jit(relaxed=FUSE)
@@ -55,10 +56,10 @@ def noise_moments(
 ) -> tuple[float, float, float, float, float]:
     """Return ln Z_i, mean and variance of theta, mean and variance of 1 / V_y under the tilted distribution, (37).
 
-    V_y = V_f + e^theta / eta. A variance of 0 is a known theta.
+    V_y = V_f + e^theta / eta. A variance of 0, or one that is lost in the digits of theta, is a known theta.
     """
     square = (y - m_f) ** 2
-    if variance <= 0.0:
+    if variance <= KNOWN:
         log_z = _log_factor(mean, square, V_f, eta)
         return log_z, mean, 0.0, 1.0 / (V_f + math.exp(mean) / eta), 0.0
     low, high = _noise_range(square, V_f, eta, mean, variance)
