@@ -256,3 +256,19 @@ class TestAccelerator:
         assert accelerator.restarts == 1
         assert not accelerator.mixing
         assert accelerator.near < 0.4 * NEAR
+
+
+def test_best_is_the_least_step_that_has_an_evidence():
+    ours = approximation(tiny())
+    start(ours, 0.5, 4.0)
+    ours.sweep(0.5, 0.5, 0.5)
+    ours.refresh()
+    best = scheme.Best(ours)
+    best.consider(ours, 0.1, -3.0)
+    good = ours.vector.copy()
+    for size, log_evidence in ((0.05, np.nan), (0.2, -1.0)):
+        ours.sweep(0.5, 0.5, 0.5)
+        best.consider(ours, size, log_evidence)
+    best.restore(ours)
+    np.testing.assert_array_equal(ours.vector, good)
+    assert best.size == 0.1
