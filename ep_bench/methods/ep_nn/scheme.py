@@ -56,7 +56,8 @@ class Path:
 
     def add(self, found: Record, approximation: Approximation, part: float) -> float:
         """Add a sweep; return the largest relative step of a group."""
-        values = np.sqrt(found.steps[:, 0] / np.maximum(found.steps[:, 1], 1e-300))
+        with np.errstate(invalid="ignore"):  # infinite steps of infinite sites: astray
+            values = np.sqrt(found.steps[:, 0] / np.maximum(found.steps[:, 1], 1e-300))
         log_evidence, log_z = approximation.evidence()
         counts = found.counts
         self.trace["sum_log_z"].append(log_z)
@@ -140,7 +141,7 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
             approximation.recover(before, found)
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
-    if path.sizes[-1] > ASTRAY or not np.isfinite(path.trace["log_evidence"][-1]):
+    if not path.sizes[-1] <= ASTRAY or not np.isfinite(path.trace["log_evidence"][-1]):
         best.restore(approximation)
     return False
 
