@@ -16,8 +16,8 @@ import numpy as np
 from ep_bench.types import Array
 
 # What is counted, by place in ``Record.counts``.
-SKIPPED_ROWS, SKIPPED_SITES, SHORTENED, NEGATIVE, CLIPPED, SKIPPED_PRIORS, NEGATIVE_PRIORS, UPDATES = range(8)
-COUNTS = 8
+SKIPPED_ROWS, SKIPPED_SITES, SHORTENED, NEGATIVE, CLIPPED, SKIPPED_PRIORS, NEGATIVE_PRIORS = range(7)
+COUNTS = 7
 # Groups of sites, by place in ``Record.steps``.
 INPUT, OUTPUT, NOISE, WEIGHT_PRIOR, SCALE, OUTPUT_PRIOR = range(6)
 GROUPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")

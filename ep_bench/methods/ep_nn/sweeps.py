@@ -17,7 +17,6 @@ from ep_bench.methods.ep_nn.sites import (
     SHORTENED,
     SKIPPED_ROWS,
     SKIPPED_SITES,
-    UPDATES,
 )
 from ep_bench.methods.ep_nn.tilted import MOST, activation_moments, noise_moments, tilted_activation
 from ep_bench.numerics.jit import FUSE, jit
@@ -130,7 +129,6 @@ def _input_site(
 ) -> None:  # fmt: skip
     """Update tau and nu of one unit, equation (46); where sequential, q(w_k) with them."""
     eta, cavity_m, cavity_V = told.fraction, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k]
-    record.counts[UPDATES] += 1
     if not (V_hat > NARROWEST * cavity_V and math.isfinite(m_hat)):
         record.counts[SKIPPED_SITES] += 1
         return
