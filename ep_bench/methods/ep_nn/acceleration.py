@@ -1,8 +1,10 @@
-"""Towards the fixed point of a map faster than by iterating it: momentum, then Anderson's mixing.
+"""Towards the fixed point of a map faster than by iterating it: jumps along a steady step, then Anderson's mixing.
 
-Far from the fixed point sweeps go along a curved valley, step after step in nearly the same direction; momentum goes
-along with them and starts anew where a step turns against it. Near it the map is close to linear, and mixing the last
-iterates (Anderson 1965; Walker and Ni 2011) takes its slowest modes away; it gives way to momentum where it fails.
+Sweeps soon settle in a curved valley and then go along it, step after step in the same direction and hardly shorter.
+Where a step has come to point where the last one did, a jump goes on along it: to where steps that go on shrinking
+alike would end (Aitken's extrapolation), or as far as such jumps have lately gone well. Then sweeps settle again. Near
+the fixed point the map is close to linear, and mixing the last iterates (Anderson 1965; Walker and Ni 2011) takes its
+slowest modes away; it gives way to jumps where it does not get on.
 """
 
 from __future__ import annotations
@@ -11,27 +13,32 @@ import numpy as np
 
 from ep_bench.types import Array
 
-MOST_MOMENTUM, MORE = 0.85, 0.2  # of the last step; and how much more of it after every step
+STEADY = 0.95  # cosine of successive steps from which a jump goes on along them
+SETTLE = 3  # steps between jumps, at least
+LEAST, LONGEST = 2.0, 256.0  # bounds of a jump's bound, in steps
+GROWTH = 1.5  # of the relative step from jump to jump above which the bound is lowered
 NEAR = 1e-3  # relative step at which mixing takes over
 DEPTH = 10  # iterates that are mixed
 WORSE = 4.0  # growth of the relative step at which mixing gives way
-STALE = 40  # steps of mixing without a lower relative step after which it gives way
+TRIAL = 12  # steps in which mixing must halve the relative step, or it gives way
 
 
 class Accelerator:
-    """Proposes where to go on from a step of the map; ``restarts`` counts turns and failures."""
+    """Proposes where to go on from a step of the map; ``restarts`` counts its failures."""
 
     def __init__(self) -> None:
         """Start without a past."""
-        self.near = NEAR
+        self.near, self.bound = NEAR, LEAST
         self.restarts = 0
         self._forget()
 
     def _forget(self) -> None:
-        self.velocity: Array | None = None
-        self.momentum = 0.0
+        self.last: Array | None = None  # step, weighted
+        self.settled = 0
+        self.before = np.inf  # relative step at the last jump
         self.mixing = False
-        self.best, self.age = np.inf, 0
+        self.best = np.inf
+        self.trial, self.goal = 0, 0.0
         self.points: list[Array] = []
         self.steps: list[Array] = []
 
@@ -40,35 +47,43 @@ class Accelerator:
         self.restarts += 1
         if self.mixing:
             self.near = min(self.near, self.best) / 1.5
+        else:
+            self.bound = max(LEAST, self.bound / 4.0)
         self._forget()
 
     def propose(self, start: Array, step: Array, weights: Array, size: float) -> Array:
         """Return the next point, from a step of the map that began at ``start``.
 
         ``weights`` make the entries comparable, ``size`` is the relative size of the step. What is returned is
-        ``start + step`` itself where there is nothing better to propose.
+        ``start + step`` itself where there is nothing better to propose, and for entries of weight 0.
         """
         if not self.mixing and size < self.near:
             self._forget()
-            self.mixing = True
-        return self._mixed(start, step, weights, size) if self.mixing else self._pushed(start, step, weights)
+            self.mixing, self.goal = True, 0.5 * size
+        proposed = self._mixed(start, step, weights, size) if self.mixing else self._jumped(start, step, weights, size)
+        return np.where(weights > 0.0, proposed, start + step)
 
-    def _pushed(self, start: Array, step: Array, weights: Array) -> Array:
-        if self.velocity is not None and (step * weights) @ (self.velocity * weights) < 0.0:
-            self.restart()
-        if self.velocity is None:
-            self.velocity = step
+    def _jumped(self, start: Array, step: Array, weights: Array, size: float) -> Array:
+        last, weighted = self.last, step * weights
+        self.last, self.settled = weighted, self.settled + 1
+        if last is None or self.settled <= SETTLE:
             return start + step
-        self.momentum = min(MOST_MOMENTUM, self.momentum + MORE)
-        self.velocity = step + self.momentum * self.velocity
-        return np.asarray(start + self.velocity)
+        along = weighted @ last
+        if not along > STEADY * np.sqrt((weighted @ weighted) * (last @ last)):
+            return start + step
+        self.bound = min(2.0 * self.bound, LONGEST) if size < GROWTH * self.before else max(LEAST, self.bound / 4.0)
+        shrinking = along / (last @ last)
+        length = min(self.bound, shrinking / (1.0 - shrinking)) if shrinking < 1.0 else self.bound
+        self.last, self.settled, self.before = None, 0, size
+        return np.asarray(start + (1.0 + length) * step)
 
     def _mixed(self, start: Array, step: Array, weights: Array, size: float) -> Array:
-        self.age = 0 if size < self.best else self.age + 1
-        self.best = min(self.best, size)
-        if size > WORSE * self.best or self.age > STALE:
+        self.best, self.trial = min(self.best, size), self.trial + 1
+        if size > WORSE * self.best or (self.trial > TRIAL and self.best > self.goal):
             self.restart()
             return start + step
+        if self.trial > TRIAL:
+            self.trial, self.goal = 0, 0.5 * self.best
         self.points, self.steps = [*self.points, start][-DEPTH - 1 :], [*self.steps, step][-DEPTH - 1 :]
         if len(self.points) < 2:
             return start + step

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from ep_bench.methods.ep_nn.sites import PriorSites, Sites
 from ep_bench.numerics.cholesky import factorise, invert_lower
@@ -24,20 +24,38 @@ def marginals(X: Array, mean: Array, covariance: Array) -> tuple[Array, Array]:
 
 def weights(X: Array, sites: Sites, prior: PriorSites, mean: Array, covariance: Array) -> bool:
     """Write means (K, D) and covariances (K, D, D) of q(w_k), (21); return whether all are positive definite."""
-    K, D = mean.shape
     found = np.empty_like(covariance)
-    for k in range(K):
-        precision = (X * sites.tau[:, k, None]).T @ X
-        precision.flat[:: D + 1] += prior.tau[k]
+    for k in range(len(mean)):
+        precision = _weighted_products(X, sites.tau[:, k])
+        np.einsum("aa->a", precision)[:] += prior.tau[k]
         factor, failed = lapack.dpotrf(precision, lower=1, overwrite_a=1)
         if failed:
             return False
-        lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-        found[k] = np.tril(lower) + np.tril(lower, -1).T
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        _mirror(inverse.T, found[k])
     covariance[...] = found
     locations = sites.nu.T @ X + prior.nu
     mean[...] = np.einsum("kab,kb->ka", covariance, locations)
     return bool(np.isfinite(mean).all())
+
+
+def _weighted_products(X: Array, tau: Array) -> Array:
+    """Return X' diag(tau) X (D, D), its lower triangle at least, by columns."""
+    if (tau >= 0.0).all():
+        return np.asarray(blas.dsyrk(1.0, (X * np.sqrt(tau)[:, None]).T, lower=1))
+    return np.asfortranarray((X * tau[:, None]).T @ X)
+
+
+@jit(relaxed=FUSE)
+def _mirror(upper: Any, whole: Any) -> None:
+    """Fill a symmetric matrix from an upper triangle, block by block."""
+    D, width = len(upper), 32
+    for top in range(0, D, width):
+        for left in range(top, D, width):
+            for a in range(top, min(top + width, D)):
+                for b in range(max(a, left), min(left + width, D)):
+                    whole[a, b] = upper[a, b]
+                    whole[b, a] = upper[a, b]
 
 
 def output_sums(sites: Sites) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ from ep_bench.types import Array
 PRIOR_SWEEPS = 40  # of EP on the input weights' priors when they are released
 OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites are released
 BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
+LAST = 10  # sweeps of a fit that settle what jumps have stirred
 ASTRAY = 1.0  # a relative last step with which a fit returns to where it was least
 PATIENCE = 100  # sweeps without a smaller step after which steps are halved
 SHORTEST = 0.1
@@ -137,7 +138,8 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
             approximation.recover(before, found)
             return True
         best.consider(approximation, size, path.trace["log_evidence"][-1])
-        if accelerator is None or not moved(approximation, accelerator, forget_turned(approximation, before), size):
+        ends = len(path.sizes) > schedule.sweeps - LAST
+        if accelerator is None or ends or not moved(approximation, accelerator, before, size):
             approximation.recover(before, found)
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
@@ -175,9 +177,10 @@ def forget_turned(approximation: Approximation, before: Point) -> Array:
     return start
 
 
-def moved(approximation: Approximation, accelerator: Accelerator, start: Array, size: float) -> bool:
+def moved(approximation: Approximation, accelerator: Accelerator, before: Point, size: float) -> bool:
     """Go where the accelerator says, q with it; stay where the sweep ended and return False if there is no q."""
     vector, here = approximation.vector, approximation.vector.copy()
+    start = forget_turned(approximation, before)
     vector[:] = accelerator.propose(start, here - start, comparable(approximation), size)
     if approximation.problem.clip:
         np.maximum(approximation.sites.tau, 0.0, out=approximation.sites.tau)
@@ -189,11 +192,12 @@ def moved(approximation: Approximation, accelerator: Accelerator, start: Array, 
 
 
 def comparable(approximation: Approximation) -> Array:
-    """Return weights that give every array of sites the same length, 1."""
+    """Return weights that give every array of sites the same length, 1; 0 for the priors' of v, which follow others."""
     weights = np.empty_like(approximation.vector)
     place = 0
-    for array in (*approximation.sites[:6], *approximation.prior):
+    for array in (*approximation.sites[:6], *approximation.prior[:4]):
         length = np.sqrt((array**2).sum())
         weights[place : place + array.size] = 1.0 / max(length, 1e-6 * np.sqrt(array.size))
         place += array.size
+    weights[place:] = 0.0
     return weights
