@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import approx_fprime, linprog
 
 from ep_bench.methods.ep_nn import scheme
-from ep_bench.methods.ep_nn.acceleration import NEAR, Accelerator
+from ep_bench.methods.ep_nn.acceleration import LONGEST, NEAR, SETTLE, TRIAL, Accelerator
 from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, Record, Sites, record
 from ep_bench.methods.ep_nn.starting import along_a_direction, log_posterior, start, start_at_maximum
 from tests import plain_ep_nn as plain
@@ -186,6 +186,13 @@ class TestTheWayToAFixedPoint:
         for name in ("tau", "nu", "T", "b"):
             close(getattr(taken(found[1]), name), getattr(taken(found[0]), name), 1e-5)
 
+    def test_a_fit_ends_with_sweeps(self, monkeypatch):
+        """However far an accelerator throws it."""
+        ours, path, thrown = approximation(tiny()), scheme.Path(), []
+        monkeypatch.setattr(scheme, "moved", lambda *_: thrown.append(len(path.sizes)) or False)
+        assert not scheme.converge(ours, PLAN._replace(sweeps=30, tolerance=1e-12, accelerate=True), path)
+        assert thrown == list(range(1, 31 - scheme.LAST))
+
     def test_a_turned_sign_leaves_no_direction(self):
         model = tiny()
         ours = approximation(model)
@@ -208,7 +215,8 @@ class TestTheWayToAFixedPoint:
         for array in (*ours.sites[:6], *ours.prior):
             part = weighted[place : place + array.size]
             place += array.size
-            assert np.sqrt((part**2).sum()) == pytest.approx(1.0 if array.any() else 0.0)
+            follows = array is ours.prior.output_tau or array is ours.prior.output_nu
+            assert np.sqrt((part**2).sum()) == pytest.approx(1.0 if array.any() and not follows else 0.0)
         assert place == weighted.size
 
 
@@ -235,19 +243,44 @@ class TestAccelerator:
             assert self.way(Accelerator(), 100, weights, 1e-3) <= 20
         assert self.way(None, 3000, np.ones(6), 1e-3) > 500
 
-    def test_momentum_from_far(self):
+    def test_jumps_from_far(self):
         assert self.way(Accelerator(), 3000, np.ones(6), 100.0) < 0.3 * self.way(None, 3000, np.ones(6), 100.0)
 
-    def test_the_first_step_is_the_map_itself(self):
-        accelerator, point, step = Accelerator(), np.ones(3), np.array([1.0, -2.0, 0.5])
-        np.testing.assert_array_equal(accelerator.propose(point, step, np.ones(3), 1.0), point + step)
-        np.testing.assert_allclose(
-            accelerator.propose(point, step, np.ones(3), 1.0), point + 1.2 * step
-        )  # then momentum
-        np.testing.assert_array_equal(
-            accelerator.propose(point, -step, np.ones(3), 1.0), point - step
-        )  # turned against it
-        assert accelerator.restarts == 1
+    def steady(self, accelerator, ratio, size=1.0, turns=SETTLE + 1):
+        """Follow steps that shrink by a ratio towards 0; return the last proposal, in parts of the last point."""
+        point = np.array([1.0, -2.0, 0.5])
+        for _ in range(turns):
+            last, point = point, accelerator.propose(point, (ratio - 1.0) * point, np.ones(3), size)
+        parts = point / last
+        np.testing.assert_allclose(parts, parts[0])
+        return parts[0]
+
+    def test_a_steady_step_is_followed_to_its_end(self):
+        assert self.steady(Accelerator(), 0.75, turns=SETTLE) == pytest.approx(0.75)  # the map itself
+        assert self.steady(Accelerator(), 0.75) == pytest.approx(0.0, abs=1e-15)
+
+    def test_jumps_are_bounded(self):
+        """Twice as far each time, less far after one that made the relative step grow."""
+        accelerator = Accelerator()
+        lengths = [(1.0 - self.steady(accelerator, 0.999, size)) / 0.001 - 1.0 for size in (1.0, 1.0, 1.2, 2.0, 2.0)]
+        np.testing.assert_allclose(lengths, [4.0, 8.0, 16.0, 4.0, 8.0])
+        lengths = [(1.0 - self.steady(accelerator, 1.001)) / -0.001 - 1.0 for _ in range(10)]  # steps that grow
+        assert max(lengths) == pytest.approx(LONGEST)
+
+    def test_a_turning_step_is_not(self):
+        accelerator, point = Accelerator(), np.ones(2)
+        for turn in range(20):
+            step = np.array([np.cos(turn), np.sin(turn)])
+            np.testing.assert_array_equal(accelerator.propose(point, step, np.ones(2), 1.0), point + step)
+
+    @pytest.mark.parametrize("first", [1e-4, 1.0])
+    def test_what_has_no_weight_goes_where_the_map_says(self, first):
+        accelerator, weights = Accelerator(), np.array([1.0, 1, 1, 1, 1, 0])
+        point = self.fixed + first
+        for _ in range(15):
+            step = self.A @ point + self.b - point
+            last, point = point, accelerator.propose(point, step, weights, first * np.linalg.norm(step))
+            assert point[-1] == last[-1] + step[-1]
 
     def test_mixing_that_leads_away_gives_way(self):
         accelerator, rng = Accelerator(), np.random.default_rng(0)
@@ -256,6 +289,13 @@ class TestAccelerator:
         assert accelerator.restarts == 1
         assert not accelerator.mixing
         assert accelerator.near < 0.4 * NEAR
+
+    @pytest.mark.parametrize(("rate", "failures"), [(0.99, 1), (0.9, 0)])
+    def test_mixing_that_does_not_get_on_gives_way(self, rate, failures):
+        accelerator, rng = Accelerator(), np.random.default_rng(0)
+        for turn in range(TRIAL + 1):
+            accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), 0.9 * NEAR * rate**turn)
+        assert accelerator.restarts == failures
 
 
 def test_best_is_the_least_step_that_has_an_evidence():

@@ -14,12 +14,13 @@ import numpy as np
 from ep_bench.types import Array
 
 STEADY = 0.95  # cosine of successive steps from which a jump goes on along them
-SETTLE = 3  # steps between jumps, at least
+SETTLE = 5  # steps between jumps, at least
 LEAST, LONGEST = 2.0, 256.0  # bounds of a jump's bound, in steps
 GROWTH = 1.5  # of the relative step from jump to jump above which the bound is lowered
 NEAR = 1e-3  # relative step at which mixing takes over
 DEPTH = 10  # iterates that are mixed
 WORSE = 4.0  # growth of the relative step at which mixing gives way
+RINGING = 12  # steps after which mixing has its turn if none has been steady
 TRIAL = 12  # steps in which mixing must halve the relative step, or it gives way
 
 
@@ -46,7 +47,7 @@ class Accelerator:
         """Forget the past: it led nowhere."""
         self.restarts += 1
         if self.mixing:
-            self.near = min(self.near, self.best) / 1.5
+            self.near = min(self.near, self.best / 1.5)
         else:
             self.bound = max(LEAST, self.bound / 4.0)
         self._forget()
@@ -57,11 +58,12 @@ class Accelerator:
         ``weights`` make the entries comparable, ``size`` is the relative size of the step. What is returned is
         ``start + step`` itself where there is nothing better to propose, and for entries of weight 0.
         """
-        if not self.mixing and size < self.near:
+        if not self.mixing and (size < self.near or self.settled > RINGING):
             self._forget()
             self.mixing, self.goal = True, 0.5 * size
-        proposed = self._mixed(start, step, weights, size) if self.mixing else self._jumped(start, step, weights, size)
-        return np.where(weights > 0.0, proposed, start + step)
+        proposed = (self._mixed if self.mixing else self._jumped)(start, step, weights, size)
+        proposed[weights == 0.0] = (start + step)[weights == 0.0]
+        return proposed
 
     def _jumped(self, start: Array, step: Array, weights: Array, size: float) -> Array:
         last, weighted = self.last, step * weights
@@ -73,7 +75,7 @@ class Accelerator:
             return start + step
         self.bound = min(2.0 * self.bound, LONGEST) if size < GROWTH * self.before else max(LEAST, self.bound / 4.0)
         shrinking = along / (last @ last)
-        length = min(self.bound, shrinking / (1.0 - shrinking)) if shrinking < 1.0 else self.bound
+        length = min(self.bound, float(shrinking / (1.0 - shrinking))) if shrinking < 1.0 else self.bound
         self.last, self.settled, self.before = None, 0, size
         return np.asarray(start + (1.0 + length) * step)
 

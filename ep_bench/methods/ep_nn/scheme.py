@@ -28,7 +28,7 @@ OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites
 BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
 LAST = 10  # sweeps of a fit that settle what jumps have stirred
 ASTRAY = 1.0  # a relative last step with which a fit returns to where it was least
-PATIENCE = 100  # sweeps without a smaller step after which steps are halved
+PATIENCE = 150  # sweeps without a smaller step after which steps are halved
 SHORTEST = 0.1
 
 
