@@ -110,14 +110,14 @@ class TestTheTrace:
     def test_names_and_lengths(self):
         state, trace = converged()
         expected = {"sum_log_z", "log_evidence", "noise_deviation", "skipped", "shortened", "negative", "clipped",
-                    "damping", "least_cavity_input", "least_cavity_output", "least_cavity_noise"}  # fmt: skip
-        assert set(trace) == expected | {f"step_{name}" for name in STEPS}
+                    "negative_output", "negative_noise", "damping"}  # fmt: skip
+        assert set(trace) == expected | {f"{told}_{name}" for told in ("step", "least_cavity") for name in STEPS}
         assert {len(values) for values in trace.values()} == {state.n_iterations}
         assert np.isfinite([*trace.values()]).all()
         assert trace["log_evidence"][-1] == pytest.approx(state.log_evidence, rel=1e-8)
         assert trace["noise_deviation"][-1] == pytest.approx(np.exp(0.5 * state.noise_mean))
-        for name in ("input", "output", "noise"):
-            assert 0 < min(trace[f"least_cavity_{name}"]) <= 1
+        for name in STEPS:
+            assert 0 < min(trace[f"least_cavity_{name}"]) < 1
 
     def test_stages(self):
         """Section 3.3.1: theta and priors fixed, then the priors of v, then theta, then those of w and phi."""
@@ -194,6 +194,7 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [({"linear_units": 3}, "linear_units"), ({"prior": "gaussian", "groups": "unit"}, "groups"),
+         ({"prior": "gaussian", "release": 0.1}, "release"), ({"prior": "gaussian", "prior_updates": "once"}, "once"),
          ({"groups": (0, 2, 2)}, "without a gap"), ({"groups": ()}, "without a gap"),
          ({"scale_mean": np.nan}, "scale_mean"), ({"noise_deviation": np.inf}, "noise_deviation"),
          ({"fraction": 0.0}, "fraction"), ({"damping": 1.5}, "damping"),

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import approx_fprime, linprog
 
 from ep_bench.methods.ep_nn import scheme
-from ep_bench.methods.ep_nn.acceleration import LONGEST, NEAR, SETTLE, TRIAL, Accelerator
+from ep_bench.methods.ep_nn.acceleration import LONGEST, NEAR, RINGING, SETTLE, TRIAL, Accelerator
 from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, Record, Sites, record
 from ep_bench.methods.ep_nn.starting import along_a_direction, log_posterior, start, start_at_maximum
 from tests import plain_ep_nn as plain
@@ -268,10 +268,17 @@ class TestAccelerator:
         assert max(lengths) == pytest.approx(LONGEST)
 
     def test_a_turning_step_is_not(self):
+        """Until mixing has its turn, whose failure does not change where it would else take over."""
         accelerator, point = Accelerator(), np.ones(2)
-        for turn in range(20):
+        for turn in range(RINGING + 1):
             step = np.array([np.cos(turn), np.sin(turn)])
             np.testing.assert_array_equal(accelerator.propose(point, step, np.ones(2), 1.0), point + step)
+            assert not accelerator.mixing
+        for turn in range(TRIAL + 1):
+            accelerator.propose(point, np.array([np.cos(turn), np.sin(turn)]), np.ones(2), 1.0)
+            assert accelerator.mixing == (turn < TRIAL)
+        assert accelerator.restarts == 1
+        assert accelerator.near == NEAR
 
     @pytest.mark.parametrize("first", [1e-4, 1.0])
     def test_what_has_no_weight_goes_where_the_map_says(self, first):

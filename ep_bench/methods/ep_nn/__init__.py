@@ -133,6 +133,8 @@ class Config(BaseModel):
             raise ValueError(f"linear_units: {self.linear_units} of {self.hidden[0]} hidden units cannot be linear")
         if self.groups is not None and self.prior == "gaussian":
             raise ValueError("groups share scales, which prior: gaussian has not")
+        if self.prior == "gaussian" and (self.release is not None or self.prior_updates == "once"):
+            raise ValueError("release and prior_updates: once are of sites of priors, which prior: gaussian has not")
         if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
             raise ValueError(f"groups must count 0, 1, 2, ... without a gap, found {list(self.groups)}")
         return self
@@ -168,9 +170,11 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """Fit to standardised rows X (n, d), y (n,); ``rng`` draws the order of the rows, and the start of a map.
 
     Returns the state, and one value a sweep of ``sum_log_z`` (the sum of ln Z_i, nats), ``log_evidence`` (nats),
-    ``noise_deviation`` (standardised), the relative undamped steps of the sites' groups (``step_input``, ...), numbers
-    of ``skipped``, ``shortened``, ``negative`` and ``clipped`` sites, the least precisions of cavities in parts of the
-    marginals', and ``damping``. Raises FloatingPointError where no proper posterior is left.
+    ``noise_deviation`` (standardised), the relative undamped steps of the sites' groups (``step_input``, ...), the
+    least precision of a cavity of each in parts of the marginal's (``least_cavity_input``, ...), numbers of ``skipped``
+    sites, of ``shortened`` steps, of ``negative`` precisions of h and the priors' terms and of those ``clipped``, of
+    sites of negative precision of v and theta (``negative_output``, ``negative_noise``), and ``damping``. Raises
+    FloatingPointError where no proper posterior is left.
     """
     X = np.column_stack([np.asarray(train.X, dtype=np.float64), np.ones(len(train.X))])
     approximation = Approximation(

@@ -16,6 +16,7 @@ from ep_bench.types import Array, Indices
 
 INNER_SWEEPS, INNER_TOLERANCE = 30, 1e-8  # of EP on the priors of v after every update of q(v)
 HALVINGS = 20
+ADVICE = "; a smaller damping, output_damping or final_damping may help"
 Point = tuple[Array, Array]  # the vector of sites, and the signs of those of v
 
 
@@ -100,7 +101,7 @@ class Approximation:
             if self.refresh():
                 return
             self._halve(before, record)
-        raise FloatingPointError("a step of the sites, however short, leaves no proper posterior")
+        raise FloatingPointError(f"a step of the sites, however short, leaves no proper posterior{ADVICE}")
 
     def _halve(self, before: Point, record: Record) -> None:
         """Take half of the step from ``before`` back, all of it for sites of v whose sign has turned."""
@@ -156,7 +157,7 @@ class Approximation:
                 return
             self._halve(before, record)
             self.refresh()
-        raise FloatingPointError("the sites of the output weights leave no proper posterior")
+        raise FloatingPointError(f"the sites of the output weights leave no proper posterior{ADVICE}")
 
     def evidence(self) -> tuple[float, float]:
         """Return log Z_EP, (48), and the sum of ln Z_i, (37); nan where a cavity is missing."""

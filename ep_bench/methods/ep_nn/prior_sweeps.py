@@ -41,6 +41,8 @@ def _weight_prior(
     m, V = mean[j], S[j, j]
     share = 1.0 - eta * prior.tau[k, j] * V
     precision = scales[0, l] - eta * prior.scale_precision[k, j]
+    record.least[WEIGHT_PRIOR] = min(record.least[WEIGHT_PRIOR], share)
+    record.least[SCALE] = min(record.least[SCALE], precision / scales[0, l])
     if not (share > 0.0 and precision > 0.0):
         record.counts[SKIPPED_PRIORS] += 1
         return
@@ -109,6 +111,7 @@ def _output_sweep(
     for k in range(tau.size - 1):
         m, V = mean[k], S[k, k]
         share = 1.0 - eta * tau[k] * V
+        record.least[OUTPUT_PRIOR] = min(record.least[OUTPUT_PRIOR], share)
         if not share > 0.0:
             record.counts[SKIPPED_PRIORS] += 1
             continue

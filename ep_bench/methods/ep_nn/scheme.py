@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.methods.ep_nn.acceleration import Accelerator
-from ep_bench.methods.ep_nn.approximation import Approximation, Point
+from ep_bench.methods.ep_nn.approximation import ADVICE, Approximation, Point
 from ep_bench.methods.ep_nn.sites import (
     CLIPPED,
     GROUPS,
@@ -63,13 +63,15 @@ class Path:
         counts = found.counts
         self.trace["sum_log_z"].append(log_z)
         self.trace["log_evidence"].append(log_evidence)
-        for name, value in zip(GROUPS, values, strict=True):
+        for name, value, cavity in zip(GROUPS, values, found.least, strict=True):
             self.trace[f"step_{name}"].append(float(value))
+            self.trace[f"least_cavity_{name}"].append(float(cavity))
+        sites = approximation.sites
         told = {
             "skipped": counts[SKIPPED_ROWS] + counts[SKIPPED_SITES] + counts[SKIPPED_PRIORS],
             "shortened": counts[SHORTENED], "negative": counts[NEGATIVE] + counts[NEGATIVE_PRIORS],
-            "clipped": counts[CLIPPED], "least_cavity_input": found.least[0], "least_cavity_output": found.least[1],
-            "least_cavity_noise": found.least[2], "damping": part,
+            "clipped": counts[CLIPPED], "negative_output": (sites.sign < 0.0).sum(),
+            "negative_noise": (sites.noise_precision < 0.0).sum(), "damping": part,
             "noise_deviation": float(np.exp(0.5 * approximation.post.noise[0])),
         }  # fmt: skip
         for name, value in told.items():
@@ -165,7 +167,7 @@ class Best:
         """Go back there. Raises FloatingPointError if there is no posterior."""
         approximation.vector[:], approximation.sites.sign[:] = self.point
         if not approximation.refresh():
-            raise FloatingPointError("no sweep of the last stage left a proper posterior to go back to")
+            raise FloatingPointError(f"no sweep of the last stage left a proper posterior to go back to{ADVICE}")
 
 
 def forget_turned(approximation: Approximation, before: Point) -> Array:

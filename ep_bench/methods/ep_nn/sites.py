@@ -20,6 +20,7 @@ SKIPPED_ROWS, SKIPPED_SITES, SHORTENED, NEGATIVE, CLIPPED, SKIPPED_PRIORS, NEGAT
 COUNTS = 7
 # Groups of sites, by place in ``Record.steps``.
 INPUT, OUTPUT, NOISE, WEIGHT_PRIOR, SCALE, OUTPUT_PRIOR = range(6)
+# and in ``Record.least``, where a cavity of v is told by its precision along alpha.
 GROUPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")
 
 
@@ -73,7 +74,7 @@ class Record(NamedTuple):
 
     counts: Array  # (COUNTS,)
     steps: Array  # (6, 2) of each group sums of squares of undamped steps and of new values
-    least: Array  # (3,) smallest precision of a cavity as a part of the marginal's: of h, along alpha, of theta
+    least: Array  # (6,) smallest precision of a cavity as a part of the marginal's, by place as below
 
 
 def empty(n: int, K: int, D: int) -> tuple[Array, Sites, PriorSites]:
@@ -88,4 +89,4 @@ def empty(n: int, K: int, D: int) -> tuple[Array, Sites, PriorSites]:
 
 def record() -> Record:
     """Return an empty record."""
-    return Record(np.zeros(COUNTS), np.zeros((len(GROUPS), 2)), np.ones(3))
+    return Record(np.zeros(COUNTS), np.zeros((len(GROUPS), 2)), np.ones(len(GROUPS)))

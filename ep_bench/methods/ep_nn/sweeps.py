@@ -77,7 +77,8 @@ def _row(
         cross, vectors[_U],
     )  # fmt: skip
     share = 1.0 - eta * sites.noise_precision[i] * post.noise[1]
-    record.least[1], record.least[2] = min(record.least[1], eta * s), min(record.least[2], share)
+    record.least[OUTPUT] = min(record.least[OUTPUT], eta * s)
+    record.least[NOISE] = min(record.least[NOISE], share)
     if not (s > 0.0 and share > 0.0):
         record.counts[SKIPPED_ROWS] += 1
         return
@@ -110,7 +111,7 @@ def _input_cavities(
     K = m.size
     for k in range(K):
         share = 1.0 - eta * sites.tau[i, k] * V[k]
-        record.least[0] = min(record.least[0], share)
+        record.least[INPUT] = min(record.least[INPUT], share)
         if not (share > 0.0 and V[k] > 0.0):
             return False
         vectors[_CAVITY_V, k] = V[k] / share
