@@ -30,7 +30,7 @@ EVIDENCES = (("Σ log Zᵢ", "#0072B2", 0.9), ("log Z of EP", "#D55E00", 1.9))  
 SMALLEST = 1e-16  # step that is shown
 BELOW = 0.35  # of the range of scores from the last stage on that is shown beyond them
 LAST_STAGE = 50  # sweeps before it
-NATS = 0.8  # below the best log density by time that are shown
+NATS = 0.8  # below the best log density by time that are shown, and more where sweeps end lower
 
 Arrays = Mapping[str, Any]
 
@@ -142,7 +142,7 @@ def _by_time(arrays: Arrays, study: str) -> Picture:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.6 + 2.9 * max(folds, 2), 3.1), layout="constrained")
         axes = figure.subplots(1, folds, sharex=True, sharey=True, squeeze=False)[0]
-        best = -np.inf
+        best, ends = -np.inf, []
         for f, ax in enumerate(axes):
             for i, label in enumerate(labels):
                 seconds, ll, _ = np.asarray(arrays[f"scores_{i}_{f}"])
@@ -151,6 +151,7 @@ def _by_time(arrays: Arrays, study: str) -> Picture:
                     end = np.asarray(arrays[f"usual_{i}_{f}"])
                     ax.plot(end[0], end[1], MARKS[i], color=LOOKS[i][0], markerfacecolor="none", markersize=10, mew=1.0)
                 best = max(best, np.nanmax(ll))
+                ends.append(ll[-1])
             seconds, ll, _ = np.asarray(arrays[f"sampled_{f}"])
             _curve(ax, seconds, ll, len(labels), chains)
             best = max(best, np.nanmax(ll))
@@ -159,15 +160,15 @@ def _by_time(arrays: Arrays, study: str) -> Picture:
         axes[0].set_ylabel("test log density (nats a row)")
         axes[0].set_xscale("log")
         axes[0].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes[0].set_ylim(best - NATS, best + 0.1 * NATS)
+        axes[0].set_ylim(min(best - NATS, np.nanmin(ends) - 0.1 * NATS), best + 0.1 * NATS)
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(names), frameon=False)
     caption = (
         f"Mean log density on the test rows of {folds} folds of {arrays['dataset']} (original units) against the time "
         f"of a fit: {', '.join(labels)} by numbers of sweeps ({arrays['sweeps'][0]} to {arrays['sweeps'][-1]}), "
         f"{chains} by draws of a chain ({arrays['samples'][0]} to {arrays['samples'][-1]}, after as many of warm-up). "
-        "A large open mark: every relative step of the sites is below 0.0001, where a fit ends by itself. Values far "
-        "below the best are not shown."
+        "A large open mark: every relative step of the sites is below 0.0001, where a fit ends by itself. First values "
+        "far below the best are not shown."
     )
     return finish(figure, f"network-times-{study}", caption)
 

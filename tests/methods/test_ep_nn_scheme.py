@@ -277,7 +277,6 @@ class TestAccelerator:
         for turn in range(TRIAL + 1):
             accelerator.propose(point, np.array([np.cos(turn), np.sin(turn)]), np.ones(2), 1.0)
             assert accelerator.mixing == (turn < TRIAL)
-        assert accelerator.restarts == 1
         assert accelerator.near == NEAR
 
     @pytest.mark.parametrize("first", [1e-4, 1.0])
@@ -293,16 +292,24 @@ class TestAccelerator:
         accelerator, rng = Accelerator(), np.random.default_rng(0)
         for size in (0.5 * NEAR, 0.4 * NEAR, 10 * NEAR):
             accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), size)
-        assert accelerator.restarts == 1
         assert not accelerator.mixing
         assert accelerator.near < 0.4 * NEAR
 
-    @pytest.mark.parametrize(("rate", "failures"), [(0.99, 1), (0.9, 0)])
-    def test_mixing_that_does_not_get_on_gives_way(self, rate, failures):
+    @pytest.mark.parametrize(("rate", "stays"), [(0.99, False), (0.9, True)])
+    def test_mixing_that_does_not_get_on_gives_way(self, rate, stays):
         accelerator, rng = Accelerator(), np.random.default_rng(0)
         for turn in range(TRIAL + 1):
             accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), 0.9 * NEAR * rate**turn)
-        assert accelerator.restarts == failures
+        assert accelerator.mixing == stays
+
+    @pytest.mark.parametrize("step", [0.0, 1.0])
+    def test_steps_that_do_not_change_cannot_be_mixed(self, step):
+        accelerator, point = Accelerator(), np.ones(3)
+        for _ in range(TRIAL):
+            np.testing.assert_array_equal(
+                accelerator.propose(point, np.full(3, step), np.ones(3), 0.1 * NEAR), point + step
+            )
+        assert accelerator.mixing
 
 
 def test_best_is_the_least_step_that_has_an_evidence():

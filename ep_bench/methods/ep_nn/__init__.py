@@ -188,10 +188,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
             start_at_maximum(approximation, rng)
         path, converged = scheme.run(approximation, schedule(config))
     if not converged:
-        skipped = int(path.trace["skipped"][-1])
-        told = f"a relative step of {path.sizes[-1]:.2g} after {len(path.sizes)} sweeps"
-        told += f", {skipped} terms without a proper cavity" if skipped else ""
-        warnings.warn(told, ConvergenceWarning, stacklevel=2)
+        warnings.warn(path.told(), ConvergenceWarning, stacklevel=2)
     return _state(approximation, path, converged), dict(path.trace)
 
 

@@ -4,7 +4,8 @@ Sweeps soon settle in a curved valley and then go along it, step after step in t
 Where a step has come to point where the last one did, a jump goes on along it: to where steps that go on shrinking
 alike would end (Aitken's extrapolation), or as far as such jumps have lately gone well. Then sweeps settle again. Near
 the fixed point the map is close to linear, and mixing the last iterates (Anderson 1965; Walker and Ni 2011) takes its
-slowest modes away; it gives way to jumps where it does not get on.
+slowest modes away, as it does where steps go on turning instead of settling; it gives way to jumps where it does not
+get on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ep_bench.types import Array
 
 STEADY = 0.95  # cosine of successive steps from which a jump goes on along them
 SETTLE = 5  # steps between jumps, at least
-LEAST, LONGEST = 2.0, 256.0  # bounds of a jump's bound, in steps
+LEAST, LONGEST = 2.0, 256.0  # of the bound of jumps, in steps, which doubles before a jump where the last went well
 GROWTH = 1.5  # of the relative step from jump to jump above which the bound is lowered
 NEAR = 1e-3  # relative step at which mixing takes over
 DEPTH = 10  # iterates that are mixed
@@ -25,15 +26,15 @@ TRIAL = 12  # steps in which mixing must halve the relative step, or it gives wa
 
 
 class Accelerator:
-    """Proposes where to go on from a step of the map; ``restarts`` counts its failures."""
+    """Proposes where to go on from a step of the map."""
 
     def __init__(self) -> None:
         """Start without a past."""
         self.near, self.bound = NEAR, LEAST
-        self.restarts = 0
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Start anew, without blame: the map is another."""
         self.last: Array | None = None  # step, weighted
         self.settled = 0
         self.before = np.inf  # relative step at the last jump
@@ -44,13 +45,12 @@ class Accelerator:
         self.steps: list[Array] = []
 
     def restart(self) -> None:
-        """Forget the past: it led nowhere."""
-        self.restarts += 1
+        """Start anew: the past led nowhere."""
         if self.mixing:
             self.near = min(self.near, self.best / 1.5)
         else:
             self.bound = max(LEAST, self.bound / 4.0)
-        self._forget()
+        self.forget()
 
     def propose(self, start: Array, step: Array, weights: Array, size: float) -> Array:
         """Return the next point, from a step of the map that began at ``start``.
@@ -59,7 +59,7 @@ class Accelerator:
         ``start + step`` itself where there is nothing better to propose, and for entries of weight 0.
         """
         if not self.mixing and (size < self.near or self.settled > RINGING):
-            self._forget()
+            self.forget()
             self.mixing, self.goal = True, 0.5 * size
         proposed = (self._mixed if self.mixing else self._jumped)(start, step, weights, size)
         proposed[weights == 0.0] = (start + step)[weights == 0.0]
@@ -92,6 +92,8 @@ class Accelerator:
         moved, changed = np.diff(self.points, axis=0), np.diff(self.steps, axis=0)
         scaled = changed * weights
         gram = scaled @ scaled.T
+        if not np.trace(gram) > 0.0:
+            return start + step
         gram.flat[:: len(gram) + 1] += 1e-10 * np.trace(gram)
         shares = np.linalg.solve(gram, scaled @ (step * weights))
         return np.asarray(start + step - shares @ (moved + changed))

@@ -81,25 +81,28 @@ class Approximation:
         if self.released.noise:
             post.noise[:] = posterior.noise(self.sites, *problem.noise_prior)
         post.scales[...] = posterior.scales(self.prior, problem.groups, post.scales.shape[1], *problem.scale_prior)
-        if not (post.noise[1] >= 0.0 and (post.scales[0] > 0.0).all()):
+        if not (post.noise[1] >= 0.0 and (post.scales[0] > 0.0).all() and np.isfinite(post.scales).all()):
+            return False
+        if not np.isfinite(post.noise).all():
             return False
         sums = posterior.output_sums(self.sites)
         prior = self.prior.output_tau, self.prior.output_nu
         found = posterior.outputs(*sums, *prior, post.output_mean, post.output_covariance)
+        found = found and bool(np.isfinite(post.output_mean).all())
         return found and posterior.weights(problem.X, self.sites, self.prior, post.weight_mean, post.weight_covariance)
 
     def copied(self) -> Point:
         """Return the sites as they are."""
         return self.vector.copy(), self.sites.sign.copy()
 
-    def recover(self, before: Point, record: Record) -> None:
+    def recover(self, before: Point, record: Record) -> bool:
         """Compute q anew; while it does not exist, take half of the step from ``before`` back.
 
-        Raises FloatingPointError where that does not help.
+        Returns whether nothing had to be taken back. Raises FloatingPointError where that does not help.
         """
-        for _ in range(HALVINGS):
+        for turn in range(HALVINGS):
             if self.refresh():
-                return
+                return turn == 0
             self._halve(before, record)
         raise FloatingPointError(f"a step of the sites, however short, leaves no proper posterior{ADVICE}")
 

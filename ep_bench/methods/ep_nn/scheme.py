@@ -24,6 +24,7 @@ from ep_bench.methods.ep_nn.sites import (
 from ep_bench.types import Array
 
 PRIOR_SWEEPS = 40  # of EP on the input weights' priors when they are released
+MORE_PRIOR_SWEEPS = 1000  # where they come only then
 OUTPUTS_FROM, NOISE_FROM, WEIGHTS_FROM = 20, 40, 50  # sweeps before these sites are released
 BLOCKS = 30  # of rows, of a parallel sweep before the priors are released
 LAST = 10  # sweeps of a fit that settle what jumps have stirred
@@ -54,6 +55,8 @@ class Path:
         """Start empty."""
         self.trace: dict[str, list[float]] = defaultdict(list)
         self.sizes: list[float] = []
+        self.unsettled = False  # weights' priors that were updated once ended before they settled
+        self.back: int | None = None  # sweep to whose end the fit went back
 
     def add(self, found: Record, approximation: Approximation, part: float) -> float:
         """Add a sweep; return the largest relative step of a group."""
@@ -76,8 +79,17 @@ class Path:
         }  # fmt: skip
         for name, value in told.items():
             self.trace[name].append(float(value))
-        self.sizes.append(float(values.max()))
+        largest = float(values.max())
+        self.sizes.append(np.inf if np.isnan(largest) else largest)
         return self.sizes[-1]
+
+    def told(self) -> str:
+        """Return why the fit has not converged, in words."""
+        skipped = int(self.trace["skipped"][-1])
+        words = f"a relative step of {self.sizes[-1]:.2g} after {len(self.sizes)} sweeps"
+        words += f", {skipped} terms without a proper cavity" if skipped else ""
+        words += ", weights' priors that did not settle" if self.unsettled else ""
+        return words + (f"; went back to sweep {self.back}" if self.back is not None else "")
 
 
 def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
@@ -97,22 +109,26 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
     if schedule.sweeps > first and not schedule.keep_weight_priors:
         if schedule.release < np.inf:
             converge(approximation, schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release), path)
-        settle_weight_priors(approximation, schedule.tolerance)
+        settled = settle_weight_priors(
+            approximation, schedule.tolerance, MORE_PRIOR_SWEEPS if schedule.once else PRIOR_SWEEPS
+        )
+        path.unsettled = schedule.once and not settled
         if schedule.once:
             make_proper(approximation)
         approximation.released.weights, approximation.released.settled = True, schedule.once
-    return path, converge(approximation, schedule, path)
+    return path, converge(approximation, schedule, path) and not path.unsettled
 
 
-def settle_weight_priors(approximation: Approximation, tolerance: float) -> None:
-    """Run EP on the input weights' priors alone, the likelihood's sites given."""
-    before = approximation.copied()
-    for _ in range(PRIOR_SWEEPS):
+def settle_weight_priors(approximation: Approximation, tolerance: float, sweeps: int) -> bool:
+    """Run EP on the input weights' priors alone, the likelihood's sites given; return whether it settled."""
+    before, settled = approximation.copied(), False
+    for _ in range(sweeps):
         found = record()
         approximation.sweep_weight_priors(1.0, found)
-        if (found.steps[:, 0] <= tolerance**2 * found.steps[:, 1]).all():
+        settled = bool((found.steps[:, 0] <= tolerance**2 * found.steps[:, 1]).all())
+        if settled:
             break
-    approximation.recover(before, found)
+    return approximation.recover(before, found) and settled and not found.counts[SKIPPED_PRIORS]
 
 
 def make_proper(approximation: Approximation) -> None:
@@ -136,17 +152,20 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
         before = approximation.copied()
         found = approximation.sweep(part, part, part)
         size = path.add(found, approximation, part)
-        if size < schedule.tolerance and path.trace["skipped"][-1] == 0.0:
-            approximation.recover(before, found)
+        if size < schedule.tolerance and path.trace["skipped"][-1] == 0.0 and approximation.recover(before, found):
             return True
-        best.consider(approximation, size, path.trace["log_evidence"][-1])
+        best.consider(approximation, size, path)
         ends = len(path.sizes) > schedule.sweeps - LAST
         if accelerator is None or ends or not moved(approximation, accelerator, before, size):
             approximation.recover(before, found)
+            path.trace["shortened"][-1] = float(found.counts[SHORTENED])
         if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
             part, first = max(0.5 * part, SHORTEST), len(path.sizes)
-    if not path.sizes[-1] <= ASTRAY or not np.isfinite(path.trace["log_evidence"][-1]):
-        best.restore(approximation)
+            if accelerator is not None:
+                accelerator.forget()
+    astray = not path.sizes[-1] <= ASTRAY
+    if astray or (best.sweep is not None and not np.isfinite(path.trace["log_evidence"][-1])):
+        path.back = best.restore(approximation)
     return False
 
 
@@ -154,20 +173,22 @@ class Best:
     """The point of the least step so far that has an evidence."""
 
     def __init__(self, approximation: Approximation) -> None:
-        """Begin where the approximation is."""
+        """Begin without any."""
         self.size = np.inf
+        self.sweep: int | None = None
         self.point = approximation.copied()
 
-    def consider(self, approximation: Approximation, size: float, log_evidence: float) -> None:
-        """Keep the point if it is better."""
-        if size < self.size and np.isfinite(log_evidence):
-            self.size, self.point = size, approximation.copied()
+    def consider(self, approximation: Approximation, size: float, path: Path) -> None:
+        """Keep the point that the last sweep of ``path`` ended at if it is better."""
+        if size < self.size and np.isfinite(path.trace["log_evidence"][-1]):
+            self.size, self.sweep, self.point = size, len(path.sizes), approximation.copied()
 
-    def restore(self, approximation: Approximation) -> None:
-        """Go back there. Raises FloatingPointError if there is no posterior."""
+    def restore(self, approximation: Approximation) -> int:
+        """Go back there; return after which sweep it was. Raises FloatingPointError if there is no posterior."""
         approximation.vector[:], approximation.sites.sign[:] = self.point
-        if not approximation.refresh():
+        if self.sweep is None or not approximation.refresh():
             raise FloatingPointError(f"no sweep of the last stage left a proper posterior to go back to{ADVICE}")
+        return self.sweep
 
 
 def forget_turned(approximation: Approximation, before: Point) -> Array:
@@ -183,9 +204,14 @@ def moved(approximation: Approximation, accelerator: Accelerator, before: Point,
     """Go where the accelerator says, q with it; stay where the sweep ended and return False if there is no q."""
     vector, here = approximation.vector, approximation.vector.copy()
     start = forget_turned(approximation, before)
-    vector[:] = accelerator.propose(start, here - start, comparable(approximation), size)
+    proposed = accelerator.propose(start, here - start, comparable(approximation), size)
+    if np.allclose(proposed, here, rtol=1e-12, atol=0.0):
+        return False
+    vector[:] = proposed
     if approximation.problem.clip:
         np.maximum(approximation.sites.tau, 0.0, out=approximation.sites.tau)
+    alpha = approximation.sites.alpha
+    alpha[alpha[:, -1] < 0.0] *= -1.0
     if np.isfinite(vector).all() and approximation.refresh():
         return True
     vector[:] = here

@@ -99,7 +99,7 @@ def _row(
         _input_site(i, k, m_hat, V_hat, m[k], V[k], sites, post, told, record, vectors, Sx[k])
     alpha, beta, sign = output_site(eta, y - m_f, ratio, ratio_V, parallel, inner(mu, m_g))
     _write_output(i, alpha, beta, sign, s, sites, post, told, record, vectors)
-    if told.noise_damping > 0.0 and theta_V > 0.0:
+    if told.noise_damping > 0.0:
         _noise_site(i, theta, theta_V, noise_m, noise_V, sites, post, told, record)
 
 
@@ -203,6 +203,9 @@ def _noise_site(
     record: Any,
 ) -> None:
     """Update the site of theta by matching moments; where sequential, q(theta) with it."""
+    if not theta_V > 0.0:
+        record.counts[SKIPPED_SITES] += 1
+        return
     precision = (1.0 / theta_V - 1.0 / cavity_V) / told.fraction
     location = (theta / theta_V - cavity_m / cavity_V) / told.fraction
     step_p, step_l = precision - sites.noise_precision[i], location - sites.noise_location[i]
