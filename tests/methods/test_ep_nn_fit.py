@@ -178,6 +178,12 @@ class TestOptions:
         assert state.scale_means.shape == (1,)
         assert state.log_evidence == pytest.approx(converged()[0].log_evidence, abs=1.0)
 
+    def test_priors_that_are_updated_once_must_settle(self, monkeypatch):
+        assert converged(prior_updates="once")[0].converged
+        monkeypatch.setattr(scheme, "MORE_PRIOR_SWEEPS", 2)
+        with pytest.warns(ConvergenceWarning, match="priors that did not settle"):
+            assert not fit(prior_updates="once")[0].converged
+
     def test_ard_finds_the_input_that_matters(self):
         state, _ = converged(prior="ard")
         first, second, _ = state.hyperparameters["weight_deviations"]
@@ -195,7 +201,8 @@ class TestOptions:
         ("options", "message"),
         [({"linear_units": 3}, "linear_units"), ({"prior": "gaussian", "groups": "unit"}, "groups"),
          ({"prior": "gaussian", "release": 0.1}, "release"), ({"prior": "gaussian", "prior_updates": "once"}, "once"),
-         ({"groups": (0, 2, 2)}, "without a gap"), ({"groups": ()}, "without a gap"),
+         ({"groups": (0, 1), "bias": "own"}, "bias: own"), ({"groups": (0, 2, 2)}, "without a gap"),
+         ({"groups": ()}, "without a gap"),
          ({"scale_mean": np.nan}, "scale_mean"), ({"noise_deviation": np.inf}, "noise_deviation"),
          ({"fraction": 0.0}, "fraction"), ({"damping": 1.5}, "damping"),
          ({"hidden": (3, 3)}, "hidden"), ({"sweeps": 0}, "sweeps"), ({"noise_variance": -1.0}, "noise_variance")],

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, linprog
 
-from ep_bench.methods.ep_nn import scheme
+from ep_bench.methods.ep_nn import posterior, scheme
 from ep_bench.methods.ep_nn.acceleration import LONGEST, NEAR, RINGING, SETTLE, TRIAL, Accelerator
-from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, Record, Sites, record
+from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, Record, Sites, empty, record
 from ep_bench.methods.ep_nn.starting import along_a_direction, log_posterior, start, start_at_maximum
 from tests import plain_ep_nn as plain
 from tests.methods.ep_nn_support import approximation, close, posteriors_close, put, settle, some_sites, taken, tiny
@@ -108,10 +108,41 @@ class TestWithoutAPosterior:
         with pytest.raises(FloatingPointError, match="posterior"):
             ours.recover(ours.copied(), record())
 
-    def test_what_is_not_finite_is_no_posterior(self):
+    @pytest.mark.parametrize("name", ["tau", "nu", "alpha", "beta", "noise_precision", "noise_location"])
+    def test_what_is_no_number_is_no_posterior(self, name):
+        ours = approximation(tiny(noise=None, noise_prior=(-9.2, 4.0)))
+        array = getattr(ours.sites, name)
+        array[(1,) * array.ndim] = np.nan
+        assert not ours.refresh()
+
+    def test_a_proposal_without_a_posterior_is_taken_back(self):
         ours = approximation(tiny())
-        ours.sites.beta[3, 1] = np.nan
-        assert not ours.refresh() or not np.isfinite(ours.post.output_mean).all()
+        before, accelerator = ours.copied(), Accelerator()
+        ours.sweep(0.5, 0.5, 0.5)
+        swept, accelerator.bound = ours.copied(), 64.0
+        for proposed in (np.full(len(swept[0]), np.nan), swept[0] - 1e6 * (np.arange(len(swept[0])) < 2)):
+            accelerator.propose = lambda *_, proposed=proposed: proposed.copy()
+            ours.problem = ours.problem._replace(clip=False)
+            assert not scheme.moved(ours, accelerator, before, 1.0)
+            np.testing.assert_array_equal(ours.vector, swept[0])
+        assert accelerator.bound == 64.0 / 16.0  # each is a failure of the accelerator's
+        accelerator.propose = lambda *_: swept[0].copy()
+        assert not scheme.moved(ours, accelerator, before, 1.0)
+        assert accelerator.bound == 64.0 / 16.0  # and this none
+
+    def test_alphas_end_in_no_negative_number(self):
+        """alpha and -alpha are the same site, of which damping and measuring of steps expect one."""
+        ours = approximation(tiny())
+        before = ours.copied()
+        ours.sweep(0.5, 0.5, 0.5)
+        proposed, place = ours.vector.copy(), 2 * ours.sites.tau.size
+        alpha = proposed[place : place + ours.sites.alpha.size].reshape(ours.sites.alpha.shape)
+        expected = np.abs(alpha[1, -1]), ours.sites.alpha.copy()
+        alpha[1] *= -1.0
+        accelerator = SimpleNamespace(propose=lambda *_: proposed)
+        assert scheme.moved(ours, accelerator, before, 1.0)
+        assert ours.sites.alpha[1, -1] == expected[0] > 0.0
+        np.testing.assert_array_equal(ours.sites.alpha, expected[1])
 
 
 def stub(sizes):
@@ -133,7 +164,7 @@ def stub(sizes):
         post=post,
         sweep=sweep,
         evidence=lambda: (0.0, 0.0),
-        recover=lambda *_: None,
+        recover=lambda *_: True,
         copied=lambda: (np.zeros(4), np.ones(n)),
     )
     return one, told
@@ -157,6 +188,35 @@ class TestTheWayToAFixedPoint:
         assert damping[0] == 0.8
         assert 0.1 <= damping[-1] <= 0.2
         np.testing.assert_array_equal(damping, [one[0] for one in told])
+
+    def test_more_damping_is_another_map(self, monkeypatch):
+        """What the accelerator has seen before is forgotten."""
+        forgotten = []
+        monkeypatch.setattr(Accelerator, "forget", lambda *_: forgotten.append(1))
+        monkeypatch.setattr(scheme, "moved", lambda *_: False)
+        one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
+        path = scheme.Path()
+        assert not scheme.converge(one, PLAN._replace(sweeps=700, accelerate=True), path)
+        assert len(forgotten) == 1 + len(np.unique(path.trace["damping"])) - 1 + (path.trace["damping"][-1] <= 0.1)
+
+    def test_a_step_that_is_no_number_is_astray(self):
+        one, _ = stub(lambda turn: np.nan if turn == 3 else 0.5**turn)
+        one.evidence, path = lambda: (np.nan, np.nan), scheme.Path()
+        with pytest.raises(FloatingPointError, match="no sweep"):
+            scheme.converge(one, PLAN._replace(sweeps=3), path)
+        assert path.sizes == [0.5, 0.25, np.inf]
+
+    def test_a_fit_that_settles_without_evidence_stays_where_it_is(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        one.evidence, path = lambda: (np.nan, np.nan), scheme.Path()
+        assert not scheme.converge(one, PLAN._replace(sweeps=5), path)
+        assert path.back is None
+        assert path.told() == "a relative step of 0.031 after 5 sweeps"
+
+    def test_a_step_that_had_to_be_halved_is_no_convergence(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        one.recover = lambda *_: False
+        assert not scheme.converge(one, PLAN._replace(sweeps=40), scheme.Path())
 
     def test_every_group_counts(self):
         for group in range(len(GROUPS)):
@@ -313,16 +373,43 @@ class TestAccelerator:
 
 
 def test_best_is_the_least_step_that_has_an_evidence():
-    ours = approximation(tiny())
+    ours, path = approximation(tiny()), scheme.Path()
     start(ours, 0.5, 4.0)
-    ours.sweep(0.5, 0.5, 0.5)
-    ours.refresh()
     best = scheme.Best(ours)
-    best.consider(ours, 0.1, -3.0)
-    good = ours.vector.copy()
-    for size, log_evidence in ((0.05, np.nan), (0.2, -1.0)):
-        ours.sweep(0.5, 0.5, 0.5)
-        best.consider(ours, size, log_evidence)
-    best.restore(ours)
-    np.testing.assert_array_equal(ours.vector, good)
+    with pytest.raises(FloatingPointError, match="no sweep"):
+        best.restore(ours)
+    points = []
+    for size, log_evidence in ((0.1, -3.0), (0.05, np.nan), (0.2, -1.0)):
+        path.add(ours.sweep(0.5, 0.5, 0.5), ours, 0.5)
+        ours.refresh()
+        path.trace["log_evidence"][-1] = log_evidence
+        best.consider(ours, size, path)
+        points.append(ours.vector.copy())
+    assert best.restore(ours) == 1
+    np.testing.assert_array_equal(ours.vector, points[0])
     assert best.size == 0.1
+
+
+def test_a_fit_says_where_it_went_back_to():
+    path = scheme.Path()
+    path.trace["skipped"], path.sizes, path.back, path.unsettled = [3.0], [7.0], 12, True
+    assert path.told() == (
+        "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, weights' priors that did not settle; "
+        "went back to sweep 12"
+    )
+
+
+@pytest.mark.parametrize("signs", [False, True])
+def test_posteriors_of_many_weights(signs):
+    """Against inverses, of more weights than a block of the mirror has."""
+    rng, n, K, D = np.random.default_rng(3), 90, 2, 71
+    X, (_, sites, prior) = rng.normal(size=(n, D)), empty(n, K, D)
+    sites.tau[:], sites.nu[:] = rng.uniform(-0.02 if signs else 0.0, 1.0, (n, K)), rng.normal(size=(n, K))
+    prior.tau[:], prior.nu[:] = rng.uniform(1.0, 2.0, (K, D)), rng.normal(size=(K, D))
+    mean, S = np.zeros((K, D)), np.zeros((K, D, D))
+    assert posterior.weights(X, sites, prior, mean, S)
+    for k in range(K):
+        inverse = np.linalg.inv(X.T @ np.diag(sites.tau[:, k]) @ X + np.diag(prior.tau[k]))
+        np.testing.assert_allclose(S[k], inverse, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(S[k], S[k].T)
+        np.testing.assert_allclose(mean[k], inverse @ (X.T @ sites.nu[:, k] + prior.nu[k]), rtol=1e-9)

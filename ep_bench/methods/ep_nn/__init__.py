@@ -135,6 +135,8 @@ class Config(BaseModel):
             raise ValueError("groups share scales, which prior: gaussian has not")
         if self.prior == "gaussian" and (self.release is not None or self.prior_updates == "once"):
             raise ValueError("release and prior_updates: once are of sites of priors, which prior: gaussian has not")
+        if isinstance(self.groups, tuple) and self.bias == "own":
+            raise ValueError("bias: own is said by groups itself, whose last number is the group of the biases")
         if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
             raise ValueError(f"groups must count 0, 1, 2, ... without a gap, found {list(self.groups)}")
         return self
@@ -150,8 +152,8 @@ class State(NamedTuple):
     output_mean: Array  # (K + 1,) of v_1, ..., v_K, v_0
     output_covariance: Array  # (K + 1, K + 1)
     noise_mean: float  # of theta, the log of the noise variance
-    noise_variance: float  # of theta; 0 where it was given
-    scale_means: Array  # (L,) of phi, the logs of prior variances; empty where prior: gaussian
+    noise_variance: float  # of theta; 0 where it was given, or not released in as few sweeps
+    scale_means: Array  # (L,) of phi, the logs of prior variances; empty where prior: gaussian, or not released yet
     scale_variances: Array  # (L,)
     log_evidence: float  # nats
     n_iterations: int  # sweeps
