@@ -119,7 +119,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
     return path, converge(approximation, schedule, path) and not path.unsettled
 
 
-def settle_weight_priors(approximation: Approximation, tolerance: float, sweeps: int) -> bool:
+def settle_weight_priors(approximation: Approximation, tolerance: float, sweeps: int = PRIOR_SWEEPS) -> bool:
     """Run EP on the input weights' priors alone, the likelihood's sites given; return whether it settled."""
     before, settled = approximation.copied(), False
     for _ in range(sweeps):
@@ -224,7 +224,8 @@ def comparable(approximation: Approximation) -> Array:
     weights = np.empty_like(approximation.vector)
     place = 0
     for array in (*approximation.sites[:6], *approximation.prior[:4]):
-        length = np.sqrt((array**2).sum())
+        with np.errstate(over="ignore"):  # of a fit gone astray: no weight
+            length = np.sqrt((array**2).sum())
         weights[place : place + array.size] = 1.0 / max(length, 1e-6 * np.sqrt(array.size))
         place += array.size
     weights[place:] = 0.0
