@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import approx_fprime, linprog
 
 from ep_bench.methods.ep_nn import posterior, scheme
-from ep_bench.methods.ep_nn.acceleration import LONGEST, NEAR, RINGING, SETTLE, TRIAL, Accelerator
+from ep_bench.methods.ep_nn.acceleration import Accelerator
 from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, Record, Sites, empty, record
 from ep_bench.methods.ep_nn.starting import along_a_direction, log_posterior, start, start_at_maximum
 from tests import plain_ep_nn as plain
@@ -278,98 +278,6 @@ class TestTheWayToAFixedPoint:
             follows = array is ours.prior.output_tau or array is ours.prior.output_nu
             assert np.sqrt((part**2).sum()) == pytest.approx(1.0 if array.any() and not follows else 0.0)
         assert place == weighted.size
-
-
-class TestAccelerator:
-    rng = np.random.default_rng(8)
-    basis = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    A = basis @ np.diag([0.99, 0.97, 0.9, -0.5, 0.3, 0.0]) @ basis.T
-    b = rng.normal(size=6)
-    fixed = np.linalg.solve(np.eye(6) - A, b)
-
-    def way(self, accelerator, turns, weights, first=1.0):
-        point = self.fixed + first * np.ones(6)
-        for turn in range(turns):
-            step = self.A @ point + self.b - point
-            size = np.linalg.norm(step)
-            if size < 1e-9:
-                return turn
-            point = point + step if accelerator is None else accelerator.propose(point, step, weights, size)
-        return turns
-
-    def test_a_linear_map(self):
-        """Mixing as many iterates as there are directions ends it."""
-        for weights in (np.ones(6), np.array([1.0, 10.0, 0.1, 3.0, 1.0, 0.5])):
-            assert self.way(Accelerator(), 100, weights, 1e-3) <= 20
-        assert self.way(None, 3000, np.ones(6), 1e-3) > 500
-
-    def test_jumps_from_far(self):
-        assert self.way(Accelerator(), 3000, np.ones(6), 100.0) < 0.3 * self.way(None, 3000, np.ones(6), 100.0)
-
-    def steady(self, accelerator, ratio, size=1.0, turns=SETTLE + 1):
-        """Follow steps that shrink by a ratio towards 0; return the last proposal, in parts of the last point."""
-        point = np.array([1.0, -2.0, 0.5])
-        for _ in range(turns):
-            last, point = point, accelerator.propose(point, (ratio - 1.0) * point, np.ones(3), size)
-        parts = point / last
-        np.testing.assert_allclose(parts, parts[0])
-        return parts[0]
-
-    def test_a_steady_step_is_followed_to_its_end(self):
-        assert self.steady(Accelerator(), 0.75, turns=SETTLE) == pytest.approx(0.75)  # the map itself
-        assert self.steady(Accelerator(), 0.75) == pytest.approx(0.0, abs=1e-15)
-
-    def test_jumps_are_bounded(self):
-        """Twice as far each time, less far after one that made the relative step grow."""
-        accelerator = Accelerator()
-        lengths = [(1.0 - self.steady(accelerator, 0.999, size)) / 0.001 - 1.0 for size in (1.0, 1.0, 1.2, 2.0, 2.0)]
-        np.testing.assert_allclose(lengths, [4.0, 8.0, 16.0, 4.0, 8.0])
-        lengths = [(1.0 - self.steady(accelerator, 1.001)) / -0.001 - 1.0 for _ in range(10)]  # steps that grow
-        assert max(lengths) == pytest.approx(LONGEST)
-
-    def test_a_turning_step_is_not(self):
-        """Until mixing has its turn, whose failure does not change where it would else take over."""
-        accelerator, point = Accelerator(), np.ones(2)
-        for turn in range(RINGING + 1):
-            step = np.array([np.cos(turn), np.sin(turn)])
-            np.testing.assert_array_equal(accelerator.propose(point, step, np.ones(2), 1.0), point + step)
-            assert not accelerator.mixing
-        for turn in range(TRIAL + 1):
-            accelerator.propose(point, np.array([np.cos(turn), np.sin(turn)]), np.ones(2), 1.0)
-            assert accelerator.mixing == (turn < TRIAL)
-        assert accelerator.near == NEAR
-
-    @pytest.mark.parametrize("first", [1e-4, 1.0])
-    def test_what_has_no_weight_goes_where_the_map_says(self, first):
-        accelerator, weights = Accelerator(), np.array([1.0, 1, 1, 1, 1, 0])
-        point = self.fixed + first
-        for _ in range(15):
-            step = self.A @ point + self.b - point
-            last, point = point, accelerator.propose(point, step, weights, first * np.linalg.norm(step))
-            assert point[-1] == last[-1] + step[-1]
-
-    def test_mixing_that_leads_away_gives_way(self):
-        accelerator, rng = Accelerator(), np.random.default_rng(0)
-        for size in (0.5 * NEAR, 0.4 * NEAR, 10 * NEAR):
-            accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), size)
-        assert not accelerator.mixing
-        assert accelerator.near < 0.4 * NEAR
-
-    @pytest.mark.parametrize(("rate", "stays"), [(0.99, False), (0.9, True)])
-    def test_mixing_that_does_not_get_on_gives_way(self, rate, stays):
-        accelerator, rng = Accelerator(), np.random.default_rng(0)
-        for turn in range(TRIAL + 1):
-            accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), 0.9 * NEAR * rate**turn)
-        assert accelerator.mixing == stays
-
-    @pytest.mark.parametrize("step", [0.0, 1.0])
-    def test_steps_that_do_not_change_cannot_be_mixed(self, step):
-        accelerator, point = Accelerator(), np.ones(3)
-        for _ in range(TRIAL):
-            np.testing.assert_array_equal(
-                accelerator.propose(point, np.full(3, step), np.ones(3), 0.1 * NEAR), point + step
-            )
-        assert accelerator.mixing
 
 
 def test_best_is_the_least_step_that_has_an_evidence():
