@@ -148,6 +148,7 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
     """
     accelerator = Accelerator() if schedule.accelerate else None
     part, first, best = schedule.final_damping, len(path.sizes), Best(approximation)
+    path.back = None  # an earlier stage may have gone back
     while len(path.sizes) < schedule.sweeps:
         before = approximation.copied()
         found = approximation.sweep(part, part, part)

@@ -18,9 +18,8 @@ from ep_bench.types import Array
 # What is counted, by place in ``Record.counts``.
 SKIPPED_ROWS, SKIPPED_SITES, SHORTENED, NEGATIVE, CLIPPED, SKIPPED_PRIORS, NEGATIVE_PRIORS = range(7)
 COUNTS = 7
-# Groups of sites, by place in ``Record.steps``.
+# Groups of sites, by place in ``Record.steps`` and ``Record.least`` (of a cavity of v its precision along alpha).
 INPUT, OUTPUT, NOISE, WEIGHT_PRIOR, SCALE, OUTPUT_PRIOR = range(6)
-# and in ``Record.least``, where a cavity of v is told by its precision along alpha.
 GROUPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")
 
 
@@ -74,7 +73,7 @@ class Record(NamedTuple):
 
     counts: Array  # (COUNTS,)
     steps: Array  # (6, 2) of each group sums of squares of undamped steps and of new values
-    least: Array  # (6,) smallest precision of a cavity as a part of the marginal's, by place as below
+    least: Array  # (6,) smallest precision of a cavity as a part of the marginal's, by group
 
 
 def empty(n: int, K: int, D: int) -> tuple[Array, Sites, PriorSites]:
