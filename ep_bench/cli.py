@@ -85,7 +85,13 @@ def cli() -> None:
 @cli.command()
 @click.argument("study", type=FOLDER)
 @results_option
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Cells, or pieces of an experiment, at a time.",
+)
 @click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", show_default=True)
 @click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler; without it a local cluster is started.")
 @select_option
@@ -100,7 +106,7 @@ def run(study: Path, results: Path, select: tuple[str, ...], quiet: bool, **opti
         raise click.UsageError("--scheduler goes with --backend dask")
     read = read_study(study, _catalogue())
     if read.experiment is not None:
-        return _run_experiment(read, results, quiet)
+        return _run_experiment(read, results, quiet, options["jobs"])
     return _run_cells(read, results, select, quiet=quiet, **options)
 
 
@@ -123,12 +129,12 @@ def _run_cells(study: Any, results: Path, select: Sequence[str], **options: Any)
     return 0 if outcome.complete else EXIT_CELLS
 
 
-def _run_experiment(study: Any, results: Path, quiet: bool) -> int:
+def _run_experiment(study: Any, results: Path, quiet: bool, jobs: int) -> int:
     from ep_bench import experiments
 
     what = study.experiment, study.options, study.seed, results / study.name
     stood = experiments.stands(*what)
-    folder = experiments.run(*what, study.name)
+    folder = experiments.run(*what, study.name, jobs)
     if not quiet:
         note = ", which stood there already" if stood else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")

@@ -1,7 +1,8 @@
 """The papers' figures that are no grid of cells: each computes arrays and a summary table, and draws nothing.
 
 An experiment is a module with ``NAME``, ``VERSION``, a frozen pydantic ``Config`` of its options and
-``compute(config, seed) -> (arrays, summary)``; the report draws what it stored.
+``compute(config, seed) -> (arrays, summary)``; the report draws what it stored. A long one asks for its parts by
+``pieces.each``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import shutil
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +22,7 @@ from pydantic import ValidationError
 from ep_bench import options as options_in_words
 from ep_bench import store
 from ep_bench.environment import environment
+from ep_bench.experiments import pieces
 
 # One line an experiment: its name and its module.
 REGISTRY = {
@@ -39,7 +42,7 @@ REGISTRY = {
     "network_restarts": "ep_bench.experiments.network_restarts",
     "network_convergence": "ep_bench.experiments.network_convergence",
 }
-ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
+ARRAYS, SUMMARY, PIECES = "arrays.npz", "summary.csv", "pieces"
 
 
 def names() -> tuple[str, ...]:
@@ -57,20 +60,23 @@ def problems(name: str, options: Mapping[str, Any]) -> list[options_in_words.Pro
     return []
 
 
-def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: str) -> Path:
+def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: str, jobs: int = 1) -> Path:
     """Compute an experiment into ``folder``, unless the same one stands there already; return the folder.
 
-    Raises pydantic's ValidationError for options that ``problems`` refuses.
+    One that consists of pieces has ``jobs`` of them computed at a time and goes on where an earlier run ended. Raises
+    pydantic's ValidationError for options that ``problems`` refuses.
     """
     if stands(name, options, seed, folder):
         return folder
     module = import_module(REGISTRY[name])
     config, factors = _read(name, options, seed)
-    arrays, summary = module.compute(config, seed)
+    with pieces.kept_in(folder / PIECES, jobs):
+        arrays, summary = module.compute(config, seed)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _table(summary))
     key = store.factor_hash(factors)
     store.write_lock(folder, {"study": study, "cell": key, **factors, "environment": environment()})
+    shutil.rmtree(folder / PIECES, ignore_errors=True)
     return folder
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -40,3 +41,12 @@ class MethodEntry(BaseModel):
     def name(self) -> str:
         """Return what the figure and the tables call the method."""
         return self.label or self.use
+
+    def told(self) -> dict[str, Any]:
+        """Return the entry in JSON's types, with the version of the method."""
+        return {**self.model_dump(mode="json"), "version": methods.version(self.use)}
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> MethodEntry:
+        """Return the entry that ``told`` tells."""
+        return cls.model_validate({name: value for name, value in told.items() if name != "version"})

@@ -5,7 +5,8 @@ Kept of each are root mean squared error and mean log density on the test rows, 
 step and the seconds; a fit without a proper posterior is failed, a score or log evidence that is not finite is counted.
 Any other error ends the experiment.
 
-Restart r of a set has the seed + r, so that a longer run begins with the fits of a shorter one.
+Restart r of a set has the seed + r, so that a longer run begins with the fits of a shorter one. A run that was cut
+short goes on after the fits that it had.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
+from ep_bench.experiments import pieces
 from ep_bench.experiments.entries import MethodEntry, refuse_unknown
 from ep_bench.experiments.networks import Fit, fitted, rounded
-from ep_bench.types import Array, Dataset
+from ep_bench.types import Array
 
 VERSION = 1
 MEASURES = ("rmse", "ll", "log_evidence", "sweeps", "step", "seconds", "converged")  # of a fit, in this order
@@ -71,30 +73,36 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """
     labels, names = [entry.name for entry in config.methods], [part.name for part in config.datasets]
     arrays: dict[str, Any] = {"labels": np.array(labels), "datasets": np.array(names), "measures": np.array(MEASURES)}
+    calls = [
+        (entry.told(), part.name, config.split, seed + restart)
+        for part in config.datasets
+        for entry in config.methods
+        for restart in range(part.restarts)
+    ]
+    fits = iter(pieces.each(restarted, calls))
     summary = []
     for i, part in enumerate(config.datasets):
-        whole = data.load_dataset(part.name)
-        split = data.standard_split(len(whole.y), config.split)
-        found = np.full((len(labels), len(MEASURES), part.restarts), math.nan)
-        for j, entry in enumerate(config.methods):
-            reasons = [""] * part.restarts
-            for restart in range(part.restarts):
-                found[j, :, restart], reasons[restart] = _restarted(entry, whole, split, seed + restart)
-            summary.append({"dataset": part.name, "method": entry.name, **told(found[j], reasons)})
+        found = np.empty((len(labels), len(MEASURES), part.restarts))
+        for j, label in enumerate(labels):
+            values, reasons = zip(*(next(fits) for _ in range(part.restarts)), strict=True)
+            found[j] = np.array(values).T
+            summary.append({"dataset": part.name, "method": label, **told(found[j], list(reasons))})
         arrays[f"found_{i}"] = found
     return arrays, summary
 
 
-def _restarted(entry: MethodEntry, whole: Dataset, split: Any, seed: int) -> tuple[Array, str]:
+def restarted(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tuple[list[float], str]:
     """Return the measures (7,) of a fit, and why there is none."""
-    train, test = split
-    fit = fitted(entry, whole.X[train], whole.y[train], standardize=True, seed=seed)
+    whole = data.load_dataset(dataset)
+    train, test = data.standard_split(len(whole.y), split)
+    fit = fitted(MethodEntry.of(entry), whole.X[train], whole.y[train], standardize=True, seed=seed)
     if fit.model is None:
-        return np.array([*[math.nan] * 5, fit.seconds, 0.0]), fit.reason
-    return np.array([
+        return [*[math.nan] * 5, fit.seconds, 0.0], fit.reason
+    found = (
         *scores(fit, whole.X[test], whole.y[test]), getattr(fit.model, "log_evidence_", math.nan),
         getattr(fit.model, "n_iterations_", math.nan), last_step(fit), fit.seconds, bool(fit.converged),
-    ]), ""  # fmt: skip
+    )  # fmt: skip
+    return [float(value) for value in found], ""
 
 
 def scores(fit: Fit, X: Array, y: Array) -> tuple[float, float]:

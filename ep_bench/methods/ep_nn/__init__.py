@@ -135,11 +135,18 @@ class Config(BaseModel):
             raise ValueError("groups share scales, which prior: gaussian has not")
         if self.prior == "gaussian" and (self.release is not None or self.prior_updates == "once"):
             raise ValueError("release and prior_updates: once are of sites of priors, which prior: gaussian has not")
+        if self.prior == "gaussian" and self._given("scale_mean", "scale_deviation", "bias"):
+            raise ValueError("scale_mean, scale_deviation and bias are of scales, which prior: gaussian has not")
+        if self.noise_variance is not None and self._given("noise_mean", "noise_deviation"):
+            raise ValueError("noise_mean and noise_deviation are of a noise to be learned: noise_variance is given")
         if isinstance(self.groups, tuple) and self.bias == "own":
             raise ValueError("bias: own is said by groups itself, whose last number is the group of the biases")
         if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
             raise ValueError(f"groups must count 0, 1, 2, ... without a gap, found {list(self.groups)}")
         return self
+
+    def _given(self, *names: str) -> bool:
+        return any(getattr(self, name) != Config.model_fields[name].default for name in names)
 
 
 class State(NamedTuple):
