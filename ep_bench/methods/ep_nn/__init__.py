@@ -292,7 +292,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="ep_nn",
-    version=2,
+    version=3,
     title="EP for networks with sparsity-promoting priors",
     paper="Jylanki, Nummenmaa and Vehtari (2014)",
     tasks=("regression",),

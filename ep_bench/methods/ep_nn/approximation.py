@@ -95,6 +95,11 @@ class Approximation:
         """Return the sites as they are."""
         return self.vector.copy(), self.sites.sign.copy()
 
+    def restored(self, point: Point) -> bool:
+        """Put the sites where ``copied`` found them, q with them; return whether q exists."""
+        self.vector[:], self.sites.sign[:] = point
+        return self.refresh()
+
     def recover(self, before: Point, record: Record) -> bool:
         """Compute q anew; while it does not exist, take half of the step from ``before`` back.
 

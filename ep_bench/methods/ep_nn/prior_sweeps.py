@@ -51,7 +51,7 @@ def _weight_prior(
     _, m_hat, V_hat, phi_hat, phi_V = weight_moments(
         cavity_m, cavity_V, phi, 1.0 / precision, eta, kind, room[0], room[1], room[2]
     )
-    if not (V_hat > 1e-12 * cavity_V and phi_V > 0.0):
+    if not (V_hat > 1e-12 * cavity_V and phi_V * precision > 1e-12):
         record.counts[SKIPPED_PRIORS] += 1
         return
     tau, nu = (1.0 / V_hat - 1.0 / cavity_V) / eta, (m_hat / V_hat - cavity_m / cavity_V) / eta

@@ -15,7 +15,7 @@ from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.normal import SHIFT, normal_tail
 
 COARSE_NODES, SCALE_NODES, SCALE_REACH, FALL = 25, 73, 10.0, 40.0
-OUTPUT_NODES, OUTPUT_WEIGHTS = np.polynomial.legendre.leggauss(64)
+OUTPUT_NODES, OUTPUT_WEIGHTS = np.polynomial.legendre.leggauss(96)
 LAPLACE, GAUSSIAN = 0, 1
 FAR, FRACTIONS = 8.0, 30  # where moments beyond t are continued fractions, and how many of these
 LOG_2PI = math.log(2.0 * math.pi)

@@ -31,6 +31,7 @@ LAST = 10  # sweeps of a fit that settle what jumps have stirred
 ASTRAY = 1.0  # a relative last step with which a fit returns to where it was least
 PATIENCE = 150  # sweeps without a smaller step after which steps are halved
 SHORTEST = 0.1
+LOSS = 10.0  # nats of log evidence below the start of the last jump at which it is taken back
 
 
 class Schedule(NamedTuple):
@@ -144,30 +145,84 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
     """Sweep until no group of sites has a relative undamped step above the tolerance, and none was skipped.
 
     Returns whether that came. Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are
-    damped more from there on.
+    damped more from there on. Raises FloatingPointError where no proper posterior is left to go back to.
     """
-    accelerator = Accelerator() if schedule.accelerate else None
-    part, first, best = schedule.final_damping, len(path.sizes), Best(approximation)
-    path.back = None  # an earlier stage may have gone back
-    while len(path.sizes) < schedule.sweeps:
+    return LastStage(approximation, schedule, path).run()
+
+
+class LastStage:
+    """Sweeps over all sites, with jumps in between that are taken back where they lead astray."""
+
+    def __init__(self, approximation: Approximation, schedule: Schedule, path: Path) -> None:
+        """Begin at the sites as they are."""
+        self.approximation, self.schedule, self.path = approximation, schedule, path
+        self.accelerator = Accelerator() if schedule.accelerate else None
+        self.part, self.first, self.best = schedule.final_damping, len(path.sizes), Best(approximation)
+        self.jump: Jump | None = None  # the last one
+        path.back = None  # an earlier stage may have gone back
+
+    def run(self) -> bool:
+        """Return whether the sweeps converged."""
+        sizes = self.path.sizes
+        while len(sizes) < self.schedule.sweeps:
+            try:
+                if self._settled():
+                    return True
+            except FloatingPointError:
+                if self._taken_back():
+                    continue
+                if self.best.sweep is None:
+                    raise
+                self.path.back = self.best.restore(self.approximation)
+                return False
+            if len(sizes) - self.first >= 2 * PATIENCE and min(sizes[-PATIENCE:]) > min(sizes[self.first : -PATIENCE]):
+                self.part, self.first = max(0.5 * self.part, SHORTEST), len(sizes)
+                if self.accelerator is not None:
+                    self.accelerator.forget()
+        astray = not sizes[-1] <= ASTRAY
+        if astray or (self.best.sweep is not None and not np.isfinite(self.path.trace["log_evidence"][-1])):
+            self.path.back = self.best.restore(self.approximation)
+        return False
+
+    def _settled(self) -> bool:
+        """Sweep once, and jump where that helps; return whether the fit has converged."""
+        approximation, path = self.approximation, self.path
         before = approximation.copied()
-        found = approximation.sweep(part, part, part)
-        size = path.add(found, approximation, part)
-        if size < schedule.tolerance and path.trace["skipped"][-1] == 0.0 and approximation.recover(before, found):
+        found = approximation.sweep(self.part, self.part, self.part)
+        size = path.add(found, approximation, self.part)
+        if self.jump is not None and self.jump.astray(path) and self._taken_back():
+            return False
+        close = size < self.schedule.tolerance and path.trace["skipped"][-1] == 0.0
+        if close and approximation.recover(before, found):
             return True
-        best.consider(approximation, size, path)
-        ends = len(path.sizes) > schedule.sweeps - LAST
-        if accelerator is None or ends or not moved(approximation, accelerator, before, size):
+        self.best.consider(approximation, size, path)
+        ends = len(path.sizes) > self.schedule.sweeps - LAST
+        here = Jump(approximation.copied(), path.trace["log_evidence"][-1])
+        if self.accelerator is not None and not ends and moved(approximation, self.accelerator, before, size):
+            self.jump = here
+        else:
             approximation.recover(before, found)
             path.trace["shortened"][-1] = float(found.counts[SHORTENED])
-        if len(path.sizes) - first >= 2 * PATIENCE and min(path.sizes[-PATIENCE:]) > min(path.sizes[first:-PATIENCE]):
-            part, first = max(0.5 * part, SHORTEST), len(path.sizes)
-            if accelerator is not None:
-                accelerator.forget()
-    astray = not path.sizes[-1] <= ASTRAY
-    if astray or (best.sweep is not None and not np.isfinite(path.trace["log_evidence"][-1])):
-        path.back = best.restore(approximation)
-    return False
+        return False
+
+    def _taken_back(self) -> bool:
+        """Go back to where the last jump began, if there was one and a posterior is there; return whether so."""
+        jump, self.jump = self.jump, None
+        if jump is None or self.accelerator is None:
+            return False
+        self.accelerator.restart()
+        return self.approximation.restored(jump.start)
+
+
+class Jump(NamedTuple):
+    """Where a jump began."""
+
+    start: Point
+    log_evidence: float
+
+    def astray(self, path: Path) -> bool:
+        """Return whether the sweeps since then have lost evidence that the jump had."""
+        return bool(np.isfinite(self.log_evidence)) and not path.trace["log_evidence"][-1] >= self.log_evidence - LOSS
 
 
 class Best:
@@ -186,8 +241,7 @@ class Best:
 
     def restore(self, approximation: Approximation) -> int:
         """Go back there; return after which sweep it was. Raises FloatingPointError if there is no posterior."""
-        approximation.vector[:], approximation.sites.sign[:] = self.point
-        if self.sweep is None or not approximation.refresh():
+        if self.sweep is None or not approximation.restored(self.point):
             raise FloatingPointError(f"no sweep of the last stage left a proper posterior to go back to{ADVICE}")
         return self.sweep
 

@@ -21,14 +21,14 @@ from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.lanes import WIDTH, absolute, load, select_above, square_root, store, total
 from ep_bench.numerics.normal import SHIFT, normal_tail
 
-REACH = 7.0  # deviations of the cavity on either side that a grid covers
+REACH = 7.5  # deviations of the cavity on either side that a grid covers
 SPACING = 0.4  # of a grid's nodes at most, in deviations of the cavity
-NARROW = 0.5  # and in deviations of the likelihood seen as a function of h
-SMOOTH = 0.4  # and in h itself, where g is not linear
+NARROW = 0.25  # and in deviations of the likelihood seen as a function of h
+SMOOTH = 0.32  # and in h itself, where g is not linear
 MOST = 512  # nodes
 FALL = 40.0  # the logarithm by which a density has fallen where grids end
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
-NOISE_NODES = 64
+NOISE_NODES = 128
 KNOWN = 1e-24  # a variance of theta at which its deviations are lost in its digits
 
 
