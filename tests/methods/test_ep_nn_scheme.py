@@ -281,6 +281,83 @@ class TestTheWayToAFixedPoint:
         assert place == weighted.size
 
 
+class TestAJumpThatLeadsAstray:
+    def run(self, monkeypatch, thrown_after, throw):
+        """Sweep from the start, with one jump after some sweep; return the path, the end, and what was restarted."""
+        ours, path, restarts = approximation(tiny()), scheme.Path(), []
+
+        def moved(approximation, *_):
+            if len(path.sizes) != thrown_after:
+                return False
+            throw(approximation.sites)
+            return approximation.refresh()
+
+        monkeypatch.setattr(scheme, "moved", moved)
+        monkeypatch.setattr(Accelerator, "restart", lambda *_: restarts.append(len(path.sizes)))
+        plan = PLAN._replace(sweeps=20, final_damping=0.1, tolerance=1e-12, accelerate=True)
+        scheme.converge(ours, plan, path)
+        return path, ours, restarts
+
+    def test_it_is_taken_back_and_costs_a_sweep(self, monkeypatch):
+        plain_path, expected, _ = self.run(monkeypatch, None, None)
+
+        def throw(sites):
+            sites.beta[:] *= 30.0
+
+        path, ours, restarts = self.run(monkeypatch, 4, throw)
+        assert path.trace["log_evidence"][4] < path.trace["log_evidence"][3] - scheme.LOSS
+        assert restarts == [5]
+        np.testing.assert_allclose(path.sizes[5:], plain_path.sizes[4:-1], rtol=1e-6)
+        np.testing.assert_allclose(path.trace["log_evidence"][-1], plain_path.trace["log_evidence"][-2], rtol=1e-9)
+        assert not np.array_equal(ours.vector, expected.vector)  # a sweep behind
+
+    def test_so_it_is_where_evidence_is_lost_later(self):
+        """Any sweep up to the next jump counts."""
+        path = scheme.Path()
+        jump = scheme.Jump((np.zeros(1), np.ones(1)), 5.0)
+        for value, lost in ((5.0 - scheme.LOSS, False), (4.9 - scheme.LOSS, True), (np.nan, True), (9.0, False)):
+            path.trace["log_evidence"].append(value)
+            assert jump.astray(path) is lost
+        assert not jump._replace(log_evidence=np.nan).astray(path)
+
+    def test_one_that_loses_little_stays(self, monkeypatch):
+        def throw(sites):
+            sites.beta[:] *= 1.0 + 1e-6
+
+        path, _, restarts = self.run(monkeypatch, 4, throw)
+        assert restarts == []
+        assert np.abs(np.diff(path.trace["log_evidence"][3:])).max() < scheme.LOSS
+
+    @pytest.mark.parametrize("jumped", [True, False])
+    def test_a_sweep_that_loses_the_posterior(self, monkeypatch, jumped):
+        """After a jump it is taken back; else the fit ends at the best sweep, and says so."""
+        one, told = stub(lambda turn: 0.5**turn)
+        path, restored, whole = scheme.Path(), [], one.sweep
+
+        def sweep(*damping):
+            if len(told) == 3 and len(restored) == 0:
+                raise FloatingPointError("lost")
+            return whole(*damping)
+
+        one.sweep, one.restored = sweep, lambda point: restored.append(point) or True
+        monkeypatch.setattr(scheme, "moved", lambda *_: jumped and len(path.sizes) == 3)
+        found = scheme.converge(one, PLAN._replace(sweeps=30, accelerate=True), path)
+        assert len(restored) == 1
+        assert found is jumped
+        assert path.back == (None if jumped else 3)
+        assert len(path.sizes) == (14 if jumped else 3)
+
+    def test_a_loss_before_any_sweep_is_an_error(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        one.sweep = raises
+        with pytest.raises(FloatingPointError, match="lost"):
+            scheme.converge(one, PLAN._replace(sweeps=30), scheme.Path())
+
+
+def raises(*_):
+    raise FloatingPointError("lost")
+
+
 def test_best_is_the_least_step_that_has_an_evidence():
     ours, path = approximation(tiny()), scheme.Path()
     start(ours, 0.5, 4.0)

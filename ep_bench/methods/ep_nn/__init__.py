@@ -14,7 +14,7 @@ The stages are those of section 3.3.1: 20 sweeps with theta and all priors' site
 with theta, EP on the priors of w and phi alone, at most 40 times over them, then all in turn. In the last stage jumps
 along steady steps and Anderson's mixing shorten the way. A fit has converged where the undamped step of every group of
 sites is shorter than ``tolerance`` in parts of the sites' own length, in natural parameters, and no site was left
-alone.
+alone. A jump after which the log evidence falls by more than 10 nats is taken back.
 
 Modules: ``sites`` has the symbols; ``tilted`` and ``outputs`` the moments and sites of one term, ``sweeps`` a pass over
 the rows; ``priors`` and ``prior_sweeps`` the same of the priors' terms; ``posterior`` q from the sites; ``evidence``;
