@@ -59,6 +59,7 @@ from ep_bench.types import Array, Indices, Method, Predictive, Rows
 NOISE_START = log(0.3**2)  # theta, fixed at first (section 3.3.1)
 NOISE_NODES = 15  # of the integral over theta in predictions
 DAMPING = {"sequential": (0.8, 0.5, 0.9), "parallel": (0.4, 0.2, 0.4)}  # input and output sites; all in the last stage
+PAPER_UNITS = (10, 30)  # of table 1; 30 on kin40k
 Rate = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -284,8 +285,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the column that a configuration answers to: the paper's priors, whatever the scheme."""
-    if config.groups is not None or config.noise_variance is not None:
+    """Return the column that a configuration answers to: the paper's priors and units, whatever the scheme."""
+    if config.groups is not None or config.noise_variance is not None or config.hidden[0] not in PAPER_UNITS:
         return ()
     return {"laplace": ("NN-EP-LA",), "ard": ("NN-EP-ARD",)}.get(config.prior, ())
 
