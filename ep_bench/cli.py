@@ -39,7 +39,7 @@ def main() -> NoReturn:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("ep-bench: interrupted; every finished cell is kept", err=True)
+        click.echo("ep-bench: interrupted; every finished cell or piece is kept", err=True)
         code = EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -134,7 +134,8 @@ def _run_experiment(study: Any, results: Path, quiet: bool, jobs: int) -> int:
 
     what = study.experiment, study.options, study.seed, results / study.name
     stood = experiments.stands(*what)
-    folder = experiments.run(*what, study.name, jobs)
+    with interrupted_by(signal.SIGTERM):
+        folder = experiments.run(*what, study.name, jobs)
     if not quiet:
         note = ", which stood there already" if stood else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")

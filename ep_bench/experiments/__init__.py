@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from ep_bench import methods, store
 from ep_bench import options as options_in_words
-from ep_bench import store
 from ep_bench.environment import environment
 from ep_bench.experiments import pieces
 
@@ -68,26 +68,31 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     """
     if stands(name, options, seed, folder):
         return folder
-    module = import_module(REGISTRY[name])
+    module, made_by = import_module(REGISTRY[name]), environment()
     config, factors = _read(name, options, seed)
     with pieces.kept_in(folder / PIECES, jobs):
         arrays, summary = module.compute(config, seed)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _table(summary))
     key = store.factor_hash(factors)
-    store.write_lock(folder, {"study": study, "cell": key, **factors, "environment": environment()})
+    versions = {"method_versions": _method_versions(config)}
+    store.write_lock(folder, {"study": study, "cell": key, **factors, **versions, "environment": made_by})
     shutil.rmtree(folder / PIECES, ignore_errors=True)
     return folder
 
 
 def stands(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bool:
-    """Return whether what an experiment computes stands in ``folder``, of the same version, options and seed.
+    """Return whether what an experiment computes stands in ``folder``: same versions, its methods' too, options, seed.
 
     Raises as ``run`` does.
     """
     before = store.read_lock(folder)
-    whole = (folder / ARRAYS).exists() and (folder / SUMMARY).exists()
-    return bool(before and before.get("cell") == store.factor_hash(_read(name, options, seed)[1]) and whole)
+    config, factors = _read(name, options, seed)
+    if not before or before.get("cell") != store.factor_hash(factors):
+        return False
+    versions = _method_versions(config)
+    same = before.get("method_versions", versions) == versions
+    return same and (folder / ARRAYS).exists() and (folder / SUMMARY).exists()
 
 
 def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[Any, dict[str, Any]]:
@@ -96,6 +101,15 @@ def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[Any, dict[s
     config = module.Config(**options)
     told = {"experiment": name, "version": module.VERSION, "options": config.model_dump(mode="json"), "seed": seed}
     return config, told
+
+
+def _method_versions(config: BaseModel) -> dict[str, str]:
+    """Return the versions of the methods that an experiment's options name, by name."""
+    from ep_bench.experiments.entries import MethodEntry  # not above: it loads scikit-learn
+
+    values = [value if isinstance(value, tuple) else (value,) for _, value in config]
+    used = {entry.use for entries in values for entry in entries if isinstance(entry, MethodEntry)}
+    return {name: str(methods.version(name)) for name in sorted(used)}
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -114,7 +114,7 @@ def scores(fit: Fit, X: Array, y: Array) -> tuple[float, float]:
 def last_step(fit: Fit) -> float:
     """Return the largest relative step of a group of sites in the last sweep, NaN of methods without sites."""
     steps = [values[-1] for name, values in fit.model.trace_.items() if name.startswith("step_")]
-    return max(steps, default=math.nan)
+    return float(np.max(steps)) if steps else math.nan
 
 
 def told(found: Array, reasons: list[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from joblib import Parallel, delayed
 
 from ep_bench import store
-from ep_bench.environment import environment
+from ep_bench.environment import code, environment
 
 
 class Place(NamedTuple):
@@ -42,24 +42,29 @@ def kept_in(folder: Path, jobs: int = 1) -> Iterator[None]:
 
 def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return ``function(*call)`` of the calls, in their order. Arguments and values are those of JSON, or NaN."""
-    place = _place.get()
-    found: list[Any] = Parallel(n_jobs=place.jobs)(delayed(_piece)(function, call, place.folder) for call in calls)
+    folder, jobs = _place.get()
+    tasks = (delayed(_piece)(function, call, folder and folder / _file(function, call)) for call in calls)
+    found: list[Any] = Parallel(n_jobs=jobs)(tasks)
     return found
 
 
-def _piece(function: Callable[..., Any], call: tuple[Any, ...], folder: Path | None) -> Any:
-    """Return one value, that of an earlier run if there is one."""
-    if folder is None:
-        return function(*call)
-    told = environment()
+def _file(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
+    """Return the name of a piece's file, which all that its value hangs on makes another."""
     factors = {
-        "function": f"{function.__module__}.{function.__qualname__}", "call": list(call),
-        "revision": told["revision"], "packages": told["packages"],
+        "function": f"{function.__module__}.{function.__qualname__}", "call": list(call), "code": code(),
+        "packages": environment()["packages"],
     }  # fmt: skip
-    path = folder / f"{store.factor_hash(factors)}.json"
+    return f"{store.factor_hash(factors)}.json"
+
+
+def _piece(function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> Any:
+    """Return one value, that of an earlier run if there is one."""
+    if path is None:
+        return function(*call)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # not there yet, or damaged
         value = function(*call)
-        store.write_atomically(path, json.dumps(value))
+        with suppress(FileNotFoundError):  # another run of the study is whole and has removed its pieces
+            store.write_atomically(path, json.dumps(value))
         return value

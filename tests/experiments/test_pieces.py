@@ -71,11 +71,24 @@ def test_a_damaged_piece_is_computed_again(log: Path, tmp_path: Path) -> None:
 
 def test_other_code_or_packages_make_other_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = pieces.environment()
-    for change in ({}, {"revision": "another"}, {"packages": {**told["packages"], "numpy": "0"}}):
-        monkeypatch.setattr(pieces, "environment", lambda change=change: {**told, **change})
-        with pieces.kept_in(tmp_path / "pieces"):
+    other = {**told, "packages": {**told["packages"], "numpy": "0"}}
+    for change in ({}, {"code": lambda: "another"}, {"environment": lambda: other}):
+        with monkeypatch.context() as patch, pieces.kept_in(tmp_path / "pieces"):
+            for name, value in change.items():
+                patch.setattr(pieces, name, value)
             pieces.each(noted, [(str(log), 4.0)])
     assert len(computed(log)) == 3
+
+
+def test_a_piece_that_cannot_be_kept_is_returned(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another run of the study has just removed the folder."""
+
+    def removed(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(pieces.store, "write_atomically", removed)
+    with pieces.kept_in(tmp_path / "pieces"):
+        assert pieces.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
 
 
 def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +112,15 @@ def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatc
     timed = network_restarts.MEASURES.index("seconds")
     with np.load(whole / "arrays.npz") as expected, np.load(tmp_path / "cut" / "arrays.npz") as found:
         np.testing.assert_array_equal(*(np.delete(a["found_0"], timed, axis=1) for a in (expected, found)))
+
+
+def test_another_version_of_a_method_is_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**OPTIONS, "datasets": [{"name": "friedman1", "restarts": 1}]}
+    what = ("network_restarts", options, 0, tmp_path / "one")
+    experiments.run(*what, "one")
+    assert experiments.stands(*what)
+    lock = experiments.store.read_lock(tmp_path / "one")
+    assert lock is not None
+    assert list(lock["method_versions"]) == ["ep_nn"]
+    monkeypatch.setattr("ep_bench.methods.version", lambda _: "another")
+    assert not experiments.stands(*what)

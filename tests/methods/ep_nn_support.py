@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
+from ep_bench.methods.ep_nn import scheme
 from ep_bench.methods.ep_nn.approximation import Approximation, Problem
 from ep_bench.methods.ep_nn.priors import GAUSSIAN
+from ep_bench.methods.ep_nn.sites import GROUPS, Record, Sites, record
 from tests import plain_ep_nn as plain
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "ep_nn.json").read_text(encoding="utf-8"))
+PLAN = scheme.Schedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, True, False)
 
 
 def tiny(**changes):
@@ -131,3 +135,29 @@ def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
         if (steps[:, 0] <= tolerance**2 * np.maximum(steps[:, 1], 1e-300)).all():
             return turn + 1
     raise AssertionError(f"no fixed point: {np.sqrt(steps[:, 0] / steps[:, 1])}")
+
+
+def stub(sizes):
+    """An approximation whose sweeps tell of steps of given sizes and do nothing else; what they were told, too."""
+    told = []
+
+    def sweep(*damping):
+        told.append(damping)
+        steps = np.zeros((len(GROUPS), 2))
+        steps[0] = sizes(len(told)) ** 2, 1.0
+        return Record(record().counts, steps, record().least)
+
+    n = 3
+    sites = Sites(*np.zeros((2, n, 1)), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.ones(n))
+    post = SimpleNamespace(noise=np.zeros(2))
+    one = SimpleNamespace(
+        vector=np.zeros(4),
+        sites=sites,
+        post=post,
+        sweep=sweep,
+        evidence=lambda: (0.0, 0.0),
+        recover=lambda *_: True,
+        refresh=lambda: True,
+        copied=lambda: (np.zeros(4), np.ones(n)),
+    )
+    return one, told

@@ -281,3 +281,12 @@ class TestPredictions:
         f, variance = model.latent(100 * data.X)
         np.testing.assert_allclose(f, mean, rtol=1e-9)
         assert (variance < std**2).all()
+
+
+@pytest.mark.parametrize("sweeps", [20, 21, 22, 41, 51])
+@pytest.mark.parametrize("updates", ["sequential", "parallel"])
+def test_a_fit_that_ends_just_after_a_release_has_a_posterior(sweeps, updates):
+    """With large steps, and perhaps without an evidence."""
+    with pytest.warns(ConvergenceWarning, match="relative step"):
+        state, _ = fit(rows(30, 3), hidden=(3,), sweeps=sweeps, updates=updates)
+    assert np.isfinite(METHOD.predict(state, rows().X, np.random.default_rng(0)).logpdf(rows().y)).all()

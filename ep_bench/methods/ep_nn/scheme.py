@@ -163,8 +163,8 @@ class LastStage:
 
     def run(self) -> bool:
         """Return whether the sweeps converged."""
-        sizes = self.path.sizes
-        while len(sizes) < self.schedule.sweeps:
+        begun = len(self.path.sizes)
+        while len(self.path.sizes) < self.schedule.sweeps:
             try:
                 if self._settled():
                     return True
@@ -175,29 +175,25 @@ class LastStage:
                     raise
                 self.path.back = self.best.restore(self.approximation)
                 return False
-            if len(sizes) - self.first >= 2 * PATIENCE and min(sizes[-PATIENCE:]) > min(sizes[self.first : -PATIENCE]):
-                self.part, self.first = max(0.5 * self.part, SHORTEST), len(sizes)
-                if self.accelerator is not None:
-                    self.accelerator.forget()
-        astray = not sizes[-1] <= ASTRAY
-        if astray or (self.best.sweep is not None and not np.isfinite(self.path.trace["log_evidence"][-1])):
-            self.path.back = self.best.restore(self.approximation)
+            self._damp_where_sweeps_go_round()
+        if len(self.path.sizes) > begun:
+            self._go_back_from_astray()
         return False
 
     def _settled(self) -> bool:
         """Sweep once, and jump where that helps; return whether the fit has converged."""
         approximation, path = self.approximation, self.path
-        before = approximation.copied()
+        before, path.back = approximation.copied(), None
         found = approximation.sweep(self.part, self.part, self.part)
         size = path.add(found, approximation, self.part)
         if self.jump is not None and self.jump.astray(path) and self._taken_back():
             return False
         close = size < self.schedule.tolerance and path.trace["skipped"][-1] == 0.0
-        if close and approximation.recover(before, found):
+        if close and np.isfinite(path.trace["log_evidence"][-1]) and approximation.recover(before, found):
             return True
         self.best.consider(approximation, size, path)
         ends = len(path.sizes) > self.schedule.sweeps - LAST
-        here = Jump(approximation.copied(), path.trace["log_evidence"][-1])
+        here = Jump(approximation.copied(), path.trace["log_evidence"][-1], len(path.sizes))
         if self.accelerator is not None and not ends and moved(approximation, self.accelerator, before, size):
             self.jump = here
         else:
@@ -210,8 +206,29 @@ class LastStage:
         jump, self.jump = self.jump, None
         if jump is None or self.accelerator is None:
             return False
+        here = self.approximation.copied()
+        if not self.approximation.restored(jump.start):
+            self.approximation.restored(here)
+            return False
         self.accelerator.restart()
-        return self.approximation.restored(jump.start)
+        self.path.back = jump.sweep
+        return True
+
+    def _damp_where_sweeps_go_round(self) -> None:
+        sizes, first = self.path.sizes, self.first
+        if len(sizes) - first >= 2 * PATIENCE and min(sizes[-PATIENCE:]) > min(sizes[first:-PATIENCE]):
+            self.part, self.first = min(self.part, max(0.5 * self.part, SHORTEST)), len(sizes)
+            if self.accelerator is not None:
+                self.accelerator.forget()
+
+    def _go_back_from_astray(self) -> None:
+        """Go back to the best sweep from one that is astray; stay where there was none, but a posterior is there."""
+        path, best = self.path, self.best
+        astray = not path.sizes[-1] <= ASTRAY
+        if best.sweep is None and not (astray and not self.approximation.refresh()):
+            return
+        if astray or not np.isfinite(path.trace["log_evidence"][-1]):
+            path.back = best.restore(self.approximation)
 
 
 class Jump(NamedTuple):
@@ -219,6 +236,7 @@ class Jump(NamedTuple):
 
     start: Point
     log_evidence: float
+    sweep: int
 
     def astray(self, path: Path) -> bool:
         """Return whether the sweeps since then have lost evidence that the jump had."""
