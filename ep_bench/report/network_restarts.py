@@ -65,10 +65,11 @@ def _panel(ax: Axes, found: Array, measures: list[str]) -> None:
             some = shown[j] & ((converged[j] == 1.0) == done)
             face = colour if done else "white"
             ax.plot(evidence[j, some], ll[j, some], marker, color=colour, markerfacecolor=face, markersize=4.0, mew=0.8)
-    if not shown.all():
-        words = f"{np.sum(~shown)} not shown"
-        ax.annotate(words, (0.97, 0.05), xycoords="axes fraction", ha="right", fontsize=7)
     ax.margins(0.08)
+    if not shown.all():
+        words, (low, high) = f"{np.sum(~shown)} not shown", ax.get_ylim()
+        ax.set_ylim(low - 0.12 * (high - low), high)  # a strip without points
+        ax.annotate(words, (0.97, 0.03), xycoords="axes fraction", ha="right", fontsize=7)
     ax.xaxis.set_major_locator(ticks(4))
     ax.yaxis.set_major_locator(ticks(5))
 
