@@ -134,6 +134,9 @@ def _run_experiment(study: Any, results: Path, quiet: bool, jobs: int) -> int:
 
     what = study.experiment, study.options, study.seed, results / study.name
     stood = experiments.stands(*what)
+    kept = experiments.pieces_kept(results / study.name)
+    if kept and not stood and not quiet:
+        click.echo(f"{study.name}: goes on, {kept} pieces of an earlier run are there")
     with interrupted_by(signal.SIGTERM):
         folder = experiments.run(*what, study.name, jobs)
     if not quiet:
@@ -161,7 +164,8 @@ def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: 
         from ep_bench import experiments
 
         done = experiments.stands(read.experiment, read.options, read.seed, results / read.name)
-        state = "done" if done else "to run"
+        kept = experiments.pieces_kept(results / read.name)
+        state = "done" if done else f"to run, {kept} pieces are there" if kept else "to run"
         click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells: {state}")
         return 0
     made = make_plan(read, results)

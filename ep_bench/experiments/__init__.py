@@ -95,6 +95,11 @@ def stands(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bo
     return same and (folder / ARRAYS).exists() and (folder / SUMMARY).exists()
 
 
+def pieces_kept(folder: Path) -> int:
+    """Return how many pieces an earlier run that was cut short has left in ``folder``."""
+    return len(list((folder / PIECES).glob("*.json")))
+
+
 def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[Any, dict[str, Any]]:
     """Return an experiment's options, and all that its numbers hang on."""
     module = import_module(REGISTRY[name])

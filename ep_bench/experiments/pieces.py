@@ -59,12 +59,18 @@ def _file(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
 
 def _piece(function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> Any:
     """Return one value, that of an earlier run if there is one."""
-    if path is None:
-        return function(*call)
+    kept = None if path is None else _kept(path)
+    if kept is not None:
+        return kept
+    value = function(*call)
+    if path is not None:
+        with suppress(FileNotFoundError):  # another run of the study is whole and has removed its pieces
+            store.write_atomically(path, json.dumps(value))
+    return value
+
+
+def _kept(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # not there yet, or damaged
-        value = function(*call)
-        with suppress(FileNotFoundError):  # another run of the study is whole and has removed its pieces
-            store.write_atomically(path, json.dumps(value))
-        return value
+        return None

@@ -105,9 +105,10 @@ def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatc
     monkeypatch.setattr(network_restarts, "restarted", cut)
     with pytest.raises(KeyboardInterrupt):
         experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
-    assert len(list((tmp_path / "cut" / "pieces").glob("*.json"))) == 2
+    assert experiments.pieces_kept(tmp_path / "cut") == 2
     experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
     assert seen == [0, 1, 2, 2]
+    assert experiments.pieces_kept(tmp_path / "cut") == 0
     assert not (tmp_path / "cut" / "pieces").exists()
     timed = network_restarts.MEASURES.index("seconds")
     with np.load(whole / "arrays.npz") as expected, np.load(tmp_path / "cut" / "arrays.npz") as found:

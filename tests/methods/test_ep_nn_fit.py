@@ -208,6 +208,7 @@ class TestOptions:
          ({"prior": "gaussian", "release": 0.1}, "release"), ({"prior": "gaussian", "prior_updates": "once"}, "once"),
          ({"prior": "gaussian", "scale_deviation": 1.0}, "scale_deviation"),
          ({"prior": "gaussian", "bias": "own"}, "bias"), ({"noise_variance": 0.1, "noise_mean": -3.0}, "noise_mean"),
+         ({"prior": "ard", "bias": "own"}, "bias: own"), ({"groups": "weight", "bias": "own"}, "bias: own"),
          ({"groups": (0, 1), "bias": "own"}, "bias: own"), ({"groups": (0, 2, 2)}, "without a gap"),
          ({"groups": ()}, "without a gap"),
          ({"scale_mean": np.nan}, "scale_mean"), ({"noise_deviation": np.inf}, "noise_deviation"),

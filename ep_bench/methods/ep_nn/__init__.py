@@ -142,6 +142,8 @@ class Config(BaseModel):
             raise ValueError("noise_mean and noise_deviation are of a noise to be learned: noise_variance is given")
         if isinstance(self.groups, tuple) and self.bias == "own":
             raise ValueError("bias: own is said by groups itself, whose last number is the group of the biases")
+        if self.bias == "own" and (self.groups or (self.prior == "ard" and "input")) in {"input", "weight"}:
+            raise ValueError("bias: own is for scales that inputs share; an input's own leave the bias its own anyway")
         if isinstance(self.groups, tuple) and set(self.groups) != set(range(max(self.groups, default=0) + 1)):
             raise ValueError(f"groups must count 0, 1, 2, ... without a gap, found {list(self.groups)}")
         return self
@@ -163,7 +165,7 @@ class State(NamedTuple):
     noise_variance: float  # of theta; 0 where it was given, or not released in as few sweeps
     scale_means: Array  # (L,) of phi, the logs of prior variances; empty where prior: gaussian, or not released yet
     scale_variances: Array  # (L,)
-    log_evidence: float  # nats
+    log_evidence: float  # nats; nan where a term has no proper cavity, as a fit of few sweeps may end
     n_iterations: int  # sweeps
     converged: bool
 

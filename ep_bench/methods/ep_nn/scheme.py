@@ -88,7 +88,7 @@ class Path:
         """Return why the fit has not converged, in words."""
         skipped = int(self.trace["skipped"][-1])
         words = f"a relative step of {self.sizes[-1]:.2g} after {len(self.sizes)} sweeps"
-        words += f", {skipped} terms without a proper cavity" if skipped else ""
+        words += f", {skipped} term{'s' * (skipped > 1)} without a proper cavity" if skipped else ""
         words += ", weights' priors that did not settle" if self.unsettled else ""
         return words + (f"; went back to sweep {self.back}" if self.back is not None else "")
 
