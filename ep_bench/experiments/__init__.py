@@ -67,6 +67,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     pydantic's ValidationError for options that ``problems`` refuses.
     """
     if stands(name, options, seed, folder):
+        shutil.rmtree(folder / PIECES, ignore_errors=True)  # of a run that was stopped between the lock and here
         return folder
     module, made_by = import_module(REGISTRY[name]), environment()
     config, factors = _read(name, options, seed)

@@ -110,6 +110,10 @@ def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatc
     assert seen == [0, 1, 2, 2]
     assert experiments.pieces_kept(tmp_path / "cut") == 0
     assert not (tmp_path / "cut" / "pieces").exists()
+    (tmp_path / "cut" / "pieces").mkdir()  # as a run that was stopped at its very end leaves it
+    experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
+    assert seen == [0, 1, 2, 2]
+    assert not (tmp_path / "cut" / "pieces").exists()
     timed = network_restarts.MEASURES.index("seconds")
     with np.load(whole / "arrays.npz") as expected, np.load(tmp_path / "cut" / "arrays.npz") as found:
         np.testing.assert_array_equal(*(np.delete(a["found_0"], timed, axis=1) for a in (expected, found)))

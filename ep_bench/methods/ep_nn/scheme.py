@@ -225,7 +225,7 @@ class LastStage:
         """Go back to the best sweep from one that is astray; stay where there was none, but a posterior is there."""
         path, best = self.path, self.best
         astray = not path.sizes[-1] <= ASTRAY
-        if best.sweep is None and not (astray and not self.approximation.refresh()):
+        if best.sweep is None and (not astray or self.approximation.refresh()):
             return
         if astray or not np.isfinite(path.trace["log_evidence"][-1]):
             path.back = best.restore(self.approximation)
