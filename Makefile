@@ -1,6 +1,7 @@
-# make run    a first study and its report        make check    what every commit must pass, under two minutes
-# make test   the whole test suite                make regress  hold our numbers against the published ones
-# make bench  timings, as ratios                  make lock     renew requirements/lock.txt
+# make run    run a first study and write its report    make check     lint, types and fast tests: before every commit
+# make test   run the tests (five minutes)              make test-all  also run the exhaustive tests (twenty minutes)
+# make bench  measure timings as ratios                 make regress   compare our numbers with the published ones
+#                                                       make lock      renew requirements/lock.txt
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -8,23 +9,27 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
-# for tests: several processes, each with as many threads as there are cores, would wait for one another
-ALONE  := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# One BLAS thread per test process: several processes with a thread per core each slow one another down.
+# `loadgroup` keeps tests that compile the same kernels in one process (tests/conftest.py).
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: run test check regress bench lock clean
+.PHONY: run test test-all check regress bench lock clean
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
 	$(BIN)/ep-bench report $(RESULTS)/quickstart
 
 test: $(READY)
-	$(ALONE) $(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(PYTEST) -m "not exhaustive"
+
+test-all: $(READY)
+	$(PYTEST)
 
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(ALONE) $(BIN)/python -m pytest -q -m "not slow" -n auto --dist loadfile
+	$(PYTEST) -m "not slow and not exhaustive"
 
 # Always computed anew: a cell that is read from results would not notice that the code has changed.
 regress: $(READY)
