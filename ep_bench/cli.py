@@ -99,7 +99,10 @@ def cli() -> None:
 @click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
 def run(study: Path, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
-    """Run every missing or stale cell of STUDY; finished cells are never run again."""
+    """Run every missing or stale cell of STUDY; finished cells are never run again.
+
+    STUDY is a YAML file, or the name of a study that ships with the package, such as pbp_table1.
+    """
     from ep_bench.spec import read_study
 
     if options["scheduler"] is not None and options["backend"] != "dask":
@@ -154,7 +157,10 @@ def _run_experiment(study: Any, results: Path, quiet: bool, jobs: int) -> int:
 @select_option
 @click.option("--cells", is_flag=True, help="One line a cell instead of one a method and data set.")
 def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
-    """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes."""
+    """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes.
+
+    STUDY is a YAML file, or the name of a study that ships with the package, such as pbp_table1.
+    """
     from ep_bench.listing import plan_lines
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study

@@ -179,7 +179,7 @@ def dataset_lines() -> list[str]:
     rows = [("name", "rows", "inputs", "classes", "splits", "where", "")]
     for name in data.names():
         card = data.card(name)
-        where = "embedded" if card.embedded else "here" if data.find_file(card) else "not fetched"
+        where = data.location(card)
         classes = str(len(card.classes) or "")
         rows.append((name, str(card.n), str(card.d), classes, str(card.n_splits), where, card.title))
     # Not loaded, so that a broken plugin or a slow one breaks or slows its own use alone.
@@ -281,7 +281,7 @@ def doctor_lines() -> list[str]:
 
     found = environment()
     try:
-        here = [name for name in data.names() if data.card(name).embedded or data.find_file(data.card(name))]
+        here = [name for name in data.names() if data.location(data.card(name)) != "not fetched"]
     except UserError as error:  # EP_BENCH_DATA names no folder: the rest is still worth knowing
         here = [str(error)]
     absent = [name for name in data.names() if name not in here]

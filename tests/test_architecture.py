@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "ep_bench"
 # Room -> the rooms of ep_bench that it may import. The same table stands in docs/ARCHITECTURE.md.
 ALLOWED = {
     "types": set(),
+    "resources": set(),
     "predictions": {"types"},
     "plugins": {"types"},
     "numerics": set(),
@@ -25,7 +26,7 @@ ALLOWED = {
     "estimator": {"types", "predictions", "numerics", "methods", "options"},
     "adapters": {"types", "predictions", "plugins", "methods", "estimator"},
     "baselines": {"types"},
-    "data": {"types", "plugins"},
+    "data": {"types", "plugins", "resources"},
     "scoring": {"types", "predictions"},
     "tuning": {"types"},
     "store": {"types"},
@@ -33,7 +34,7 @@ ALLOWED = {
     "rowscores": {"types", "store"},
     "environment": set(),
     "published": {"types"},
-    "spec": {"types"},
+    "spec": {"types", "resources"},
     "runner": {
         "types",
         "predictions",

@@ -1,4 +1,4 @@
-"""The data room: cards, where files lie, loading, users' own files, splits, download and verification."""
+"""Data sets: cards, locations of files, loading, users' own files, splits, download and verification."""
 
 from ep_bench.data.cards import Card, card
 from ep_bench.data.cards import card_names as names
@@ -8,7 +8,7 @@ from ep_bench.data.plugged import names as plugin_names
 from ep_bench.data.reading import describe, load, load_dataset
 from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_scheme, split_count, standard_split
 from ep_bench.data.transfer import Patience
-from ep_bench.data.where import cache_folder, data_folder, find_file
+from ep_bench.data.where import cache_folder, data_folder, find_file, location
 
 __all__ = [
     "Card",
@@ -24,6 +24,7 @@ __all__ = [
     "find_file",
     "load",
     "load_dataset",
+    "location",
     "make_split",
     "make_splits",
     "names",

@@ -1,28 +1,32 @@
-"""Cards: what is known of each data set, one YAML file each beside this module, or made of a plugin's arrays."""
+"""Cards: what is known about each data set, from `datasets/<name>/card.yaml` or from a plugin's arrays."""
 
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ep_bench.resources import shipped_folder
 from ep_bench.types import Task, UserError
 
-CARDS = Path(__file__).parent / "cards"
+CARD_FILE = "card.yaml"
 
 
 class Card(BaseModel):
-    """What is known of a data set without its file.
+    """What is known about a data set without its file.
 
-    ``path`` is the file's place in a data folder and ``other_paths`` where it may lie as well; columns count from 0.
-    ``sha256`` is of the file's bytes, for an embedded set of its arrays (`ep_bench.data.embedded.checksum`), and None
-    where no copy was at hand to take it from. ``paper_constants`` are the values that constant inputs take after
-    standardisation under ``constant_inputs: paper``. ``classes`` of a classification set are in the order of their
-    indices. Its layouts are ``classes``, a table with labels, of which incomplete rows (?) are left out and which may
-    begin with names of columns (``header``), and ``libsvm``, lines of ``label index:value ...``.
+    ``path`` is the path of the original file in a data folder, and ``other_paths`` are alternatives; columns count from
+    0. ``sha256`` is the checksum of the original bytes, for an embedded set of its arrays
+    (`ep_bench.data.embedded.checksum`), and None if no copy was available when the card was written.
+
+    ``paper_constants`` are the values of constant inputs after standardisation under ``constant_inputs: paper``.
+    ``classes`` of a classification set are in the order of their indices.
+
+    Layouts: ``table``, numbers without a header; ``communities``, the one file of that name; ``classes``, a table with
+    labels, whose incomplete lines (?) are left out and which may have a ``header``; ``libsvm``, lines of
+    ``label index:value ...``; ``bits``, a NumPy file of records, each the packed bits of the inputs and the target.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,7 +45,7 @@ class Card(BaseModel):
     embedded: bool = False
     path: str | None = None
     other_paths: tuple[str, ...] = ()
-    layout: Literal["table", "communities", "classes", "libsvm"] = "table"
+    layout: Literal["table", "communities", "classes", "libsvm", "bits"] = "table"
     header: bool = False
     input_columns: tuple[int, ...] = ()  # of the layout ``classes``; empty: all but the target's
     target_column: int | None = None
@@ -62,7 +66,7 @@ class Card(BaseModel):
 @lru_cache(maxsize=1)
 def card_names() -> tuple[str, ...]:
     """Return the names of the built-in data sets, which have a card, sorted."""
-    return tuple(sorted(path.stem for path in CARDS.glob("*.yaml")))
+    return tuple(sorted(path.parent.name for path in shipped_folder("datasets").glob(f"*/{CARD_FILE}")))
 
 
 def card(name: str) -> Card:
@@ -90,7 +94,7 @@ def card(name: str) -> Card:
 
 @cache
 def _read(name: str) -> Card:
-    file = CARDS / f"{name}.yaml"
+    file = shipped_folder("datasets") / name / CARD_FILE
     try:
         return Card.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
     except (yaml.YAMLError, ValidationError) as error:

@@ -53,7 +53,8 @@ def load_dataset(
 def load(ref: DatasetRef) -> Dataset:
     """Return the data set that a study names, in original units; X (n, d) and y (n,) are shared and read-only.
 
-    ``checksum`` is that of the file as it is, which may be another than the card's (`ep_bench.data.verify` tells).
+    ``checksum`` is that of the file that was read. A file in EP_BENCH_DATA may differ from the card's;
+    `ep_bench.data.verify` reports that.
 
     Raises
     ------
@@ -89,7 +90,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     constants_of(ref, found)
     targets.check_transform(ref, found.task)
     path = where.find_file(found)
-    checksum = where.file_checksum(path) if path else where.expected_checksum(found) or ""
+    checksum = where.data_checksum(found, path) if path else where.expected_checksum(found) or ""
     return DatasetInfo(
         n=found.n,
         d=found.d + _irrelevant_count(ref),
@@ -102,10 +103,10 @@ def describe(ref: DatasetRef) -> DatasetInfo:
 
 
 def missing(found: Card) -> UserError:
-    """Return the error of a data set whose file is nowhere."""
+    """Return the error of a data set without a data file."""
     return UserError(
-        f"no file of this data set was found; get it with `ep-bench data fetch {found.name}`, "
-        f"or put it at {found.path} below a folder that {where.VARIABLE} names",
+        f"no data file found; run `ep-bench data fetch {found.name}`, "
+        f"or put the file at {found.path} below the folder that {where.VARIABLE} names",
         where=found.name,
     )
 
@@ -188,8 +189,8 @@ def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], s
         # The card's checksum stands for the arrays even where another libm ends a number differently.
         names, checksum = found.input_names(), str(found.sha256)
     else:
+        checksum = where.data_checksum(found, Path(path))
         X, y, names = _read_file(found, Path(path))
-        checksum = where.file_checksum(Path(path))
     if X.shape != (found.n, found.d):
         raise UserError(
             f"the card says {found.n} rows of {found.d} inputs, the data have {X.shape[0]} of {X.shape[1]}",
@@ -213,6 +214,8 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
     if path.stat().st_size == 0:
         raise UserError("the file is empty", where=str(path))
     try:
+        if found.layout == "bits":
+            return *_read_bits(found, path), found.input_names()
         with open_text(path) as file:
             if found.layout == "communities":
                 return _read_communities(file)
@@ -222,7 +225,7 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
             first = file.readline()
             delimiter = "," if "," in first else None
             table = np.loadtxt(chain([first], file), delimiter=delimiter, ndmin=2, comments=None)
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, IndexError) as error:
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile, IndexError, KeyError) as error:
         raise UserError(f"the file cannot be read: {error}", where=str(path)) from error
     target = found.target_column if found.target_column is not None else found.d
     inputs = [j for j in range(table.shape[1]) if j != target][: found.d]
@@ -235,7 +238,7 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """Open a text file that may be compressed by gzip or be the one member of a zip archive."""
+    """Open a text file that may be compressed by gzip or xz, or be the first member of a zip archive."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", encoding="latin-1") as file:
             yield file
@@ -243,8 +246,16 @@ def open_text(path: Path) -> Iterator[TextIO]:
         with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as member:
             yield io.TextIOWrapper(member, encoding="latin-1")
     else:
-        with path.open(encoding="latin-1") as file:
-            yield file
+        with where.open_data(path) as content, io.TextIOWrapper(content, encoding="latin-1") as text:
+            yield text
+
+
+def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:
+    """Return inputs (n, d) of 0 and 1 and targets (n,) from a NumPy file of records (packed bits, target)."""
+    with where.open_data(path) as file:
+        table = np.load(file, allow_pickle=False)
+    bits, target = table.dtype.names or ("", "")
+    return np.unpackbits(table[bits], axis=1, count=found.d).astype(np.float64), table[target].astype(np.float64)
 
 
 def _read_communities(file: TextIO) -> tuple[Array, Array, tuple[str, ...]]:

@@ -1,14 +1,17 @@
-"""Where the files of data sets lie: the folder named by EP_BENCH_DATA, then the user's cache folder."""
+"""Where the files of data sets are: the folder named by EP_BENCH_DATA, the user's cache folder, then the package."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import os
 from functools import lru_cache
 from pathlib import Path
+from typing import IO, Literal
 
 from ep_bench.data.cards import Card
+from ep_bench.resources import shipped_folder
 from ep_bench.types import UserError
 
 VARIABLE = "EP_BENCH_DATA"
@@ -40,7 +43,14 @@ def cache_folder() -> Path:
 
 
 def find_file(card: Card) -> Path | None:
-    """Return a data set's file: from EP_BENCH_DATA, else from the cache folder, else None (also for embedded sets)."""
+    """Return the file of a data set: from EP_BENCH_DATA, the cache folder or the package, else None.
+
+    Embedded sets have no file.
+    """
+    return _user_file(card) or shipped_file(card)
+
+
+def _user_file(card: Card) -> Path | None:
     if card.path is None:
         return None
     for folder in (data_folder(), cache_folder()):
@@ -50,8 +60,59 @@ def find_file(card: Card) -> Path | None:
     return None
 
 
+def location(card: Card) -> Literal["embedded", "shipped", "user's file", "not fetched"]:
+    """Return where a data set comes from on this machine."""
+    if card.embedded:
+        return "embedded"
+    file = find_file(card)
+    if file is None:
+        return "not fetched"
+    return "shipped" if file == shipped_file(card) else "user's file"
+
+
+def shipped_file(card: Card) -> Path | None:
+    """Return the file that ships with the package, as it is or compressed by xz; None if there is none."""
+    if card.path is None:
+        return None
+    folder, name = shipped_folder("datasets") / card.name, Path(card.path).name
+    return next((file for file in (folder / f"{name}.xz", folder / name) if file.is_file()), None)
+
+
+def data_checksum(card: Card, path: Path) -> str:
+    """Return the sha256 of a data set's file.
+
+    Raises
+    ------
+    UserError
+        The file cannot be read, or it is shipped with the package and is not the one of the card.
+    """
+    found = file_checksum(path)
+    if path == shipped_file(card) and card.sha256 is not None and found != card.sha256:
+        raise damaged(path, f"its sha256 is {found}, expected {card.sha256}")
+    return found
+
+
+def damaged(path: Path, reason: object) -> UserError:
+    """Return the error of a shipped data file that is not the original."""
+    remedy = f"run `ep-bench data fetch {path.parent.name}`, or install ep-bench again"
+    return UserError(f"the data file is damaged ({reason}); {remedy}", where=str(path))
+
+
+def open_data(path: Path) -> IO[bytes]:
+    """Open a data file for reading; one that is compressed by xz gives its original bytes."""
+    return lzma.LZMAFile(path) if path.suffix == ".xz" else path.open("rb")
+
+
 def file_checksum(path: Path) -> str:
-    """Return the sha256 of a file in hexadecimal digits, remembered as long as its size and time of change stay."""
+    """Return the sha256 of a file's original bytes in hexadecimal digits.
+
+    It is computed again when the file's size or modification time changes.
+
+    Raises
+    ------
+    UserError
+        The file cannot be decompressed.
+    """
     status = path.stat()
     return _checksum(str(path), status.st_mtime_ns, status.st_size)
 
@@ -59,9 +120,12 @@ def file_checksum(path: Path) -> str:
 @lru_cache(maxsize=256)
 def _checksum(path: str, _mtime_ns: int, _size: int) -> str:
     digest = hashlib.sha256()
-    with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+    try:
+        with open_data(Path(path)) as file:
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except (lzma.LZMAError, EOFError) as error:
+        raise damaged(Path(path), error) from error
     return digest.hexdigest()
 
 

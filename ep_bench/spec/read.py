@@ -24,6 +24,7 @@ from ep_bench.spec.models import (
 )
 from ep_bench.spec.problems import OptionProblem, Place, Problems
 from ep_bench.spec.shape import validate
+from ep_bench.spec.shipped import find_study
 from ep_bench.spec.source import Document, read_document
 from ep_bench.spec.space import read_space
 from ep_bench.types import DatasetRef, SplitScheme, UserError, spell
@@ -43,14 +44,15 @@ _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def read_study(path: Path, catalogue: Catalogue) -> Study:
-    """Return the study in a YAML file.
+    """Return the study in a YAML file, or the one of that name that ships with the package.
 
     Raises UserError, one for all mistakes (the first five are listed), each with file, line, field, what was found,
     what is allowed and the nearest right name.
     """
-    document = read_document(Path(path))
+    file = find_study(Path(path))
+    document = read_document(file)
     problems = Problems(document.where, document.lines)
-    study = _Reader(document, Path(path), catalogue, problems).read()
+    study = _Reader(document, file, catalogue, problems).read()
     problems.refuse()
     if study is None:  # nothing noted and yet nothing read would be a hole in the checks
         raise UserError("not a study", where=document.where)
