@@ -13,14 +13,18 @@ RESULTS ?= results
 # `loadgroup` keeps tests that compile the same kernels in one process (tests/conftest.py).
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: run test test-all check regress bench lock clean
+.PHONY: run test test-exhaustive test-all check regress bench lock clean
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
+	$(BIN)/ep-bench check $(RESULTS)/quickstart
 	$(BIN)/ep-bench report $(RESULTS)/quickstart
 
 test: $(READY)
 	$(PYTEST) -m "not exhaustive"
+
+test-exhaustive: $(READY)
+	$(PYTEST) -m exhaustive
 
 test-all: $(READY)
 	$(PYTEST)

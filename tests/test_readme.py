@@ -65,7 +65,6 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
     assert tried.returncode == 0, tried.stdout
 
 
-@pytest.mark.usefixtures("real_data")
 def test_the_study_of_classifiers_runs(tmp_path: Path) -> None:
     _, study = blocks("yaml")
     (tmp_path / "classify.yaml").write_text(study)

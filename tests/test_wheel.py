@@ -1,4 +1,4 @@
-"""The wheel holds all it needs: built, installed in an environment of its own, run from another folder."""
+"""The wheel is complete: built from the sdist, installed in its own environment, used in an empty folder."""
 
 from __future__ import annotations
 
@@ -24,27 +24,28 @@ def quietly(*command: object, cwd: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_wheel_runs_the_quickstart_from_any_folder(tmp_path: Path) -> None:
-    wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, ROOT]
-    quietly(sys.executable, *wheel, cwd=tmp_path)
+def test_the_wheel_has_data_and_studies(tmp_path: Path) -> None:
+    # Without a wheel or sdist named, the build makes the sdist first and the wheel from it.
+    quietly(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)
     (built,) = tmp_path.glob("ep_bench-*.whl")
+    assert built.stat().st_size < 10_000_000
     quietly(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     # The libraries are this environment's, which takes a second and not minutes; what they must be is tested below.
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     quietly(python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", built, cwd=tmp_path)
-    study = (ROOT / "configs" / "quickstart.yaml").read_text(encoding="utf-8").replace("count: 5", "count: 2")
-    (tmp_path / "quickstart.yaml").write_text(study, encoding="utf-8")
     program = tmp_path / "venv" / "bin" / "ep-bench"
-    assert "24 cells run; 24 ok" in quietly(program, "run", "quickstart.yaml", "--jobs", "2", cwd=tmp_path)
-    assert "report.html" in quietly(program, "report", "results/quickstart", cwd=tmp_path)
-    assert "no published number applies" in quietly(program, "check", "results/quickstart", cwd=tmp_path)
-    assert "boston" in quietly(program, "data", "list", cwd=tmp_path)
-    typed = quietly(
-        python, "-c", "import ep_bench, pathlib; print(pathlib.Path(ep_bench.__file__).parent)", cwd=tmp_path
-    )
-    assert (Path(typed.strip()) / "py.typed").exists()
+    selected = ["--select", "dataset=boston", "--select", "dataset=yacht"]
+    assert "40 cells run; 40 ok" in quietly(program, "run", "pbp_table1", *selected, cwd=tmp_path)
+    assert "report.html" in quietly(program, "report", "results/pbp-table-1", cwd=tmp_path)
+    verdicts = quietly(program, "check", "results/pbp-table-1", "--against", "hernandez-lobato2015", cwd=tmp_path)
+    assert "4 reproduced" in verdicts
+    assert "changed" not in quietly(program, "data", "verify", cwd=tmp_path)
+    code = "import ep_bench; print(ep_bench.__file__, ep_bench.load_dataset('boston').X.shape)"
+    typed, shape = quietly(python, "-c", code, cwd=tmp_path).split(maxsplit=1)
+    assert shape.strip() == "(506, 13)"
+    assert Path(typed).with_name("py.typed").exists()
     assert str(ROOT) not in typed
 
 

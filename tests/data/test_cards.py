@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from ep_bench import data
+from ep_bench.resources import shipped_folder
 from ep_bench.types import UserError
+
+ROOT = Path(__file__).parents[2]
 
 UCI = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 EMBEDDED = ("diabetes", "friedman1", "friedman2", "friedman3", "friedman-outliers", "cubic", "step", "additive")
 
 
 def test_all_data_sets_have_a_card() -> None:
-    assert {*UCI, *EMBEDDED, "year", "kin40k", "communities"} <= set(data.names())
+    assert {*UCI, *EMBEDDED, "year", "kin40k", "communities", "cep"} <= set(data.names())
 
 
 @pytest.mark.parametrize("name", data.names())
@@ -26,9 +30,11 @@ def test_a_card_says_what_is_needed(name: str) -> None:
     assert card.licence
     assert card.citation
     assert card.embedded != bool(card.path)
-    assert card.embedded != bool(card.urls)
+    assert not (card.embedded and card.urls)
     if name != "year":
         assert re.fullmatch("[0-9a-f]{64}", card.sha256 or "")
+        assert card.embedded or data.location(card) != "not fetched"
+    assert card.path is None or card.urls or data.location(card) == "shipped"
 
 
 def test_sizes_and_splits_are_those_of_the_papers() -> None:
@@ -48,7 +54,16 @@ def test_a_wrong_name_is_answered_by_the_nearest() -> None:
         data.card("bostn")
 
 
-@pytest.mark.parametrize("name", ["", "../cards/boston", "boston.yaml", "Boston"])
+def test_all_data_files_together_are_small() -> None:
+    assert sum(path.stat().st_size for path in (ROOT / "datasets").rglob("*") if path.is_file()) <= 6_000_000
+
+
+def test_no_folder_is_without_a_card() -> None:
+    folders = [path.name for path in shipped_folder("datasets").iterdir() if path.is_dir() and path.name[0] not in "._"]
+    assert sorted(folders) == list(data.names())
+
+
+@pytest.mark.parametrize("name", ["", "../datasets/boston", "boston.yaml", "Boston"])
 def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(UserError, match="there is no data set"):
         data.card(name)

@@ -6,6 +6,7 @@ import hashlib
 import http.server
 import io
 import json
+import lzma
 import os
 import signal
 import socket
@@ -373,15 +374,46 @@ def test_a_killed_download_leaves_no_file_and_is_taken_up(serve, toy, cache) -> 
     assert server.ranges() == [None, f"bytes={len(arrived)}-"]
 
 
-def test_the_real_files_from_a_server(real_data: Path, cache) -> None:
+def test_shipped_files_are_present_unless_a_mirror_is_given(serve, cache) -> None:
+    assert [one.status for one in data.fetch(["boston", "cep"], progress=False)] == ["present"] * 2
+    mirror = serve("ok", content=lzma.decompress(data.find_file(data.card("boston")).read_bytes()))
+    (found,) = data.fetch(["boston"], base_url=mirror.base, progress=False, patience=PATIENCE)
+    assert found == ("boston", "fetched", cache / "uci/boston/data.txt")
+
+
+def test_a_damaged_shipped_file_is_replaced_by_a_download(serve, cache, monkeypatch, tmp_path) -> None:
+    shipped = data.find_file(data.card("boston"))
+    mirror = serve("ok", content=lzma.decompress(shipped.read_bytes()))
+    (tmp_path / "shipped" / "boston").mkdir(parents=True)
+    (tmp_path / "shipped" / "boston" / shipped.name).write_bytes(shipped.read_bytes()[:-100])
+    monkeypatch.setattr("ep_bench.data.where.shipped_folder", lambda _: tmp_path / "shipped")
+    monkeypatch.setenv("EP_BENCH_MIRROR", mirror.base)
+    (found,) = data.fetch(["boston"], progress=False, patience=PATIENCE)
+    assert found.status == "fetched"
+    assert data.load_dataset("boston").checksum == data.card("boston").sha256
+
+
+def originals(folder: Path, names: list[str]) -> Path:
+    """Write the original files of data sets, laid out as EP_BENCH_DATA expects them."""
+    for name in names:
+        card = data.card(name)
+        shipped, target = data.find_file(card), folder / card.path
+        target.parent.mkdir(parents=True)
+        content = shipped.read_bytes()
+        target.write_bytes(lzma.decompress(content) if shipped.suffix == ".xz" else content)
+    return folder
+
+
+def test_the_real_files_from_a_server(tmp_path: Path, cache) -> None:
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
             pass
 
+    names = ["boston", "yacht", "kin40k", "communities"]
+    real_data = originals(tmp_path / "originals", names)
     handler = partial(Quiet, directory=str(real_data))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    names = ["boston", "yacht", "kin40k", "communities"]
     try:
         base = f"http://127.0.0.1:{server.server_address[1]}/"
         found = data.fetch(names, base_url=base, progress=False, patience=PATIENCE)

@@ -35,7 +35,6 @@ def table(labels: list[str], header: str = "a,kind,b") -> str:
     return "\n".join([header, *(f"{i},{label},{i * i}" for i, label in enumerate(labels))]) + "\n"
 
 
-@pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize("name", COUNTS)
 def test_sets_are_those_of_their_cards(name: str) -> None:
     d, counts = COUNTS[name]
@@ -49,7 +48,6 @@ def test_sets_are_those_of_their_cards(name: str) -> None:
     assert found.status == "ok"
 
 
-@pytest.mark.usefixtures("real_data")
 def test_neither_counters_nor_labels_are_inputs() -> None:
     crabs, glass, breast = (data.load_dataset(name) for name in ("crabs", "glass", "breast"))
     assert crabs.X[0].tolist() == [8.1, 6.7, 16.1, 19.0, 7.0]
@@ -59,7 +57,6 @@ def test_neither_counters_nor_labels_are_inputs() -> None:
     assert data.load_dataset("svmguide2").X[0, 19] == pytest.approx(0.0647, abs=1e-3)
 
 
-@pytest.mark.usefixtures("real_data")
 @pytest.mark.parametrize("scheme", ["standard", "kfold", "shuffle"])
 def test_splits_of_a_classification_set_are_those_of_its_rows(scheme: str) -> None:
     glass = data.load_dataset("glass")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import lzma
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -12,9 +14,8 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data.cards import Card
-from ep_bench.types import DatasetRef, UserError
+from ep_bench.types import DatasetRef, SplitScheme, UserError
 
-UCI = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 ROWS = np.random.RandomState(0).standard_normal((30, 4))
 
 
@@ -28,12 +29,20 @@ def toy_card(**changes) -> Card:
 
 @pytest.fixture
 def folders(monkeypatch, tmp_path):
-    """Return a data folder and a cache folder, both empty and both looked into."""
-    folder, cache = tmp_path / "data", tmp_path / "cache"
+    """Return the three folders where files are looked for: the user's, the cache and the package's; all are empty."""
+    folder, cache, shipped = (tmp_path / name for name in ("data", "cache", "shipped"))
     folder.mkdir()
     monkeypatch.setenv("EP_BENCH_DATA", str(folder))
     monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: cache)
-    return folder, cache
+    monkeypatch.setattr("ep_bench.data.where.shipped_folder", lambda _: shipped)
+    return folder, cache, shipped
+
+
+@pytest.fixture
+def shipped_only(monkeypatch, tmp_path):
+    """Look for files in the package alone."""
+    monkeypatch.delenv("EP_BENCH_DATA", raising=False)
+    monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: tmp_path / "no-cache")
 
 
 def use(monkeypatch, card: Card) -> None:
@@ -46,6 +55,8 @@ def put(folder: Path, path: str, rows=ROWS, delimiter: str = " ") -> Path:
     text = "".join(delimiter.join(repr(float(value)) for value in row) + "\n" for row in rows).encode()
     if file.suffix == ".gz":
         file.write_bytes(gzip.compress(text))
+    elif file.suffix == ".xz":
+        file.write_bytes(lzma.compress(text))
     elif file.suffix == ".zip":
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr("inside.txt", text)
@@ -54,12 +65,19 @@ def put(folder: Path, path: str, rows=ROWS, delimiter: str = " ") -> Path:
     return file
 
 
-def test_the_folder_comes_before_the_cache(folders, monkeypatch) -> None:
-    folder, cache = folders
+def test_the_users_folder_precedes_the_cache_and_this_the_package(folders, monkeypatch) -> None:
+    folder, cache, shipped = folders
     use(monkeypatch, toy_card())
+    put(shipped, "toy/data.txt.xz", ROWS + 2.0)
+    dataset = data.load_dataset("toy")
+    np.testing.assert_array_equal(dataset.y, ROWS[:, 3] + 2.0)
+    original = lzma.decompress((shipped / "toy/data.txt.xz").read_bytes())
+    assert dataset.checksum == hashlib.sha256(original).hexdigest()
+    assert data.location(toy_card()) == "shipped"
     put(cache, "uci/toy/data.txt", ROWS + 1.0)
     np.testing.assert_array_equal(data.load_dataset("toy").y, ROWS[:, 3] + 1.0)
     file = put(folder, "uci/toy/data.txt")
+    assert data.location(toy_card()) == "user's file"
     dataset = data.load_dataset("toy")
     np.testing.assert_array_equal(dataset.y, ROWS[:, 3])
     np.testing.assert_array_equal(dataset.X, ROWS[:, :2])  # column 2 is left out, as naval's second target is
@@ -137,6 +155,40 @@ def test_a_torn_archive_is_refused(folders, monkeypatch, path: str) -> None:
         data.load_dataset("toy")
 
 
+def shipped_boston(shipped: Path) -> Path:
+    """Return a copy of the shipped file of boston, in the folder of the package."""
+    original = data.find_file(data.card("boston"))
+    file = shipped / "boston" / original.name
+    file.parent.mkdir(parents=True)
+    return Path(shutil.copyfile(original, file))
+
+
+def flip(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda content: content[:-40], id="cut"),
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(flip, id="one bit"),
+        pytest.param(lambda content: lzma.compress(lzma.decompress(content) + b"1 2\n"), id="another original"),
+    ],
+)
+def test_a_damaged_shipped_file_is_one_message(monkeypatch, tmp_path, shipped_only, damage) -> None:
+    file = shipped_boston(tmp_path / "shipped")
+    file.write_bytes(damage(file.read_bytes()))
+    monkeypatch.setattr("ep_bench.data.where.shipped_folder", lambda _: tmp_path / "shipped")
+    ref = DatasetRef("boston", "boston")
+    for use_it in (data.load, data.describe):
+        with pytest.raises(UserError, match=r"boston/data\.txt\.xz: the data file is damaged .*data fetch boston"):
+            use_it(ref)
+    (found,) = data.verify(["boston"])
+    assert found.status == "changed"
+
+
 def test_an_absent_file_says_how_to_get_it(folders) -> None:
     with pytest.raises(UserError, match=r"ep-bench data fetch boston.*uci/boston/data\.txt.*EP_BENCH_DATA"):
         data.load_dataset("boston")
@@ -178,21 +230,59 @@ def test_constant_inputs_of_the_paper_are_for_naval(folders, monkeypatch) -> Non
         data.load_dataset("boston", constant_inputs="none")
 
 
+# Number of inputs (the first columns of the file), the target's column after them, mean and standard deviation of the
+# target, as the source states them.
+UCI = {
+    "boston": (13, 22.5328, 9.1880),
+    "concrete": (8, 35.8180, 16.6976),
+    "energy": (8, 22.3072, 10.0836),
+    "kin8nm": (8, 0.714283, 0.263591),
+    "naval": (16, 0.975000, 0.0147196),
+    "power": (4, 454.3650, 17.0661),
+    "protein": (9, 7.74853, 6.11824),
+    "wine": (11, 5.63602, 0.807317),
+    "yacht": (6, 10.4954, 15.1359),
+}
+
+
 @pytest.mark.parametrize("name", UCI)
-def test_a_uci_set_is_its_file(real_data: Path, name: str) -> None:
-    folder = real_data / "uci" / name
-    table = np.loadtxt(folder / "data.txt")
-    inputs = np.loadtxt(folder / "index_features.txt").astype(int)
-    target = int(np.loadtxt(folder / "index_target.txt"))
+def test_a_uci_set_is_its_file(shipped_only, name: str) -> None:
+    d, mean, std = UCI[name]
+    table = np.loadtxt(lzma.open(data.find_file(data.card(name)), "rt"))
     dataset = data.load_dataset(name)
-    np.testing.assert_array_equal(dataset.X, table[:, inputs])
-    np.testing.assert_array_equal(dataset.y, table[:, target])
+    np.testing.assert_array_equal(dataset.X, table[:, :d])
+    np.testing.assert_array_equal(dataset.y, table[:, d])
+    np.testing.assert_allclose([dataset.y.mean(), dataset.y.std()], [mean, std], rtol=1e-5)
     assert dataset.checksum == dataset.card.sha256
-    assert dataset.card.n_splits == int(np.loadtxt(folder / "n_splits.txt"))
-    assert dataset.card.hidden == int(np.loadtxt(folder / "n_hidden.txt"))
+    assert dataset.card.n_splits == (5 if name == "protein" else 20)
+    assert dataset.card.hidden == (100 if name == "protein" else 50)
 
 
-def test_kin40k_and_communities_have_the_known_moments(real_data: Path) -> None:
+def test_the_molecules_are_bits_and_an_efficiency(shipped_only) -> None:
+    molecules = data.load_dataset("cep")
+    assert molecules.X.shape == (29978, 512)
+    assert np.unique(molecules.X).tolist() == [0.0, 1.0]
+    assert (round(float(molecules.y.mean()), 4), round(float(molecules.y.std()), 4)) == (3.9005, 2.5375)
+    assert (molecules.y.min().round(2), molecules.y.max().round(2)) == (-6.95, 11.09)
+    # RDKit's older interface, AllChem.GetMorganFingerprintAsBitVect, sets the same 54 bits of the first molecule.
+    assert np.flatnonzero(molecules.X[0])[:8].tolist() == [8, 31, 35, 38, 40, 47, 49, 56]
+    assert molecules.X[0].sum() == 54
+    split = data.make_split(SplitScheme("holdout"), molecules, 0)
+    assert split.test.tolist() == list(range(24978, 29978))
+    np.testing.assert_array_equal(split.train, np.arange(24978))
+
+
+def test_a_file_of_bits_of_another_layout_is_refused(folders, monkeypatch) -> None:
+    use(monkeypatch, toy_card(layout="bits", path="a/toy.npy", d=16))
+    put(folders[0], "a/toy.npy")
+    with pytest.raises(UserError, match="cannot be read"):
+        data.load_dataset("toy")
+    np.save(folders[0] / "a/toy.npy", ROWS)
+    with pytest.raises(UserError, match="cannot be read"):
+        data.load_dataset("toy")
+
+
+def test_kin40k_and_communities_have_the_known_moments(shipped_only) -> None:
     kin40k, communities = data.load_dataset("kin40k"), data.load_dataset("communities")
     assert kin40k.X.shape == (40000, 8)
     assert round(float(kin40k.y.std()), 3) == 0.997
@@ -203,7 +293,7 @@ def test_kin40k_and_communities_have_the_known_moments(real_data: Path) -> None:
     assert np.ptp(communities.X, axis=0).min() > 0.0
 
 
-def test_verify_finds_the_real_files_sound(real_data: Path) -> None:
+def test_verify_finds_the_shipped_files_sound(shipped_only) -> None:
     states = {name: status for name, status, _ in data.verify()}
     assert {name for name, status in states.items() if status != "ok"} <= {"year"}
 
