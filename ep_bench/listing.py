@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ep_bench import plugins, published, store
+from ep_bench import plugins, store
 from ep_bench.runner.progress import clock
 from ep_bench.types import UserError
 
@@ -141,6 +141,8 @@ def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | N
     """Write check.csv and return its lines for the terminal, and whether a published number is lost."""
     import pandas as pd
 
+    from ep_bench import published
+
     frames = []
     for folder in folders:
         study = store.read_study(folder)
@@ -162,6 +164,8 @@ _CHECK_HEAD = ("source", "method", "data set", "metric", "published", "ours", "s
 
 
 def _check_row(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    from ep_bench import published
+
     z = "" if row["z"] != row["z"] else f"{row['z']:+.1f}"
     reason = textwrap.shorten(str(row["reason"] or ""), 60, placeholder="...")
     return (

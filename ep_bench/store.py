@@ -52,6 +52,16 @@ def write_atomically(path: Path, text: str) -> None:
         raise
 
 
+def write_if_changed(path: Path, text: str) -> None:
+    """Write ``text`` atomically, unless the file holds it already."""
+    try:
+        same = path.read_bytes() == text.encode()
+    except OSError:
+        same = False
+    if not same:
+        write_atomically(path, text)
+
+
 # Cell files
 
 
@@ -125,13 +135,16 @@ def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as CSV with the columns of the interface, sorted by method, data set and split."""
+    """Write rows as CSV with the columns of the interface, sorted by method, data set and split.
+
+    A file that holds them already is left alone.
+    """
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in sorted(rows, key=_order):
         writer.writerow({key: _text(value) for key, value in row.items()})
-    write_atomically(path, out.getvalue())
+    write_if_changed(path, out.getvalue())
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -188,8 +201,8 @@ def _text(value: Any) -> str:
 
 
 def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
-    """Write study.lock.json, readable and stable under version control."""
-    write_atomically(folder / LOCK, json.dumps({"format": FORMAT, **lock}, indent=1, sort_keys=True) + "\n")
+    """Write study.lock.json, readable and stable under version control; one that holds this already is left alone."""
+    write_if_changed(folder / LOCK, json.dumps({"format": FORMAT, **lock}, indent=1, sort_keys=True) + "\n")
 
 
 def read_lock(folder: Path) -> dict[str, Any] | None:

@@ -119,15 +119,50 @@ def test_the_table_of_the_document_is_this_one() -> None:
     assert written == {room: allowed for room, allowed in ALLOWED.items() if allowed is not None}
 
 
-def loaded(code: str) -> set[str]:
+def loaded_modules(code: str) -> set[str]:
     script = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def loaded(code: str) -> set[str]:
+    return {name.split(".")[0] for name in loaded_modules(code)}
 
 
 def test_the_command_line_starts_light() -> None:
     modules = loaded("import ep_bench, ep_bench.cli")
     assert not modules & set(HEAVY)
+
+
+# What a plan of methods of the registry does without. numba is none of these: a method's module declares its kernels.
+NOT_FOR_PLANS = {"sklearn", "pandas", "joblib", "matplotlib", "optuna", "rich", "jinja2", "distributed"}
+# Parts of SciPy that are slow to load; a method imports them where it fits.
+SLOW_PARTS = {"scipy.stats", "scipy.optimize", "scipy.spatial"}
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_plan_and_an_empty_run_load_what_they_need(command: str, tmp_path: Path) -> None:
+    """Every method of the registry may be in the study; the run has nothing left to do."""
+    from ep_bench import methods, store
+    from ep_bench.runner.catalogue import Installed
+    from ep_bench.runner.plan import make_plan
+    from ep_bench.spec import read_study
+
+    entries = "".join(f"\n  - {{use: {name}, label: {name}}}" for name in methods.REGISTRY)
+    study = tmp_path / "study.yaml"
+    study.write_text(f"study: all\ndatasets: [friedman1]\nsplits: {{scheme: standard, count: 1}}\nmethods:{entries}\n")
+    plan = make_plan(read_study(study, Installed()), tmp_path / "results")
+    store.write_lock(plan.folder, plan.lock())
+    rows = [
+        {"study": "all", "method": cell.method, "dataset": cell.dataset, "split": cell.split, "cell": cell.key}
+        for cell in (planned.job.cell for planned in plan.cells)
+    ]
+    store.write_rows(plan.folder / store.RESULTS, [{**row, "seed": 0, "status": "ok"} for row in rows])
+
+    words = [command, str(study), "--results", str(tmp_path / "results")]
+    modules = loaded_modules(f"from ep_bench.cli import cli\ncli.main({words!r}, standalone_mode=False)")
+    assert not {name.split(".")[0] for name in modules} & NOT_FOR_PLANS
+    assert not modules & SLOW_PARTS
 
 
 ROOMS = ["data", "scoring", "store", "published", "spec", "report", "types", "plugins", "tuning"]

@@ -52,12 +52,15 @@ def _lack(target: Any) -> str | None:
     """Return what a class lacks to be a method; None where it has what it needs."""
     if not callable(getattr(target, "fit", None)):
         return "names nothing with a fit"
-    # An instance may answer to more than its class: by __getattr__, or by what __init__ gives it.
-    dynamic = not isinstance(target, type) or hasattr(target, "__getattr__") or _sets_faces(target)
-    if dynamic or any(callable(getattr(target, face, None)) for face in FACES):
+    if any(callable(getattr(target, face, None)) for face in FACES) or _is_dynamic(target):
         return None
     public = [name for name in dir(target) if not name.startswith("_") and callable(getattr(target, name, None))]
     return f"needs {', '.join(FACES[:-1])} or {FACES[-1]}; it has {', '.join(public[:_SHOWN])}"
+
+
+def _is_dynamic(target: Any) -> bool:
+    """Tell whether an instance may answer to more than its class: by __getattr__, or by what __init__ gives it."""
+    return not isinstance(target, type) or hasattr(target, "__getattr__") or _sets_faces(target)
 
 
 def _sets_faces(target: type) -> bool:

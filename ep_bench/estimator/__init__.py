@@ -15,19 +15,28 @@ import time
 import warnings
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from ep_bench import methods
-from ep_bench.estimator.classifier import MethodClassifier
 from ep_bench.estimator.config import COMMON_OPTIONS, parse_options, split_common
-from ep_bench.estimator.fitting import MethodEstimator, RandomState
-from ep_bench.estimator.regressor import MethodRegressor
 from ep_bench.estimator.scaling import Scaling, standardisation
 from ep_bench.types import Task, UserError, nearest
 
-_BASES: Mapping[str, type[MethodEstimator]] = {"regression": MethodRegressor, "classification": MethodClassifier}
+if TYPE_CHECKING:
+    from ep_bench.estimator.classifier import MethodClassifier
+    from ep_bench.estimator.fitting import MethodEstimator, RandomState
+    from ep_bench.estimator.regressor import MethodRegressor
+
+# Names whose modules load scikit-learn, which a plan does not need: imported when they are first used.
+_LATER = {
+    "MethodClassifier": "ep_bench.estimator.classifier",
+    "MethodEstimator": "ep_bench.estimator.fitting",
+    "MethodRegressor": "ep_bench.estimator.regressor",
+    "RandomState": "ep_bench.estimator.fitting",
+}
 _SUFFIXES = {"regression": "Regressor", "classification": "Classifier"}
 _warm: set[str] = set()  # methods, with the options that may choose a kernel, that this process has compiled
 
@@ -69,7 +78,14 @@ def estimator_class(name: str, task: Task | None = None) -> Any:
         "What it has after ``fit``: ``help(ep_bench.Estimator)``.",
         "method": method,
     }
-    return type(class_name, (_BASES[task],), body)
+    return type(class_name, (_base(task),), body)
+
+
+def _base(task: Task) -> type[MethodEstimator]:
+    from ep_bench.estimator.classifier import MethodClassifier
+    from ep_bench.estimator.regressor import MethodRegressor
+
+    return MethodClassifier if task == "classification" else MethodRegressor
 
 
 def require_task(name: str, task: Task) -> None:
@@ -152,7 +168,9 @@ def _class_name(name: str, task: str) -> str:
 
 
 def __getattr__(attribute: str) -> Any:
-    """Find the generated classes by name, so that their instances pickle."""
+    """Import the names of ``_LATER``; find the generated classes by name, so that their instances pickle."""
+    if attribute in _LATER:
+        return getattr(import_module(_LATER[attribute]), attribute)
     for task, suffix in _SUFFIXES.items():
         for name in methods.names() if attribute.endswith(suffix) else ():
             if _class_name(name, task) == attribute:

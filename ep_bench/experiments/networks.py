@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments.entries import MethodEntry
@@ -47,6 +46,8 @@ class Fit(NamedTuple):
 
 def fitted(entry: MethodEntry, X: Array, y: Array, *, standardize: bool, seed: int) -> Fit:
     """Fit a method to rows X (n, d), y (n,); one that does not converge tells it in ``converged``, not by a warning."""
+    from sklearn.exceptions import ConvergenceWarning
+
     options = {**(entry.model_extra or {}), "standardize": standardize}
     warm_up(entry.use, options)
     started = time.perf_counter()

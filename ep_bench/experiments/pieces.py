@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed
-
 from ep_bench import store
 from ep_bench.environment import code, environment
 
@@ -42,6 +40,8 @@ def kept_in(folder: Path, jobs: int = 1) -> Iterator[None]:
 
 def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return ``function(*call)`` of the calls, in their order. Arguments and values are those of JSON, or NaN."""
+    from joblib import Parallel, delayed
+
     folder, jobs = _place.get()
     tasks = (delayed(_piece)(function, call, folder and folder / _file(function, call)) for call in calls)
     found: list[Any] = Parallel(n_jobs=jobs)(tasks)

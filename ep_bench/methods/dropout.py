@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
-from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from ep_bench.models import mlp
@@ -115,6 +114,8 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 
 def _held_back_tau(X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator) -> float:
     """Return the precision that gives held-back rows the highest mean log density."""
+    from scipy.optimize import minimize_scalar
+
     if len(y) == 1:
         return 1.0  # nothing can be held back: the standardised target's own precision
     inner, held = held_back(len(y), config.validation_fraction, rng)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import OptimizeResult, minimize
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], tuple[float, Array]]
@@ -53,6 +55,8 @@ def least(
 
 
 def _search(function: Function, start: Array, low: Array, high: Array, steps: int, gain: float) -> Optimum:
+    from scipy.optimize import minimize
+
     path: list[tuple[Array, float]] = []
     first = function(start)
     bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back

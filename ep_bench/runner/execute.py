@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench import adapters, data, estimator, methods, rowscores, scoring
+from ep_bench.estimator import MethodEstimator  # noqa: F401 loads scikit-learn, so that no cell is charged with it
 from ep_bench.predictions import missing_density
 from ep_bench.runner import chains, curve, tuned
 from ep_bench.runner.jobs import Job

@@ -83,8 +83,11 @@ class Plan:
             raise UserError("no cell of the study matches", where="--select", found=" ".join(patterns))
         return replace(self, cells=kept)
 
-    def lock(self) -> dict[str, Any]:
-        """Return what study.lock.json keeps: the plan and the factors behind each hash."""
+    def lock(self, made_by: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return what study.lock.json keeps: the plan and the factors behind each hash.
+
+        ``made_by`` is the environment that the results come from, by default the present one.
+        """
         study = self.study
         altered = self.altered()
         datasets = {
@@ -110,7 +113,7 @@ class Plan:
             "accept": [dict(item) for item in study.accept_items()],
             "groups": self.groups,
             "superseded": self.superseded(),
-            "environment": environment(),
+            "environment": environment() if made_by is None else dict(made_by),
         }
 
     def superseded(self) -> list[dict[str, Any]]:
@@ -248,7 +251,7 @@ def _jobs(
     info: DatasetInfo,
     scheme: SplitScheme,
 ) -> list[Job]:
-    jobs = []
+    jobs, base = [], str(study.path.parent.resolve())
     for split in range(data.split_count(scheme, info)):
         seed = cell_seed(study.seed, factors["dataset"], factors["splits"], split)
         complete = {**factors, "split": split}
@@ -256,7 +259,7 @@ def _jobs(
         limits = study.limits
         jobs.append(
             Job(
-                cell, study.name, ref, scheme, entry.use, dict(options), str(study.path.parent.resolve()),
+                cell, study.name, ref, scheme, entry.use, dict(options), base,
                 limits.seconds, limits.memory_gb, factors.get("tune"),
             )
         )  # fmt: skip

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ep_bench import curves, data, rowscores, store
 from ep_bench.runner.claims import Claims
@@ -58,7 +59,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     curves.read(plan.folder)  # a file that cannot be read is refused before the hours of a run
     rowscores.read(plan.folder)
     store.sweep(plan.folder)
-    _write_lock(whole, ran=bool(jobs))
+    lock = _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
     try:
         ran, stopped = _run(jobs, plan, options)
@@ -66,10 +67,10 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
         with contextlib.suppress(OSError, UserError):  # what stopped the run is the news
             store.export(plan.folder, plan.rows | _stored_unnoted(plan))
         raise
-    finished = store.export(plan.folder)
-    curves.update(plan.folder, finished)
-    rowscores.update(plan.folder, whole.lock(), finished)
     rows = store.known_rows(plan.folder)
+    finished = store.export(plan.folder, rows)
+    curves.update(plan.folder, finished)
+    rowscores.update(plan.folder, lock, finished)
     found = (rows.get(planned.job.cell.key) for planned in plan.cells)
     return Outcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
 
@@ -182,16 +183,15 @@ class Share:
         return record is not None
 
 
-def _write_lock(whole: Plan, *, ran: bool) -> None:
-    """Write the plan; where nothing is run, the environment of the earlier run stays in it."""
-    lock = whole.lock()
+def _write_lock(whole: Plan, *, ran: bool) -> dict[str, Any]:
+    """Write the plan and return it; where nothing is run, the environment of the earlier run stays in it."""
     before = store.read_lock(whole.folder)
-    if before is not None and not ran:
-        lock["environment"] = before.get("environment", lock["environment"])
+    lock = whole.lock(None if ran or before is None else before.get("environment"))
     try:
         store.write_lock(whole.folder, lock)
     except OSError as error:
         raise UserError(f"the results folder cannot be written: {error.strerror}", where=str(whole.folder)) from error
+    return lock
 
 
 def _refuse_missing_data(absent: list[str]) -> None:

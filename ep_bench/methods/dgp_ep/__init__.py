@@ -34,7 +34,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 from scipy.special import ndtr
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.dgp_ep.energy import (
@@ -172,6 +171,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     samples = config.samples if config.prediction == "sampling" else 0
     converged = config.plateau is None or path.settled
     if not converged:
+        from sklearn.exceptions import ConvergenceWarning
+
         warnings.warn(f"no plateau of the energy in {config.steps} steps", ConvergenceWarning, stacklevel=2)
     if not np.isfinite(evidence):
         raise FloatingPointError(f"step {len(path.energies)}: after it the energy of all rows is not finite")

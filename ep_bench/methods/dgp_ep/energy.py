@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, ndtri, softmax
-from scipy.stats import qmc
 
 from ep_bench.methods.dgp_ep import joint, network, sep
 from ep_bench.methods.dgp_ep.factor import power
@@ -149,6 +148,8 @@ def noise_variances(structure: Structure, theta: Array) -> Array:
 
 def normal_draws(outputs: int, rng: np.random.Generator) -> Array:
     """Return quasi-random draws (DRAWS, C) of standard normals."""
+    from scipy.stats import qmc
+
     points = qmc.Sobol(outputs, seed=rng).random_base2(DRAWS.bit_length() - 1)
     return np.asarray(ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
 

@@ -8,7 +8,6 @@ Signals of deviation 1, noises of deviation 0.1; factors and theta_2 drawn from 
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from ep_bench.covariances.inducing import centres
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
@@ -40,6 +39,8 @@ def first_inputs(X: Array, count: int, rng: np.random.Generator) -> Array:
 
 def median_distance(X: Array, rng: np.random.Generator) -> float:
     """Return the median of the distances between all pairs of rows, each with itself among them; 1 where it is 0."""
+    from scipy.spatial.distance import pdist
+
     if len(X) > PAIRWISE:
         X = X[rng.choice(len(X), PAIRWISE, replace=False)]
     apart, n = pdist(X), len(X)

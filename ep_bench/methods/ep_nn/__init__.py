@@ -45,7 +45,6 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.ep_nn import scheme
@@ -200,6 +199,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
             start_at_maximum(approximation, rng)
         path, converged = scheme.run(approximation, schedule(config))
     if not converged:
+        from sklearn.exceptions import ConvergenceWarning
+
         warnings.warn(path.told(), ConvergenceWarning, stacklevel=2)
     return _state(approximation, path, converged), dict(path.trace)
 

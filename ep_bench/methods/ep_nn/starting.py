@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import erf
 
 from ep_bench.methods.ep_nn.approximation import Approximation
@@ -41,6 +40,8 @@ def start_at_maximum(approximation: Approximation, rng: np.random.Generator) -> 
 
     Output weights are made positive by turning units round, which changes no prediction.
     """
+    from scipy.optimize import minimize
+
     prior, problem = approximation.prior, approximation.problem
     K, D = prior.tau.shape
     noise = float(np.exp(approximation.post.noise[0]))

@@ -28,7 +28,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
-from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.methods.hmc import diagnostics, hyper
 from ep_bench.methods.hmc.chain import Chain, Model, Schedule, run
@@ -143,6 +142,8 @@ def _warn_unmixed(measures: dict[str, float], config: Config) -> None:
     """Warn where the chains' predictions differ, do not move, or are too few to tell."""
     problem = diagnostics.problem(measures, config.chains, config.samples)
     if problem:
+        from sklearn.exceptions import ConvergenceWarning
+
         warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
 

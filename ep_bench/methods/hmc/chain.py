@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from ep_bench.methods.hmc import hyper
 from ep_bench.methods.hmc.adaptation import Curvature, StepSize, windows
@@ -105,6 +104,8 @@ class _Walker:
 
         The chains start from different weights, and so near different modes.
         """
+        from scipy.optimize import minimize
+
         model = self.model
         for _ in range(START_ROUNDS if iterations else 0):
             found = minimize(self._objective, self.w, jac=True, method="L-BFGS-B", options={"maxiter": iterations})

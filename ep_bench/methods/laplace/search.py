@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve
-from scipy.optimize import minimize
 
 from ep_bench.methods.laplace.curvature import cholesky
 from ep_bench.methods.laplace.network import Slope, normal_equations
@@ -44,6 +43,8 @@ def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: 
 
     Raises FloatingPointError where M is not finite.
     """
+    from scipy.optimize import minimize
+
     if len(problem.layers) == 1:
         return _solved(problem, alpha, beta)
     slope, rows = Slope(*problem), len(problem.y)
