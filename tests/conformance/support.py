@@ -18,14 +18,14 @@ HERE = Path(__file__).parent
 QUICK: dict[str, dict[str, object]] = {
     "vi": {"hidden": [10], "samples": 2, "epochs": 150},
     "dropout": {"hidden": [20], "epochs": 150, "passes": 100},
-    "hmc": {"hidden": [10], "samples": 100, "warmup": 100, "steps": 30, "stored": 100},
+    "hmc": {"hidden": [5], "samples": 50, "warmup": 50, "steps": 15, "stored": 50},
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
-    "sgld": {"hidden": [10], "epochs": 300},
+    "sgld": {"hidden": [5], "epochs": 300},
     "gp": {"starts": 1},
-    "dgp_ep": {"inducing": 10, "steps": 1000},
+    "dgp_ep": {"inducing": 8, "steps": 600},
     "sgp": {"inducing": 10, "starts": 1, "steps": 100},
     "laplace": {"updates": 2, "steps": 50},
-    "ep_nn": {"hidden": [5], "sweeps": 60},
+    "ep_nn": {"hidden": [3], "sweeps": 52},
 }
 
 
