@@ -202,24 +202,25 @@ class TestJointLaw:
         )
         return np.column_stack([theta, theta**2, logs, squashed, squashed**2, logs[:, 0] * theta[:, 2], crossed])
 
-    def largest_distance(self):
-        model = small_model()
-        rng = np.random.default_rng(3)
-        free = self.quantities(*self.from_prior(model, rng, 20_000))
-        bound = self.quantities(*self.by_turns(model, rng, self.DRAWS))
+    @pytest.fixture(scope="class")
+    def free(self):
+        return self.quantities(*self.from_prior(small_model(), np.random.default_rng(3), 20_000))
+
+    def largest_distance(self, free):
+        bound = self.quantities(*self.by_turns(small_model(), np.random.default_rng(4), self.DRAWS))
         errors = np.array([standard_error(series[None]) for series in bound.T])
         away = np.abs(bound.mean(axis=0) - free.mean(axis=0))
         return (away / np.hypot(errors, free.std(axis=0) / np.sqrt(len(free)))).max()
 
     @pytest.mark.slow
-    def test_the_step_keeps_it(self, monkeypatch):
+    def test_the_step_keeps_it(self, free, monkeypatch):
         monkeypatch.setattr(sampling, "ELLIPSES", 2)
         monkeypatch.setattr(sampling, "TURNS", 1)
-        assert self.largest_distance() < 4.5
+        assert self.largest_distance(free) < 4.5
 
     @pytest.mark.slow
     @pytest.mark.parametrize("fault", ["scales", "residuals", "level"])
-    def test_a_wrong_step_is_found_out(self, fault, monkeypatch):
+    def test_a_wrong_step_is_found_out(self, free, fault, monkeypatch):
         monkeypatch.setattr(sampling, "ELLIPSES", 2)
         monkeypatch.setattr(sampling, "TURNS", 1)
         if fault == "scales":
@@ -230,7 +231,7 @@ class TestJointLaw:
             monkeypatch.setattr(Walker, "draw_residuals", lambda self: 0.9 * right(self))
         else:
             monkeypatch.setattr(slices, "_log_t", lambda square, entries: 0.0)  # noqa: ARG005
-        assert self.largest_distance() > 6.0
+        assert self.largest_distance(free) > 6.0
 
 
 class TestPredictions:

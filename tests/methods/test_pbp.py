@@ -342,9 +342,9 @@ class TestAgainstTheAuthorsProgram:
 
 
 def test_the_plain_kernel_of_the_benchmark_is_the_same_algorithm():
-    train = rows(80, 3, 29)
+    train = rows(20, 3, 29)
     for hidden in ((9,), (6, 9)):
-        start, orders = beginning((3, *hidden, 1), 2, 80, 30)
+        start, orders = beginning((3, *hidden, 1), 2, 20, 30)
         plain = PlainPBP(start).fit(train.X, train.y, orders)
         twin = SlowPBP.begin(start).fit(train.X, train.y, orders)
         np.testing.assert_allclose(
