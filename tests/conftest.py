@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -35,18 +34,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def kernels_of(item: pytest.Item) -> str | None:
-    """Return the group of the method that a test is about: that of a parameter, or of its file's or folder's name."""
-    callspec = getattr(item, "callspec", None)
-    for value in callspec.params.values() if callspec else ():
-        name = getattr(getattr(value, "method", None), "name", value)
-        if isinstance(name, str) and name in GROUP_OF:
-            return GROUP_OF[name]
+    """Return the group of the method that a test is about, by a parameter or the name of its file or folder."""
     folder, stem = item.path.parent.name, item.path.stem.removeprefix("test_")
-    if folder in GROUP_OF:
-        return GROUP_OF[folder]
+    if folder in {"methods", "conformance"}:
+        callspec = getattr(item, "callspec", None)
+        for value in callspec.params.values() if callspec else ():
+            name = getattr(getattr(value, "method", None), "name", value)
+            if isinstance(name, str) and name in GROUP_OF:
+                return GROUP_OF[name]
     if folder == "methods":
-        return next((GROUP_OF[name] for name in LONGEST_FIRST if re.match(rf"{name}(_|$)", stem)), None)
-    return None
+        return next((GROUP_OF[name] for name in LONGEST_FIRST if f"{stem}_".startswith(f"{name}_")), None)
+    return GROUP_OF.get(folder)
 
 
 @pytest.fixture(scope="session")
