@@ -43,7 +43,12 @@ SCIKIT_LEARN = {"scikit-learn"}
 POINTS = {"noise-included", "density", "quantiles"}
 
 
-@pytest.mark.parametrize("name", methods.REGISTRY)
+SLOW = {"hmc", "sgld", "sgp", "gp_t", "dgp_ep", "ep_nn"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in methods.REGISTRY]
+)
 def test_methods_of_the_registry_conform(name: str) -> None:
     """scikit-learn's checks of each are in tests/methods/test_sklearn.py; here they run once, as one check."""
     found = outcomes(name, without=SCIKIT_LEARN if name != "pbp" else (), **QUICK.get(name, {}))
@@ -59,6 +64,7 @@ INFERENCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
     found = outcomes("gp_t", without=SCIKIT_LEARN, inference=inference, **INFERENCES[inference])

@@ -150,6 +150,7 @@ class TestLadder:
         for start in starts(*point):
             assert rung(*point, start=start).log_evidence == pytest.approx(expected, abs=1e-5)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("eta", [1.0, 0.5])
     def test_points_of_every_lengthscale_nu_and_scale(self, eta):
         for point in LADDER[::8]:

@@ -34,6 +34,7 @@ def small_model(**given):
     return Model(rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, deviation=np.full(4, 0.5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", "AB")
 def test_values_of_other_programs(case):
     values = VALUES["cases"][case]
