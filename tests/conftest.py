@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests."""
+"""Fixtures shared by all tests, and the grouping of tests for several processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,44 @@ from pathlib import Path
 
 import pytest
 
+# Methods, folders and files whose tests compile the same kernels: they run in one process, so that no kernel is
+# compiled twice. The groups that take longest are first. Every other file is a group of its own; these come last.
+GROUPS = {
+    "dgp_ep": "dgp_ep",
+    "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout bb_alpha pbp",
+    "gp": "gp sgp gp_t covariances",
+    "ep_nn": "ep_nn",
+}
+GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
+LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let `--dist loadgroup` start groups in the order of the tests, not by their numbers of tests."""
+    config.option.loadscopereorder = False
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests of one file in one process, unless they name their group: `--dist loadgroup` reads the marker."""
+    """Give each test the group of its kernels, or of its file, unless it names a group itself."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+            item.add_marker(pytest.mark.xdist_group(kernels_of(item) or item.nodeid.partition("::")[0]))
+    order = {group: place for place, group in enumerate(GROUPS)}
+    items.sort(key=lambda item: order.get(item.get_closest_marker("xdist_group").args[0], len(order)))
+
+
+def kernels_of(item: pytest.Item) -> str | None:
+    """Return the group of the method that a test is about, by a parameter or the name of its file or folder."""
+    folder, stem = item.path.parent.name, item.path.stem.removeprefix("test_")
+    if folder in {"methods", "conformance"}:
+        callspec = getattr(item, "callspec", None)
+        for value in callspec.params.values() if callspec else ():
+            name = getattr(getattr(value, "method", None), "name", value)
+            if isinstance(name, str) and name in GROUP_OF:
+                return GROUP_OF[name]
+    if folder == "methods":
+        return next((GROUP_OF[name] for name in LONGEST_FIRST if f"{stem}_".startswith(f"{name}_")), None)
+    return GROUP_OF.get(folder)
 
 
 @pytest.fixture(scope="session")

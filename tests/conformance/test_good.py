@@ -8,7 +8,7 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.runner.records import seed_globals
-from tests.conformance.support import having, outcomes, told
+from tests.conformance.support import QUICK, having, outcomes, told
 
 KERNELS = "sklearn.gaussian_process.kernels"
 GP = "sklearn.gaussian_process:GaussianProcessRegressor"
@@ -39,32 +39,42 @@ class Density:
     def predict_dist(self, X):
         return stats.t(8.0, np.full(len(X), self.law[0]), self.law[1])
 """
+SCIKIT_LEARN = {"scikit-learn"}
 POINTS = {"noise-included", "density", "quantiles"}
 
 
-# Of methods whose defaults are made for thousands of steps: settings with which a few dozen fits take seconds.
-QUICK = {
-    "vi": {"hidden": [10], "samples": 2, "epochs": 150},
-    "dropout": {"hidden": [20], "epochs": 150, "passes": 100},
-    "hmc": {"hidden": [10], "samples": 100, "warmup": 100, "steps": 30, "stored": 100},
-    "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
-    "sgld": {"hidden": [10], "epochs": 300},
-    "gp": {"starts": 1},
-    "dgp_ep": {"inducing": 10, "steps": 1000},
-    "sgp": {"inducing": 10, "starts": 1, "steps": 100},
-}
-
-
-@pytest.mark.parametrize("name", methods.REGISTRY)
-def test_methods_of_the_registry_conform(name: str) -> None:
-    found = outcomes(name, **QUICK.get(name, {}))
-    assert having(found, "ok") == found.keys(), told(found)
+SLOW = {"hmc", "sgld", "sgp", "gp_t", "dgp_ep", "ep_nn"}
 
 
 @pytest.mark.parametrize(
-    "inference", ["laplace", "vb", "fvb", *(pytest.param(name, marks=pytest.mark.slow) for name in ("kl", "mcmc"))]
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in methods.REGISTRY]
 )
+def test_methods_of_the_registry_conform(name: str) -> None:
+    """scikit-learn's checks of each are in tests/methods/test_sklearn.py; here they run once, as one check."""
+    found = outcomes(name, without=SCIKIT_LEARN if name != "pbp" else (), **QUICK.get(name, {}))
+    assert having(found, "ok") == found.keys(), told(found)
+
+
+INFERENCES = {
+    "laplace": {},
+    "vb": {},
+    "fvb": {"steps": 10},
+    "kl": {"steps": 5},
+    "mcmc": {"samples": 20, "warmup": 10, "stored": 20},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inference", INFERENCES)
 def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
+    found = outcomes("gp_t", without=SCIKIT_LEARN, inference=inference, **INFERENCES[inference])
+    assert having(found, "ok") == found.keys(), told(found)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_every_inference_of_robust_regression_conforms_with_all_its_steps(inference: str) -> None:
     found = outcomes("gp_t", inference=inference, samples=60, warmup=40)
     assert having(found, "ok") == found.keys(), told(found)
 

@@ -59,6 +59,7 @@ print((faults[-1] - faults[1]) / (2 * (len(faults) - 2)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts pages as Linux does")
 def test_steps_keep_their_memory():
     found = subprocess.run([sys.executable, "-c", STEPS], check=True, capture_output=True, text=True)

@@ -133,17 +133,19 @@ class TestClasses:
         np.testing.assert_allclose(found, plain_dgp.probabilities(net, X, "softmax"), atol=1e-3)
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
 
-    @pytest.mark.parametrize(("likelihood", "dims"), [("probit", (2, 2, 1)), ("softmax", (2, 2, 3))])
-    def test_samples_through_the_layers(self, likelihood, dims):
+    @pytest.mark.parametrize(
+        ("likelihood", "dims", "samples"), [("probit", (2, 2, 1), 50), ("softmax", (2, 2, 3), 4)]
+    )  # fmt: skip
+    def test_samples_through_the_layers(self, likelihood, dims, samples):
         """Of two layers the mixture is exact, the one pass is not: but not far off."""
         net = network(dims)
         X, _ = rows(4, 2)
         rng = np.random.default_rng(1)
         one = dgp_ep.predict(state_of(net, likelihood=likelihood), X, rng).probabilities
         many = dgp_ep.predict(state_of(net, 4_000, likelihood), X, rng).probabilities
-        means, variances = sampled_moments(structure_of(net), vector(net), X, 50, np.random.default_rng(2))
+        means, variances = sampled_moments(structure_of(net), vector(net), X, samples, np.random.default_rng(2))
         assert np.abs(many - one).max() < 0.03
-        few = dgp_ep.predict(state_of(net, 50, likelihood), X, np.random.default_rng(2)).probabilities
+        few = dgp_ep.predict(state_of(net, samples, likelihood), X, np.random.default_rng(2)).probabilities
         expected = np.zeros_like(few)
         for m, v in zip(means, variances, strict=True):
             for row in range(len(X)):

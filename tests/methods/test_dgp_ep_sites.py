@@ -127,7 +127,7 @@ class TestTheBestTiedFactor:
     def test_the_gap_a_row_falls_as_rows_are_repeated(self, likelihood):
         gaps = []
         for times in (1, 2, 4):
-            case = Case(likelihood)
+            case = Case(likelihood, n=5)
             case.X, case.y = np.repeat(case.X, times, axis=0), np.repeat(case.y, times)
             gaps.append((-case.untied()[0] - case.smallest()) / len(case.y))
         assert gaps[0] > gaps[1] > gaps[2] > 0.0

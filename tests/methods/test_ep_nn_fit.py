@@ -49,7 +49,15 @@ class TestConvergence:
     @pytest.mark.parametrize("prior", ["laplace", "ard", "gaussian"])
     @pytest.mark.parametrize("updates", ["sequential", "parallel"])
     def test_one_more_sweep_moves_nothing(self, updates, prior):
-        """As the method tells, and as the twin does, whose step is undamped and parallel. One set of four may go on."""
+        """As the method tells, and as the twin does, whose step is undamped and parallel."""
+        assert any(self.stands_still(rows(seed=seed), prior, updates) for seed in range(2))
+
+    @pytest.mark.slow
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("prior", ["laplace", "ard", "gaussian"])
+    @pytest.mark.parametrize("updates", ["sequential", "parallel"])
+    def test_one_more_sweep_moves_nothing_on_most_sets_of_rows(self, updates, prior):
+        """One set of four may go on."""
         assert sum(self.stands_still(rows(seed=seed), prior, updates) for seed in range(4)) >= 3
 
     def stands_still(self, data, prior, updates):

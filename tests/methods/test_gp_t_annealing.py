@@ -34,6 +34,7 @@ def test_values_of_other_programs(case):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", "AB")
 def test_values_of_other_programs_sharply(case):
     values = VALUES["cases"][case]

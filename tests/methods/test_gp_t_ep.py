@@ -152,6 +152,14 @@ class TestLadder:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_points_of_every_lengthscale_nu_and_scale(self, eta):
+        for point in LADDER[::8]:
+            found = [rung(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
+            assert np.ptp(found) < 1e-5, point
+
+    @pytest.mark.slow
+    @pytest.mark.exhaustive
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
     def test_all_of_it(self, eta):
         for at, point in enumerate(LADDER):
             found = [rung(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]

@@ -34,6 +34,7 @@ def small_model(**given):
     return Model(rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, deviation=np.full(4, 0.5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", "AB")
 def test_values_of_other_programs(case):
     values = VALUES["cases"][case]
@@ -163,9 +164,10 @@ class TestConditionals:
 class TestJointLaw:
     """Draws from the prior, and by turns the sampler's step and fresh targets given it: Geweke (2004)."""
 
-    DRAWS = 3000
+    FEW, MANY = 3000, 6000  # few find the faults below at 5 standard errors
 
-    def from_prior(self, model, rng, n):
+    @classmethod
+    def from_prior(cls, model, rng, n):
         hyper, out = model.hyper, []
         while len(out) < n:
             theta = hyper.median + hyper.deviation * rng.standard_normal(4)
@@ -173,7 +175,7 @@ class TestJointLaw:
                 continue
             scale, nu = np.exp(theta[-2:])
             V = 0.5 * nu * scale**2 / rng.standard_gamma(0.5 * nu, 5)
-            out.append((theta, V, self.targets(model, theta, V, rng)))
+            out.append((theta, V, cls.targets(model, theta, V, rng)))
         return [np.array(part) for part in zip(*out, strict=True)]
 
     @staticmethod
@@ -202,24 +204,28 @@ class TestJointLaw:
         )
         return np.column_stack([theta, theta**2, logs, squashed, squashed**2, logs[:, 0] * theta[:, 2], crossed])
 
-    def largest_distance(self):
-        model = small_model()
-        rng = np.random.default_rng(3)
-        free = self.quantities(*self.from_prior(model, rng, 20_000))
-        bound = self.quantities(*self.by_turns(model, rng, self.DRAWS))
+    @pytest.fixture(scope="class")
+    @classmethod
+    def free(cls):
+        return cls.quantities(*cls.from_prior(small_model(), np.random.default_rng(3), 20_000))
+
+    def largest_distance(self, free, draws):
+        bound = self.quantities(*self.by_turns(small_model(), np.random.default_rng(4), draws))
         errors = np.array([standard_error(series[None]) for series in bound.T])
         away = np.abs(bound.mean(axis=0) - free.mean(axis=0))
         return (away / np.hypot(errors, free.std(axis=0) / np.sqrt(len(free)))).max()
 
     @pytest.mark.slow
-    def test_the_step_keeps_it(self, monkeypatch):
+    @pytest.mark.parametrize("draws", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)])
+    def test_the_step_keeps_it(self, free, draws, monkeypatch):
         monkeypatch.setattr(sampling, "ELLIPSES", 2)
         monkeypatch.setattr(sampling, "TURNS", 1)
-        assert self.largest_distance() < 4.5
+        assert self.largest_distance(free, draws) < 4.5
 
     @pytest.mark.slow
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("fault", ["scales", "residuals", "level"])
-    def test_a_wrong_step_is_found_out(self, fault, monkeypatch):
+    def test_a_wrong_step_is_found_out(self, free, fault, monkeypatch):
         monkeypatch.setattr(sampling, "ELLIPSES", 2)
         monkeypatch.setattr(sampling, "TURNS", 1)
         if fault == "scales":
@@ -230,7 +236,7 @@ class TestJointLaw:
             monkeypatch.setattr(Walker, "draw_residuals", lambda self: 0.9 * right(self))
         else:
             monkeypatch.setattr(slices, "_log_t", lambda square, entries: 0.0)  # noqa: ARG005
-        assert self.largest_distance() > 6.0
+        assert self.largest_distance(free, self.MANY) > 6.0
 
 
 class TestPredictions:

@@ -50,12 +50,14 @@ def test_draws_of_the_joint_law():
 
 
 @pytest.mark.slow
-def test_ranks_are_uniform():
-    arrays, summary = compute(Config(**QUICK), 3)
-    assert arrays["ranks"].shape == (4, 60, len(QUANTITIES))
+@pytest.mark.parametrize("cases", [RECTIFIED, pytest.param({}, marks=pytest.mark.exhaustive)], ids=["one", "all"])
+def test_ranks_are_uniform(cases):
+    config = Config(**QUICK, **cases)
+    arrays, summary = compute(config, 3)
+    assert arrays["ranks"].shape == (len(config.cases), 60, len(QUANTITIES))
     assert arrays["ranks"].min() >= 0
     assert arrays["ranks"].max() <= 19
-    assert len(summary) == 20
+    assert len(summary) == len(config.cases) * len(QUANTITIES)
     assert min(row["p_value"] for row in summary) > 0.01 / 20
     assert max(max(abs(row["shift"]), abs(row["spread"])) for row in summary) < 4
 

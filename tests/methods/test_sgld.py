@@ -201,6 +201,7 @@ def linear_posterior(train, config):
     return A.T @ train.y / config.noise_variance / precision, precision
 
 
+@pytest.mark.slow
 class TestStationary:
     """The linear model with known noise: full batches leave only the error of the steps, known in closed form."""
 

@@ -1,15 +1,18 @@
-"""The registry's estimators pass scikit-learn's own checks; exemptions stand in ep_bench/conformance/exemptions.py."""
+"""The registry's estimators pass scikit-learn's own checks, except those in ep_bench/conformance/exemptions.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from sklearn.utils.estimator_checks import parametrize_with_checks
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from ep_bench import Estimator, methods
 from ep_bench.conformance.exemptions import EXEMPT
-from ep_bench.conformance.registered import fitting_well
+from ep_bench.conformance.registered import DEMANDS_A_GOOD_FIT, check_name, fitting_well
+from ep_bench.conformance.subject import Subject
 from ep_bench.estimator import MethodEstimator
+from tests.conformance.support import HERE, QUICK
 
 ESTIMATORS = [
     Estimator(name, task, **methods.get(name).warmup, random_state=0)
@@ -20,7 +23,17 @@ ESTIMATORS = [
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda model: dict(EXEMPT.get(model.method.name, {})))
 def test_scikit_learns_checks(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
-    check(fitting_well(estimator, check))
+    name = estimator.method.name
+    check(fitting_well(estimator, check, Subject(name, QUICK.get(name, {}), HERE)))
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_checks_of_the_fit_pass_with_default_options(model: MethodEstimator) -> None:
+    for estimator, check in estimator_checks_generator(model):
+        if check_name(check) in DEMANDS_A_GOOD_FIT:
+            check(fitting_well(estimator, check))
 
 
 def test_exemptions_are_of_methods_that_exist_and_have_reasons() -> None:
