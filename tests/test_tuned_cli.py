@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from ep_bench import store
-from tests.test_cli import ROOT, ep_bench
+from tests.commands import ep_bench
+
+ROOT = Path(__file__).parents[1]
 
 STUDY = """
 study: tiny
