@@ -200,7 +200,7 @@ def test_report_loads_no_numba(finished: Path) -> None:
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
     """A terminal sends Ctrl-C to all processes of the group."""
-    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 1000}]\n")
+    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 400}]\n")
     run = subprocess.Popen(
         [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2", "--backend", backend],
         cwd=tmp_path,

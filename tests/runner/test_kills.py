@@ -37,7 +37,7 @@ methods:
 SMALL = """
 study: killed
 seed: {seed}
-datasets: [diabetes]
+datasets: [diabetes, friedman1]
 methods:
   - {{use: pbp, label: PBP}}
   - {{use: "sklearn.linear_model:BayesianRidge", label: ridge}}
@@ -78,8 +78,8 @@ def kill_at_random(run: subprocess.Popen[bytes], cluster: LoopbackCluster | None
 
 
 @pytest.mark.slow
-def test_three_kills_of_a_small_run(tmp_path: Path) -> None:
-    survive(tmp_path, random.Random(1), SMALL, 3, 0.5)
+def test_two_kills_of_a_small_run(tmp_path: Path) -> None:
+    survive(tmp_path, random.Random(1), SMALL, 2, 0.5)
 
 
 @pytest.mark.exhaustive
