@@ -186,16 +186,6 @@ def test_help_answers_at_once_and_loads_nothing_heavy() -> None:
     assert not loaded & {"numba", "numpy", "pandas", "scipy", "sklearn", "matplotlib"}
 
 
-def test_report_loads_no_numba(finished: Path) -> None:
-    code = (
-        "import sys\nfrom pathlib import Path\nfrom ep_bench import report\n"
-        f"report.build([Path({str(finished / 'results/tiny')!r})], Path({str(finished / 'out')!r}))\n"
-        "assert not {'numba', 'optuna'} & set(sys.modules) and 'ep_bench.runner' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
