@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ep_bench import store
-from ep_bench.report import build, networks
+from ep_bench.report import networks
 from ep_bench.report.additive_effects import additive_effects
 from ep_bench.report.ard_overfitting import ard_overfitting
 from ep_bench.report.discontinuity import discontinuity
@@ -223,20 +221,3 @@ def test_the_step_is_shown_whole_and_close() -> None:
     assert axes[1, 0].get_xlim() == (-0.5, 0.5)
     assert len({ax.get_ylim() for ax in axes.ravel()}) == 1
     assert "NN-EP 0.25 and 0.25" in picture.caption
-
-
-@pytest.mark.parametrize(
-    ("name", "arrays", "files"),
-    [
-        ("ard_overfitting", clusters(["GP", "NN"]), ["ard-overfitting-two"]),
-        ("additive_effects", effects(["one", "two"]), ["additive-effects-two", "additive-effects-weights-two"]),
-        ("discontinuity", step(["NN", "GP"]), ["discontinuity-two"]),
-    ],
-)
-def test_the_studies_are_drawn(tmp_path: Path, name: str, arrays: dict[str, Any], files: list[str]) -> None:
-    folder = tmp_path / "two"
-    folder.mkdir()
-    np.savez(folder / "arrays.npz", **arrays)
-    (folder / "summary.csv").write_text("method,draws\nNN,2\n")
-    store.write_lock(folder, {"study": "two", "experiment": name, "options": {}, "seed": 0})
-    assert {f"{file}.svg" for file in files} <= {path.name for path in build([folder])}

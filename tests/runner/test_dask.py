@@ -72,8 +72,8 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluster]:
-    """Return a scheduler and two workers, each with its nanny."""
-    with loopback(tmp_path_factory.mktemp("cluster")) as shared:
+    """Return a scheduler and a worker with its nanny."""
+    with loopback(tmp_path_factory.mktemp("cluster"), workers=1) as shared:
         yield shared
 
 
@@ -168,10 +168,10 @@ def test_a_killed_worker_costs_nothing(study: Path, cluster: LoopbackCluster) ->
 
 def test_a_local_cluster_with_one_thread_a_cell(study: Path, tmp_path: Path) -> None:
     (study.parent / "threads.py").write_text(THREADS)
-    study.write_text(SMALL.format(count=4, more='"./threads.py:Threads"'))
-    run = ep_bench("run", study, "--results", tmp_path / "results", "--backend", "dask", "--jobs", 2)
+    study.write_text(SMALL.format(count=2, more='"./threads.py:Threads"'))
+    run = ep_bench("run", study, "--results", tmp_path / "results", "--backend", "dask")
     assert run.returncode == 0, run.stderr
-    assert "4 cells run; 4 ok" in run.stdout
+    assert "2 cells run; 2 ok" in run.stdout
 
 
 def test_a_worker_of_another_version_is_refused(
@@ -216,11 +216,11 @@ def test_a_run_that_ends_leaves_no_engine_at_work(
     study: Path, tmp_path: Path, cluster: LoopbackCluster, number: signal.Signals
 ) -> None:
     constant = '{use: "ep_bench.baselines:ConstantRegressor", label: constant}'
-    study.write_text(SMALL.format(count=2, more=f'{constant}, {{use: "./bad.py:Stuck", label: stuck}}'))
+    study.write_text(SMALL.format(count=1, more=f'{constant}, {{use: "./bad.py:Stuck", label: stuck}}'))
     folder = tmp_path / "far" / "spread"
     run = on_cluster(study, folder.parent, cluster)
-    assert becomes_true(lambda: run.poll() is not None or (cells_in(folder) == len(engines(cluster)) == 2))
-    assert not becomes_true(lambda: run.poll() is not None, seconds=1.0)  # two cells go on for ever
+    assert becomes_true(lambda: run.poll() is not None or (cells_in(folder) == len(engines(cluster)) == 1))
+    assert not becomes_true(lambda: run.poll() is not None, seconds=1.0)  # a cell goes on for ever
     begun = time.monotonic()
     run.send_signal(number)
     run.communicate(timeout=30)
@@ -229,5 +229,5 @@ def test_a_run_that_ends_leaves_no_engine_at_work(
     if number == signal.SIGINT:
         assert run.returncode == 130
         assert ended < 2.0 + 3.0  # two seconds, and room for a machine that does other things
-        assert len(scores(folder)) == 2
+        assert len(scores(folder)) == 1
     assert all(store.read_record(path) for path in (folder / "cells").glob("*.json"))
