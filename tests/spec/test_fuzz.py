@@ -24,7 +24,8 @@ ODD = [
     None, True, -1, 0, 1.5, 10**30, "", "zzz", "no", [], [None], {"zzz": 1}, float("inf"), float("nan"),
 ]  # fmt: skip
 ODDER = [
-    False, -0.5, " ", "a\nb", [[]], {}, {"use": None}, ["zzz"], "2001-01-01", "nan", "x" * 5000, {"a": {"b": {"c": [1]}}},
+    False, -0.5, " ", "a\nb", [[]], {}, {"use": None}, ["zzz"], "2001-01-01", "nan", "x" * 5000,
+    {"a": {"b": {"c": [1]}}},
 ]  # fmt: skip
 
 
