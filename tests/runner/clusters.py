@@ -62,7 +62,7 @@ class LoopbackCluster:
         with (self.folder / f"{role}{len(self.workers)}.out").open("ab") as printed:
             return subprocess.Popen(
                 [*inside, dask, role, *arguments],
-                stdout=printed, stderr=printed, cwd=self.folder, env={**os.environ, **(env or {})},
+                stdout=printed, stderr=printed, cwd=self.folder, env={**os.environ, "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False", **(env or {})},
             )  # fmt: skip
 
     def _address(self) -> str:

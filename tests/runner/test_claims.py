@@ -34,11 +34,13 @@ class Logged(ConstantRegressor):
         log = Path(__file__).with_name("log")
         with log.open("a") as file:
             file.write(f"{float(X.sum())!r}\\n")
-        WAIT
+        deadline = time.monotonic() + 60.0
+        while time.monotonic() < deadline and not (CONDITION):
+            time.sleep(0.05)
         return super().fit(X, y)
 """
-FOR_GO = "while not log.with_name('go').exists(): time.sleep(0.05)"
-FOR_ANOTHER = "while len(log.read_text().splitlines()) < 2: time.sleep(0.05)"
+FOR_GO = "log.with_name('go').exists()"
+FOR_ANOTHER = "len(log.read_text().splitlines()) >= 2"
 
 
 @pytest.fixture
@@ -48,8 +50,9 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
-def write_method(study: Path, wait: str) -> None:
-    (study.parent / "logging_method.py").write_text(METHOD.replace("WAIT", wait))
+def write_method(study: Path, condition: str) -> None:
+    """Write a method that logs each fit, then waits for a condition."""
+    (study.parent / "logging_method.py").write_text(METHOD.replace("CONDITION", condition))
 
 
 def start(study: Path, *more: str) -> subprocess.Popen[str]:
@@ -236,7 +239,7 @@ def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
 
 @pytest.mark.slow
 def test_a_failure_is_retried_by_one_of_two(study: Path) -> None:
-    write_method(study, 'raise RuntimeError("no")')
+    write_method(study, "1 / 0")
     study.write_text(STUDY % 2)
     assert run(study).returncode == 3
     other = start(study, "--retry-failed")
