@@ -59,9 +59,8 @@ class LoopbackCluster:
     ) -> subprocess.Popen[bytes]:
         dask = shutil.which("dask", path=str(Path(sys.executable).parent))
         assert dask is not None
-        plain = {
-            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"
-        }  # a profile of the worker takes time for nothing
+        # A profile of the worker takes time for nothing.
+        plain = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
         with (self.folder / f"{role}{len(self.workers)}.out").open("ab") as printed:
             return subprocess.Popen(
                 [*inside, dask, role, *arguments],
