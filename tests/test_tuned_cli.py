@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from ep_bench import store
-from tests.test_cli import ROOT, ep_bench
+from tests.commands import ep_bench
+
+ROOT = Path(__file__).parents[1]
 
 STUDY = """
 study: tiny
@@ -24,49 +25,39 @@ methods:
 """
 
 
-def results(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return rows and trials without what is measured."""
-    rows = [
-        {k: v for k, v in row.items() if not k.endswith(("seconds", "mb"))}
-        for row in store.read_rows(folder / "results.csv")
-    ]
-    notes = {key: record.notes.get("tune") for key, record in store.read_records(folder).items()}
-    trials = {key: [(t["options"], t["score"]) for t in note["trials"]] for key, note in notes.items() if note}
-    return rows, trials
-
-
 @pytest.mark.slow
 def test_a_tuned_study_from_plan_to_report(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY)
     plan = ep_bench("plan", "tiny.yaml", cwd=tmp_path).stdout
     assert "tuned: tuned, 4 trials on 0.2 of the training rows by rmse: alpha log [0.01, 100.0], fit_intercept" in plan
     assert "8 cells, 8 to run" in plan
-    for jobs, place in ((1, "one"), (2, "two")):
-        run = ep_bench("run", "tiny.yaml", "--results", place, "--jobs", jobs, cwd=tmp_path)
-        assert "8 cells run; 8 ok" in run.stdout, run.stderr
-    assert results(tmp_path / "one/tiny") == results(tmp_path / "two/tiny")
-    assert len(results(tmp_path / "one/tiny")[1]) == 4
-    lock = json.loads((tmp_path / "one/tiny/study.lock.json").read_text())
+    run = ep_bench("run", "tiny.yaml", cwd=tmp_path)
+    assert "8 cells run; 8 ok" in run.stdout, run.stderr
+    folder = tmp_path / "results" / "tiny"
+    assert sum("tune" in record.notes for record in store.read_records(folder).values()) == 4
+    lock = json.loads((folder / "study.lock.json").read_text())
     assert lock["methods"]["tuned"]["tune"]["trials"] == 4
     assert "tune" not in lock["methods"]["plain"]
-    again = ep_bench("run", "tiny.yaml", "--results", "one", cwd=tmp_path)
+    again = ep_bench("run", "tiny.yaml", cwd=tmp_path)
     assert "0 cells run; 8 ok" in again.stdout
     (tmp_path / "tiny.yaml").write_text(STUDY.replace("trials: 4", "trials: 5"))
-    stale = ep_bench("plan", "tiny.yaml", "--results", "one", cwd=tmp_path).stdout
+    stale = ep_bench("plan", "tiny.yaml", cwd=tmp_path).stdout
     assert "stale: tuned on diabetes, 2 cells: tune.trials: 4 -> 5" in stale
     assert "8 cells, 4 to run" in stale
-    report = ep_bench("report", "two/tiny", cwd=tmp_path)
+    report = ep_bench("report", "results/tiny", cwd=tmp_path)
     assert report.returncode == 0, report.stderr
-    assert "## Tuned options" in (tmp_path / "two/tiny/report/report.md").read_text(encoding="utf-8")
+    assert "## Tuned options" in (folder / "report/report.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_example_study_runs(tmp_path: Path) -> None:
-    study = yaml.safe_load((ROOT / "configs/tuned.yaml").read_text(encoding="utf-8"))
-    assert len({entry["tune"]["trials"] for entry in study["methods"] if "tune" in entry}) == 1
-    run = ep_bench("run", ROOT / "configs/tuned.yaml", "--results", tmp_path, "--jobs", 2, "--select", "split=0")
+    text = (ROOT / "configs/tuned.yaml").read_text(encoding="utf-8")
+    trials = {entry["tune"]["trials"] for entry in yaml.safe_load(text)["methods"] if "tune" in entry}
+    assert trials == {15}
+    (tmp_path / "tuned.yaml").write_text(text.replace("trials: 15", "trials: 2"))
+    run = ep_bench("run", "tuned.yaml", "--select", "split=0", cwd=tmp_path)
     assert "16 cells run; 16 ok" in run.stdout, run.stderr
-    for row in store.read_rows(tmp_path / "tuned/results.csv"):
+    for row in store.read_rows(tmp_path / "results/tuned/results.csv"):
         assert ("tune_seconds" in row) == row["method"].endswith("tuned")
 
 

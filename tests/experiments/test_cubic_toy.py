@@ -21,8 +21,6 @@ from ep_bench.report.experiments import draw
 from ep_bench.types import Array, Method, Predictive, Rows
 
 TOY = yaml.safe_load((Path(__file__).parents[2] / "configs" / "toy.yaml").read_text(encoding="utf-8"))
-TOY_METHODS = {entry["use"] for entry in TOY["options"]["methods"]}
-needs_methods = pytest.mark.skipif(bool(TOY_METHODS - set(methods.names())), reason="a method of the study is missing")
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +230,6 @@ def test_the_study_shows_both_figures() -> None:
     assert dropout["tau"] == pytest.approx(cubic.y.var() / 9, rel=1e-3)
 
 
-@needs_methods
 def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
     short = {"hmc": {"warmup": 10, "samples": 20, "steps": 5}, "laplace": {"updates": 2, "steps": 5}}
     entries = [{**entry, **short.get(entry["use"], {"epochs": 2})} for entry in TOY["options"]["methods"]]
@@ -245,6 +242,5 @@ def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
             assert np.all(arrays[f"std_{i}"] >= least * (1 - 1e-9))
 
 
-@needs_methods
 def test_the_study_has_no_problem() -> None:
     assert experiments.problems("cubic_toy", TOY["options"]) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -11,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
 
 METHOD = '''
 """A constant, as a method of the registry's shape."""
@@ -168,14 +165,6 @@ class Site:
         (info / "entry_points.txt").write_text(textwrap.dedent(entries))
         kept = [*files, *(f"{info.name}/{name}" for name in ("METADATA", "entry_points.txt", "RECORD"))]
         (info / "RECORD").write_text("".join(f"{name},,\n" for name in kept))
-
-    def run(self, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run the command line with this folder on the path of its processes."""
-        path = os.pathsep.join([str(ROOT), str(self.folder)])
-        return subprocess.run(
-            [sys.executable, "-m", "ep_bench", *words],
-            cwd=cwd, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path},
-        )  # fmt: skip
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from ep_bench import data, listing, plugins
 from ep_bench.data import embedded
 from ep_bench.types import DatasetRef, SplitScheme, UserError
+from tests.commands import ep_bench
 from tests.plugins.conftest import CLASS, DATA, Site
 
 Name = Callable[[str], str]
@@ -123,13 +124,13 @@ def test_a_study_through_the_command_line(site: Site, module: str, modules: Name
         "study: s\ndatasets: [tiny-pair, {name: tiny-bunch, irrelevant_inputs: 1}]\n"
         "splits: {scheme: standard, count: 2}\nmethods: [wide]\n"
     )
-    done = site.run("run", "s.yaml", "--jobs", "2", "--quiet", cwd=tmp_path)
+    done = ep_bench("run", "s.yaml", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "results" / "s" / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["dataset"] for row in rows] == ["tiny-bunch"] * 2 + ["tiny-pair"] * 2
     assert {row["status"] for row in rows} == {"ok"}
-    wrong = site.run("data", "show", "tiny-fails", cwd=tmp_path)
+    wrong = ep_bench("data", "show", "tiny-fails", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "no disk" in wrong.stderr
     assert "Traceback" not in wrong.stderr

@@ -17,6 +17,7 @@ from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import UserError
+from tests.commands import ep_bench
 from tests.plugins.conftest import CLASS, METHOD, Site
 
 Name = Callable[[str], str]
@@ -134,7 +135,7 @@ def test_a_name_given_twice_breaks_its_own_use_alone(plugged: Site, tmp_path: Pa
 @pytest.mark.slow
 def test_a_study_through_the_command_line(plugged: Site, tmp_path: Path) -> None:
     path = study(tmp_path, "flat, {use: wide, df: 4.0}")
-    done = plugged.run("run", str(path), "--jobs", "2", "--quiet", cwd=tmp_path)
+    done = ep_bench("run", path, "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     with (tmp_path / "results" / "s" / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -142,7 +143,7 @@ def test_a_study_through_the_command_line(plugged: Site, tmp_path: Path) -> None
     assert all(row["ll"] and row["crps"] and not row["reason"] for row in rows)
     cells = make_plan(read_study(path, Installed()), tmp_path / "results").cells
     assert [planned.state for planned in cells] == ["done"] * 4
-    broken = plugged.run("plan", str(study(tmp_path, "broken")), cwd=tmp_path)
+    broken = ep_bench("plan", study(tmp_path, "broken"), cwd=tmp_path)
     assert broken.returncode == 2
     assert "Traceback" not in broken.stderr
     assert "tiny-methods" in broken.stderr

@@ -27,14 +27,14 @@ def no_overlap() -> Callable[[Figure], None]:
     """A check that no two texts of a figure overlap and that none is cut off at an edge."""
 
     def check(figure: Figure) -> None:
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        figure.draw_without_rendering()
         axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
         ticks = [(tick, sorted(axis.get_view_interval())) for axis in axes for tick in axis.get_major_ticks()]
         out_of_sight = {tick.label1 for tick, (low, high) in ticks if not low <= tick.get_loc() <= high}
         texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
         texts = [text for text in texts if text not in out_of_sight]
-        boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in texts]
+        boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
         assert boxes
         for i, (first, box) in enumerate(boxes):
             assert box.x0 >= 0 <= box.y0, first

@@ -48,9 +48,15 @@ def images(text):
     return [base64.b64decode(body).decode() for body in found]
 
 
-def test_files_of_a_small_study(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    files = build([folder], pdf=True)
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, make_study):
+    """Return the folder of a small study and the files of its report."""
+    folder = make_study(tmp_path_factory.mktemp("built") / "my-study")
+    return folder, build([folder], pdf=True)
+
+
+def test_files_of_a_small_study(built):
+    folder, files = built
     assert all(path.stat().st_size for path in files)
     names = {path.relative_to(folder / "report").as_posix() for path in files}
     assert {"report.html", "report.md", "tables/scores.csv"} <= names
@@ -68,15 +74,13 @@ def test_files_of_a_small_study(tmp_path, make_study):
 
 
 def test_out_is_where_it_is_asked(tmp_path, make_study):
-    files = build([make_study(tmp_path / "s")], tmp_path / "elsewhere")
+    files = build([make_study(tmp_path / "s", ["pbp"], ["boston"], 1)], tmp_path / "elsewhere")
     assert all(path.is_relative_to(tmp_path / "elsewhere") for path in files)
     assert not (tmp_path / "s" / "report").exists()
 
 
-def test_the_page_needs_no_network(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    build([folder])
-    text = page_of(folder)
+def test_the_page_needs_no_network(built):
+    text = page_of(built[0])
     outline = Outline(text)
     assert outline.errors == []
     assert outline.stack == []
@@ -89,10 +93,8 @@ def test_the_page_needs_no_network(tmp_path, make_study):
     assert "@import" not in text
 
 
-def test_the_page_can_be_used_without_a_mouse_or_eyes(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    build([folder])
-    text = page_of(folder)
+def test_the_page_can_be_used_without_a_mouse_or_eyes(built):
+    text = page_of(built[0])
     outline = Outline(text)
     heads = re.findall(r"<thead>.*?</thead>", text)
     assert heads
@@ -114,11 +116,9 @@ def test_names_are_escaped_on_the_page(tmp_path, make_study):
         assert ET.fromstring(image).tag.endswith("svg")  # noqa: S314 (written by this test)
 
 
-def test_the_page_says_what_was_run(tmp_path, make_study):
-    folder = make_study(tmp_path / "my-study")
-    build([folder])
-    text = page_of(folder)
-    lock = store.read_lock(folder)
+def test_the_page_says_what_was_run(built):
+    text = page_of(built[0])
+    lock = store.read_lock(built[0])
     assert "my-study" in text
     assert "scheme: standard" in text
     assert "3.11.9" in text
@@ -145,20 +145,19 @@ def test_missing_cells_and_failures_are_shown(tmp_path, make_study):
         assert "over 600 s" in text
 
 
-def test_figures_say_what_n_is(tmp_path, make_study):
-    folder = make_study(tmp_path / "s", splits=4)
-    build([folder])
+def test_figures_say_what_n_is(built):
+    folder, _ = built
     drawn = (folder / "report" / "figures" / "critical-difference-rmse.svg").read_text(encoding="utf-8")
     assert "N = 3 data sets<" in drawn
-    assert "N = 12 data sets × splits (splits of a data set are not independent)" in drawn
+    assert "N = 15 data sets × splits (splits of a data set are not independent)" in drawn
     panels = (folder / "report" / "figures" / "panels-ll.svg").read_text(encoding="utf-8")
     assert "Mean log density (nats)" in panels
-    assert "boston (4 splits)" in panels
+    assert "boston (5 splits)" in panels
 
 
-def test_a_report_is_the_same_bytes_twice(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    first = {path: path.read_bytes() for path in build([folder], pdf=True)}
+def test_a_report_is_the_same_bytes_twice(built):
+    folder, files = built
+    first = {path: path.read_bytes() for path in files}
     assert {path: path.read_bytes() for path in build([folder], pdf=True)} == first
 
 
@@ -266,7 +265,7 @@ def test_no_numba_and_no_other_rooms_are_loaded(tmp_path, make_study):
     folder = make_study(tmp_path / "s")
     code = (
         "import sys, json; from pathlib import Path; from ep_bench.report import build; build([Path(sys.argv[1])]);"
-        "print(json.dumps(sorted(m for m in sys.modules if m.split('.')[0] in ('numba', 'llvmlite', 'ep_bench'))))"
+        "print(json.dumps(sorted(m for m in sys.modules if m.split('.')[0] in ('numba', 'optuna', 'ep_bench'))))"
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)

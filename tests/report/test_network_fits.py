@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,7 @@ def way(labels: list[str], folds: int = 2) -> dict[str, Any]:
     return arrays
 
 
+# Every case is drawn once; no test changes a picture.
 CASES: dict[str, Callable[[], Any]] = {
     "five sets": lambda: network_restarts(restarts(["boston", "yacht", "concrete", "energy", "wine"]), "s"),
     "two sets": lambda: network_restarts(restarts(["boston", "yacht"]), "s"),
@@ -56,6 +58,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "sweeps of one": lambda: network_convergence(way(["NN-EP-LA"], 1), "s")[0],
     "times of one": lambda: network_convergence(way(["NN-EP-LA"], 1), "s")[1],
 }
+CASES = {name: functools.cache(draw) for name, draw in CASES.items()}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -31,9 +31,17 @@ def usual(row):
     return {"noise_deviation": values.tolist(), **own}
 
 
-@pytest.fixture
-def folder(tmp_path, make_study):
-    return write(make_study(tmp_path / "s", ("pbp", "vi", "gp"), ("boston", "yacht"), 3), usual)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, make_study):
+    """Return the folder of a study with its report."""
+    folder = make_study(tmp_path_factory.mktemp("r") / "s", ("pbp", "vi", "gp"), ("boston", "yacht"), 3)
+    build([write(folder, usual)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return drawn(folder)
 
 
 def drawn(folder):
@@ -48,8 +56,7 @@ def lines(ax):
     return {line.get_label(): line for line in ax.get_lines()}
 
 
-def test_one_figure_a_quantity_and_one_panel_a_data_set(folder):
-    found = drawn(folder)
+def test_one_figure_a_quantity_and_one_panel_a_data_set(found):
     assert [picture.name for picture in found.pictures] == ["training-objective", "training-noise_deviation"]
     assert found.lines == ["undone is 0 at every epoch on boston, yacht: not drawn."]
     objective, noise = found.pictures
@@ -59,35 +66,33 @@ def test_one_figure_a_quantity_and_one_panel_a_data_set(folder):
     assert lines(axes(objective)["boston (3 splits)"]).keys() == {"vi"}
 
 
-def test_lines_are_medians_in_the_traces_unit(folder):
-    line = lines(axes(drawn(folder).pictures[1])["boston (3 splits)"])["pbp"]
+def test_lines_are_medians_in_the_traces_unit(found):
+    line = lines(axes(found.pictures[1])["boston (3 splits)"])["pbp"]
     epochs = np.arange(1.0, 41.0)
     np.testing.assert_array_equal(line.get_xdata(), epochs)
     np.testing.assert_allclose(line.get_ydata(), 0.3 + 1.1 * np.exp(-epochs / 20), rtol=1e-3)
 
 
-def test_an_objective_is_drawn_as_the_share_of_its_change(folder):
-    line = lines(axes(drawn(folder).pictures[0])["yacht (3 splits)"])["vi"]
+def test_an_objective_is_drawn_as_the_share_of_its_change(found):
+    line = lines(axes(found.pictures[0])["yacht (3 splits)"])["vi"]
     assert (line.get_ydata()[0], line.get_ydata()[-1]) == (0.0, 1.0)
     assert np.all(np.diff(line.get_ydata()) >= 0)
 
 
 def test_units_and_splits_stand_in_the_figure(folder):
-    build([folder])
     svg = (folder / "report" / "figures" / "training-noise_deviation.svg").read_text(encoding="utf-8")
     for text in ("noise deviation", "(standardised units)", ">epoch<", "boston (3 splits)", ">pbp<", ">vi<"):
         assert text in svg
     assert ">gp<" not in svg
 
 
-def test_very_different_numbers_of_epochs_share_a_logarithmic_axis(folder, tmp_path, make_study):
-    assert {ax.get_xscale() for ax in drawn(folder).pictures[1].figure.axes} == {"log"}
+def test_very_different_numbers_of_epochs_share_a_logarithmic_axis(found, tmp_path, make_study):
+    assert {ax.get_xscale() for ax in found.pictures[1].figure.axes} == {"log"}
     near = write(make_study(tmp_path / "near", ("pbp",), ("boston",), 2), usual)
     assert {ax.get_xscale() for ax in drawn(near).pictures[0].figure.axes} == {"linear"}
 
 
 def test_both_pages_show_them(folder):
-    build([folder])
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     section = re.search(r'<section id="training">.*?</section>', page, re.DOTALL).group()
     assert section.count("<img") == 2
@@ -97,14 +102,14 @@ def test_both_pages_show_them(folder):
     assert "![training-noise_deviation](figures/training-noise_deviation.svg)" in plain
 
 
-def test_a_fresh_clone_draws_the_same(folder):
-    build([folder])
-    before = {path.name: path.read_bytes() for path in (folder / "report" / "figures").iterdir()}
+def test_a_fresh_clone_draws_the_same(folder, tmp_path):
     assert (folder / curves.FILE).exists()
-    shutil.rmtree(folder / store.CELLS)
-    shutil.rmtree(folder / "report")
-    build([folder])
-    assert {path.name: path.read_bytes() for path in (folder / "report" / "figures").iterdir()} == before
+    clone = shutil.copytree(folder, tmp_path / "s", ignore=shutil.ignore_patterns(store.CELLS, "report"))
+    build([clone])
+    before, after = (
+        {path.name: path.read_bytes() for path in (place / "report" / "figures").iterdir()} for place in (folder, clone)
+    )
+    assert after == before
 
 
 def test_without_any_there_is_no_section(tmp_path, make_study):

@@ -59,10 +59,12 @@ class LoopbackCluster:
     ) -> subprocess.Popen[bytes]:
         dask = shutil.which("dask", path=str(Path(sys.executable).parent))
         assert dask is not None
+        # A profile of the worker takes time for nothing.
+        plain = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
         with (self.folder / f"{role}{len(self.workers)}.out").open("ab") as printed:
             return subprocess.Popen(
                 [*inside, dask, role, *arguments],
-                stdout=printed, stderr=printed, cwd=self.folder, env={**os.environ, **(env or {})},
+                stdout=printed, stderr=printed, cwd=self.folder, env={**os.environ, **plain, **(env or {})},
             )  # fmt: skip
 
     def _address(self) -> str:

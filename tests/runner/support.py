@@ -16,9 +16,8 @@ CONSTANT = "ep_bench.baselines:ConstantRegressor"
 REF = DatasetRef("diabetes", "diabetes")
 
 MISBEHAVING = '''
-import os, signal, sys, time
+import itertools, os, signal, sys, time
 import numpy as np
-from numba import njit
 from ep_bench.baselines import ConstantRegressor
 
 class Raises(ConstantRegressor):
@@ -31,10 +30,6 @@ class NotFinite(ConstantRegressor):
         mean[0] = np.nan
         return mean, std
 
-class Exits(ConstantRegressor):
-    def fit(self, X, y):
-        os._exit(7)
-
 class Crashes(ConstantRegressor):
     def fit(self, X, y):
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -44,15 +39,10 @@ class Slow(ConstantRegressor):
         time.sleep(0.4)
         return super().fit(X, y)
 
-@njit
-def forever(x):
-    while x > 0.0:
-        x += 1.0
-    return x
-
 class Stuck(ConstantRegressor):
+    """Goes on for ever in compiled code, which hears no signal."""
     def fit(self, X, y):
-        forever(1.0)
+        all(itertools.repeat(True))
 
 class Hungry(ConstantRegressor):
     def fit(self, X, y):
@@ -85,11 +75,6 @@ class Deaf(ConstantRegressor):
         os.closerange(3, 256)
         time.sleep(99)
 
-class Signalled(ConstantRegressor):
-    def fit(self, X, y):
-        signal.signal(40, signal.SIG_DFL)
-        os.kill(os.getpid(), 40)
-
 class Leaves(ConstantRegressor):
     """Ends the program politely."""
     def fit(self, X, y):
@@ -114,9 +99,10 @@ class Litters(ConstantRegressor):
         return super().fit(X, y)
 
 class Runaway(ConstantRegressor):
-    """Starts processes in sessions of their own, one of them an orphan, and goes on for ever."""
+    """Starts processes, two in sessions of their own, one of them an orphan, and goes on for ever."""
     def fit(self, X, y):
         import subprocess
+        subprocess.Popen(["sleep", "97.31"])
         subprocess.Popen(["sleep", "97.32"], start_new_session=True)
         subprocess.run(["setsid", "sh", "-c", "setsid sleep 97.33 &"])
         open(MARK, "w").close()
@@ -185,10 +171,10 @@ class Threads(Pid):
         return super().fit(X, y)
 
 class Talks(ConstantRegressor):
-    """Prints half a gigabyte, then crashes."""
+    """Prints 200 megabytes, then crashes."""
     def fit(self, X, y):
         block = b"chatter " * (1 << 17)
-        for _ in range(512):
+        for _ in range(200):
             os.write(1, block)
         os.write(1, b"the last word\\n")
         os._exit(3)

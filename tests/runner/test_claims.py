@@ -14,7 +14,7 @@ import pytest
 from ep_bench import store
 from ep_bench.runner import claims
 from ep_bench.runner.claims import Claims, running
-from tests.runner.support import children
+from tests.commands import ep_bench
 
 STUDY = """
 study: shared
@@ -24,40 +24,35 @@ methods:
   - {use: "./logging_method.py:Logged", label: logged}
 """
 
-WAITING = """
+METHOD = """
 import time
 from pathlib import Path
 from ep_bench.baselines import ConstantRegressor
 
 class Logged(ConstantRegressor):
     def fit(self, X, y):
-        with open(Path(__file__).with_name("log"), "a") as log:
-            log.write(f"0 {float(X.sum())!r}\\n")
-        while not Path(__file__).with_name("go").exists():
+        log = Path(__file__).with_name("log")
+        with log.open("a") as file:
+            file.write(f"{float(X.sum())!r}\\n")
+        deadline = time.monotonic() + 60.0
+        while time.monotonic() < deadline and not (CONDITION):
             time.sleep(0.05)
         return super().fit(X, y)
 """
-
-METHOD = """
-import os, time
-from pathlib import Path
-from ep_bench.baselines import ConstantRegressor
-
-class Logged(ConstantRegressor):
-    def fit(self, X, y):
-        with open(Path(__file__).with_name("log"), "a") as log:
-            log.write(f"{os.getppid()} {float(X.sum())!r}\\n")
-        time.sleep(0.3)
-        return super().fit(X, y)
-"""
+FOR_GO = "log.with_name('go').exists()"
+FOR_ANOTHER = "len(log.read_text().splitlines()) >= 2"
 
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    (tmp_path / "logging_method.py").write_text(METHOD)
     path = tmp_path / "study.yaml"
-    path.write_text(STUDY % 12)
+    path.write_text(STUDY % 4)
     return path
+
+
+def write_method(study: Path, condition: str) -> None:
+    """Write a method that logs each fit, then waits for a condition."""
+    (study.parent / "logging_method.py").write_text(METHOD.replace("CONDITION", condition))
 
 
 def start(study: Path, *more: str) -> subprocess.Popen[str]:
@@ -65,9 +60,13 @@ def start(study: Path, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def run(study: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return ep_bench("run", study, "--results", study.parent / "results", *more)
+
+
 def computed(study: Path) -> list[str]:
     """Return the training rows' sums of the cells that were computed, one a fit."""
-    return [line.split()[1] for line in (study.parent / "log").read_text().splitlines()]
+    return (study.parent / "log").read_text().splitlines()
 
 
 def wait_for(condition: object, seconds: float = 60.0) -> None:
@@ -188,19 +187,21 @@ with Claims(Path({str(tmp_path)!r})) as held:
 
 @pytest.mark.slow
 def test_two_runs_share_the_cells(study: Path) -> None:
-    runs = [start(study), start(study)]
-    outputs = [run.communicate(timeout=120)[0] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0], outputs
-    assert len(store.read_rows(study.parent / "results" / "shared" / "results.csv")) == 12
-    assert len(computed(study)) == len(set(computed(study))) == 12
-    by_run = [int(output.split(" cells run")[0].split()[-1]) for output in outputs]
-    assert sum(by_run) == 12
+    write_method(study, FOR_ANOTHER)
+    other = start(study)
+    mine = run(study)
+    output = other.communicate(timeout=120)[0]
+    assert (mine.returncode, other.returncode) == (0, 0), mine.stderr + output
+    assert len(store.read_rows(study.parent / "results" / "shared" / "results.csv")) == 4
+    assert len(computed(study)) == len(set(computed(study))) == 4
+    by_run = [int(text.split(" cells run")[0].split()[-1]) for text in (mine.stdout, output)]
+    assert sum(by_run) == 4
     assert min(by_run) > 0
 
 
 @pytest.mark.slow
 def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
-    (study.parent / "logging_method.py").write_text(WAITING)
+    write_method(study, FOR_GO)
     folder = study.parent / "results" / "shared"
     first = start(study)
     wait_for((study.parent / "log").exists)
@@ -212,28 +213,24 @@ def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
     (study.parent / "go").touch()
     output = second.communicate(timeout=120)[0]
     assert second.returncode == 0, output
-    assert len(store.read_rows(folder / "results.csv")) == 12
-    assert len(computed(study)) == 13  # the cell that the kill broke, once more
-    assert len(set(computed(study))) == 12
+    assert len(store.read_rows(folder / "results.csv")) == 4
+    assert len(computed(study)) == 5  # the cell that the kill broke, once more
+    assert len(set(computed(study))) == 4
 
 
 @pytest.mark.slow
 def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
+    write_method(study, FOR_GO)
     study.write_text(STUDY % 1)
     first = start(study)
     wait_for((study.parent / "log").exists)
-    os.kill(first.pid, signal.SIGSTOP)
-    for pid in children(first.pid):
-        os.kill(pid, signal.SIGSTOP)
     second = start(study)
     assert second.stdout is not None
     assert "under way in another run" in second.stdout.readline()
-    status = [sys.executable, "-m", "ep_bench", "status", str(study.parent / "results" / "shared")]
-    told = subprocess.run(status, capture_output=True, text=True).stdout
+    told = ep_bench("status", study.parent / "results" / "shared").stdout
     assert f"running: process {first.pid} on" in told
     assert "1 missing" in told
-    for pid in (first.pid, *children(first.pid)):
-        os.kill(pid, signal.SIGCONT)
+    (study.parent / "go").touch()
     output = second.communicate(timeout=60)[0]
     first.communicate(timeout=60)
     assert (first.returncode, second.returncode) == (0, 0), output
@@ -242,10 +239,10 @@ def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
 
 @pytest.mark.slow
 def test_a_failure_is_retried_by_one_of_two(study: Path) -> None:
-    failing = METHOD.replace("return super().fit(X, y)", 'raise RuntimeError("no")')
-    (study.parent / "logging_method.py").write_text(failing)
+    write_method(study, "1 / 0")
     study.write_text(STUDY % 2)
-    assert start(study).wait() == 3
-    runs = [start(study, "--retry-failed"), start(study, "--retry-failed")]
-    assert [run.wait() for run in runs] == [3, 3]
+    assert run(study).returncode == 3
+    other = start(study, "--retry-failed")
+    mine = run(study, "--retry-failed")
+    assert (mine.returncode, other.wait()) == (3, 3)
     assert 4 <= len(computed(study)) <= 6  # 2 by the first run; twice more where the second began after the first

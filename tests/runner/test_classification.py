@@ -137,7 +137,6 @@ def test_the_lock_and_the_factors_say_the_task(tmp_path: Path) -> None:
     assert "task" not in regression.cells[0].job.cell.factors["dataset"]
 
 
-@pytest.mark.usefixtures("real_data")
 def test_glass_does_not_mind_what_a_split_lacks(tmp_path: Path) -> None:
     plan = planned(tmp_path, LOGISTIC, CONSTANT, TREE, datasets="glass", splits="{scheme: standard, count: 3}")
     found = [run_cell(cell.job) for cell in plan.cells]

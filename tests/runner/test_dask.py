@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import _thread
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ep_bench import store
+from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS
+from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
-from tests.runner.support import children, command_of, write_methods
+from tests.runner.support import becomes_true, children, command_of, job, write_methods
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
@@ -24,7 +30,7 @@ TIMES = ("fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "p
 STUDY = """
 study: spread
 datasets: [diabetes, {name: mine, csv: mine.csv, target: y}]
-splits: {scheme: standard, count: 6}
+splits: {scheme: standard, count: 3}
 methods:
   - {use: pbp, epochs: 4}
   - {use: "./bad.py:Draws", label: draws}
@@ -33,7 +39,7 @@ methods:
 SMALL = """
 study: spread
 datasets: [diabetes]
-splits: {{scheme: standard, count: 12}}
+splits: {{scheme: standard, count: {count}}}
 methods: [{more}]
 """
 THREADS = """
@@ -64,14 +70,36 @@ def study(tmp_path: Path) -> Path:
     return folder / "study.yaml"
 
 
-def start(study: Path, results: Path, *more: str, quiet: bool = True) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results), *more]
-    pipe = subprocess.PIPE
-    return subprocess.Popen([*command, "--quiet"] if quiet else command, stdout=pipe, stderr=pipe, text=True)
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluster]:
+    """Return a scheduler and a worker with its nanny."""
+    with loopback(tmp_path_factory.mktemp("cluster"), workers=1) as shared:
+        yield shared
 
 
 def on_cluster(study: Path, results: Path, cluster: LoopbackCluster) -> subprocess.Popen[str]:
-    return start(study, results, "--backend", "dask", "--scheduler", cluster.address)
+    """Start a run in a process of its own, which waits a second for a scheduler that does not answer."""
+    start = "from ep_bench.runner import cluster; from ep_bench.cli import main; cluster._ANSWER = '1s'; main()"
+    options = ["--results", results, "--backend", "dask", "--scheduler", cluster.address, "--quiet"]
+    command = [sys.executable, "-c", start, "run", *map(str, [study, *options])]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextlib.contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Run a function in a thread while the block runs; interrupt the block if the function fails."""
+
+    def run() -> None:
+        try:
+            action()
+        except BaseException:
+            _thread.interrupt_main()
+            raise
+
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(run)
+        yield
+        future.result()
 
 
 def scores(folder: Path) -> list[dict[str, object]]:
@@ -81,14 +109,6 @@ def scores(folder: Path) -> list[dict[str, object]]:
 
 def cells_in(folder: Path) -> int:
     return len(list((folder / "cells").glob("*.json")))
-
-
-def wait_for_cells(folder: Path, count: int, run: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 90
-    while cells_in(folder) < count:
-        assert run.poll() is None, run.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def engines(cluster: LoopbackCluster) -> list[int]:
@@ -105,105 +125,109 @@ def apart(folder: Path) -> list[str]:
     return inside
 
 
-def test_same_scores_as_loky_on_machines_that_share_nothing(study: Path, tmp_path: Path) -> None:
-    """Workers without our data and methods; none at first, one that is killed, one that joins late."""
-    local = start(study, tmp_path / "local", "--jobs", "2")
-    assert local.wait(300) == 0, local.communicate()
+def test_same_scores_as_here_on_machines_that_share_nothing(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers without our data and methods: none at first, one that is killed, one that joins late."""
+    printed: list[str] = []
+    monkeypatch.setattr("ep_bench.runner.cluster._FIRST", 0.5)
+    monkeypatch.setattr("ep_bench.runner.cluster.print", lambda line, **_: printed.append(line), raising=False)
+    assert ep_bench("run", study, "--results", tmp_path / "local").returncode == 0
     inside, alone = apart(study.parent), {"EP_BENCH_DATA": "", "HOME": str(tmp_path / "cluster")}
+    far = tmp_path / "far" / "spread"
     with loopback(tmp_path / "cluster", workers=0) as cluster:
-        run = on_cluster(study, tmp_path / "far", cluster)
-        assert run.stderr is not None
-        assert "has no workers yet" in run.stderr.readline()
-        victim = cluster.add_worker(inside=inside, env=alone)
-        cluster.add_worker(inside=inside, env=alone)
-        wait_for_cells(tmp_path / "far" / "spread", 6, run)
-        for pid in (victim.pid, *children(victim.pid)):  # the nanny too: this worker does not come back
-            os.kill(pid, signal.SIGKILL)
-        cluster.add_worker("--name", "late", inside=inside, env=alone)
-        _, said = run.communicate(timeout=300)
-        assert run.returncode == 0, said + cluster.said()
+
+        def replace_the_only_worker() -> None:
+            assert becomes_true(lambda: "has no workers yet" in "".join(printed))
+            victim = cluster.add_worker("--no-nanny", inside=inside, env=alone)
+            assert becomes_true(lambda: cells_in(far) >= 3), cluster.said()
+            for pid in (victim.pid, *children(victim.pid)):
+                os.kill(pid, signal.SIGKILL)
+            cluster.add_worker("--no-nanny", "--name", "late", inside=inside, env=alone)
+
+        with meanwhile(replace_the_only_worker):
+            words = ("run", study, "--results", tmp_path / "far", "--backend", "dask", "--scheduler", cluster.address)
+            run = ep_bench(*words)
+        assert run.returncode == 0, run.stderr + cluster.said()
         assert "late" in cluster.said()
-    far = scores(tmp_path / "far" / "spread")
-    assert len(far) == 36
-    assert far == scores(tmp_path / "local" / "spread")
+    assert len(scores(far)) == 18
+    assert scores(far) == scores(tmp_path / "local" / "spread")
 
 
-def test_a_killed_worker_costs_nothing(study: Path, tmp_path: Path) -> None:
-    study.write_text(SMALL.format(more='{use: "./bad.py:Slow", label: slow}, {use: "./bad.py:Raises", label: raises}'))
-    with loopback(tmp_path / "cluster") as cluster:
-        run = on_cluster(study, tmp_path / "far", cluster)
-        wait_for_cells(tmp_path / "far" / "spread", 2, run)
-        worker = next(pid for pid in children(cluster.workers[0].pid) if b"spawn_main" in command_of(pid))
-        os.kill(worker, signal.SIGKILL)  # its nanny starts another
-        _, said = run.communicate(timeout=300)
-        assert run.returncode == 3, said + cluster.said()
-    rows = store.read_rows(tmp_path / "far" / "spread" / "results.csv")
-    assert len(rows) == 24
-    assert {row["status"] for row in rows if row["method"] == "slow"} == {"ok"}
-    assert {row["reason"] for row in rows if row["method"] == "raises"} == {"RuntimeError: no luck today"}
+def test_a_killed_worker_costs_nothing(study: Path, cluster: LoopbackCluster) -> None:
+    jobs = [job(name, split, base=study.parent) for split in range(6) for name in ("Slow", "Raises")]
+    running_jobs = run_jobs(jobs, n_jobs=2, backend="dask", scheduler=cluster.address)
+    records = [next(running_jobs)]
+    worker = next(pid for pid in children(cluster.workers[0].pid) if b"spawn_main" in command_of(pid))
+    os.kill(worker, signal.SIGKILL)  # its nanny starts another
+    rows = [record.row for record in (*records, *running_jobs)]
+    assert sorted((row["method"], row["split"]) for row in rows) == sorted((j.cell.method, j.cell.split) for j in jobs)
+    assert {row["status"] for row in rows if row["method"] == "Slow"} == {"ok"}
+    assert {row["reason"] for row in rows if row["method"] == "Raises"} == {"RuntimeError: no luck today"}
 
 
 def test_a_local_cluster_with_one_thread_a_cell(study: Path, tmp_path: Path) -> None:
     (study.parent / "threads.py").write_text(THREADS)
-    study.write_text(SMALL.format(more='"./threads.py:Threads"'))
-    run = start(study, tmp_path / "results", "--backend", "dask", "--jobs", "2", quiet=False)
-    said = run.communicate(timeout=300)
-    assert run.returncode == 0, said
-    assert "12 cells run; 12 ok" in said[0]
+    study.write_text(SMALL.format(count=2, more='"./threads.py:Threads"'))
+    run = ep_bench("run", study, "--results", tmp_path / "results", "--backend", "dask")
+    assert run.returncode == 0, run.stderr
+    assert "2 cells run; 2 ok" in run.stdout
 
 
-def test_a_worker_of_another_version_is_refused(study: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other" / "ep_bench-99.0.dist-info"
-    other.mkdir(parents=True)
-    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: ep-bench\nVersion: 99.0\n")
-    path = os.pathsep.join(filter(None, [str(other.parent), os.environ.get("PYTHONPATH", "")]))
-    with loopback(tmp_path / "cluster", workers=0) as cluster:
-        cluster.add_worker(env={"PYTHONPATH": path})
-        run = on_cluster(study, tmp_path / "far", cluster)
-        _, said = run.communicate(timeout=120)
+def test_a_worker_of_another_version_is_refused(
+    study: Path, tmp_path: Path, cluster: LoopbackCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib.metadata
+
+    theirs = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "99.0" if name == "ep-bench" else theirs(name))
+    where = ("--backend", "dask", "--scheduler", cluster.address)
+    run = ep_bench("run", study, "--results", tmp_path / "far", *where)
     assert run.returncode == 2
-    assert "another version of ep-bench; found '99.0'" in said
-    assert "Traceback" not in said
+    assert f"another version of ep-bench; found '{theirs('ep-bench')}'; allowed: 99.0" in run.stderr
+    assert "Traceback" not in run.stderr
 
 
-def test_no_scheduler(study: Path, tmp_path: Path) -> None:
-    run = start(study, tmp_path / "far", "--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
-    _, said = run.communicate(timeout=120)
+def test_no_scheduler(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ep_bench.runner.cluster._ANSWER", "1s")
+    where = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
+    run = ep_bench("run", study, "--results", tmp_path / "far", *where)
     assert run.returncode == 2
-    assert "--scheduler: no scheduler answers" in said
-    assert said.count("\n") == 1
+    assert "--scheduler: no scheduler answers" in run.stderr
+    assert run.stderr.count("\n") == 1
 
 
 def test_a_scheduler_that_dies(study: Path, tmp_path: Path) -> None:
-    with loopback(tmp_path / "cluster") as cluster:
-        run = on_cluster(study, tmp_path / "far", cluster)
-        wait_for_cells(tmp_path / "far" / "spread", 5, run)
+    folder = tmp_path / "far" / "spread"
+    with loopback(tmp_path / "cluster", workers=0) as cluster:
+        cluster.add_worker("--no-nanny")
+        run = on_cluster(study, folder.parent, cluster)
+        assert becomes_true(lambda: cells_in(folder) >= 5 or run.poll() is not None)
         cluster.scheduler.kill()
         _, said = run.communicate(timeout=120)
     assert run.returncode == 2, said
     assert "no scheduler answers" in said
     assert "Traceback" not in said
-    assert len(scores(tmp_path / "far" / "spread")) == cells_in(tmp_path / "far" / "spread") >= 5
+    assert len(scores(folder)) == cells_in(folder) >= 5
 
 
-def test_a_run_that_ends_leaves_no_engine_at_work(study: Path, tmp_path: Path) -> None:
-    study.write_text(SMALL.format(more='pbp, {use: "./bad.py:Stuck", label: stuck}'))
-    with loopback(tmp_path / "cluster") as cluster:
-        for number in (signal.SIGINT, signal.SIGKILL):
-            folder = tmp_path / number.name / "spread"
-            run = on_cluster(study, folder.parent, cluster)
-            wait_for_cells(folder, 12, run)
-            time.sleep(2)
-            assert len(engines(cluster)) == 2
-            begun = time.monotonic()
-            run.send_signal(number)
-            run.wait(30)
-            ended = time.monotonic() - begun
-            deadline = time.monotonic() + 20
-            while engines(cluster) and time.monotonic() < deadline:
-                time.sleep(0.1)
-            assert not engines(cluster), cluster.said()
-            if number == signal.SIGINT:
-                assert run.returncode == 130
-                assert ended < 2.0 + 3.0  # two seconds, and room for a machine that does other things
-                assert len(scores(folder)) == 12
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_ends_leaves_no_engine_at_work(
+    study: Path, tmp_path: Path, cluster: LoopbackCluster, number: signal.Signals
+) -> None:
+    constant = '{use: "ep_bench.baselines:ConstantRegressor", label: constant}'
+    study.write_text(SMALL.format(count=1, more=f'{constant}, {{use: "./bad.py:Stuck", label: stuck}}'))
+    folder = tmp_path / "far" / "spread"
+    run = on_cluster(study, folder.parent, cluster)
+    assert becomes_true(lambda: run.poll() is not None or (cells_in(folder) == len(engines(cluster)) == 1))
+    assert not becomes_true(lambda: run.poll() is not None, seconds=1.0)  # a cell goes on for ever
+    begun = time.monotonic()
+    run.send_signal(number)
+    run.communicate(timeout=30)
+    ended = time.monotonic() - begun
+    assert becomes_true(lambda: not engines(cluster), seconds=20.0), cluster.said()
+    if number == signal.SIGINT:
+        assert run.returncode == 130
+        assert ended < 2.0 + 3.0  # two seconds, and room for a machine that does other things
+        assert len(scores(folder)) == 1
+    assert all(store.read_record(path) for path in (folder / "cells").glob("*.json"))

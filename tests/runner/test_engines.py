@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench.runner import lane
-from ep_bench.runner.child import Child
+from ep_bench.runner.child import Child, ending
 from ep_bench.runner.memory import used_gb
 from ep_bench.types import Record
 from tests.runner.support import becomes_true, command_of, job, running, write_methods
@@ -21,11 +21,17 @@ from tests.runner.support import becomes_true, command_of, job, running, write_m
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes")]
 
 
-@pytest.fixture
-def bad(tmp_path: Path) -> Iterator[Path]:
-    write_methods(tmp_path)
-    yield tmp_path
+@pytest.fixture(scope="module")
+def engine_lane() -> Iterator[None]:
+    """Let the tests share an engine, for as long as none ends it."""
+    yield
     lane.close()
+
+
+@pytest.fixture
+def bad(engine_lane: None, tmp_path: Path) -> Path:
+    write_methods(tmp_path)
+    return tmp_path
 
 
 def run(name: str, base: Path, split: int = 0, **limits: float) -> Record:
@@ -38,6 +44,26 @@ def status(record: Record) -> tuple[str, str]:
 
 def litter() -> list[Path]:
     return [path for path in Path("/proc").glob("[0-9]*") if b"# litter" in command_of(int(path.name))]
+
+
+def test_start_up_is_not_charged_to_a_cell(bad: Path) -> None:
+    lane.close()
+    assert status(run("Slow", bad, seconds=0.9)) == ("ok", "")
+
+
+def test_global_generators_are_seeded(bad: Path) -> None:
+    first, again = (run("Global", bad).row["rmse"] for _ in range(2))
+    assert first == again
+
+
+def test_what_the_machine_did_is_tried_once_more(bad: Path) -> None:
+    assert status(run("Once", bad)) == ("ok", "")
+
+
+def test_endings_have_names() -> None:
+    assert ending(7) == "the method ended its process with exit code 7"
+    assert ending(-signal.SIGSEGV) == "the method crashed: SIGSEGV"
+    assert ending(-40) == "the method crashed: signal 40"
 
 
 def test_what_a_method_leaves_running_ends_with_its_cell(bad: Path) -> None:
@@ -57,9 +83,10 @@ def test_a_method_that_tidies_up_keeps_its_engine(bad: Path, name: str) -> None:
 
 
 def test_a_time_out_reaches_sessions_of_their_own_and_orphans(bad: Path) -> None:
-    record = run("Runaway", bad, seconds=2.0)
-    assert status(record) == ("timeout", "over the limit of 2 seconds")
+    record = run("Runaway", bad, seconds=1.0)
+    assert status(record) == ("timeout", "over the limit of 1 seconds")
     assert (bad / "mark").exists()
+    assert not running("sleep", "97.31")
     assert not running("sleep", "97.32")
     assert not running("sleep", "97.33")
 

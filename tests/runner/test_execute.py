@@ -54,7 +54,7 @@ def test_a_record_says_where_its_numbers_are_from(tmp_path: Path) -> None:
     assert len(run_cell(pbp).trace["noise_deviation"]) == 40
 
 
-def test_navals_constant_input_enters_as_the_paper_had_it(real_data: Path, tmp_path: Path) -> None:
+def test_navals_constant_input_enters_as_the_paper_had_it(tmp_path: Path) -> None:
     text = (
         "study: s\ndatasets: [{name: naval, constant_inputs: paper}, {name: naval, label: plain}]\n"
         "splits: {scheme: standard, count: 1}\nmethods: [{use: pbp, epochs: 1}]\n"

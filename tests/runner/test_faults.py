@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Record, UserError
+from tests.commands import ep_bench
 
 STUDY = """
 study: faults
@@ -34,14 +36,24 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
-def run(study: Path, results: Path, *, file_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of results of a run without faults."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "study.yaml").write_text(STUDY)
+    assert run(folder / "study.yaml", folder).returncode == 0
+    return folder / "faults"
 
-    return subprocess.run(
-        [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results)],
-        capture_output=True, text=True, preexec_fn=limit if file_bytes else None,
-    )  # fmt: skip
+
+@pytest.fixture
+def results(finished: Path, tmp_path: Path) -> Path:
+    """Return a folder with a copy of these results."""
+    shutil.copytree(finished, tmp_path / "results" / "faults")
+    return tmp_path / "results"
+
+
+def run(study: Path, results: Path) -> subprocess.CompletedProcess[str]:
+    return ep_bench("run", study, "--results", results)
 
 
 def mount(folder: Path, *options: str) -> None:
@@ -89,7 +101,10 @@ def test_a_full_disk(study: Path, small_disk: Path) -> None:
 def test_a_limit_on_the_size_of_files(study: Path, tmp_path: Path) -> None:
     """The cell files fit, results.csv does not: the cells are kept, and the table is written when it can be."""
     results = tmp_path / "results"
-    limited = run(study, results, file_bytes=6_000)
+    limited = subprocess.run(
+        [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results)],
+        capture_output=True, text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, 6_000)),
+    )  # fmt: skip
     assert limited.returncode == 2
     assert "File too large" in limited.stderr
     assert "Traceback" not in limited.stderr
@@ -104,22 +119,18 @@ def test_a_limit_on_the_size_of_files(study: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_read_only_folder(study: Path, small_disk: Path) -> None:
+def test_a_read_only_folder(study: Path, small_disk: Path, finished: Path) -> None:
     subprocess.run(["mount", "-o", "remount,size=10m", str(small_disk)], check=True)
-    assert run(study, small_disk).returncode == 0
+    shutil.copytree(finished, small_disk / "faults")
     study.write_text(STUDY.replace("friedman1", "friedman2"))
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     refused = run(study, small_disk)
     assert refused.returncode == 2
     assert "cannot be written: Read-only file system" in refused.stderr
     assert refused.stderr.count("\n") == 1
-    for command in ("status", "report"):
-        told = subprocess.run(
-            [sys.executable, "-m", "ep_bench", command, str(small_disk / "faults")]
-            + (["--out", str(study.parent / "report")] if command == "report" else []),
-            capture_output=True, text=True,
-        )  # fmt: skip
-        assert told.returncode == 0, told.stderr
+    assert ep_bench("status", small_disk / "faults").returncode == 0
+    report = ep_bench("report", small_disk / "faults", "--out", study.parent / "report")
+    assert report.returncode == 0, report.stderr
 
 
 @pytest.mark.slow
@@ -133,9 +144,7 @@ def test_a_folder_without_permission(study: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_cut_and_flipped_cell_files_are_computed_again(study: Path, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    assert run(study, results).returncode == 0
+def test_cut_and_flipped_cell_files_are_computed_again(study: Path, results: Path) -> None:
     folder = results / "faults"
     good = stored(folder)
     rows = (folder / "results.csv").read_text()
@@ -149,7 +158,7 @@ def test_cut_and_flipped_cell_files_are_computed_again(study: Path, tmp_path: Pa
             content[place] ^= 1 << (k % 7)
         path.write_bytes(bytes(content))
     (folder / "results.csv").unlink()  # else it is believed, as on a fresh clone, and nothing needs to be run
-    status = subprocess.run([sys.executable, "-m", "ep_bench", "status", str(folder)], capture_output=True, text=True)
+    status = ep_bench("status", folder)
     assert "28 ok, 12 missing" in status.stdout
     assert "12 cell files are cut short or altered and not believed" in status.stdout
     again = run(study, results)
@@ -166,9 +175,7 @@ def _scores(table: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", ["study.lock.json", "cell"])
-def test_a_folder_of_a_newer_version_is_left_alone(study: Path, tmp_path: Path, name: str) -> None:
-    results = tmp_path / "results"
-    assert run(study, results).returncode == 0
+def test_a_folder_of_a_newer_version_is_left_alone(study: Path, results: Path, name: str) -> None:
     folder = results / "faults"
     path = folder / name if name != "cell" else sorted((folder / "cells").glob("*.json"))[3]
     content = json.loads(path.read_text())
@@ -185,9 +192,7 @@ def test_a_folder_of_a_newer_version_is_left_alone(study: Path, tmp_path: Path, 
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
 
 
-def test_a_lock_file_cut_short_is_named(study: Path, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    assert run(study, results).returncode == 0
+def test_a_lock_file_cut_short_is_named(study: Path, results: Path) -> None:
     lock = results / "faults" / "study.lock.json"
     lock.write_text(lock.read_text()[:200])
     refused = run(study, results)

@@ -1,7 +1,6 @@
 """Kill -9 at random moments: nothing stored is lost, and the results end up as if nothing had happened.
 
-The run itself, the pool's workers, engines, on a dask cluster workers and their nannies: whoever it is. A few kills by
-default; ``EP_BENCH_KILLS=200 pytest tests/runner/test_kills.py`` for the long version.
+The run itself, the pool's workers, engines, on a dask cluster workers and their nannies: whoever it is.
 """
 
 from __future__ import annotations
@@ -11,19 +10,17 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from ep_bench import store
 from ep_bench.types import COLUMNS
+from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
-from tests.runner.support import children
+from tests.runner.support import becomes_true, children
 
-KILLS = int(os.environ.get("EP_BENCH_KILLS", "4"))
 TIMES = ("fit_seconds", "predict_seconds", "compile_seconds", "peak_mb")
 
 STUDY = """
@@ -37,6 +34,16 @@ methods:
 """
 
 
+SMALL = """
+study: killed
+seed: {seed}
+datasets: [diabetes, friedman1]
+methods:
+  - {{use: pbp, label: PBP}}
+  - {{use: "sklearn.linear_model:BayesianRidge", label: ridge}}
+"""
+
+
 def command(study: Path, results: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results), "--quiet", *more]
 
@@ -44,6 +51,10 @@ def command(study: Path, results: Path, *more: str) -> list[str]:
 def scores(folder: Path) -> list[dict[str, object]]:
     kept = [column for column in COLUMNS if column not in TIMES]
     return [{column: row.get(column) for column in kept} for row in store.read_rows(folder / "results.csv")]
+
+
+def cells_in(folder: Path) -> int:
+    return len(list((folder / "cells").glob("*.json")))
 
 
 def stored(folder: Path) -> dict[str, bytes]:
@@ -67,51 +78,59 @@ def kill_at_random(run: subprocess.Popen[bytes], cluster: LoopbackCluster | None
 
 
 @pytest.mark.slow
+def test_two_kills_of_a_small_run(tmp_path: Path) -> None:
+    survive(tmp_path, random.Random(1), SMALL, 2, 0.5)
+
+
+@pytest.mark.exhaustive
 def test_random_kills(tmp_path: Path) -> None:
-    chance = random.Random(1)
-    survive(tmp_path, chance, ("--jobs", "2"), None)
+    survive(tmp_path, random.Random(1), STUDY, 4, 8.0, "--jobs", "2")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_random_kills_on_a_cluster(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with loopback(tmp_path / "cluster") as cluster:
-        survive(tmp_path, random.Random(2), ("--backend", "dask", "--scheduler", cluster.address), cluster)
+        options = ("--backend", "dask", "--scheduler", cluster.address)
+        survive(tmp_path, random.Random(2), STUDY, 4, 8.0, *options, cluster=cluster)
 
 
-def survive(folder: Path, chance: random.Random, options: tuple[str, ...], cluster: LoopbackCluster | None) -> None:
-    """Run studies through so many kills; each ends as it does undisturbed on the local pool."""
+def survive(
+    folder: Path,
+    chance: random.Random,
+    text: str,
+    most: int,
+    pause: float,
+    *options: str,
+    cluster: LoopbackCluster | None = None,
+) -> None:
+    """Run studies through so many kills, each up to ``pause`` seconds after a cell was stored.
+
+    Each study ends as it does undisturbed in one process.
+    """
     kills, round_ = 0, 0
-    while kills < KILLS:
+    while kills < most:
         study = folder / f"study{round_}.yaml"
-        study.write_text(STUDY.format(seed=round_))
-        calm = undisturbed(round_)
-        wild = folder / f"wild{round_}"
-        kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, KILLS - kills)
-        assert scores(wild / "killed") == calm
+        study.write_text(text.format(seed=round_))
+        calm, wild = folder / f"calm{round_}", folder / f"wild{round_}"
+        assert ep_bench("run", study, "--results", calm).returncode == 0
+        kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, most - kills, pause)
+        assert scores(wild / "killed") == scores(calm / "killed")
         round_ += 1
 
 
-@cache
-def undisturbed(round_: int) -> list[dict[str, object]]:
-    """Return the scores of a round's study that nobody disturbs, on the local pool."""
-    with tempfile.TemporaryDirectory() as folder:
-        study = Path(folder, "study.yaml")
-        study.write_text(STUDY.format(seed=round_))
-        subprocess.run(command(study, Path(folder), "--jobs", "2"), check=True)
-        found = scores(Path(folder) / "killed")
-    assert len(found) == 240
-    return found
-
-
-def disturb(call: list[str], folder: Path, cluster: LoopbackCluster | None, chance: random.Random, most: int) -> int:
+def disturb(
+    call: list[str], folder: Path, cluster: LoopbackCluster | None, chance: random.Random, most: int, pause: float
+) -> int:
     """Run a study to its end through at most so many kills; return how many there were."""
     kills = 0
     while True:
         before = stored(folder)
         run = subprocess.Popen(call)
         while kills < most and run.poll() is None:
-            time.sleep(chance.uniform(0.5, 8.0))
+            count = cells_in(folder)
+            becomes_true(lambda: cells_in(folder) > count or run.poll() is not None)  # noqa: B023
+            time.sleep(chance.uniform(0.0, pause))
             if run.poll() is None:
                 kills += kill_at_random(run, cluster, chance)
             if cluster:

@@ -21,8 +21,11 @@ QUIET = settings(
 )
 MORE = settings(QUIET, max_examples=200)
 ODD = [
-    None, True, False, -1, 0, 1.5, -0.5, 10**30, "", " ", "zzz", "a\nb", [], [[]], [None], {}, {"zzz": 1},
-    {"use": None}, ["zzz"], "2001-01-01", "no", "nan", float("inf"), float("nan"), "x" * 5000, {"a": {"b": {"c": [1]}}},
+    None, True, -1, 0, 1.5, 10**30, "", "zzz", "no", [], [None], {"zzz": 1}, float("inf"), float("nan"),
+]  # fmt: skip
+ODDER = [
+    False, -0.5, " ", "a\nb", [[]], {}, {"use": None}, ["zzz"], "2001-01-01", "nan", "x" * 5000,
+    {"a": {"b": {"c": [1]}}},
 ]  # fmt: skip
 
 
@@ -181,7 +184,11 @@ def is_sensible(path, new) -> bool:
     return (key == "tune" and new == {}) or (path in {("accept",), ("ranks",), ("ranks", 0, "pairs")} and new == [])
 
 
-@pytest.mark.parametrize("new", ODD, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize(
+    "new",
+    [*ODD, *(pytest.param(value, marks=pytest.mark.exhaustive) for value in ODDER)],
+    ids=lambda new: repr(new)[:20],
+)
 def test_nonsense_is_accepted_nowhere(read, good, new):
     values = yaml.safe_load(good.replace("1e-4", "0.0001"))
     accepted = []

@@ -1,0 +1,29 @@
+"""The command line called in this process, where a process of its own would add nothing but its start-up."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+from unittest import mock
+
+from ep_bench import cli
+
+
+def ep_bench(*words: object, cwd: Path | None = None) -> CompletedProcess[str]:
+    """Run a command as `ep-bench` does; return its exit code and what it printed."""
+    command = ["ep-bench", *map(str, words)]
+    printed, errors = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", command),
+        contextlib.chdir(cwd or Path.cwd()),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(errors),
+    ):
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code
+    return CompletedProcess(command, code, printed.getvalue(), errors.getvalue())
