@@ -85,7 +85,8 @@ def setting(name, activation):
     rng = np.random.default_rng(0)
     X, y, layers = rng.standard_normal((n, d)), rng.standard_normal(n), mlp.layout(d, (HIDDEN,))
     w, tau = mlp.initial_weights(layers, rng), rng.uniform(0.5, 2.0, mlp.count(layers))
-    rows, work = Rows(X, y, layers, residuals.ACTIVATIONS[activation]), residuals.scratch(layers)
+    rows = Rows(X, y, layers, residuals.ACTIVATIONS[activation])
+    work = residuals.scratch(layers, rows.kind, len(y))
     g, W, v = np.empty_like(w), w[: d * HIDDEN].reshape(d, HIDDEN).copy(), w[-HIDDEN - 1 : -1].copy()
     D, r = rng.standard_normal((n, HIDDEN)), rng.standard_normal(n)
     sides = (

@@ -34,6 +34,7 @@ from scipy.special import logsumexp
 from ep_bench.models import mlp
 from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import Moments, adam_step, moments
+from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.draws import fill_masks, stream
 from ep_bench.numerics.holdout import held_back
 from ep_bench.numerics.jit import REORDER, jit
@@ -171,10 +172,7 @@ def _epoch(
     total, steps, targets = 0.0, 0, np.empty(batch)
     for start in range(0, order.size, batch):
         rows = min(batch, order.size - start)
-        for b in range(rows):
-            row = order[start + b]
-            targets[b] = y[row]
-            work.inputs[b] = X[row]
+        copy_rows(X, y, order[start : start + rows], work.inputs, targets)
         fill_masks(words, rate, work.masks)
         inputs = work.inputs[:rows]
         for b in range(rows):

@@ -89,7 +89,8 @@ def _last_hidden(x: Any, w: Any, n_in: int, v: Any, Z: Any, f: Any) -> None:
     """Write Z = max(x w + bias, 0), all flat, and f (B,) = Z v + v_n, B >= TILE; the last tile and block overlap."""
     rows, n = f.size, Z.size // f.size
     tail, fresh = np.zeros(WIDTH), n - (n - 1) // WIDTH * WIDTH
-    tail[WIDTH - fresh :] = v[n - fresh : n]  # each product enters f once
+    for j in range(fresh):
+        tail[WIDTH - fresh + j] = v[n - fresh + j]  # each product enters f once
     for start in range(0, rows, TILE):
         b = min(start, rows - TILE)
         at, to = b * n_in, b * n
@@ -173,7 +174,9 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, df: Any, scale: float, g: Any,
         _one_hidden(X.reshape(rows * n_in), n_in, w[layers[1, 0] : -1], Z[: rows * n_out], df, scale, g)
         g[-1] = np.sum(df)
         return
-    at = rows * np.sum(layers[:last, 2])
+    at = 0
+    for l in range(last):
+        at += rows * layers[l, 2]
     for l in range(last, -1, -1):
         offset, n_in, n_out = layers[l]
         end = offset + n_in * n_out
@@ -283,7 +286,8 @@ def _column_sums(A: Any, out: Any) -> None:
 def _evaluate(X: Any, W: Any, layers: Any, Z: Any, f: Any, out: Any, at: int) -> None:
     for k in range(W.shape[0]):
         forward(X, W[k], layers, Z, f)
-        out[k, at : at + X.shape[0]] = f
+        for b in range(f.size):
+            out[k, at + b] = f[b]
 
 
 def refuse_divergence(w: Any, layers: Any, X: Any, y: Any) -> None:

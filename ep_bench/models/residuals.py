@@ -20,57 +20,62 @@ ACTIVATIONS = {"relu": RELU, "tanh": smooth.TANH, "probit": smooth.PROBIT}
 
 
 class Scratch(NamedTuple):
-    """Scratch of a chunk of rows for a network of P weights."""
+    """Scratch of a chunk of rows for a network of P weights.
+
+    What is None tells the compiler which kernels are not needed: hidden units are rectified where they have no slopes.
+    """
 
     Z: Any  # (CHUNK * units,) hidden outputs
-    S: Any  # (CHUNK * units,) their slopes; rectified units need none
+    S: Any  # (CHUNK * units,) their slopes; None for rectified units
     D: Any  # (2, CHUNK * widest)
     f: Any  # (CHUNK,)
     part: Any  # (P,) gradient of a chunk
     room: Any  # of ``rectified``, None where that does not serve
 
 
-def scratch(layers: Any) -> Scratch:
-    """Return scratch for networks of these layers."""
+def scratch(layers: Any, kind: int, rows: int = 0) -> Scratch:
+    """Return scratch for networks of these layers and units, and for ``half_squares`` of so many rows or more."""
     units = CHUNK * mlp.units(layers)
+    room = rectified.room(layers) if kind == RELU else None
     return Scratch(
-        np.empty(units), np.empty(units), np.empty((2, CHUNK * mlp.widest(layers))), np.empty(CHUNK),
-        np.empty(mlp.count(layers)), rectified.room(layers),
+        np.empty(units), None if kind == RELU else np.empty(units), np.empty((2, CHUNK * mlp.widest(layers))),
+        np.empty(CHUNK), np.empty(mlp.count(layers)), None if room is None or rows < len(room.f) else room,
     )  # fmt: skip
 
 
 @jit(relaxed=REORDER)
 def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, g: Any) -> float:
-    """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,)."""
-    if kind == RELU:
-        return _rectified(X, y, w, layers, work, work.room, g)
-    return _in_chunks(X, y, w, layers, kind, work, g)
+    """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,).
+
+    It is nan if ``work`` is for more rows.
+    """
+    return _half_squares(X, y, w, layers, kind, work, work.room, g)
 
 
 @jit(relaxed=REORDER)
-def _rectified(X: Any, y: Any, w: Any, layers: Any, work: Scratch, room: Any, g: Any) -> float:
+def _half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, room: Any, g: Any) -> float:
     if room is None:
-        return _in_chunks(X, y, w, layers, RELU, work, g)
+        return _in_chunks(X, y, w, layers, kind, work, work.S, g)
     if len(y) < len(room.f):
-        return _in_chunks(X, y, w, layers, RELU, work, g)
+        return np.nan
     return rectified.half_squares(X, y, w, room, g)
 
 
 @jit(relaxed=REORDER)
-def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, g: Any) -> float:
+def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, slopes: Any, g: Any) -> float:
     g[:] = 0.0
     squares = 0.0
     for start in range(0, len(y), CHUNK):
         rows = min(CHUNK, len(y) - start)
         chunk, f = X[start : start + rows], work.f[:rows]
-        _forward(chunk, w, layers, kind, work, f)
+        _forward(chunk, w, layers, kind, work, slopes, f)
         for b in range(rows):
             f[b] -= y[start + b]
         squares += square_norm(f)
-        if kind == RELU:
+        if slopes is None:
             mlp.backward(chunk, w, layers, work.Z, f, 1.0, work.part, work.D)
         else:
-            smooth.backward(chunk, w, layers, work.Z, work.S, f, work.part, work.D)
+            smooth.backward(chunk, w, layers, work.Z, slopes, f, work.part, work.D)
         for i in range(g.size):
             g[i] += work.part[i]
     return 0.5 * squares
@@ -86,11 +91,11 @@ def square_norm(x: Any) -> float:
 
 
 @jit(relaxed=REORDER)
-def _forward(X: Any, w: Any, layers: Any, kind: int, work: Scratch, f: Any) -> None:
-    if kind == RELU:
+def _forward(X: Any, w: Any, layers: Any, kind: int, work: Scratch, slopes: Any, f: Any) -> None:
+    if slopes is None:
         mlp.forward(X, w, layers, work.Z, f)
     else:
-        smooth.forward(X, w, layers, kind, work.Z, work.S, f)
+        smooth.forward(X, w, layers, kind, work.Z, slopes, f)
 
 
 @jit(relaxed=REORDER)
@@ -99,8 +104,9 @@ def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: Scratch, out: Any
     for start in range(0, X.shape[0], CHUNK):
         rows = min(CHUNK, X.shape[0] - start)
         for k in range(W.shape[0]):
-            _forward(X[start : start + rows], W[k], layers, kind, work, work.f[:rows])
-            out[k, start : start + rows] = work.f[:rows]
+            _forward(X[start : start + rows], W[k], layers, kind, work, work.S, work.f[:rows])
+            for b in range(rows):
+                out[k, start + b] = work.f[b]
 
 
 def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
@@ -112,5 +118,5 @@ def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
         raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
     out = np.empty((len(W), len(X)))
     rows = np.array(X, dtype=np.float64, order="C")
-    fill_outputs(rows, np.ascontiguousarray(W), layers, kind, scratch(layers), out)
+    fill_outputs(rows, np.ascontiguousarray(W), layers, kind, scratch(layers, kind), out)
     return out

@@ -50,7 +50,9 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, S: Any, df: Any, g: Any, D: An
     ``D`` (2, B * widest) is scratch.
     """
     rows, last = X.shape[0], layers.shape[0] - 1
-    at = rows * np.sum(layers[:last, 2])
+    at = 0
+    for l in range(last):
+        at += rows * layers[l, 2]
     for l in range(last, -1, -1):
         offset, n_in, n_out = layers[l]
         end = offset + n_in * n_out

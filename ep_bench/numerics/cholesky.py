@@ -25,12 +25,19 @@ def inverse_factor(W: Any) -> tuple[Any, float]:
         corner = W[a:b, a:b].copy()
         log_determinant += factorise(corner)
         inverse = invert_lower(corner)
-        out[a:b, a:b] = inverse
+        for i in range(b - a):
+            for j in range(b - a):
+                out[a + i, a + j] = inverse[i, j]
         if a > 0:
-            out[a:b, :a] = -np.dot(inverse, np.dot(W[a:b, :a].copy(), out[:a, :a].copy()))
+            left = np.dot(inverse, np.dot(W[a:b, :a].copy(), out[:a, :a].copy()))
+            for i in range(b - a):
+                for j in range(a):
+                    out[a + i, j] = -left[i, j]
         if b < M:
             panel = np.dot(W[b:, a:b].copy(), inverse.T)
-            W[b:, a:b] = panel
+            for i in range(M - b):
+                for j in range(b - a):
+                    W[b + i, a + j] = panel[i, j]
             square = np.dot(panel, panel.T)
             for i in range(M - b):
                 row, less = W[b + i], square[i]

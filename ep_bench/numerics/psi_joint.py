@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.numerics.cholesky import factorise, invert_lower
+from ep_bench.numerics.copying import copy_matrix
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
@@ -46,7 +47,7 @@ def precision(diagonal: Any, C: Any, Gamma: Any) -> float:
         log_ratio += math.log(diagonal[j])
     log_ratio -= factorise(matrix)
     inverse = invert_lower(matrix)
-    Gamma[:] = np.dot(inverse.T, inverse)
+    copy_matrix(np.dot(inverse.T, inverse), Gamma)
     return math.exp(0.5 * log_ratio)
 
 
@@ -54,7 +55,7 @@ def precision(diagonal: Any, C: Any, Gamma: Any) -> float:
 def _exponents(gaps: Any, Gamma: Any, y: Any, out: Any) -> None:
     """Write Gamma times gaps (D, P) and exp(-gap' Gamma gap / 2) (P,)."""
     D = len(gaps)
-    y[:] = np.dot(Gamma, gaps)
+    copy_matrix(np.dot(Gamma, gaps), y)
     out[:] = 0.0
     for j in range(D):
         for p in range(len(out)):
@@ -70,9 +71,11 @@ def psi1(x: Any, C: Any, Zt: Any, l2: Any, s2: float, out: Any) -> None:
     for n in range(len(x)):
         scale = s2 * precision(l2, C[n], Gamma)
         for j in range(D):
-            gaps[j] = x[n, j] - Zt[j]
+            for m in range(M):
+                gaps[j, m] = x[n, j] - Zt[j, m]
         _exponents(gaps, Gamma, y, out[n])
-        out[n] *= scale
+        for m in range(M):
+            out[n, m] *= scale
 
 
 @jit(relaxed=REORDER)
@@ -84,7 +87,8 @@ def psi1_back(x: Any, C: Any, Zt: Any, l2: Any, W: Any, dx: Any, dC: Any, dZt: A
     for n in range(len(x)):
         precision(l2, C[n], Gamma)
         for j in range(D):
-            gaps[j] = x[n, j] - Zt[j]
+            for m in range(M):
+                gaps[j, m] = x[n, j] - Zt[j, m]
         _exponents(gaps, Gamma, y, unused)
         whole += _pull(W[n], y, Gamma, l2, dx[n], dC[n], dZt, dlog_l, l2)
     return 2.0 * whole
@@ -135,7 +139,8 @@ def contract(x: Any, C: Any, couples: Couples, T: Any) -> Any:
     for n in range(len(x)):
         scale = precision(couples.tilt, C[n], Gamma)
         for j in range(D):
-            gaps[j] = x[n, j] - couples.centres[j]
+            for p in range(P):
+                gaps[j, p] = x[n, j] - couples.centres[j, p]
         _exponents(gaps, Gamma, y, parts)
         sums[n] = scale * np.dot(weights, parts)
     return sums
@@ -158,7 +163,8 @@ def contract_back(
     for n in range(len(x)):
         scale = g[n] * precision(couples.tilt, C[n], Gamma)
         for j in range(D):
-            gaps[j] = x[n, j] - couples.centres[j]
+            for p in range(P):
+                gaps[j, p] = x[n, j] - couples.centres[j, p]
         _exponents(gaps, Gamma, y, parts)
         parts *= scale * couples.bases
         d_flat += parts
@@ -166,7 +172,7 @@ def contract_back(
         mass += parts
         whole += _pull(parts, y, Gamma, couples.tilt, dx[n], dC[n], d_centres, d_tilt, ones)
     _couples_back(Za, la, Zb, lb, couples, mass, d_centres, d_tilt, dZa, dlog_la, dZb, dlog_lb)
-    dT[:] = d_flat.reshape(T.shape)
+    copy_matrix(d_flat.reshape(T.shape), dT)
     return 2.0 * whole
 
 

@@ -62,7 +62,16 @@ def test_residuals_take_either_way(rows, hidden):
     layers = mlp.layout(4, hidden)
     w = np.random.default_rng(2).normal(size=mlp.count(layers))
     g = np.full(len(w), np.nan)
-    value = residuals.half_squares(X, y, w, layers, residuals.RELU, residuals.scratch(layers), g)
+    work = residuals.scratch(layers, residuals.RELU, rows)
+    value = residuals.half_squares(X, y, w, layers, residuals.RELU, work, g)
     expected, gradient = two_passes(X, y, w, layers)
     assert value == pytest.approx(expected, rel=1e-13)
     np.testing.assert_allclose(g, gradient, rtol=1e-11, atol=1e-12 * abs(gradient).max())
+
+
+@pytest.mark.skipif(not tiles.wide_registers(), reason="the pass is for wider registers")
+def test_fewer_rows_than_the_scratch_is_for_give_no_number():
+    X, y, _, _ = problem(300, 4, 50)
+    layers = mlp.layout(4, (50,))
+    w, work = np.ones(mlp.count(layers)), residuals.scratch(layers, residuals.RELU, 300)
+    assert np.isnan(residuals.half_squares(X[:2], y[:2], w, layers, residuals.RELU, work, np.empty(len(w))))

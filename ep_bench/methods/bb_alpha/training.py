@@ -9,6 +9,7 @@ import numpy as np
 from ep_bench.methods.bb_alpha.energy import deviations, energy
 from ep_bench.models.meanfield import draw_weights
 from ep_bench.numerics.adam import Moments, adam_step
+from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import jit
 
 
@@ -24,10 +25,7 @@ def train_epoch(
     Xb, yb = np.empty((batch, d)), np.empty(batch)
     for start in range(0, n, batch):
         rows = min(batch, n - start)
-        for b in range(rows):
-            row = order[start + b]
-            yb[b] = y[row]
-            Xb[b] = X[row]
+        copy_rows(X, y, order[start : start + rows], Xb, yb)
         deviations(theta, prior_variance, work, n)
         draw_weights(theta[:weights], work.vectors[0], words, work.noise, work.W)
         total += energy(theta, Xb[:rows], yb[:rows], layers, n, alpha, prior_variance, work, gradient)

@@ -12,7 +12,6 @@ from scipy.special import logsumexp, ndtri, softmax
 from ep_bench.methods.dgp_ep import joint, network, sep
 from ep_bench.methods.dgp_ep.factor import power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
-from ep_bench.methods.dgp_ep.likelihoods import CODES
 from ep_bench.methods.dgp_ep.network import Model
 from ep_bench.types import Array
 
@@ -191,6 +190,7 @@ def model_of(problem: Problem) -> Model:
     groups = [1 if structure.shared else width for width in structure.dims[1:]]
     return Model(
         np.array(structure.dims, dtype=np.int64), offsets(structure), np.array(groups, dtype=np.int64),
-        structure.inducing, CODES[problem.likelihood], power(problem.n, problem.alpha),
-        np.array([x, -0.5 * x**2 - logsumexp(-0.5 * x**2)]),
+        structure.inducing, power(problem.n, problem.alpha),
+        np.array([x, -0.5 * x**2 - logsumexp(-0.5 * x**2)]) if problem.likelihood == "probit" else None,
+        1 if problem.likelihood == "softmax" else None,
     )  # fmt: skip

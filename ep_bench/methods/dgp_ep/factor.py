@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.numerics.cholesky import inverse_factor
+from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
 
@@ -136,7 +137,7 @@ def back(
     Ga = np.dot(own.G, a)
     pull = a - np.dot(K, Ga)  # (I - K G) a
     q = beta * (tied.Ke + pull)
-    d_theta_2[:] = q
+    copy_vector(q, d_theta_2)
     r = beta * tied.e - Ga
     Y = np.dot(own.G, D)
     X = np.dot(Y, own.G)

@@ -36,7 +36,7 @@ class Passage(NamedTuple):
 def forward(model: Model, theta: Any, X: Any, beta: float, means: Any, covariances: Any) -> list[Passage]:
     """Write the moments of every layer, the last without noise; return all outputs' states, layer by layer."""
     L, V = len(model.dims) - 1, covariances.shape[2]
-    means[0, :, : X.shape[1]] = X
+    network.place(X, means[0])
     covariances[:] = 0.0
     variances = np.empty((len(X), V))
     passages: list[Passage] = []
@@ -68,7 +68,7 @@ def forward(model: Model, theta: Any, X: Any, beta: float, means: Any, covarianc
 def _couples(one: Passage, other: Passage, same: bool) -> tuple[Any, Any]:
     """Return the couples of two outputs' inducing inputs, and what their expectations are contracted with."""
     a, b = one.unit, other.unit
-    T = np.outer(one.own.A, other.own.A)
+    T = network.outer(one.own.A, other.own.A)
     if same:
         T -= one.own.G
     return psi_joint.couples_of(a.Zt, a.l2, b.Zt, b.l2, a.s2 * b.s2), T
@@ -103,7 +103,16 @@ def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gra
     gradient[:] = 0.0
     d_means, d_covariances = np.zeros(means.shape), np.zeros(covariances.shape)
     value += _likelihood(
-        model, passages[-1].unit.noise, means[L], covariances[L], y, noise, d_means[L], d_covariances[L], gradient
+        model,
+        model.softmax,
+        passages[-1].unit.noise,
+        means[L],
+        covariances[L],
+        y,
+        noise,
+        d_means[L],
+        d_covariances[L],
+        gradient,
     )
     if not np.isfinite(value):
         return np.nan
@@ -118,9 +127,11 @@ def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gra
 
 
 @jit(relaxed=FUSE)
-def _likelihood(model: Model, s: float, m: Any, C: Any, y: Any, noise: Any, dm: Any, dC: Any, gradient: Any) -> float:
+def _likelihood(
+    model: Model, softmax: Any, s: float, m: Any, C: Any, y: Any, noise: Any, dm: Any, dC: Any, gradient: Any
+) -> float:
     """Return the energy's last term and write the gradients of what it rests on."""
-    if model.likelihood == likelihoods.SOFTMAX:
+    if softmax is not None:
         weight = -model.power.n / len(y)
         return weight * likelihoods.joint_softmax(m, C, y, model.power.alpha, noise, weight, dm, dC)
     v, dv = C[:, :, 0].copy(), np.zeros((len(y), C.shape[1]))
@@ -154,7 +165,7 @@ def _layer_back(
             none, unused = np.zeros(x.shape), np.zeros(x.shape)
             dlog_s[o] += psi.psi1_back(x, none, unit.Zt, unit.l2, weights, dx, unused, dZ[o], dlog_l[o])
         else:
-            pull, weights = np.dot(g, done.k), np.outer(g, done.own.A) * done.k
+            pull, weights = np.dot(g, done.k), network.outer(g, done.own.A) * done.k
             dlog_s[o] += psi_joint.psi1_back(x, C, unit.Zt, unit.l2, weights, dx, dC, dZ[o], dlog_l[o])
         noise = 0.0 if last else 2.0 * unit.noise * gv.sum()
         dlog_s[o] += 2.0 * unit.s2 * gv.sum()

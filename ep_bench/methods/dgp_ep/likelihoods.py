@@ -18,8 +18,6 @@ from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
 
-GAUSSIAN, PROBIT, SOFTMAX = 0, 1, 2
-CODES = {"gaussian": GAUSSIAN, "probit": PROBIT, "softmax": SOFTMAX}
 FARTHEST = 37.0  # deviations, from where on the tail of a Gaussian is taken from its asymptotic series
 
 
@@ -141,7 +139,8 @@ def _softmax_row(f: Any, label: int, alpha: float, weight: float, log_p: Any, sh
     S, C = f.shape
     _log_softmax(f, label, log_p)
     top = log_p.max()
-    shares[:] = alpha * (log_p - top)
+    for s in range(S):
+        shares[s] = alpha * (log_p[s] - top)
     fill_exponentials(shares, shares)
     whole = shares.sum()
     for s in range(S):

@@ -23,6 +23,7 @@ import numpy as np
 from ep_bench.methods.dgp_ep import factor, likelihoods
 from ep_bench.methods.dgp_ep.factor import Power
 from ep_bench.numerics import psi
+from ep_bench.numerics.copying import copy_matrix
 from ep_bench.numerics.jit import FUSE, jit
 
 JITTER = 1e-6  # on the diagonal of K, absolute; not a function of the parameters
@@ -35,9 +36,9 @@ class Model(NamedTuple):
     offsets: Any  # (L, 6) of each layer's parameters, as in ``layout``
     groups: Any  # (L,) of hyperparameters
     inducing: int
-    likelihood: int
     power: Power
-    nodes: Any  # (2, Q) quadrature of the probit's powers
+    nodes: Any  # (2, Q) quadrature of the probit's powers; None for other likelihoods
+    softmax: int | None  # 1 for the softmax, None for other likelihoods
 
 
 class Unit(NamedTuple):
@@ -131,7 +132,8 @@ def _given_k(unit: Unit, own: factor.Cavity, k: Any, m: Any, v: Any, o: int) -> 
 @jit(relaxed=FUSE)
 def add_spread(unit: Unit, own: factor.Cavity, k: Any, x: Any, w: Any, v: Any, o: int) -> tuple[Any, Any]:
     """Add to output o's variance what the inputs' variances w make of it; return Q and the pairs' excesses."""
-    Q = np.outer(own.A, own.A) - own.G
+    Q = outer(own.A, own.A)
+    Q -= own.G
     sums, excesses = psi.contract_spread(x, w, unit.Zt, unit.l2, k, Q)
     for n in range(len(x)):
         v[n, o] += sums[n]
@@ -139,10 +141,44 @@ def add_spread(unit: Unit, own: factor.Cavity, k: Any, x: Any, w: Any, v: Any, o
 
 
 @jit(relaxed=FUSE)
+def place(X: Any, first: Any) -> None:
+    """Write inputs X (B, d) to the first columns of a layer (B, W)."""
+    for n in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            first[n, j] = X[n, j]
+
+
+@jit(relaxed=FUSE)
+def add_noise(noise: float, v: Any, o: int) -> None:
+    """Add the noise's variance to those of output o, v (B, W)."""
+    for n in range(len(v)):
+        v[n, o] += noise
+
+
+@jit(relaxed=FUSE)
+def outer(a: Any, b: Any) -> Any:
+    """Return the outer product (M, N) of vectors."""
+    product = np.empty((len(a), len(b)))
+    for i in range(len(a)):
+        for j in range(len(b)):
+            product[i, j] = a[i] * b[j]
+    return product
+
+
+@jit(relaxed=FUSE)
+def widest(dims: Any) -> int:
+    """Return the number of units of the widest layer."""
+    found = 0
+    for width in dims:
+        found = max(found, width)
+    return found
+
+
+@jit(relaxed=FUSE)
 def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, variances: Any) -> None:
     """Write the moments (L + 1, B, W) of every layer with a share beta of the tied factors, the last without noise."""
     L = len(model.dims) - 1
-    means[0, :, : X.shape[1]] = X
+    place(X, means[0])
     variances[0] = 0.0
     for layer in range(L):
         m, v = means[layer + 1], variances[layer + 1]
@@ -156,7 +192,7 @@ def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, varianc
             if np.isnan(own.log_determinant):
                 m[:, o] = np.nan
             if layer < L - 1:
-                v[:, o] += unit.noise
+                add_noise(unit.noise, v, o)
 
 
 @jit(relaxed=FUSE)
@@ -167,7 +203,7 @@ def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: 
         own = factor.cavity(unit.K, unit.R, unit.theta_2, beta)
         first_layer(unit, own, x, m, v, o)
         if layer < len(model.dims) - 2:
-            v[:, o] += unit.noise
+            add_noise(unit.noise, v, o)
 
 
 @jit(relaxed=FUSE)
@@ -176,9 +212,9 @@ def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gra
 
     ``noise`` (S, C) are the draws of the softmax. The value is nan where a matrix has no factor.
     """
-    L, W = len(model.dims) - 1, model.dims.max()
+    L, W = len(model.dims) - 1, widest(model.dims)
     means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
-    means[0, :, : X.shape[1]] = X
+    place(X, means[0])
     value, passages = _forward(model, theta, means, variances)
     gradient[:] = 0.0
     d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
@@ -208,7 +244,7 @@ def _forward(model: Model, theta: Any, means: Any, variances: Any) -> tuple[floa
             else:
                 psis = later_layer(unit, own, means[layer], variances[layer], m, v, o)
             if layer < L - 1:
-                v[:, o] += unit.noise
+                add_noise(unit.noise, v, o)
             passages.append(Passage(unit, own, tied, psis))
     return value, passages
 
@@ -244,14 +280,23 @@ def likelihood_term(
     model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any, gradient: Any
 ) -> float:
     """Return the energy's last term and write the gradients of what it rests on."""
+    return _likelihood_term(model, model.softmax, model.nodes, s, m, v, y, noise, dm, dv, gradient)
+
+
+@jit(relaxed=FUSE)
+def _likelihood_term(
+    model: Model, softmax: Any, nodes: Any, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any,
+    gradient: Any,
+) -> float:  # fmt: skip
+    # The compiler leaves out the branches that an argument of type None rules out.
     alpha, weight = model.power.alpha, -model.power.n / len(y)
-    if model.likelihood == likelihoods.GAUSSIAN:
+    if softmax is not None:
+        value = likelihoods.softmax(m, v, y, alpha, noise, weight, dm, dv)
+    elif nodes is not None:
+        value = likelihoods.probit(m, v, y, alpha, nodes, weight, dm, dv)
+    else:
         value, ds = likelihoods.gaussian(m, v, y, s, alpha, weight, dm, dv)
         gradient[model.offsets[-1, 2]] += 2.0 * s * ds
-    elif model.likelihood == likelihoods.PROBIT:
-        value = likelihoods.probit(m, v, y, alpha, model.nodes, weight, dm, dv)
-    else:
-        value = likelihoods.softmax(m, v, y, alpha, noise, weight, dm, dv)
     return weight * value
 
 
@@ -261,9 +306,11 @@ def back_from_k(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -
     kG = np.dot(Sk, own.S)
     scaled = np.empty(k.shape)
     for n in range(len(k)):
-        scaled[n] = -gv[n] * k[n]
-        kG[n] = (gm[n] * own.A - 2.0 * gv[n] * kG[n]) * k[n]
-    D[:] = np.dot(k.T, scaled)
+        minus, twice = -gv[n], 2.0 * gv[n]
+        for i in range(k.shape[1]):
+            scaled[n, i] = minus * k[n, i]
+            kG[n, i] = (gm[n] * own.A[i] - twice * kG[n, i]) * k[n, i]
+    copy_matrix(np.dot(k.T, scaled), D)
     return np.dot(gm, k), kG
 
 
@@ -313,4 +360,4 @@ def covariance_back(
     gradient[at[1] + group] += dlog_s
     gradient[at[2] + group] += dlog_noise
     Z = gradient[at[3] + o * M * inputs : at[3] + (o + 1) * M * inputs].reshape(M, inputs)
-    Z[:] = dZt.T
+    copy_matrix(dZt.T, Z)

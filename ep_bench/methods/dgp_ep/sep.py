@@ -170,7 +170,7 @@ def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
 @jit(relaxed=FUSE)
 def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, variances: Any) -> None:
     """Write the moments (L + 1, B, W) of every layer with a share beta of the tied factors, the last without noise."""
-    means[0, :, : X.shape[1]] = X
+    network.place(X, means[0])
     variances[0] = 0.0
     _forward(model, theta, beta, means, variances)
 
@@ -182,7 +182,7 @@ def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: 
         unit = unit_of(model, theta, layer, o)
         known_inputs(unit, state_of(unit, beta, False), x, m, v, o)
         if layer < len(model.dims) - 2:
-            v[:, o] += unit.noise
+            network.add_noise(unit.noise, v, o)
 
 
 @jit(relaxed=FUSE)
@@ -201,7 +201,7 @@ def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) 
             if np.isnan(own.phi):
                 m[:, o] = np.nan
             if layer < L - 1:
-                v[:, o] += unit.noise
+                network.add_noise(unit.noise, v, o)
             passages.append(Passage(unit, own, psis))
     return passages
 
@@ -229,9 +229,9 @@ def step(model: Model, theta: Any, X: Any, y: Any, noise: Any, rate: float, grad
     Writes the energy's gradient (P,), 0 for the factors, and moves these, in ``theta``, by a share ``rate``. The value
     is nan where a matrix has no factor, or V_new is no covariance matrix.
     """
-    L, W = len(model.dims) - 1, model.dims.max()
+    L, W = len(model.dims) - 1, network.widest(model.dims)
     means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
-    means[0, :, : X.shape[1]] = X
+    network.place(X, means[0])
     passages = _forward(model, theta, model.power.beta, means, variances)
     gradient[:] = 0.0
     d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)

@@ -10,6 +10,7 @@ from scipy.linalg import blas, lapack
 
 from ep_bench.methods.ep_nn.sites import PriorSites, Sites
 from ep_bench.numerics.cholesky import factorise, invert_lower
+from ep_bench.numerics.copying import copy_matrix
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array, Indices
 
@@ -75,7 +76,7 @@ def outputs(P: Any, r: Any, tau: Any, nu: Any, mean: Any, S: Any) -> bool:
     for j in range(K1):
         whole[j, j + 1 :] = 0.0
     R = invert_lower(whole)
-    S[...] = np.dot(R.T, R)
+    copy_matrix(np.dot(R.T, R), S)
     for j in range(K1):
         mean[j] = 0.0
         for l in range(K1):

@@ -17,6 +17,7 @@ from ep_bench.methods.ep_nn.sites import (
     WEIGHT_PRIOR,
 )
 from ep_bench.methods.ep_nn.sweeps import SHORTEST, rank_one
+from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import FUSE, jit
 
 
@@ -68,7 +69,7 @@ def _weight_prior(
         record.counts[SHORTENED] += 1
         part *= 0.5
     share = 1.0 + part * tau * V
-    column[:] = S[:, j]
+    copy_vector(S[:, j], column)
     rank_one(mean, S, column, part * tau / share, part * (nu - tau * m) / share)
     prior.tau[k, j] += part * tau
     prior.nu[k, j] += part * nu
@@ -128,7 +129,7 @@ def _output_sweep(
             record.counts[SHORTENED] += 1
             step_tau, step_nu = 0.5 * step_tau, 0.5 * step_nu
         share = 1.0 + step_tau * V
-        column[:] = S[:, k]
+        copy_vector(S[:, k], column)
         rank_one(mean, S, column, step_tau / share, (step_nu - step_tau * m) / share)
         tau[k] += step_tau
         nu[k] += step_nu

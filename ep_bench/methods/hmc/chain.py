@@ -80,7 +80,7 @@ class _Walker:
     def __init__(self, model: Model, rng: np.random.Generator) -> None:
         self.model, self.rng = model, rng
         layers = model.rows.layers
-        self.work = residuals.scratch(layers)
+        self.work = residuals.scratch(layers, model.rows.kind, len(model.rows.y))
         self.w = mlp.initial_weights(layers, rng)
         groups = int(model.group.max()) + 1
         self.noise = model.noise_variance or 1.0
@@ -225,7 +225,8 @@ def _sample(walker: _Walker, schedule: Schedule, step: float, warmup: dict[str, 
         divergences += math.isnan(acceptance)
         _note(trace, walker, acceptance)
         deviations[at] = np.sqrt(walker.prior)
-        residuals.fill_outputs(monitored, walker.w[None], rows.layers, rows.kind, walker.work, predictions[at : at + 1])
+        work = walker.work._replace(room=None)  # the type that predictions have too, so that one kernel serves both
+        residuals.fill_outputs(monitored, walker.w[None], rows.layers, rows.kind, work, predictions[at : at + 1])
         if at in place:
             W[place[at]], noise[place[at]], prior[place[at]] = walker.w, walker.noise, walker.prior
     series: dict[str, Any] = {name: np.array(trace[name]) for name in TRACED}

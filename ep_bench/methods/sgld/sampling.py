@@ -24,6 +24,7 @@ import numpy as np
 
 from ep_bench.models import mlp
 from ep_bench.models.mlp import backward, forward
+from ep_bench.numerics.copying import copy_rows, copy_vector
 from ep_bench.numerics.draws import fill_normals
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
@@ -154,10 +155,7 @@ def epoch(
     n, batch, total, steps, squares = y.size, work.y.size, 0.0, 0, 0.0
     for start in range(0, order.size, batch):
         rows = min(batch, order.size - start)
-        for b in range(rows):
-            row = order[start + b]
-            work.y[b] = y[row]
-            work.X[b] = X[row]
+        copy_rows(X, y, order[start : start + rows], work.X, work.y)
         energy, residuals = misfit(theta, work.X[:rows], work.y[:rows], n, layers, work, work.gradient)
         if t < schedule.adapting:
             adapt(work.gradient, n, work.V, work.G)
@@ -167,7 +165,7 @@ def epoch(
         size = factor(schedule, t)
         move(theta, work.gradient, work.noise, work.G, size * schedule.weights, size * schedule.kappa)
         if stored < due.size and due[stored] == t:
-            samples[stored] = theta
+            copy_vector(theta, samples[stored])
             stored += 1
         t += 1
         steps += 1

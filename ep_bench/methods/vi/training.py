@@ -12,6 +12,7 @@ from ep_bench.methods.vi.bound import draw as draw_weights
 from ep_bench.methods.vi.local import bound as local_bound
 from ep_bench.methods.vi.local import draw as draw_local
 from ep_bench.numerics.adam import Moments, adam_step
+from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import jit
 
 
@@ -26,10 +27,7 @@ def weights_epoch(
     Xb, yb = np.empty((batch, d)), np.empty(batch)
     for start in range(0, n, batch):
         rows = min(batch, n - start)
-        for b in range(rows):
-            row = order[start + b]
-            yb[b] = y[row]
-            Xb[b] = X[row]
+        copy_rows(X, y, order[start : start + rows], Xb, yb)
         draw_weights(theta, words, work)
         if empirical:
             best_prior(theta, work.deviation, layers, prior_variance)
@@ -55,7 +53,8 @@ def local_epoch(
         for r in range(rows * samples):
             row = order[start + r % rows]
             yb[r] = y[row]
-            Xb[r] = X[row]
+            for j in range(d):
+                Xb[r, j] = X[row, j]
         draw_local(theta, words, work)
         if empirical:
             best_prior(theta, work.deviation, layers, prior_variance)

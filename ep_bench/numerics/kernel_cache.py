@@ -1,0 +1,198 @@
+"""Compiled kernels on disk, under the contents of their sources.
+
+The compiled code of a module's kernels is in the folder ``<root>/<module>/<hash of sources>``. The root is ``ep-bench``
+in the folder NUMBA_CACHE_DIR, or ``kernels`` in the user's cache folder. Two clones of equal contents share these
+folders, and clones of different contents do not overwrite each other's code. If the folder cannot be written, the code
+is in ``__pycache__`` next to the sources. If that is not possible either, nothing is kept.
+
+A process that adds a folder removes those that no process has opened for ``UNUSED_DAYS``, and all but the latest
+``KEPT`` of each module.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, cached_property
+from inspect import getfile
+from pathlib import Path
+from typing import Any
+
+from numba.core import config
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+    NullCache,
+    _Cache,
+    _CacheLocator,
+)
+
+from ep_bench.numerics import kernel_sources
+
+UNUSED_DAYS = 30
+KEPT = 8
+_HOUR = 3600.0  # seconds
+_DIGITS = 32  # of a hash, in a folder's name
+
+
+class KernelCache(_Cache):  # type: ignore[misc]
+    """The cache of one kernel, whose files are looked for when the kernel is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._loaded = time.time_ns()
+        self._enabled = True
+
+    @cached_property
+    def _files(self) -> _Cache:
+        """The cache on disk; one that keeps nothing if the sources have changed since this process has read them."""
+        with suppress(OSError, RuntimeError):
+            if kernel_sources.last_change(Path(getfile(self._function))) <= self._loaded:
+                return _KernelFiles(self._function)
+        return NullCache()
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder of the kernel's files, or None."""
+        path: str | None = self._files.cache_path
+        return path
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled code for a signature, or None if it is missing or damaged."""
+        if not self._enabled:
+            return None
+        try:
+            return self._files.load_overload(sig, target_context)
+        except Exception:  # noqa: BLE001 - unpickling a damaged file may raise anything; the kernel is then compiled
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the compiled code for a signature, unless the disk is full or cannot be written."""
+        if self._enabled:
+            with suppress(OSError):
+                self._files.save_overload(sig, data)
+
+    def enable(self) -> None:
+        """Read and write files again."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither read nor write files."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Forget all compiled code of the kernel."""
+        with suppress(OSError):
+            self._files.flush()
+
+
+class _InSharedFolder(_CacheLocator):  # type: ignore[misc]
+    """Files in the folder that clones of equal contents share."""
+
+    def __init__(self, line: int, folder: Path) -> None:
+        self._line = line
+        self._folder = folder
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _InSharedFolder | None:
+        folder = shared_folder(Path(py_file))
+        return None if folder is None else cls(py_func.__code__.co_firstlineno, folder)
+
+
+class _Locating(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_InSharedFolder, InTreeCacheLocator)
+
+
+class _KernelFiles(FunctionCache):  # type: ignore[misc]
+    _impl_class = _Locating
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = kernel_sources.content_hash(Path(getfile(function)))
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
+
+
+class _Files(IndexDataCacheFile):  # type: ignore[misc]
+    """A kernel's index and the files of its compiled code."""
+
+    def _load_index(self) -> dict[Any, str]:
+        """Return the index, empty if it is damaged or names a type that does not exist any more."""
+        try:
+            index: dict[Any, str] = super()._load_index()
+        except Exception:  # noqa: BLE001 - unpickling a damaged file may raise anything
+            return {}
+        return index
+
+    def _data_name(self, number: int) -> str:  # noqa: ARG002
+        """Return a name that no other process gives to a file, such as one that compiles another signature."""
+        name: str = super()._data_name(uuid.uuid4().int >> 64)
+        return name
+
+
+def root() -> Path:
+    """Return the folder of all kernels; it need not exist yet."""
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR) / "ep-bench"
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("ep-bench")) / "kernels"
+
+
+def shared_folder(file: Path) -> Path | None:
+    """Return the folder of the compiled kernels of a source file, or None if there is none and none can be made."""
+    folder = root() / kernel_sources.dotted_name(file) / kernel_sources.content_hash(file)[:_DIGITS]
+    return folder if _is_usable(folder) else None
+
+
+@cache
+def _is_usable(folder: Path) -> bool:
+    """Return whether a folder exists or can be made, and mark it as used."""
+    try:
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()  # raises if the folder cannot be written
+            remove_unused(folder.parents[1])
+        elif time.time() - _last_use(folder) > _HOUR:
+            with suppress(OSError):
+                os.utime(folder)
+    except OSError:
+        return False
+    return True
+
+
+def remove_unused(root: Path) -> None:
+    """Remove the folders not used for ``UNUSED_DAYS``, and all but the latest ``KEPT`` of every module."""
+    oldest = time.time() - UNUSED_DAYS * 24 * _HOUR
+    for module in _folders(root):
+        latest_first = sorted(_folders(module), key=_last_use, reverse=True)
+        for rank, folder in enumerate(latest_first):
+            if rank >= KEPT or _last_use(folder) < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folders(place: Path) -> list[Path]:
+    with suppress(OSError):
+        return [entry for entry in place.iterdir() if entry.is_dir()]
+    return []
+
+
+def _last_use(folder: Path) -> float:
+    with suppress(OSError):
+        return folder.stat().st_mtime
+    return 0.0

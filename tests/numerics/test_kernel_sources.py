@@ -1,0 +1,110 @@
+"""Which sources a kernel's compiled code depends on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+import numba
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import ep_bench
+from ep_bench.numerics.kernel_sources import content_hash, last_change, sources
+
+PACKAGE = Path(ep_bench.__file__).parent
+FOLDERS = ("numerics", "models", "covariances", "methods")
+
+
+def names(file: Path) -> set[str]:
+    return {source.name for source in sources(file)}
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    file = tmp_path / "kernel.py"
+    file.write_text("from ep_bench.numerics.normal import normal_tail\n")
+    return file
+
+
+def test_sources_are_followed_through_imports():
+    found = names(PACKAGE / "methods" / "hmc" / "trajectory.py")
+    assert {
+        "ep_bench.methods.hmc.trajectory",
+        "ep_bench.models.residuals",
+        "ep_bench.models.mlp",
+        "ep_bench.numerics.lanes",
+        "ep_bench.numerics.normal",
+    } <= found
+
+
+def test_files_without_kernels_do_not_matter():
+    found = names(PACKAGE / "methods" / "hmc" / "trajectory.py")
+    assert not {"ep_bench.methods.hmc", "ep_bench.methods.hmc.diagnostics", "ep_bench.numerics.search"} & found
+
+
+def test_outside_the_package_neighbouring_files_count(kernel: Path):
+    before = content_hash(kernel)
+    (kernel.parent / "helper.py").write_text("y = 2\n")
+    assert content_hash(kernel) != before
+    assert {"kernel", "helper", "ep_bench.numerics.normal", "ep_bench.numerics.lanes"} <= names(kernel)
+
+
+def test_contents_count_and_times_do_not(kernel: Path):
+    before = content_hash(kernel)
+    os.utime(kernel, (1, 1))
+    assert content_hash(kernel) == before
+    kernel.write_text(kernel.read_text() + "# changed\n")
+    assert content_hash(kernel) != before
+
+
+def test_equal_contents_in_two_folders_have_one_hash(kernel: Path, tmp_path_factory: pytest.TempPathFactory):
+    copy = tmp_path_factory.mktemp("copy") / kernel.name
+    copy.write_text(kernel.read_text())
+    assert content_hash(copy) == content_hash(kernel)
+
+
+def test_the_last_change_is_that_of_any_source(kernel: Path):
+    os.utime(kernel, ns=(1, 2**62))
+    assert last_change(kernel) == 2**62
+    os.utime(kernel, ns=(1, 1))
+    assert last_change(kernel) == max(source.changed for source in sources(kernel)) > 1
+
+
+@pytest.mark.parametrize(
+    ("line", "module"),
+    [
+        ("from ep_bench.numerics import psi", "ep_bench.numerics.psi"),
+        ("from ep_bench.numerics import (\n    psi,  # two\n    relu as r,\n)", "ep_bench.numerics.relu"),
+        ("import ep_bench.numerics.psi", "ep_bench.numerics.psi"),
+        ("    from ep_bench.numerics.psi import psi", "ep_bench.numerics.psi"),
+        ("from ep_bench.covariances import Stationary", "ep_bench.covariances.stationary"),
+    ],
+)
+def test_every_way_to_import_is_found(tmp_path: Path, line: str, module: str):
+    file = tmp_path / "kernel.py"
+    file.write_text(f"{line}\n")
+    assert module in names(file)
+
+
+def modules() -> list[ModuleType]:
+    found = pkgutil.walk_packages([str(PACKAGE)], "ep_bench.")
+    wanted = [module.name for module in found if module.name.split(".")[1] in FOLDERS]
+    return [importlib.import_module(name) for name in wanted]
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_every_kernel_that_a_kernel_names_is_among_its_sources():
+    kernels = {value for module in modules() for value in vars(module).values() if isinstance(value, Dispatcher)}
+    assert len(kernels) > 100
+    for kernel in kernels:
+        found = names(Path(kernel.py_func.__code__.co_filename))
+        for name in kernel.py_func.__code__.co_names:
+            used = kernel.py_func.__globals__.get(name)
+            if isinstance(used, ModuleType) and used.__name__.startswith("ep_bench."):
+                assert used.__name__ in found
+            elif getattr(used, "__module__", "").startswith("ep_bench."):
+                assert used.__module__ in found
