@@ -1,9 +1,10 @@
-"""Folders that ship with the package: data sets and studies."""
+"""What ships with the package: folders of data sets and studies, and how its YAML files are read."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parent
 
@@ -18,3 +19,11 @@ def shipped_folder(name: str) -> Path:
     checkout = PACKAGE.parent
     is_checkout = (checkout / "pyproject.toml").is_file()
     return checkout / name if is_checkout and not inside.is_dir() else inside
+
+
+def read_yaml(text: str) -> Any:
+    """Return the value of a YAML text of ours; libyaml's loader is ten times as fast as PyYAML's own."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(text, Loader=loader)  # noqa: S506 both are safe

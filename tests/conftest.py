@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,9 @@ LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let `--dist loadgroup` start groups in the order of the tests, not by their numbers of tests."""
+    """Use the shipped data alone; let `--dist loadgroup` start groups in the order of the tests, not by their sizes."""
+    for variable in ("EP_BENCH_DATA", "EP_BENCH_MIRROR"):
+        os.environ.pop(variable, None)
     config.option.loadscopereorder = False
 
 
@@ -45,15 +46,3 @@ def kernels_of(item: pytest.Item) -> str | None:
     if folder == "methods":
         return next((GROUP_OF[name] for name in LONGEST_FIRST if f"{stem}_".startswith(f"{name}_")), None)
     return GROUP_OF.get(folder)
-
-
-@pytest.fixture(scope="session")
-def real_data() -> Path:
-    """Folder of the real data sets. Without one the test is skipped, or fails where they are required."""
-    folder = os.environ.get("EP_BENCH_DATA")
-    if folder and (Path(folder) / "uci").is_dir():
-        return Path(folder).resolve()
-    reason = "needs the real data: EP_BENCH_DATA names no folder with uci/"
-    if os.environ.get("EP_BENCH_REQUIRE_DATA"):
-        pytest.fail(reason)
-    pytest.skip(reason)

@@ -33,7 +33,7 @@ ALLOWED = {
     "curves": {"types", "store"},
     "rowscores": {"types", "store"},
     "environment": set(),
-    "published": {"types"},
+    "published": {"types", "resources"},
     "spec": {"types", "resources"},
     "runner": {
         "types",

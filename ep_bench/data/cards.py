@@ -8,7 +8,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ep_bench.resources import shipped_folder
+from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.types import Task, UserError
 
 CARD_FILE = "card.yaml"
@@ -96,6 +96,6 @@ def card(name: str) -> Card:
 def _read(name: str) -> Card:
     file = shipped_folder("datasets") / name / CARD_FILE
     try:
-        return Card.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+        return Card.model_validate(read_yaml(file.read_text(encoding="utf-8")))
     except (yaml.YAMLError, ValidationError) as error:
         raise UserError(f"the card cannot be read: {error}", where=str(file)) from error

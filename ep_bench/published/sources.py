@@ -7,8 +7,9 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from ep_bench.resources import read_yaml
 
 Trust = Literal["sound", "disputed", "unexamined", "indicative"]
 Spread = Literal["standard error", "standard deviation", "points", "none"]
@@ -150,6 +151,4 @@ class Sources(_Strict):
 def load_sources() -> Sources:
     """Return ``sources.yaml``, checked. Raises ValidationError for a mistake in it."""
     text = resources.files("ep_bench.published").joinpath("sources.yaml").read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast, where PyYAML has it
-    values = yaml.load(text, Loader=loader)  # noqa: S506 both are safe
-    return Sources.model_validate_json(json.dumps(values))  # strict types let a list be a tuple in JSON only
+    return Sources.model_validate_json(json.dumps(read_yaml(text)))  # strict types let a list be a tuple in JSON only

@@ -248,7 +248,8 @@ UCI = {
 @pytest.mark.parametrize("name", UCI)
 def test_a_uci_set_is_its_file(shipped_only, name: str) -> None:
     d, mean, std = UCI[name]
-    table = np.loadtxt(lzma.open(data.find_file(data.card(name)), "rt"))
+    with lzma.open(data.find_file(data.card(name)), "rt") as file:
+        table = np.loadtxt(file)
     dataset = data.load_dataset(name)
     np.testing.assert_array_equal(dataset.X, table[:, :d])
     np.testing.assert_array_equal(dataset.y, table[:, d])

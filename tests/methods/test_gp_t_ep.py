@@ -38,7 +38,7 @@ def test_sites_of_other_programs(case):
 
 
 @pytest.fixture(scope="module")
-def boston(real_data):
+def boston():
     """Training and test rows of split 0, standardised by the training rows, and the target's deviation."""
     data = ep_bench.load_dataset("boston")
     train, test = ep_bench.standard_split(len(data.y), 0)

@@ -41,7 +41,7 @@ def test_values_of_other_programs(case, inference):
 
 
 @pytest.mark.parametrize("inference", ["vb", "fvb"])
-def test_boston_by_other_programs(real_data, inference):
+def test_boston_by_other_programs(inference):
     boston, expected = data.load_dataset("boston"), VALUES["boston_split0"]["vb"]
     train, test = data.standard_split(len(boston.y), 0)
     hyper = {"lengthscale": 2.0, "magnitude": 1.0, "nu": 4.0, "scale": 0.3}

@@ -123,7 +123,7 @@ def score_series(distribution, y):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_bostons_first_split(real_data):
+def test_bostons_first_split():
     """Samplers of other programs, pooled, give RMSE 2.292 and log-likelihood -2.232 under the same priors."""
     boston = data.load_dataset("boston")
     train, test = data.standard_split(len(boston.y), 0)

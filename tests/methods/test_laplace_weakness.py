@@ -46,7 +46,7 @@ class TestWeakness:
         assert 0 < at.beta < 1e3
 
     @pytest.mark.slow
-    def test_on_boston(self, real_data):
+    def test_on_boston(self):
         boston = data.load_dataset("boston")
         train, test = data.standard_split(len(boston.y), 0)
         scores = {}

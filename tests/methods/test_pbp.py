@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ep_bench.data import load_dataset
 from ep_bench.methods import pbp
 from ep_bench.methods.pbp.filtering import filter_rows, refine_prior
 from ep_bench.methods.pbp.layout import flat, matrices, network, scratch
@@ -282,12 +283,10 @@ class TestFit:
         assert pbp.METHOD.published(pbp.Config(epochs=3)) == ()
 
 
-def split(folder, dataset, index):
-    """Standardised training rows, test rows and the target's shift and scale, of a standard split."""
-    table = np.loadtxt(folder / "uci" / dataset / "data.txt")
-    inputs = np.loadtxt(folder / "uci" / dataset / "index_features.txt").astype(int)
-    target = int(np.loadtxt(folder / "uci" / dataset / "index_target.txt"))
-    X, y = table[:, inputs], table[:, target]
+def split(dataset, index):
+    """Standardised training points, test points and the target's shift and scale, of a standard split."""
+    loaded = load_dataset(dataset)
+    X, y = loaded.X, loaded.y
     draws = np.random.RandomState(1)
     for _ in range(index + 1):
         order = draws.choice(len(y), len(y), replace=False)
@@ -304,8 +303,8 @@ def scores(state, test, shift, scale):
 
 
 class TestAgainstTheAuthorsProgram:
-    def test_golden_values(self, real_data):
-        train, test, shift, scale = split(real_data, "boston", 0)
+    def test_golden_values(self):
+        train, test, shift, scale = split("boston", 0)
         draws, n = np.random.RandomState(1), len(train.y)
         start = [draws.randn(o, i + 1) / np.sqrt(i + 1) for i, o in ((13, 50), (50, 1))]
         orders = np.array([draws.choice(range(n), n, replace=False) for _ in range(40)])
@@ -331,8 +330,8 @@ class TestAgainstTheAuthorsProgram:
 
     @pytest.mark.parametrize(("dataset", "index"), [("boston", 1), ("concrete", 0), ("energy", 3)])
     @pytest.mark.slow
-    def test_scores_over_seeds(self, real_data, dataset, index):
-        train, test, shift, scale = split(real_data, dataset, index)
+    def test_scores_over_seeds(self, dataset, index):
+        train, test, shift, scale = split(dataset, index)
         reference = REFERENCE["over_seeds"][dataset][str(index)]
         runs = [pbp.fit(train, pbp.Config(), np.random.default_rng(seed))[0] for seed in range(10)]
         ours = np.array([scores(state, test, shift, scale)[:2] for state in runs])
