@@ -108,3 +108,15 @@ def test_every_kernel_that_a_kernel_names_is_among_its_sources():
                 assert used.__name__ in found
             elif getattr(used, "__module__", "").startswith("ep_bench."):
                 assert used.__module__ in found
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_merged_kernels_are_relaxed_as_their_callers():
+    kernels = {value for module in modules() for value in vars(module).values() if isinstance(value, Dispatcher)}
+    for kernel in kernels:
+        code, scope = kernel.py_func.__code__, kernel.py_func.__globals__
+        places = [scope, *(vars(scope[name]) for name in code.co_names if isinstance(scope.get(name), ModuleType))]
+        used = [place[name] for place in places for name in code.co_names if isinstance(place.get(name), Dispatcher)]
+        for other in used:
+            if other.targetoptions["inline"] == "always":
+                assert other.targetoptions["fastmath"] == kernel.targetoptions["fastmath"], (kernel, other)

@@ -66,7 +66,7 @@ def power(n: int, alpha: float) -> Power:
     return Power(float(n), float(alpha), (n - alpha) / n)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def unpack(packed: Any, R: Any) -> None:
     """Write the upper triangular R (M, M), zeros below, from its packed form, the diagonal as logarithms."""
     at = 0
@@ -78,7 +78,7 @@ def unpack(packed: Any, R: Any) -> None:
         at += len(R) - i
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _plus_identity(spread: Any, share: float) -> Any:
     """Return I + share * spread."""
     W = share * spread
@@ -87,7 +87,7 @@ def _plus_identity(spread: Any, share: float) -> Any:
     return W
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     """Return the state with a share beta of the tied factor."""
     spread = np.dot(np.dot(R, K), R.T)
@@ -100,7 +100,7 @@ def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, spread, log_determinant, np.dot(Kt, A))
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     """Return what ties the posterior to its cavity."""
     beta = power.beta

@@ -53,7 +53,7 @@ class Unit(NamedTuple):
     R: Any  # (M, M)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
     """Return one output's parameters."""
     M, at = model.inducing, model.offsets[layer]
@@ -62,7 +62,7 @@ def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
     return unit_with(model, theta, layer, output, R)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def unit_with(model: Model, theta: Any, layer: int, output: int, R: Any) -> Unit:
     """Return one output's parameters, whose factor is unpacked."""
     D, M, at = model.dims[layer], model.inducing, model.offsets[layer]
@@ -96,7 +96,7 @@ class Passage(NamedTuple):
     psis: Psis
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def first_layer(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int) -> Psis:
     """Write mean and variance of output o, without noise, at inputs X (B, d or wider)."""
     k = np.empty((len(X), len(unit.K)))
@@ -105,7 +105,7 @@ def first_layer(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int) 
     return Psis(k, _given_k(unit, own, k, m, v, o), none, none)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def later_layer(unit: Unit, own: factor.Cavity, x: Any, w: Any, m: Any, v: Any, o: int) -> Psis:
     """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
     k = np.empty((len(x), len(unit.K)))
@@ -115,7 +115,7 @@ def later_layer(unit: Unit, own: factor.Cavity, x: Any, w: Any, m: Any, v: Any, 
     return Psis(k, Sk, Q, excesses)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _given_k(unit: Unit, own: factor.Cavity, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o where k (B, M) is certain; return S k of each row."""
     Sk = np.dot(k, own.S.T)
@@ -129,7 +129,7 @@ def _given_k(unit: Unit, own: factor.Cavity, k: Any, m: Any, v: Any, o: int) -> 
     return Sk
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def add_spread(unit: Unit, own: factor.Cavity, k: Any, x: Any, w: Any, v: Any, o: int) -> tuple[Any, Any]:
     """Add to output o's variance what the inputs' variances w make of it; return Q and the pairs' excesses."""
     Q = outer(own.A, own.A)
@@ -140,7 +140,7 @@ def add_spread(unit: Unit, own: factor.Cavity, k: Any, x: Any, w: Any, v: Any, o
     return Q, excesses
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def place(X: Any, first: Any) -> None:
     """Write inputs X (B, d) to the first columns of a layer (B, W)."""
     for n in range(X.shape[0]):
@@ -148,14 +148,14 @@ def place(X: Any, first: Any) -> None:
             first[n, j] = X[n, j]
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def add_noise(noise: float, v: Any, o: int) -> None:
     """Add the noise's variance to those of output o, v (B, W)."""
     for n in range(len(v)):
         v[n, o] += noise
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def outer(a: Any, b: Any) -> Any:
     """Return the outer product (M, N) of vectors."""
     product = np.empty((len(a), len(b)))
@@ -165,7 +165,7 @@ def outer(a: Any, b: Any) -> Any:
     return product
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def widest(dims: Any) -> int:
     """Return the number of units of the widest layer."""
     found = 0
@@ -227,7 +227,7 @@ def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gra
     return np.nan
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _forward(model: Model, theta: Any, means: Any, variances: Any) -> tuple[float, list[Passage]]:
     """Return the energy but for the likelihood, and all outputs' states, layer by layer; write the moments."""
     L = len(model.dims) - 1
@@ -249,7 +249,7 @@ def _forward(model: Model, theta: Any, means: Any, variances: Any) -> tuple[floa
     return value, passages
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _backward(
     model: Model, passages: Any, means: Any, variances: Any, d_means: Any, d_variances: Any, gradient: Any
 ) -> None:
@@ -275,7 +275,7 @@ def _backward(
             unit_back(model, unit, done.own, done.tied, layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def likelihood_term(
     model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any, gradient: Any
 ) -> float:
@@ -300,7 +300,7 @@ def _likelihood_term(
     return weight * value
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def back_from_k(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to A, and k times that with respect to k (B, M); write that of G."""
     kG = np.dot(Sk, own.S)
@@ -314,7 +314,7 @@ def back_from_k(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -
     return np.dot(gm, k), kG
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def spread_back(
     unit: Unit, psis: Psis, x: Any, w: Any, gv: Any, dx: Any, dw: Any, dZt: Any, dlog_l: Any, weights: Any
 ) -> Any:
@@ -325,7 +325,7 @@ def spread_back(
     return dQ
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def unit_back(
     model: Model, unit: Unit, own: factor.Cavity, tied: factor.Tied, layer: int, o: int, D: Any, a: Any, dZt: Any,
     dlog_l: Any, dlog_s: float, dlog_noise: float, gradient: Any,
@@ -341,7 +341,7 @@ def unit_back(
     covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, dlog_noise, gradient)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def covariance_back(
     model: Model, unit: Unit, layer: int, o: int, dK: Any, dZt: Any, dlog_l: Any, dlog_s: float, dlog_noise: float,
     gradient: Any,

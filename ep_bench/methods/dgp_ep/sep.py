@@ -88,7 +88,7 @@ class Matching:
         return float(value)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
     """Return one output's parameters, with T in the place of R and t in that of theta_2."""
     M = model.inducing
@@ -133,7 +133,7 @@ def state_of(unit: Unit, beta: float, later: bool) -> Whitened:
     return whitened(unit, inverse, beta, later)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def known_inputs(unit: Unit, own: Whitened, X: Any, m: Any, v: Any, o: int) -> Psis:
     """Write mean and variance of output o, without noise, at inputs X (B, d or wider) that are known."""
     k = np.empty((len(X), len(unit.K)))
@@ -142,7 +142,7 @@ def known_inputs(unit: Unit, own: Whitened, X: Any, m: Any, v: Any, o: int) -> P
     return Psis(k, _given_k(unit, own, k, m, v, o), none, none)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def uncertain_inputs(unit: Unit, own: Whitened, x: Any, w: Any, m: Any, v: Any, o: int) -> Psis:
     """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
     k = np.empty((len(x), len(unit.K)))
@@ -152,7 +152,7 @@ def uncertain_inputs(unit: Unit, own: Whitened, x: Any, w: Any, m: Any, v: Any, 
     return Psis(k, white, Q, excesses)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o where k (B, M) is certain; return L^-1 k of each row."""
     white = np.dot(k, own.inverse.T)
@@ -185,7 +185,7 @@ def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: 
             network.add_noise(unit.noise, v, o)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) -> list[Passage]:
     """Return all outputs' states with a share beta of the tied factors, layer by layer; write the moments."""
     L, passages = len(model.dims) - 1, []
@@ -206,7 +206,7 @@ def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) 
     return passages
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _tied(model: Model, passages: Any) -> float:
     """Return the energy but for the likelihood, given the outputs' cavities."""
     value, N = 0.0, model.power.n
@@ -244,7 +244,7 @@ def step(model: Model, theta: Any, X: Any, y: Any, noise: Any, rate: float, grad
     return (value, halvings) if halvings >= 0 else (np.nan, 0)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _backward(
     model: Model, passages: Any, means: Any, variances: Any, d_means: Any, d_variances: Any, rate: float, theta: Any,
     gradient: Any,
@@ -276,7 +276,7 @@ def _backward(
     return halvings
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to m, and k times that with respect to k (B, M); write that of I - V."""
     rest = np.dot(white, own.V)
@@ -288,7 +288,7 @@ def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) ->
     return np.dot(gm, white), k * np.dot(rest, own.inverse)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _covariance_gradient(own: Whitened, D: Any, a: Any) -> Any:
     """Return the gradient with respect to K (M, M), symmetric, every element counted once, for fixed T and t.
 
