@@ -128,9 +128,9 @@ from sklearn.ensemble import GradientBoostingRegressor
 class Boosted:
     def fit(self, X, y):
         self.levels = [0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975]
+        quick = {"max_depth": 2, "n_estimators": 20, "learning_rate": 0.3, "random_state": 0}
         self.models = [
-            GradientBoostingRegressor(loss="quantile", alpha=p, max_depth=2, n_estimators=60, random_state=0).fit(X, y)
-            for p in self.levels
+            GradientBoostingRegressor(loss="quantile", alpha=p, **quick).fit(X, y) for p in self.levels
         ]
         return self
     def predict(self, X):
