@@ -152,7 +152,7 @@ def uncertain_inputs(unit: Unit, own: Whitened, x: Any, w: Any, m: Any, v: Any, 
     return Psis(k, white, Q, excesses)
 
 
-@jit(relaxed=FUSE, merged=True)
+@jit(relaxed=FUSE)
 def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o where k (B, M) is certain; return L^-1 k of each row."""
     white = np.dot(k, own.inverse.T)
@@ -206,7 +206,7 @@ def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) 
     return passages
 
 
-@jit(relaxed=FUSE, merged=True)
+@jit(relaxed=FUSE)
 def _tied(model: Model, passages: Any) -> float:
     """Return the energy but for the likelihood, given the outputs' cavities."""
     value, N = 0.0, model.power.n
@@ -276,7 +276,7 @@ def _backward(
     return halvings
 
 
-@jit(relaxed=FUSE, merged=True)
+@jit(relaxed=FUSE)
 def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to m, and k times that with respect to k (B, M); write that of I - V."""
     rest = np.dot(white, own.V)
@@ -288,7 +288,7 @@ def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) ->
     return np.dot(gm, white), k * np.dot(rest, own.inverse)
 
 
-@jit(relaxed=FUSE, merged=True)
+@jit(relaxed=FUSE)
 def _covariance_gradient(own: Whitened, D: Any, a: Any) -> Any:
     """Return the gradient with respect to K (M, M), symmetric, every element counted once, for fixed T and t.
 
