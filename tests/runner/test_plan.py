@@ -88,8 +88,10 @@ def test_labels_and_limits_are_no_factors(tmp_path: Path) -> None:
 )
 def test_a_stale_cell_says_why(tmp_path: Path, old: str, new: str, why: str) -> None:
     finish(planned(tmp_path))
-    stale = [cell for cell in planned(tmp_path, STUDY.replace(old, new)).cells if cell.job.cell.method == "PBP"]
+    plan = planned(tmp_path, STUDY.replace(old, new))
+    stale = [cell for cell in plan.cells if cell.job.cell.method == "PBP"]
     assert {cell.state for cell in stale} == {"stale"}
+    assert {cell.job.cell.key for cell in stale} <= {job.cell.key for job in plan.to_run()}
     assert all(why in cell.why for cell in stale)
 
 
