@@ -32,7 +32,7 @@ def weight_priors(groups: Any, prior: Any, post: Any, eta: float, damping: float
             _weight_prior(k, j, groups[k, j], prior, post, eta, damping, kind, record, room, column)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _weight_prior(
     k: int, j: int, l: int, prior: Any, post: Any, eta: float, damping: float, kind: int, record: Any, room: Any,
     column: Any,

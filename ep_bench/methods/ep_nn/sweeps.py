@@ -60,7 +60,7 @@ def project(x: Any, mean: Any, S: Any, Sx: Any) -> tuple[float, float]:
     return inner(x, mean), inner(x, Sx)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _row(
     y: float, i: int, linear: Any, scale: float, m: Any, V: Any, sites: Any, post: Any, told: Any, record: Any,
     room: Any,
@@ -103,7 +103,7 @@ def _row(
         _noise_site(i, theta, theta_V, noise_m, noise_V, sites, post, told, record)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _input_cavities(
     i: int, eta: float, linear: Any, scale: float, m: Any, V: Any, sites: Any, record: Any, vectors: Any
 ) -> bool:
@@ -170,7 +170,7 @@ def rank_one(mean: Any, S: Any, Sx: Any, factor: float, shift: float) -> None:
             row[b] -= c * Sx[b]
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _write_output(
     i: int, alpha: float, beta: float, sign: float, s: float, sites: Any, post: Any, told: Any, record: Any,
     vectors: Any,
@@ -190,7 +190,7 @@ def _write_output(
     )  # fmt: skip
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _noise_site(
     i: int,
     theta: float,
