@@ -37,13 +37,23 @@ def main() -> int:
     parser.add_argument("command", nargs="?", choices=["verify", "build", "fingerprints", "readme"], default="verify")
     parser.add_argument("originals", nargs="?", type=Path, help="folder of the originals, for build")
     arguments = parser.parse_args()
-    if arguments.command == "build":
-        if arguments.originals is None or not arguments.originals.is_dir():
-            parser.error(f"build: {arguments.originals} is not a folder; name the folder of the originals")
-        build(arguments.originals)
-    elif arguments.command == "fingerprints":
+    try:
+        return run(arguments.command, arguments.originals)
+    except ImportError as error:
+        parser.error(f"{error}; run `pip install 'ep-bench[molecules]'`")
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        parser.error(str(error))
+
+
+def run(command: str, originals: Path | None) -> int:
+    """Carry out a command, then verify all files; return 1 if a file is not what its card says."""
+    if (originals is None) == (command == "build"):
+        raise ValueError("build, and no other command, takes the folder of the originals")
+    if command == "build":
+        build(originals)
+    elif command == "fingerprints":
         build_fingerprints()
-    elif arguments.command == "readme":
+    elif command == "readme":
         (HERE / "README.md").write_text(readme(), encoding="utf-8")
     return verify()
 
@@ -126,7 +136,8 @@ def readme() -> str:
 README_HEAD = """# Data sets
 
 One folder per data set: `card.yaml` has its size, columns, source, licence, citation and peculiarities; the data file
-next to it is the original, xz-compressed. The folder named by `EP_BENCH_DATA` and the user's cache take precedence. A
+next to it is the original, compressed by xz unless it is compressed already; `cep` has fingerprints computed from the
+original, which is next to them. The folder named by `EP_BENCH_DATA` and the user's cache take precedence. A
 wheel has the files inside the package. `ep-bench data show NAME` prints a card, `ep-bench data verify` compares the
 files with their checksums.
 
@@ -141,7 +152,7 @@ README_REST = """## No data file
 
 The MIT licence of this repository covers the code only. Each data set has its own terms, stated below as far as they
 are known. *None stated* means that no licence of the data is known: clear your use with the authors. CC BY 4.0 requires
-that you cite the authors.
+that you cite the authors. The nine UCI files come from a repository that puts its own contributions under CC BY-NC 4.0.
 
 ## Sources, licences, citations"""
 

@@ -83,7 +83,7 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("study", type=FOLDER)
+@click.argument("study")
 @results_option
 @click.option(
     "--jobs",
@@ -98,7 +98,7 @@ def cli() -> None:
 @click.option("--retry-failed", is_flag=True, help="Run cells again that ended failed, timeout or memory.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
 @click.option("--quiet", is_flag=True, help="Say nothing but errors.")
-def run(study: Path, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
+def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
     """Run every missing or stale cell of STUDY; finished cells are never run again.
 
     STUDY is a YAML file, or the name of a study that ships with the package, such as pbp_table1.
@@ -149,14 +149,14 @@ def _run_experiment(study: Any, results: Path, quiet: bool, jobs: int) -> int:
 
 
 @cli.command()
-@click.argument("study", type=FOLDER)
+@click.argument("study")
 @results_option
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Cells at a time, for the estimate."
 )
 @select_option
 @click.option("--cells", is_flag=True, help="One line a cell instead of one a method and data set.")
-def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
+def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
     """Print the cells of STUDY, which are done, which are stale and why, and how long the rest takes.
 
     STUDY is a YAML file, or the name of a study that ships with the package, such as pbp_table1.
@@ -178,6 +178,8 @@ def plan(study: Path, results: Path, jobs: int, select: tuple[str, ...], cells: 
     chosen = made.select(select) if select else made
     for line in made.warnings():
         click.echo(line, err=True)
+    for name in chosen.absent():
+        click.echo(f"warning: {name} has no data file; run `ep-bench data fetch {name}` before `run`", err=True)
     for line in plan_lines(chosen, jobs, cells=cells):
         click.echo(line)
     return 0
@@ -272,10 +274,12 @@ def data_verify(names: tuple[str, ...]) -> int:
 
     found = room.verify(list(names) or list(room.names()))
     for name, state, detail in found:
-        click.echo(f"{name:<14} {state:<9} {detail}")
-    missing_matters = bool(names)
-    bad = {"changed"} | ({"missing"} if missing_matters else set())
-    return EXIT_USAGE if any(state in bad for _, state, _ in found) else 0
+        click.echo(f"{name:<17} {state:<9} {detail}")
+
+    def is_bad(name: str, state: str) -> bool:
+        return state == "changed" or (state == "missing" and (name in names or room.card(name).sha256 is not None))
+
+    return EXIT_USAGE if any(is_bad(name, state) for name, state, _ in found) else 0
 
 
 @cli.group("methods")

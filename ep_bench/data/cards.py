@@ -12,6 +12,7 @@ from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.types import Task, UserError
 
 CARD_FILE = "card.yaml"
+_REMEDY = "(restore the file, or install ep-bench again)"
 
 
 class Card(BaseModel):
@@ -96,6 +97,15 @@ def card(name: str) -> Card:
 def _read(name: str) -> Card:
     file = shipped_folder("datasets") / name / CARD_FILE
     try:
-        return Card.model_validate(read_yaml(file.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise UserError(f"the card cannot be read: {error}", where=str(file)) from error
+        found = Card.model_validate(read_yaml(file.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"]))
+        raise UserError(f"{first['msg']} {_REMEDY}", where=str(file), field=field, found=first["input"]) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(
+            f"the card cannot be read: {' '.join(str(error).split())} {_REMEDY}", where=str(file)
+        ) from error
+    if found.name != name:
+        raise UserError(f"must be the name of the folder {_REMEDY}", where=str(file), field="name", found=found.name)
+    return found

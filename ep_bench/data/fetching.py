@@ -101,9 +101,9 @@ def _verify_one(found: Card) -> Verified:
     else:
         path = where.find_file(found)
         if path is None:
-            return Verified(found.name, "missing", f"ep-bench data fetch {found.name}")
+            return Verified(found.name, "missing", str(reading.missing(found)))
         try:
-            actual, place = where.file_checksum(path), str(path)
+            actual, place = where.data_checksum(found, path), str(path)
         except UserError as error:
             return Verified(found.name, "changed", str(error))
     if expected is None:

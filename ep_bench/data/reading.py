@@ -104,9 +104,9 @@ def describe(ref: DatasetRef) -> DatasetInfo:
 
 def missing(found: Card) -> UserError:
     """Return the error of a data set without a data file."""
+    remedy = f"run `ep-bench data fetch {found.name}`" if found.urls else "install ep-bench again"
     return UserError(
-        f"no data file found; run `ep-bench data fetch {found.name}`, "
-        f"or put the file at {found.path} below the folder that {where.VARIABLE} names",
+        f"no data file found; {remedy}, or put the file at {found.path} below the folder that {where.VARIABLE} names",
         where=found.name,
     )
 

@@ -86,15 +86,20 @@ def data_checksum(card: Card, path: Path) -> str:
     UserError
         The file cannot be read, or it is shipped with the package and is not the one of the card.
     """
-    found = file_checksum(path)
+    try:
+        found = file_checksum(path)
+    except OSError as error:
+        raise UserError(f"the data file cannot be read: {error.strerror}", where=str(path)) from error
+    except (lzma.LZMAError, EOFError) as error:
+        raise _damaged(card, path, error) from error
     if path == shipped_file(card) and card.sha256 is not None and found != card.sha256:
-        raise damaged(path, f"its sha256 is {found}, expected {card.sha256}")
+        raise _damaged(card, path, f"its sha256 is {found}, expected {card.sha256}")
     return found
 
 
-def damaged(path: Path, reason: object) -> UserError:
+def _damaged(card: Card, path: Path, reason: object) -> UserError:
     """Return the error of a shipped data file that is not the original."""
-    remedy = f"run `ep-bench data fetch {path.parent.name}`, or install ep-bench again"
+    remedy = "install ep-bench again" + (f", or run `ep-bench data fetch {card.name}`" if card.urls else "")
     return UserError(f"the data file is damaged ({reason}); {remedy}", where=str(path))
 
 
@@ -106,12 +111,8 @@ def open_data(path: Path) -> IO[bytes]:
 def file_checksum(path: Path) -> str:
     """Return the sha256 of a file's original bytes in hexadecimal digits.
 
-    It is computed again when the file's size or modification time changes.
-
-    Raises
-    ------
-    UserError
-        The file cannot be decompressed.
+    It is computed again when the file's size or modification time changes. Raises OSError, LZMAError or EOFError for a
+    file that cannot be read or decompressed.
     """
     status = path.stat()
     return _checksum(str(path), status.st_mtime_ns, status.st_size)
@@ -120,12 +121,9 @@ def file_checksum(path: Path) -> str:
 @lru_cache(maxsize=256)
 def _checksum(path: str, _mtime_ns: int, _size: int) -> str:
     digest = hashlib.sha256()
-    try:
-        with open_data(Path(path)) as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    except (lzma.LZMAError, EOFError) as error:
-        raise damaged(Path(path), error) from error
+    with open_data(Path(path)) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
     return digest.hexdigest()
 
 

@@ -96,9 +96,10 @@ class KernelCache(_Cache):  # type: ignore[misc]
 class _InSharedFolder(_CacheLocator):  # type: ignore[misc]
     """Files in the folder that clones of equal contents share."""
 
-    def __init__(self, line: int, folder: Path) -> None:
+    def __init__(self, file: str, line: int, folder: Path) -> None:
         self._line = line
         self._folder = folder
+        self._py_file = file  # read by numba's warning of code that cannot be kept
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -112,7 +113,7 @@ class _InSharedFolder(_CacheLocator):  # type: ignore[misc]
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _InSharedFolder | None:
         folder = shared_folder(Path(py_file))
-        return None if folder is None else cls(py_func.__code__.co_firstlineno, folder)
+        return None if folder is None else cls(py_file, py_func.__code__.co_firstlineno, folder)
 
 
 class _Locating(CompileResultCacheImpl):  # type: ignore[misc]
@@ -168,6 +169,8 @@ def _is_usable(folder: Path) -> bool:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()  # raises if the folder cannot be written
             remove_unused(folder.parents[1])
+        elif not os.access(folder, os.W_OK):
+            return False
         elif time.time() - _last_use(folder) > _HOUR:
             with suppress(OSError):
                 os.utime(folder)

@@ -1,8 +1,8 @@
 """The source code that a kernel depends on, as a hash of contents.
 
 A kernel's compiled code contains the kernels that it calls. It depends on the file of the kernel and on every file of
-ep_bench that this file imports, directly or through others. A kernel outside ep_bench also depends on the files next
-to its own.
+ep_bench that this file imports, directly or through others. A kernel outside ep_bench also depends on all files of its
+own package, or on the files next to its own if it is in no package.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def content_hash(file: Path) -> str:
 
 
 def last_change(file: Path) -> int:
-    """Return the latest time, in nanoseconds, at which a source that the kernels of a file depend on was changed."""
+    """Return the latest time, in nanoseconds, at which a source that the kernels of a file depend on was changed.
+
+    It is the time of the change of the file's inode: a copy that keeps its modification time counts as changed.
+    """
     return max(source.changed for source in sources(file))
 
 
@@ -46,13 +49,13 @@ def sources(file: Path) -> list[Source]:
     """Return the source files that the kernels of a file depend on."""
     waiting = [file.resolve()]
     if not _is_inside(waiting[0]):
-        waiting += waiting[0].parent.glob("*.py")
+        waiting += _user_sources(waiting[0])
     found: dict[Path, Source] = {}
     while waiting:
         path = waiting.pop()
         if path not in found:
             status = path.stat()
-            found[path] = _read(path, status.st_mtime_ns, status.st_size)
+            found[path] = _read(path, status.st_ctime_ns, status.st_size)
             waiting += found[path].imports
     return list(found.values())
 
@@ -65,12 +68,23 @@ def dotted_name(file: Path) -> str:
     return ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
+def _user_sources(file: Path) -> Iterator[Path]:
+    """Yield the files of the package that a file outside ep_bench is in; without one, the files next to it."""
+    folder = file.parent
+    if not (folder / "__init__.py").is_file():
+        yield from folder.glob("*.py")
+        return
+    while (folder.parent / "__init__.py").is_file():
+        folder = folder.parent
+    yield from folder.rglob("*.py")
+
+
 def _is_inside(file: Path) -> bool:
     return PACKAGE in file.parents
 
 
 @cache
-def _read(path: Path, changed: int, size: int) -> Source:  # noqa: ARG001 - the size tells versions apart
+def _read(path: Path, changed: int, size: int) -> Source:  # noqa: ARG001 - time and size are the key of the cache
     content = path.read_bytes()
     imports = tuple(_imported(content.decode("utf-8", errors="replace")))
     return Source(dotted_name(path), hashlib.sha256(content).hexdigest(), imports, changed)

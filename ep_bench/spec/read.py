@@ -43,13 +43,13 @@ _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_f
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-def read_study(path: Path, catalogue: Catalogue) -> Study:
+def read_study(path: str | Path, catalogue: Catalogue) -> Study:
     """Return the study in a YAML file, or the one of that name that ships with the package.
 
     Raises UserError, one for all mistakes (the first five are listed), each with file, line, field, what was found,
     what is allowed and the nearest right name.
     """
-    file = find_study(Path(path))
+    file = find_study(path)
     document = read_document(file)
     problems = Problems(document.where, document.lines)
     study = _Reader(document, file, catalogue, problems).read()

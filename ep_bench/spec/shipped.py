@@ -13,20 +13,23 @@ def shipped_studies() -> dict[str, Path]:
     return {path.stem: path for path in sorted(shipped_folder("configs").rglob("*.yaml"))}
 
 
-def find_study(study: Path) -> Path:
-    """Return the file of a study: the path itself, or the study of that name that ships with the package.
+def find_study(study: str | Path) -> Path:
+    """Return the file of a study: an existing file, or the study of that name that ships with the package.
+
+    A name is a text without a folder and without a suffix; ``./name`` and a ``Path`` are paths.
 
     Raises
     ------
     UserError
         There is neither such a file nor such a study; the message has the names of those that ship.
     """
-    is_name = study.name == str(study) and not study.suffix
-    if not is_name or study.is_file():
-        return study
+    path = Path(study)
+    if path.is_file():
+        return path
     studies = shipped_studies()
-    if str(study) in studies:
+    if study in studies:
         return studies[str(study)]
-    if study.exists():
-        return study
-    raise UserError("no such study file, and no study of that name", where=str(study), allowed=studies, name=str(study))
+    if path.exists():
+        return path
+    problem = "no such study file, and no study of that name ships with ep-bench"
+    raise UserError(problem, where=str(study), allowed=studies, name=path.stem)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import data
+from ep_bench.data import cards
 from ep_bench.resources import shipped_folder
 from ep_bench.types import UserError
 
@@ -56,6 +57,29 @@ def test_a_wrong_name_is_answered_by_the_nearest() -> None:
 
 def test_all_data_files_together_are_small() -> None:
     assert sum(path.stat().st_size for path in (ROOT / "datasets").rglob("*") if path.is_file()) <= 6_000_000
+
+
+CARD = "name: {name}\ntitle: t\nn: {n}\nd: 1\ntarget: y\nsource: s\nlicence: l\ncitation: c\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe\x00", "the card cannot be read"),
+        (b"name: [", r"the card cannot be read: .*line \d"),
+        (CARD.format(name="mine", n="many").encode(), r"card\.yaml: n: Input should be a valid integer.*found 'many'"),
+        (CARD.format(name="yours", n=1).encode(), r"card\.yaml: name: must be the name of the folder.*found 'yours'"),
+    ],
+)
+def test_a_wrong_card_is_one_message(monkeypatch, tmp_path, content: bytes, message: str) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "card.yaml").write_bytes(content)
+    monkeypatch.setattr(cards, "shipped_folder", lambda _: tmp_path)
+    monkeypatch.setattr(cards, "card_names", lambda: ("mine",))
+    with pytest.raises(UserError, match=message) as caught:
+        cards.card("mine")
+    assert "install ep-bench again" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_no_folder_is_without_a_card() -> None:

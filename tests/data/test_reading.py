@@ -173,6 +173,7 @@ def flip(content: bytes) -> bytes:
     [
         pytest.param(lambda content: content[:-40], id="cut"),
         pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda _: b"1 2 3\n", id="text"),
         pytest.param(flip, id="one bit"),
         pytest.param(lambda content: lzma.compress(lzma.decompress(content) + b"1 2\n"), id="another original"),
     ],
