@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.lanes import WIDTH, load, repeat, select_above, spread, store, total
 
@@ -286,8 +287,7 @@ def _column_sums(A: Any, out: Any) -> None:
 def _evaluate(X: Any, W: Any, layers: Any, Z: Any, f: Any, out: Any, at: int) -> None:
     for k in range(W.shape[0]):
         forward(X, W[k], layers, Z, f)
-        for b in range(f.size):
-            out[k, at + b] = f[b]
+        copy_vector(f, out[k, at : at + f.size])
 
 
 def refuse_divergence(w: Any, layers: Any, X: Any, y: Any) -> None:

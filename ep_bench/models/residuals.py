@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.models import mlp, rectified, smooth
+from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
 
 CHUNK = 128
@@ -105,8 +106,7 @@ def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: Scratch, out: Any
         rows = min(CHUNK, X.shape[0] - start)
         for k in range(W.shape[0]):
             _forward(X[start : start + rows], W[k], layers, kind, work, work.S, work.f[:rows])
-            for b in range(rows):
-                out[k, start + b] = work.f[b]
+            copy_vector(work.f, out[k, start : start + rows])
 
 
 def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:

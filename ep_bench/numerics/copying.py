@@ -21,15 +21,16 @@ def copy_vector(source: Any, out: Any) -> None:
 def copy_matrix(source: Any, out: Any) -> None:
     """Write a matrix (n, m) to another of its shape."""
     for i in range(out.shape[0]):
+        row, into = source[i], out[i]
         for j in range(out.shape[1]):
-            out[i, j] = source[i, j]
+            into[j] = row[j]
 
 
 @jit()
 def copy_rows(X: Any, y: Any, order: Any, batch: Any, targets: Any) -> None:
     """Write the rows of X (n, d) and y (n,) at the indices ``order`` (B,) to the first rows of a batch (B, d), (B,)."""
     for b in range(order.size):
-        row = order[b]
-        targets[b] = y[row]
+        row, into = X[order[b]], batch[b]
+        targets[b] = y[order[b]]
         for j in range(batch.shape[1]):
-            batch[b, j] = X[row, j]
+            into[j] = row[j]

@@ -12,7 +12,7 @@ from ep_bench.methods.vi.bound import draw as draw_weights
 from ep_bench.methods.vi.local import bound as local_bound
 from ep_bench.methods.vi.local import draw as draw_local
 from ep_bench.numerics.adam import Moments, adam_step
-from ep_bench.numerics.copying import copy_rows
+from ep_bench.numerics.copying import copy_rows, copy_vector
 from ep_bench.numerics.jit import jit
 
 
@@ -53,8 +53,7 @@ def local_epoch(
         for r in range(rows * samples):
             row = order[start + r % rows]
             yb[r] = y[row]
-            for j in range(d):
-                Xb[r, j] = X[row, j]
+            copy_vector(X[row], Xb[r])
         draw_local(theta, words, work)
         if empirical:
             best_prior(theta, work.deviation, layers, prior_variance)
