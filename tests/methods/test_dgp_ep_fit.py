@@ -12,6 +12,11 @@ from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
 
+# Each likelihood with each propagation is a program of its own, which takes twenty seconds to compile. The energy and its
+# gradient of every pair are tested in test_dgp_ep_joint.py.
+PROPAGATIONS_OF_CLASSES = ["diagonal", pytest.param("full", marks=pytest.mark.exhaustive)]
+
+
 def rows_of(n=40, d=2, classes=0, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
@@ -76,7 +81,7 @@ class TestFit:
         value, _ = energy(problem, state.theta, train.X, train.y)
         assert state.log_evidence == pytest.approx(-value, rel=1e-12)
 
-    @pytest.mark.parametrize("propagation", ["diagonal", "full"])
+    @pytest.mark.parametrize("propagation", PROPAGATIONS_OF_CLASSES)
     def test_of_three_classes_by_many_draws(self, propagation):
         train = rows_of(classes=3)
         state, _ = fitted(train, propagation=propagation)
@@ -145,8 +150,10 @@ class TestReproducible:
 
 
 class TestAwkwardRows:
-    @pytest.mark.parametrize("hidden", [(), (2,)])
-    @pytest.mark.parametrize("optimizer", ["energy", "sep"])
+    @pytest.mark.parametrize(
+        ("hidden", "optimizer"),
+        [((), "energy"), ((2,), "energy"), ((2,), "sep"), pytest.param((), "sep", marks=pytest.mark.exhaustive)],
+    )
     @pytest.mark.parametrize(
         ("rows", "inducing"),
         [
@@ -174,7 +181,7 @@ class TestAwkwardRows:
         expected = -0.5 * (np.log(2 * np.pi * variance) + 0.49 / variance)
         assert state.log_evidence == pytest.approx(expected, rel=1e-10)
 
-    @pytest.mark.parametrize("propagation", ["diagonal", "full"])
+    @pytest.mark.parametrize("propagation", PROPAGATIONS_OF_CLASSES)
     @pytest.mark.parametrize(("classes", "present"), [(2, [1]), (3, [0, 2]), (4, [3])])
     def test_a_class_without_rows(self, propagation, classes, present):
         """It keeps a probability, the lower the further training goes."""

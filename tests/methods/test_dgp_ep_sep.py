@@ -141,8 +141,15 @@ class TestKernels:
         for layer, other in zip(moments(case.whitened.structure, case.white, case.X), wanted, strict=True):
             np.testing.assert_allclose(layer, other, atol=1e-9)
 
-    @every_depth
-    @pytest.mark.parametrize("likelihood", ["gaussian", "probit"])
+    @pytest.mark.parametrize(
+        ("hidden", "likelihood"),
+        [
+            *(pytest.param(hidden, "gaussian", id=f"{hidden}-gaussian") for hidden in [(), (2,), (2, 1)]),
+            pytest.param((2, 1), "probit", id="(2, 1)-probit"),
+            pytest.param((), "probit", id="()-probit", marks=pytest.mark.exhaustive),
+            pytest.param((2,), "probit", id="(2,)-probit", marks=pytest.mark.exhaustive),
+        ],
+    )
     def test_gradient(self, hidden, likelihood):
         case = case_of(hidden, shared=False)
         problem = case.whitened._replace(likelihood=likelihood)
@@ -333,7 +340,7 @@ class TestMethod:
         again, _ = fit(case, hidden=(1,), steps=600)
         np.testing.assert_array_equal(state.theta, again.theta)
 
-    @pytest.mark.parametrize("classes", [2, 3])
+    @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
     def test_classes(self, classes):
         case = case_of(n=60)
         state, _ = fit(case, classes, hidden=(), steps=300, draws=20)
