@@ -11,8 +11,8 @@ from ep_bench.methods.dgp_ep.energy import Problem, energy, moments, noise_varia
 from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
-# Each likelihood is compiled apart with each propagation, in twenty seconds. The energy and the gradient of every pair are
-# tested in test_dgp_ep_joint.py.
+# Each likelihood is compiled apart with each propagation, in twenty seconds. The energy and the gradient of every pair
+# are tested in test_dgp_ep_joint.py.
 PROPAGATIONS_OF_CLASSES = ["diagonal", pytest.param("full", marks=pytest.mark.exhaustive)]
 
 
