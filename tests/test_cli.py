@@ -196,7 +196,7 @@ def test_help_answers_at_once_and_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
     """A terminal sends Ctrl-C to all processes of the group."""
-    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 400}]\n")
+    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 4000}]\n")
     run = subprocess.Popen(
         [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2", "--backend", backend],
         cwd=tmp_path,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from ep_bench.resources import shipped_folder
 from ep_bench.types import UserError
@@ -24,12 +26,17 @@ def find_study(study: str | Path) -> Path:
         There is neither such a file nor such a study; the message has the names of those that ship.
     """
     path = Path(study)
-    if path.is_file():
-        return path
     studies = shipped_studies()
-    if study in studies:
-        return studies[str(study)]
-    if path.exists():
-        return path
+    with suppress(ValueError, OSError):  # a name that no file can have; the reader of the file explains it
+        if path.is_file():
+            return path
+        if study in studies:
+            return studies[str(study)]
+        if not path.exists():
+            _refuse(study, studies)
+    return path
+
+
+def _refuse(study: str | Path, studies: dict[str, Path]) -> NoReturn:
     problem = "no such study file, and no study of that name ships with ep-bench"
-    raise UserError(problem, where=str(study), allowed=studies, name=path.stem)
+    raise UserError(problem, where=str(study), allowed=studies, name=Path(study).stem)

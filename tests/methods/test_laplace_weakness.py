@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, data
@@ -97,14 +98,14 @@ class TestFailure:
 
     def test_a_search_that_ends_on_a_kink_is_at_its_end(self, monkeypatch):
         """L-BFGS finds no lower point there, and says so."""
-        right = search.minimize
+        right = optimize.minimize
 
         def without_a_lower_point(*arguments, **options):
             found = right(*arguments, **options)
             found.status, found.success = 2, False
             return found
 
-        monkeypatch.setattr(search, "minimize", without_a_lower_point)
+        monkeypatch.setattr(optimize, "minimize", without_a_lower_point)
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
             fitted(wave(), hidden=(8,), updates=60, steps=1000)

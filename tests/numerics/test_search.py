@@ -122,7 +122,7 @@ def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeyp
     """As where values jump: L-BFGS creeps up to the place, and takes its own short steps for convergence."""
     gradient = np.array([0.0, slope, 0.1])
     ended = OptimizeResult(x=np.zeros(3), fun=value, jac=gradient, nit=7, status=0, success=True, message="")
-    monkeypatch.setattr("ep_bench.numerics.search.minimize", Mock(return_value=ended))
+    monkeypatch.setattr("scipy.optimize.minimize", Mock(return_value=ended))
 
     def search(low, high):
         return least(lambda _: (value, gradient), [np.zeros(3)], low, high, 500)
