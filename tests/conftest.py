@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -22,6 +23,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Use the shipped data alone; let `--dist loadgroup` start groups in the order of the tests, not by their sizes."""
     for variable in ("EP_BENCH_DATA", "EP_BENCH_MIRROR"):
         os.environ.pop(variable, None)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job: processes of the tests inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False
 
 
