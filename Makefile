@@ -1,5 +1,5 @@
 # make run    run a first study and write its report    make check     lint, types and fast tests: before every commit
-# make test   run the tests (five minutes)              make test-all  also run the exhaustive tests (twenty minutes)
+# make test   run the tests                             make test-all  also run the exhaustive tests
 # make bench  measure timings as ratios                 make regress   compare our numbers with the published ones
 #                                                       make lock      renew requirements/lock.txt
 
