@@ -23,7 +23,7 @@ ACTIVATIONS = {"relu": RELU, "tanh": smooth.TANH, "probit": smooth.PROBIT}
 class Scratch(NamedTuple):
     """Scratch of a chunk of rows for a network of P weights.
 
-    What is None tells the compiler which kernels are not needed: hidden units are rectified where they have no slopes.
+    Kernels for fields that are None are not compiled: hidden units are rectified if there are no slopes.
     """
 
     Z: Any  # (CHUNK * units,) hidden outputs
