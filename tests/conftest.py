@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test the group of its kernels, or of its file, unless it names a group itself."""
     for item in items:
@@ -38,14 +39,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def kernels_of(item: pytest.Item) -> str | None:
-    """Return the group of the method that a test is about, by a parameter or the name of its file or folder."""
+    """Return the group of the method that a test is about, by the name of its file or folder, or by a parameter."""
     folder, stem = item.path.parent.name, item.path.stem.removeprefix("test_")
-    if folder in {"methods", "conformance"}:
-        callspec = getattr(item, "callspec", None)
-        for value in callspec.params.values() if callspec else ():
-            name = getattr(getattr(value, "method", None), "name", value)
-            if isinstance(name, str) and name in GROUP_OF:
-                return GROUP_OF[name]
-    if folder == "methods":
-        return next((GROUP_OF[name] for name in LONGEST_FIRST if f"{stem}_".startswith(f"{name}_")), None)
-    return GROUP_OF.get(folder)
+    if folder not in {"methods", "conformance"}:
+        return GROUP_OF.get(folder)
+    for name in LONGEST_FIRST if folder == "methods" else ():
+        if f"{stem}_".startswith(f"{name}_"):
+            return GROUP_OF[name]
+    callspec = getattr(item, "callspec", None)
+    names = (
+        [getattr(getattr(value, "method", None), "name", value) for value in callspec.params.values()]
+        if callspec
+        else []
+    )
+    return next((GROUP_OF[name] for name in names if isinstance(name, str) and name in GROUP_OF), None)

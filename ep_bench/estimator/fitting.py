@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -29,6 +30,10 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     constant_inputs: Mapping[int, float] | None
     random_state: RandomState
     x_scaling_: Scaling
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; copy arrays of a memory-mapped file, since kernels are compiled for writable ones."""
+        super().__setstate__(copy.deepcopy(state))
 
     def _fit_rows(self, rows: Rows, extra: Mapping[str, Any]) -> None:
         """Call the method's fit; ``extra`` are arguments beyond those that all have."""

@@ -128,14 +128,14 @@ def psi1_back(x: Any, v: Any, Zt: Any, l2: Any, W: Any, dx: Any, dv: Any, dZt: A
 
 
 @jit(relaxed=REORDER)
-def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any) -> tuple[Any, Any]:
-    """Return sum_ab Q_ab cov(k_a, k_b) of every row, (B,), for a symmetric Q (M, M), and what the backward pass needs.
+def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any, excesses: Any) -> Any:
+    """Return sum_ab Q_ab cov(k_a, k_b) of every row, (B,), for a symmetric Q (M, M); write exp(delta) - 1 of each pair.
 
-    ``psi`` (B, M) is psi1; the second array (B, P) holds exp(delta) - 1 of every pair.
+    ``psi`` (B, M) is psi1; ``excesses`` (B, P).
     """
     B, M = psi.shape
     gaps, beta, own = np.empty(Zt.shape), np.empty(len(Zt)), np.empty(M)
-    excesses, sums = np.empty((B, M * (M + 1) // 2)), np.empty(B)
+    sums = np.empty(B)
     for n in range(B):
         _coefficients(x[n], v[n], Zt, l2, gaps, beta, own)
         row, weights, at, total = excesses[n], psi[n], 0, 0.0
@@ -158,7 +158,7 @@ def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any) -> tuple
             total += weights[a] * (2.0 * part - line[a] * segment[a] * weights[a])
             at += a + 1
         sums[n] = total
-    return sums, excesses
+    return sums
 
 
 @jit(relaxed=FUSE)

@@ -122,6 +122,7 @@ def score_series(distribution, y):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_bostons_first_split():
     """Samplers of other programs, pooled, give RMSE 2.292 and log-likelihood -2.232 under the same priors."""

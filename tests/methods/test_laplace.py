@@ -224,7 +224,7 @@ class TestNetworks:
         rows = wave()
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
-            state, _ = fitted(rows, hidden=(8,), updates=300, steps=1000)
+            state, _ = fitted(rows, hidden=(4,), updates=300, steps=1000)
         problem, h = search.Problem(rows.X, rows.y, state.layers), 1e-3
         at = np.log([1 / state.prior_variance[0], 1 / state.noise_variance])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -74,11 +75,12 @@ class TestFailure:
     def test_the_change_is_that_of_one_more_update(self):
         with pytest.warns(ConvergenceWarning, match="would change") as told:
             fitted(wave(), hidden=(8,), updates=1)
-        with pytest.warns(ConvergenceWarning):
+        with warnings.catch_warnings(action="ignore"):
             trace = fitted(wave(), hidden=(8,), updates=2)[1]
         for name in ("prior", "noise"):
             _, before, after = trace[f"{name}_deviation"]
-            assert f"{name} precision by {(before / after) ** 2 - 1:+.3g} of it" in str(told[0].message)
+            found = re.search(rf"{name} precision by ([-+.e\d]+) of it", str(told[0].message))
+            assert float(found[1]) == pytest.approx((before / after) ** 2 - 1, rel=6e-3)  # three digits
 
     def test_a_search_at_its_limit_says_so(self):
         given = {"prior_variance": 1.0, "noise_variance": 0.01}
@@ -108,7 +110,7 @@ class TestFailure:
         monkeypatch.setattr(optimize, "minimize", without_a_lower_point)
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
-            fitted(wave(), hidden=(8,), updates=60, steps=1000)
+            fitted(wave(), hidden=(4,), updates=60, steps=1000)
 
     def test_a_precision_that_runs_away(self):
         rows = Rows(wave().X, np.zeros(60))

@@ -56,9 +56,15 @@ def psi1(case, point=None):
     return out
 
 
+def spread(x, v, Zt, l2, mean, Q):
+    """The contraction and what the backward pass needs of it."""
+    excesses = np.empty((len(x), len(Q) * (len(Q) + 1) // 2))
+    return psi.contract_spread(x, v, Zt, l2, mean, Q, excesses), excesses
+
+
 def contracted(case, Q, point=None):
     x, v, Zt, l2, _ = case.split(point)
-    return psi.contract_spread(x, v, Zt, l2, psi1(case, point), Q)[0]
+    return spread(x, v, Zt, l2, psi1(case, point), Q)[0]
 
 
 def symmetric(rng, M):
@@ -127,7 +133,7 @@ class TestGradients:
         Q, g = symmetric(case.rng, M), case.rng.normal(size=B)
         x, v, Zt, l2, _ = case.split()
         into, dpsi, dQ, mean = case.zeros(), np.empty((B, M)), np.empty((M, M)), psi1(case)
-        _, excesses = psi.contract_spread(x, v, Zt, l2, mean, Q)
+        _, excesses = spread(x, v, Zt, l2, mean, Q)
         psi.contract_spread_back(x, v, Zt, l2, mean, Q, excesses, g, *into, dpsi, dQ)
         dlog_s = psi.psi1_back(x, v, Zt, l2, dpsi * mean, *into)
         check_gradient(
@@ -149,7 +155,7 @@ class TestEdges:
         for case in cases:
             x, v, Zt, l2, _ = case.split()
             mean, into = psi1(case), case.zeros()
-            sums, excesses = psi.contract_spread(x, v, Zt, l2, mean, Q)
+            sums, excesses = spread(x, v, Zt, l2, mean, Q)
             psi.contract_spread_back(x, v, Zt, l2, mean, Q, excesses, g, *into, np.empty((4, 5)), np.empty((5, 5)))
             found.append((sums, *into))
         for here, there in zip(*found, strict=True):
@@ -161,7 +167,7 @@ class TestEdges:
         x += 1e5
         out = np.empty((4, 5))
         psi.psi1(x, v, Zt, l2, s2, out)
-        sums, _ = psi.contract_spread(x, v, Zt, l2, out, symmetric(case.rng, 5))
+        sums, _ = spread(x, v, Zt, l2, out, symmetric(case.rng, 5))
         np.testing.assert_allclose(out, 0.0, atol=1e-300)
         np.testing.assert_allclose(sums, 0.0, atol=1e-300)
 

@@ -124,7 +124,7 @@ class TestValues:
         np.testing.assert_allclose(psi1(case), first, rtol=1e-12)
         Q = case.rng.normal(size=(M, M))
         Q += Q.T
-        spread, _ = psi.contract_spread(x, v, Zt, l2, first, Q)
+        spread = psi.contract_spread(x, v, Zt, l2, first, Q, np.empty((B, M * (M + 1) // 2)))
         expected = spread + np.einsum("na,ab,nb->n", first, Q, first)
         np.testing.assert_allclose(contracted(case, Q, same=True), expected, rtol=1e-11, atol=1e-12)
 

@@ -37,7 +37,6 @@ from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.dgp_ep.energy import (
-    Likelihood,
     Problem,
     evaluator,
     joint_moments,
@@ -51,6 +50,7 @@ from ep_bench.methods.dgp_ep.energy import (
     targets,
 )  # fmt: skip
 from ep_bench.methods.dgp_ep.layout import Structure, layers
+from ep_bench.methods.dgp_ep.likelihoods import Likelihood
 from ep_bench.methods.dgp_ep.sep import Matching
 from ep_bench.methods.dgp_ep.starting import first_inputs, start
 from ep_bench.methods.dgp_ep.training import Path, Schedule, run

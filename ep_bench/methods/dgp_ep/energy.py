@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, ndtri, softmax
+from scipy.special import ndtri, softmax
 
 from ep_bench.methods.dgp_ep import joint, network, sep
-from ep_bench.methods.dgp_ep.factor import power
+from ep_bench.methods.dgp_ep.factor import Power, power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
+from ep_bench.methods.dgp_ep.likelihoods import Likelihood, LikelihoodTerm
 from ep_bench.methods.dgp_ep.network import Model
 from ep_bench.types import Array
 
-NODES, FARTHEST = 101, 8.5  # of the trapezoidal rule for a probit's power; standard deviations to either side
 DRAWS = 2**10  # quasi-random, of the softmax's evidence and predictions
 MOST = 2**20  # numbers a temporary of all rows at once may have
-
-
-Likelihood = Literal["gaussian", "probit", "softmax"]
 
 
 class Problem(NamedTuple):
@@ -53,17 +49,48 @@ def targets(problem: Problem, y: Array) -> Array:
     return 2.0 * y - 1.0 if problem.likelihood == "probit" else np.ascontiguousarray(y)
 
 
+class Evaluator:
+    """The energy of minibatches as a function that writes its gradient; keeps its arrays from one to the next."""
+
+    def __init__(self, problem: Problem) -> None:
+        """Make room when it is first called."""
+        self._model = model_of(problem)
+        self._term = LikelihoodTerm(problem.likelihood, problem.n, problem.alpha)
+        self._noise_at = int(self._model.offsets[-1, 2])
+        self._joint = problem.propagation == "full"
+        self._kernels = joint if self._joint else network
+        self._passes: Any = None
+
+    def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
+        """Return the energy of a minibatch, nan where a matrix has no factor; write its gradient."""
+        if self._passes is None or self._passes.k.shape[1] != len(X):
+            self._passes = self._kernels.passes(self._model, len(X))
+        last, s = self._passes.moments, self._passes.units.noise
+        value = self._kernels.forward(self._model, theta, X, self._passes)
+        gradient[:] = 0.0
+        for slope in last[2:]:
+            slope[:] = 0.0
+        term = self._term.joint if self._joint else self._term.diagonal
+        likelihood, slope_of_noise = term(last[0][-1], last[1][-1], y, s[-1], noise, last[2][-1], last[3][-1])
+        gradient[self._noise_at] += slope_of_noise
+        if not np.isfinite(value + likelihood):
+            return np.nan
+        self._kernels.backward(self._model, self._passes, gradient)
+        return float(value + likelihood)
+
+
 def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array], float]:
     """Return the energy as a function of parameters, rows, targets and noise that writes its gradient."""
-    kernels = joint if problem.propagation == "full" else _kernels(problem.structure)
-    return partial(kernels.value_and_gradient, model_of(problem))
+    if problem.structure.whitened:
+        return sep.Matching(model_of(problem), LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), 0.0)
+    return Evaluator(problem)
 
 
 def matcher(problem: Problem, theta: Array, rate: float) -> sep.Matching:
     """Return the same, matching moments on the way; whitens the factors in ``theta``, so far those of ``network``."""
     model = model_of(problem)
-    sep.whiten(model, theta)
-    return sep.Matching(model, rate)
+    sep.whiten(model, theta, network.units(model, 1))
+    return sep.Matching(model, LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), rate)
 
 
 def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
@@ -79,31 +106,29 @@ def moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> 
     The hidden layers' noise is included, the last one's is not. ``beta`` is the share of the tied factors: 1 for the
     posterior, (n - alpha) / n for the cavity.
     """
-    X, model = np.ascontiguousarray(X, dtype=np.float64), _any_model(structure)
-    shape = len(structure.dims), len(X), max(structure.dims)
-    means, variances = np.empty(shape), np.empty(shape)
-    for part in blocks(structure, len(X)):
-        m, v = (
-            np.empty((shape[0], part.stop - part.start, shape[2])),
-            np.empty((shape[0], part.stop - part.start, shape[2])),
-        )
-        _kernels(structure).propagate(model, theta, X[part], beta, m, v)
-        means[:, part], variances[:, part] = m, v
+    found = _propagated(_kernels(structure), structure, theta, X, beta)
+    means, variances = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     widths = structure.dims[1:]
     return [(means[i + 1, :, :width], variances[i + 1, :, :width]) for i, width in enumerate(widths)]
 
 
 def joint_moments(structure: Structure, theta: Array, X: Array, beta: float = 1.0) -> list[tuple[Array, Array]]:
     """Return means (B, D_out) and covariances (B, D_out, D_out) of every layer, otherwise as ``moments``."""
-    X, model = np.ascontiguousarray(X, dtype=np.float64), _any_model(structure)
-    leading, V = (len(structure.dims), len(X)), max(structure.dims[1:])
-    means, covariances = np.empty((*leading, max(structure.dims))), np.empty((*leading, V, V))
-    for part in blocks(structure, len(X)):
-        m, C = np.empty_like(means[:, part]), np.empty_like(covariances[:, part])
-        joint.forward(model, theta, X[part], beta, m, C)
-        means[:, part], covariances[:, part] = m, C
+    found = _propagated(joint, structure, theta, X, beta)
+    means, covariances = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     widths = structure.dims[1:]
     return [(means[i + 1, :, :width], covariances[i + 1, :, :width, :width]) for i, width in enumerate(widths)]
+
+
+def _propagated(kernels: Any, structure: Structure, theta: Array, X: Array, beta: float) -> list[tuple[Array, Array]]:
+    """Return means (L + 1, B, W) and variances or covariances of every layer, block by block."""
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    model, found = _any_model(structure, beta), []
+    for part in blocks(structure, len(X)):
+        passes = kernels.passes(model, part.stop - part.start)
+        kernels.forward(model, theta, X[part], passes)
+        found.append((passes.moments[0], passes.moments[1]))
+    return found
 
 
 def sampled_moments(
@@ -127,16 +152,16 @@ def _samples_through(
 ) -> tuple[Array, Array]:
     """Return means and variances (S, B, D_out) of the last layer, of ``count`` samples through the others."""
     model, hidden = _any_model(structure), structure.dims[1:-1]
-    x = np.ascontiguousarray(X, dtype=np.float64)
+    x, room = np.ascontiguousarray(X, dtype=np.float64), network.units(model, 1)
     for layer, width in enumerate(hidden):
         m, v = np.empty((len(x), width)), np.empty((len(x), width))
-        _kernels(structure).layer_moments(model, theta, layer, x, 1.0, m, v)
+        _kernels(structure).layer_moments(model, theta, layer, x, room, m, v)
         rows = (count, len(X), width)
         noise = rng.standard_normal(rows)
         x = (m.reshape(-1, len(X), width) + np.sqrt(v).reshape(-1, len(X), width) * noise).reshape(-1, width)
     outputs = structure.dims[-1]
     m, v = np.empty((len(x), outputs)), np.empty((len(x), outputs))
-    _kernels(structure).layer_moments(model, theta, len(hidden), x, 1.0, m, v)
+    _kernels(structure).layer_moments(model, theta, len(hidden), x, room, m, v)
     return m.reshape(count, len(X), outputs), v.reshape(count, len(X), outputs)
 
 
@@ -179,18 +204,16 @@ def _kernels(structure: Structure) -> Any:
     return sep if structure.whitened else network
 
 
-def _any_model(structure: Structure) -> Model:
-    return model_of(Problem(structure, "gaussian", 1))
+def _any_model(structure: Structure, beta: float = 1.0) -> Model:
+    """Return what propagation needs of a problem, with a share beta of the tied factors."""
+    return model_of(Problem(structure, "gaussian", 1))._replace(power=Power(1.0, 1.0, beta))
 
 
 def model_of(problem: Problem) -> Model:
     """Return the problem as kernels take it."""
     structure = problem.structure
-    x = np.linspace(-FARTHEST, FARTHEST, NODES)
     groups = [1 if structure.shared else width for width in structure.dims[1:]]
     return Model(
         np.array(structure.dims, dtype=np.int64), offsets(structure), np.array(groups, dtype=np.int64),
         structure.inducing, power(problem.n, problem.alpha),
-        np.array([x, -0.5 * x**2 - logsumexp(-0.5 * x**2)]) if problem.likelihood == "probit" else None,
-        1 if problem.likelihood == "softmax" else None,
     )  # fmt: skip

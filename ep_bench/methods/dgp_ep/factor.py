@@ -61,6 +61,17 @@ class Tied(NamedTuple):
     Ke: Any  # (M,)
 
 
+class Kept(NamedTuple):
+    """What the backward pass needs."""
+
+    G: Any  # (M, M), the cavity's
+    H: Any  # (M, M)
+    A: Any  # (M,)
+    mean: Any  # (M,)
+    e: Any  # (M,)
+    Ke: Any  # (M,)
+
+
 def power(n: int, alpha: float) -> Power:
     """Return the power alpha of n rows."""
     return Power(float(n), float(alpha), (n - alpha) / n)
@@ -125,39 +136,37 @@ def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
 
 
 @jit(relaxed=REORDER)
-def back(
-    K: Any, R: Any, power: Power, own: Cavity, tied: Tied, D: Any, a: Any, dK: Any, d_theta_2: Any, d_factor: Any
-) -> None:
+def back(K: Any, R: Any, power: Power, kept: Kept, D: Any, a: Any, dK: Any, d_theta_2: Any, d_factor: Any) -> None:
     """Write the gradient of the energy and of the propagation with respect to K, theta_2 and the packed factor.
 
     ``D`` (M, M), symmetric, and ``a`` (M,) are the propagation's with respect to the cavity's G and A; dK (M, M) is
     symmetric, every element counted once. d_theta_2 (M,), d_factor (M (M + 1) / 2).
     """
     M, beta = len(K), power.beta
-    Ga = np.dot(own.G, a)
+    Ga = np.dot(kept.G, a)
     pull = a - np.dot(K, Ga)  # (I - K G) a
-    q = beta * (tied.Ke + pull)
+    q = beta * (kept.Ke + pull)
     copy_vector(q, d_theta_2)
-    r = beta * tied.e - Ga
-    Y = np.dot(own.G, D)
-    X = np.dot(Y, own.G)
+    r = beta * kept.e - Ga
+    Y = np.dot(kept.G, D)
+    X = np.dot(Y, kept.G)
     for i in range(M):
         for j in range(M):
-            X[i, j] += 0.5 * tied.H[i, j]
+            X[i, j] += 0.5 * kept.H[i, j]
     # The gradient with respect to Theta_1 is beta (D + K U + (K U)') less outer products.
     U = np.dot(X, K)
     for i in range(M):
         for j in range(M):
             U[i, j] = 0.5 * U[i, j] - Y[i, j]
     KU = np.dot(K, U)
-    A, e, rest, both = own.A, tied.e, 0.5 * (1.0 - beta), beta * (1.0 - beta)
+    A, e, rest, both = kept.A, kept.e, 0.5 * (1.0 - beta), beta * (1.0 - beta)
     for i in range(M):
         for j in range(M):
             dK[i, j] = (
-                0.5 * (own.G[i, j] + A[i] * r[j] + r[i] * A[j] - A[i] * A[j] + both * e[i] * e[j])
-                - X[i, j] + rest * tied.H[i, j]
+                0.5 * (kept.G[i, j] + A[i] * r[j] + r[i] * A[j] - A[i] * A[j] + both * e[i] * e[j])
+                - X[i, j] + rest * kept.H[i, j]
             )  # fmt: skip
-    m, Ke = own.mean, tied.Ke
+    m, Ke = kept.mean, kept.Ke
     for i in range(M):
         for j in range(M):
             D[i, j] = beta * (D[i, j] + KU[i, j] + KU[j, i]) - 0.5 * (m[i] * q[j] + q[i] * m[j] + both * Ke[i] * Ke[j])

@@ -10,15 +10,53 @@ The logarithm of a mean over draws is biased downwards, by half the relative var
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy.special import logsumexp
 
 from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
 
 FARTHEST = 37.0  # deviations, from where on the tail of a Gaussian is taken from its asymptotic series
+NODES, WIDEST = 101, 8.5  # of the trapezoidal rule for a probit's power; standard deviations to either side
+
+Likelihood = Literal["gaussian", "probit", "softmax"]
+
+
+class LikelihoodTerm:
+    """The last term of a minibatch's energy, -N / B sum_b log Z_b / alpha."""
+
+    def __init__(self, likelihood: Likelihood, n: int, alpha: float) -> None:
+        """Take the number N of rows in all, and the power alpha."""
+        self.likelihood, self.n, self.alpha = likelihood, n, alpha
+        x = np.linspace(-WIDEST, WIDEST, NODES)
+        self.nodes = np.array([x, -0.5 * x**2 - logsumexp(-0.5 * x**2)])
+
+    def diagonal(self, m: Any, v: Any, y: Any, s: float, draws: Any, dm: Any, dv: Any) -> tuple[float, float]:
+        """Return the term and its gradient with respect to log s / 2; add those of means and variances (B, W).
+
+        ``s`` is the variance of the last layer's noise; ``draws`` (S, C) are the softmax's.
+        """
+        weight, ds = -self.n / len(y), 0.0
+        if self.likelihood == "gaussian":
+            value, ds = gaussian(m, v, y, s, self.alpha, weight, dm, dv)
+        elif self.likelihood == "probit":
+            value = probit(m, v, y, self.alpha, self.nodes, weight, dm, dv)
+        else:
+            value = softmax(m, v, y, self.alpha, draws, weight, dm, dv)
+        return weight * value, 2.0 * s * ds
+
+    def joint(self, m: Any, C: Any, y: Any, s: float, draws: Any, dm: Any, dC: Any) -> tuple[float, float]:
+        """Return the same for covariances C (B, V, V)."""
+        if self.likelihood == "softmax":
+            weight = -self.n / len(y)
+            return weight * joint_softmax(m, C, y, self.alpha, draws, weight, dm, dC), 0.0
+        dv = np.zeros((len(y), 1))
+        found = self.diagonal(m, C[:, :1, 0].copy(), y, s, draws, dm, dv)
+        dC[:, 0, 0] += dv[:, 0]
+        return found
 
 
 @jit()

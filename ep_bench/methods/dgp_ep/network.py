@@ -20,99 +20,154 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.dgp_ep import factor, likelihoods
+from ep_bench.methods.dgp_ep import factor
 from ep_bench.methods.dgp_ep.factor import Power
 from ep_bench.numerics import psi
-from ep_bench.numerics.copying import copy_matrix
+from ep_bench.numerics.copying import copy_matrix, copy_vector
 from ep_bench.numerics.jit import FUSE, jit
 
 JITTER = 1e-6  # on the diagonal of K, absolute; not a function of the parameters
 
 
 class Model(NamedTuple):
-    """What a step needs beside parameters and rows."""
+    """What every step has in common."""
 
     dims: Any  # (L + 1,) inputs, hidden layers, outputs
     offsets: Any  # (L, 6) of each layer's parameters, as in ``layout``
     groups: Any  # (L,) of hyperparameters
     inducing: int
     power: Power
-    nodes: Any  # (2, Q) quadrature of the probit's powers; None for other likelihoods
-    softmax: int | None  # 1 for the softmax, None for other likelihoods
+
+
+class Units(NamedTuple):
+    """The parameters of U outputs, unpacked; D is the largest number of inputs of a layer."""
+
+    Zt: Any  # (U, D, M)
+    l2: Any  # (U, D)
+    s2: Any  # (U,)
+    noise: Any  # (U,) variances
+    theta_2: Any  # (U, M)
+    K: Any  # (U, M, M) with its jitter
+    R: Any  # (U, M, M)
 
 
 class Unit(NamedTuple):
-    """One output's parameters, unpacked."""
+    """One output's parameters, views of ``Units``."""
 
     Zt: Any  # (D, M)
     l2: Any  # (D,)
     s2: float
-    noise: float  # variance
+    noise: float
     theta_2: Any  # (M,)
-    K: Any  # (M, M) with its jitter
+    K: Any  # (M, M)
     R: Any  # (M, M)
 
 
+class Moments(NamedTuple):
+    """Means and variances of every layer, (L + 1, B, W), and the energy's gradients with respect to them."""
+
+    means: Any
+    variances: Any
+    d_means: Any
+    d_variances: Any
+
+
+class Passes(NamedTuple):
+    """What the backward pass needs of the forward pass of U outputs, in the order of the layers."""
+
+    moments: Moments
+    units: Units
+    S: Any  # (U, M, M) as in ``factor``, also the next ones
+    G: Any  # (U, M, M)
+    H: Any  # (U, M, M)
+    A: Any  # (U, M)
+    mean: Any  # (U, M)
+    e: Any  # (U, M)
+    Ke: Any  # (U, M)
+    k: Any  # (U, B, M) k of the first layer, psi1 of later ones
+    Sk: Any  # (U, B, M)
+    excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``
+
+
+def units(model: Model, count: int) -> Units:
+    """Return room for the parameters of ``count`` outputs."""
+    D, M = model.dims[:-1].max(), model.inducing
+    return Units(
+        np.empty((count, D, M)), np.empty((count, D)), np.empty(count), np.empty(count), np.empty((count, M)),
+        np.empty((count, M, M)), np.empty((count, M, M)),
+    )  # fmt: skip
+
+
+def moments(model: Model, rows: int) -> Moments:
+    """Return room for the moments of B rows."""
+    shape = len(model.dims), rows, model.dims.max()
+    return Moments(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+
+
+def passes(model: Model, rows: int) -> Passes:
+    """Return room for a pass of B rows."""
+    U, M = int(model.dims[1:].sum()), model.inducing
+    later, square, vector = U - model.dims[1], (U, M, M), (U, M)
+    return Passes(
+        moments(model, rows), units(model, U),
+        np.empty(square), np.empty(square), np.empty(square),
+        np.empty(vector), np.empty(vector), np.empty(vector), np.empty(vector),
+        np.empty((U, rows, M)), np.empty((U, rows, M)), np.empty((later, rows, M * (M + 1) // 2)),
+    )  # fmt: skip
+
+
 @jit(relaxed=FUSE, merged=True)
-def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
-    """Return one output's parameters."""
+def unit_of(model: Model, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
+    """Unpack one output's parameters to place i."""
     M, at = model.inducing, model.offsets[layer]
-    R, packed = np.empty((M, M)), M * (M + 1) // 2
-    factor.unpack(theta[at[4] + output * packed : at[4] + (output + 1) * packed], R)
-    return unit_with(model, theta, layer, output, R)
+    packed = M * (M + 1) // 2
+    factor.unpack(theta[at[4] + output * packed : at[4] + (output + 1) * packed], units.R[i])
+    return unit_with(model, theta, layer, output, units, i)
 
 
 @jit(relaxed=FUSE, merged=True)
-def unit_with(model: Model, theta: Any, layer: int, output: int, R: Any) -> Unit:
-    """Return one output's parameters, whose factor is unpacked."""
+def unit_with(model: Model, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
+    """Unpack one output's parameters to place i, where its factor is already."""
     D, M, at = model.dims[layer], model.inducing, model.offsets[layer]
     group = output if model.groups[layer] > 1 else 0
-    l2 = np.exp(2.0 * theta[at[0] + group * D : at[0] + (group + 1) * D])
-    s2, noise = math.exp(2.0 * theta[at[1] + group]), math.exp(2.0 * theta[at[2] + group])
-    first = at[3] + output * M * D
-    Zt = theta[first : first + M * D].reshape(M, D).T.copy()
-    K = np.empty((M, M))
-    psi.covariance(Zt, l2, s2, K)
-    for i in range(M):
-        K[i, i] += JITTER
-    return Unit(Zt, l2, s2, noise, theta[at[5] + output * M : at[5] + (output + 1) * M].copy(), K, R)
-
-
-class Psis(NamedTuple):
-    """What the backward pass needs of one output's forward pass."""
-
-    k: Any  # (B, M) k of the first layer, psi1 of later ones
-    Sk: Any  # (B, M)
-    Q: Any  # (M, M) of later layers
-    excesses: Any  # (B, P) of later layers, as in ``numerics.psi``
-
-
-class Passage(NamedTuple):
-    """One output's state after the forward pass."""
-
-    unit: Unit
-    own: factor.Cavity
-    tied: factor.Tied
-    psis: Psis
+    first, linear = at[3] + output * M * D, at[5] + output * M
+    for j in range(D):
+        units.l2[i, j] = np.exp(2.0 * theta[at[0] + group * D + j])
+        for m in range(M):
+            units.Zt[i, j, m] = theta[first + m * D + j]
+    for m in range(M):
+        units.theta_2[i, m] = theta[linear + m]
+    units.s2[i] = math.exp(2.0 * theta[at[1] + group])
+    units.noise[i] = math.exp(2.0 * theta[at[2] + group])
+    unit = unit_at(units, i, D)
+    psi.covariance(unit.Zt, unit.l2, unit.s2, unit.K)
+    for m in range(M):
+        unit.K[m, m] += JITTER
+    return unit
 
 
 @jit(relaxed=FUSE, merged=True)
-def first_layer(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int) -> Psis:
-    """Write mean and variance of output o, without noise, at inputs X (B, d or wider)."""
-    k = np.empty((len(X), len(unit.K)))
+def unit_at(units: Units, i: int, D: int) -> Unit:
+    """Return the output at place i, of D inputs."""
+    return Unit(units.Zt[i, :D], units.l2[i, :D], units.s2[i], units.noise[i], units.theta_2[i], units.K[i], units.R[i])
+
+
+@jit(relaxed=FUSE, merged=True)
+def known_inputs(unit: Unit, own: factor.Cavity, X: Any, m: Any, v: Any, o: int, k: Any) -> Any:
+    """Write mean and variance of output o, without noise, at inputs X (B, d or wider), and k (B, M); return S k."""
     psi.psi1(X, np.zeros(X.shape), unit.Zt, unit.l2, unit.s2, k)
-    none = np.empty((0, 0))
-    return Psis(k, _given_k(unit, own, k, m, v, o), none, none)
+    return _given_k(unit, own, k, m, v, o)
 
 
 @jit(relaxed=FUSE, merged=True)
-def later_layer(unit: Unit, own: factor.Cavity, x: Any, w: Any, m: Any, v: Any, o: int) -> Psis:
-    """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
-    k = np.empty((len(x), len(unit.K)))
+def uncertain_inputs(
+    unit: Unit, own: factor.Cavity, x: Any, w: Any, m: Any, v: Any, o: int, k: Any, excesses: Any
+) -> Any:
+    """Write the same from inputs of means x and variances w, and the pairs' excesses (B, P); return S psi1."""
     psi.psi1(x, w, unit.Zt, unit.l2, unit.s2, k)
     Sk = _given_k(unit, own, k, m, v, o)
-    Q, excesses = add_spread(unit, own, k, x, w, v, o)
-    return Psis(k, Sk, Q, excesses)
+    add_spread(unit, own.A, own.G, k, x, w, v, o, excesses)
+    return Sk
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -130,14 +185,19 @@ def _given_k(unit: Unit, own: factor.Cavity, k: Any, m: Any, v: Any, o: int) -> 
 
 
 @jit(relaxed=FUSE, merged=True)
-def add_spread(unit: Unit, own: factor.Cavity, k: Any, x: Any, w: Any, v: Any, o: int) -> tuple[Any, Any]:
-    """Add to output o's variance what the inputs' variances w make of it; return Q and the pairs' excesses."""
-    Q = outer(own.A, own.A)
-    Q -= own.G
-    sums, excesses = psi.contract_spread(x, w, unit.Zt, unit.l2, k, Q)
+def add_spread(unit: Unit, A: Any, G: Any, k: Any, x: Any, w: Any, v: Any, o: int, excesses: Any) -> None:
+    """Add to output o's variance what the inputs' variances w make of it; write the pairs' excesses (B, P)."""
+    sums = psi.contract_spread(x, w, unit.Zt, unit.l2, k, spread_weights(A, G), excesses)
     for n in range(len(x)):
         v[n, o] += sums[n]
-    return Q, excesses
+
+
+@jit(relaxed=FUSE, merged=True)
+def spread_weights(A: Any, G: Any) -> Any:
+    """Return Q = A A' - G (M, M)."""
+    Q = outer(A, A)
+    Q -= G
+    return Q
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -165,169 +225,138 @@ def outer(a: Any, b: Any) -> Any:
     return product
 
 
-@jit(relaxed=FUSE, merged=True)
-def widest(dims: Any) -> int:
-    """Return the number of units of the widest layer."""
-    found = 0
-    for width in dims:
-        found = max(found, width)
-    return found
-
-
 @jit(relaxed=FUSE)
-def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, variances: Any) -> None:
-    """Write the moments (L + 1, B, W) of every layer with a share beta of the tied factors, the last without noise."""
-    L = len(model.dims) - 1
-    place(X, means[0])
-    variances[0] = 0.0
-    for layer in range(L):
-        m, v = means[layer + 1], variances[layer + 1]
-        for o in range(model.dims[layer + 1]):
-            unit = unit_of(model, theta, layer, o)
-            own = factor.cavity(unit.K, unit.R, unit.theta_2, beta)
-            if layer == 0:
-                first_layer(unit, own, means[0], m, v, o)
-            else:
-                later_layer(unit, own, means[layer], variances[layer], m, v, o)
-            if np.isnan(own.log_determinant):
-                m[:, o] = np.nan
-            if layer < L - 1:
-                add_noise(unit.noise, v, o)
+def layer_moments(model: Model, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
+    """Write one layer's moments (B, D_out) by the posterior at inputs x (B, D_in) that are known.
 
-
-@jit(relaxed=FUSE)
-def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: Any, v: Any) -> None:
-    """Write one layer's moments (B, D_out) at inputs x (B, D_in) that are known; the last layer's without noise."""
+    Those of the last layer are without noise. ``units`` has room for one output.
+    """
+    k = np.empty((len(x), model.inducing))
     for o in range(model.dims[layer + 1]):
-        unit = unit_of(model, theta, layer, o)
-        own = factor.cavity(unit.K, unit.R, unit.theta_2, beta)
-        first_layer(unit, own, x, m, v, o)
+        unit = unit_of(model, theta, layer, o, units, 0)
+        own = factor.cavity(unit.K, unit.R, unit.theta_2, 1.0)
+        known_inputs(unit, own, x, m, v, o, k)
         if layer < len(model.dims) - 2:
             add_noise(unit.noise, v, o)
 
 
 @jit(relaxed=FUSE)
-def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gradient: Any) -> float:
-    """Return the energy of a minibatch X (B, d), y (B,), and write its gradient (P,).
+def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
+    """Return the energy of a minibatch X (B, d) but for the likelihood; write the moments of every layer.
 
-    ``noise`` (S, C) are the draws of the softmax. The value is nan where a matrix has no factor.
+    Those of the last layer are without noise. Moments and energy are nan where a matrix has no factor.
     """
-    L, W = len(model.dims) - 1, widest(model.dims)
-    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
+    L, i, value = len(model.dims) - 1, 0, 0.0
+    means, variances = done.moments.means, done.moments.variances
     place(X, means[0])
-    value, passages = _forward(model, theta, means, variances)
-    gradient[:] = 0.0
-    d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
-    value += likelihood_term(
-        model, passages[-1].unit.noise, means[L], variances[L], y, noise, d_means[L], d_variances[L], gradient
-    )
-    if np.isfinite(value):
-        _backward(model, passages, means, variances, d_means, d_variances, gradient)
-        return value
-    return np.nan
-
-
-@jit(relaxed=FUSE, merged=True)
-def _forward(model: Model, theta: Any, means: Any, variances: Any) -> tuple[float, list[Passage]]:
-    """Return the energy but for the likelihood, and all outputs' states, layer by layer; write the moments."""
-    L = len(model.dims) - 1
-    value, passages = 0.0, []
     for layer in range(L):
         m, v = means[layer + 1], variances[layer + 1]
         for o in range(model.dims[layer + 1]):
-            unit = unit_of(model, theta, layer, o)
+            unit = unit_of(model, theta, layer, o, done.units, i)
             own = factor.cavity(unit.K, unit.R, unit.theta_2, model.power.beta)
             tied = factor.tie(unit.K, unit.R, unit.theta_2, model.power, own)
             value += tied.energy
             if layer == 0:
-                psis = first_layer(unit, own, means[0], m, v, o)
+                Sk = known_inputs(unit, own, means[0], m, v, o, done.k[i])
             else:
-                psis = later_layer(unit, own, means[layer], variances[layer], m, v, o)
+                excesses = done.excesses[i - model.dims[1]]
+                Sk = uncertain_inputs(unit, own, means[layer], variances[layer], m, v, o, done.k[i], excesses)
+            if np.isnan(own.log_determinant):
+                m[:, o] = np.nan
             if layer < L - 1:
                 add_noise(unit.noise, v, o)
-            passages.append(Passage(unit, own, tied, psis))
-    return value, passages
+            keep(own, tied, Sk, done, i)
+            i += 1
+    return value
 
 
 @jit(relaxed=FUSE, merged=True)
-def _backward(
-    model: Model, passages: Any, means: Any, variances: Any, d_means: Any, d_variances: Any, gradient: Any
-) -> None:
-    """Write the gradient, given that of the last layer's moments; those of the layers before come on the way."""
-    L, M, i = len(model.dims) - 1, model.inducing, len(passages)
-    D = np.empty((M, M))
-    for layer in range(L - 1, -1, -1):
-        x, w, dx, dw = means[layer], variances[layer], d_means[layer], d_variances[layer]
-        for o in range(model.dims[layer + 1] - 1, -1, -1):
-            i -= 1
-            done = passages[i]
-            unit, psis = done.unit, done.psis
-            gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
-            dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
-            a, weights = back_from_k(done.own, psis.k, psis.Sk, gm, gv, D)
-            dlog_s = 2.0 * unit.s2 * gv.sum()
-            if layer > 0:
-                dQ = spread_back(unit, psis, x, w, gv, dx, dw, dZt, dlog_l, weights)
-                a += 2.0 * np.dot(dQ, done.own.A)
-                D -= dQ
-            noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
-            dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
-            unit_back(model, unit, done.own, done.tied, layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
-
-
-@jit(relaxed=FUSE, merged=True)
-def likelihood_term(
-    model: Model, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any, gradient: Any
-) -> float:
-    """Return the energy's last term and write the gradients of what it rests on."""
-    return _likelihood_term(model, model.softmax, model.nodes, s, m, v, y, noise, dm, dv, gradient)
+def keep(own: factor.Cavity, tied: factor.Tied, Sk: Any, done: Any, i: int) -> None:
+    """Write what the backward pass needs of an output to place i."""
+    copy_matrix(own.S, done.S[i])
+    copy_matrix(own.G, done.G[i])
+    copy_matrix(tied.H, done.H[i])
+    copy_matrix(Sk, done.Sk[i])
+    copy_vector(own.A, done.A[i])
+    copy_vector(own.mean, done.mean[i])
+    copy_vector(tied.e, done.e[i])
+    copy_vector(tied.Ke, done.Ke[i])
 
 
 @jit(relaxed=FUSE)
-def _likelihood_term(
-    model: Model, softmax: Any, nodes: Any, s: float, m: Any, v: Any, y: Any, noise: Any, dm: Any, dv: Any,
-    gradient: Any,
-) -> float:  # fmt: skip
-    # The compiler leaves out the branches that an argument of type None rules out.
-    alpha, weight = model.power.alpha, -model.power.n / len(y)
-    if softmax is not None:
-        value = likelihoods.softmax(m, v, y, alpha, noise, weight, dm, dv)
-    elif nodes is not None:
-        value = likelihoods.probit(m, v, y, alpha, nodes, weight, dm, dv)
-    else:
-        value, ds = likelihoods.gaussian(m, v, y, s, alpha, weight, dm, dv)
-        gradient[model.offsets[-1, 2]] += 2.0 * s * ds
-    return weight * value
+def backward(model: Model, done: Passes, gradient: Any) -> None:
+    """Add to the gradient (P,), given that of the last layer's moments; those of the layers before come on the way."""
+    L, M, i = len(model.dims) - 1, model.inducing, len(done.A)
+    moments, D = done.moments, np.empty((M, M))
+    for layer in range(L - 1, -1, -1):
+        x, w, dx, dw = (
+            moments.means[layer],
+            moments.variances[layer],
+            moments.d_means[layer],
+            moments.d_variances[layer],
+        )
+        for o in range(model.dims[layer + 1] - 1, -1, -1):
+            i -= 1
+            unit = unit_at(done.units, i, model.dims[layer])
+            gm, gv = moments.d_means[layer + 1, :, o].copy(), moments.d_variances[layer + 1, :, o].copy()
+            dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
+            a, weights = back_from_k(done.S[i], done.A[i], done.k[i], done.Sk[i], gm, gv, D)
+            dlog_s = 2.0 * unit.s2 * gv.sum()
+            if layer > 0:
+                excesses, Q = done.excesses[i - model.dims[1]], spread_weights(done.A[i], done.G[i])
+                dQ = spread_back(unit, done.k[i], Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
+                a += 2.0 * np.dot(dQ, done.A[i])
+                D -= dQ
+            noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
+            dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
+            unit_back(model, unit, factor_at(done, i), layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
 
 
 @jit(relaxed=FUSE, merged=True)
-def back_from_k(own: factor.Cavity, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+def factor_at(done: Any, i: int) -> factor.Kept:
+    """Return what the factor's backward pass needs, of the output at place i."""
+    return factor.Kept(done.G[i], done.H[i], done.A[i], done.mean[i], done.e[i], done.Ke[i])
+
+
+@jit(relaxed=FUSE, merged=True)
+def back_from_k(S: Any, A: Any, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to A, and k times that with respect to k (B, M); write that of G."""
-    kG = np.dot(Sk, own.S)
+    kG = np.dot(Sk, S)
     scaled = np.empty(k.shape)
     for n in range(len(k)):
         minus, twice = -gv[n], 2.0 * gv[n]
         for i in range(k.shape[1]):
             scaled[n, i] = minus * k[n, i]
-            kG[n, i] = (gm[n] * own.A[i] - twice * kG[n, i]) * k[n, i]
+            kG[n, i] = (gm[n] * A[i] - twice * kG[n, i]) * k[n, i]
     copy_matrix(np.dot(k.T, scaled), D)
     return np.dot(gm, k), kG
 
 
 @jit(relaxed=FUSE, merged=True)
 def spread_back(
-    unit: Unit, psis: Psis, x: Any, w: Any, gv: Any, dx: Any, dw: Any, dZt: Any, dlog_l: Any, weights: Any
+    unit: Unit,
+    k: Any,
+    Q: Any,
+    excesses: Any,
+    x: Any,
+    w: Any,
+    gv: Any,
+    dx: Any,
+    dw: Any,
+    dZt: Any,
+    dlog_l: Any,
+    weights: Any,
 ) -> Any:
     """Return the gradient of Q by what the inputs' variances add, and add psi1 times that of psi1 to the weights."""
-    dk, dQ = np.empty(psis.k.shape), np.empty(psis.Q.shape)
-    psi.contract_spread_back(x, w, unit.Zt, unit.l2, psis.k, psis.Q, psis.excesses, gv, dx, dw, dZt, dlog_l, dk, dQ)
-    weights += dk * psis.k
+    dk, dQ = np.empty(k.shape), np.empty(Q.shape)
+    psi.contract_spread_back(x, w, unit.Zt, unit.l2, k, Q, excesses, gv, dx, dw, dZt, dlog_l, dk, dQ)
+    weights += dk * k
     return dQ
 
 
 @jit(relaxed=FUSE, merged=True)
 def unit_back(
-    model: Model, unit: Unit, own: factor.Cavity, tied: factor.Tied, layer: int, o: int, D: Any, a: Any, dZt: Any,
+    model: Model, unit: Unit, kept: factor.Kept, layer: int, o: int, D: Any, a: Any, dZt: Any,
     dlog_l: Any, dlog_s: float, dlog_noise: float, gradient: Any,
 ) -> None:  # fmt: skip
     """Write one output's gradient, from that of its propagation."""
@@ -335,7 +364,7 @@ def unit_back(
     packed = M * (M + 1) // 2
     dK = np.empty((M, M))
     factor.back(
-        unit.K, unit.R, model.power, own, tied, D, a, dK,
+        unit.K, unit.R, model.power, kept, D, a, dK,
         gradient[at[5] + o * M : at[5] + (o + 1) * M], gradient[at[4] + o * packed : at[4] + (o + 1) * packed],
     )  # fmt: skip
     covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, dlog_noise, gradient)

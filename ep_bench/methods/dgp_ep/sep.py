@@ -39,10 +39,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.dgp_ep import factor, network
-from ep_bench.methods.dgp_ep.network import Model, Psis, Unit
+from ep_bench.methods.dgp_ep import network
+from ep_bench.methods.dgp_ep.likelihoods import LikelihoodTerm
+from ep_bench.methods.dgp_ep.network import Model, Moments, Unit, Units
 from ep_bench.numerics import psi
 from ep_bench.numerics.cholesky import factorise, inverse_factor
+from ep_bench.numerics.copying import copy_matrix, copy_vector
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
@@ -51,58 +53,91 @@ HALVINGS = 60  # of a step, before it counts as impossible
 
 
 class Whitened(NamedTuple):
-    """The cavity (or, with beta = 1, the posterior) of one output."""
+    """The cavity (or, with beta = 1, the posterior) of one output; a view of ``Passes`` but for phi."""
 
     inverse: Any  # (M, M) L^-1
     P: Any  # (M, M)
     back: Any  # (M, M) J^-1
     V: Any  # (M, M)
     mean: Any  # (M,) m
+    A: Any  # (M,)
     phi: float  # (m' P m - log|P|) / 2; nan where K or P has no factor
-    outer: factor.Cavity  # A and G, the latter of later layers only
 
 
-class Passage(NamedTuple):
-    """One output's state after the forward pass."""
+class Passes(NamedTuple):
+    """What the backward pass needs of the forward pass of U outputs, in the order of the layers."""
 
-    unit: Unit  # R is T, theta_2 is t
-    own: Whitened
-    psis: Psis  # Sk is L^-1 k
+    moments: Moments
+    units: Units  # R is T, theta_2 is t
+    inverse: Any  # (U, M, M) as in ``Whitened``, also the next ones
+    P: Any  # (U, M, M)
+    back: Any  # (U, M, M)
+    V: Any  # (U, M, M)
+    mean: Any  # (U, M)
+    A: Any  # (U, M)
+    G: Any  # (outputs of later layers, M, M)
+    k: Any  # (U, B, M) k of the first layer, psi1 of later ones
+    white: Any  # (U, B, M) L^-1 k
+    excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``
+
+
+def passes(model: Model, rows: int) -> Passes:
+    """Return room for a pass of B rows."""
+    U, M = int(model.dims[1:].sum()), model.inducing
+    later, square = U - model.dims[1], (U, M, M)
+    return Passes(
+        network.moments(model, rows), network.units(model, U),
+        np.empty(square), np.empty(square), np.empty(square), np.empty(square), np.empty((U, M)), np.empty((U, M)),
+        np.empty((later, M, M)), np.empty((U, rows, M)), np.empty((U, rows, M)),
+        np.empty((later, rows, M * (M + 1) // 2)),
+    )  # fmt: skip
 
 
 class Matching:
     """The energy as a function that writes its gradient, and matches moments on the way."""
 
-    def __init__(self, model: Model, rate: float) -> None:
+    def __init__(self, model: Model, term: LikelihoodTerm, rate: float) -> None:
         """Take steps of a share ``rate`` of a new factor."""
-        self.model, self.rate = model, rate
+        self.model, self.term, self.rate = model, term, rate
         self.halvings: list[int] = []  # of each step
+        self._passes: Passes | None = None
 
     def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
         """Return the energy of a minibatch at the parameters given, nan where it or a new factor does not exist.
 
         Writes the gradient of hyperparameters and inducing inputs, 0 for the factors, which have moved.
         """
-        value, halvings = step(self.model, theta, X, y, noise, self.rate, gradient)
-        self.halvings.append(int(halvings))
-        return float(value)
+        if self._passes is None or self._passes.k.shape[1] != len(X):
+            self._passes = passes(self.model, len(X))
+        done = self._passes
+        means, variances, d_means, d_variances = done.moments
+        value = forward(self.model, theta, X, done)
+        for zeros in (gradient, d_means, d_variances):
+            zeros[:] = 0.0
+        likelihood, slope_of_noise = self.term.diagonal(
+            means[-1], variances[-1], y, done.units.noise[-1], noise, d_means[-1], d_variances[-1]
+        )
+        gradient[self.model.offsets[-1, 2]] += slope_of_noise
+        halvings = backward(self.model, done, self.rate, theta, gradient) if np.isfinite(value + likelihood) else -1
+        self.halvings.append(max(halvings, 0))
+        return float(value + likelihood) if halvings >= 0 else np.nan
 
 
 @jit(relaxed=FUSE, merged=True)
-def unit_of(model: Model, theta: Any, layer: int, output: int) -> Unit:
-    """Return one output's parameters, with T in the place of R and t in that of theta_2."""
+def unit_of(model: Model, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
+    """Unpack one output's parameters to place i, with T in the place of R and t in that of theta_2."""
     M = model.inducing
-    T, at = np.empty((M, M)), model.offsets[layer, 4] + output * (M * (M + 1) // 2)
-    for i in range(M):
-        for j in range(i, M):
-            T[i, j] = theta[at + j - i]
-            T[j, i] = T[i, j]
-        at += M - i
-    return network.unit_with(model, theta, layer, output, T)
+    T, at = units.R[i], model.offsets[layer, 4] + output * (M * (M + 1) // 2)
+    for row in range(M):
+        for j in range(row, M):
+            T[row, j] = theta[at + j - row]
+            T[j, row] = T[row, j]
+        at += M - row
+    return network.unit_with(model, theta, layer, output, units, i)
 
 
 @jit(relaxed=FUSE)
-def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
+def whitened(unit: Unit, inverse: Any, beta: float) -> Whitened:
     """Return the state with a share beta of the tied factor; ``inverse`` is L^-1."""
     M = len(unit.K)
     P = beta * unit.R
@@ -112,44 +147,25 @@ def whitened(unit: Unit, inverse: Any, beta: float, later: bool) -> Whitened:
     V = np.dot(back.T, back)
     t = beta * unit.theta_2
     mean = np.dot(V, t)
-    A = np.dot(inverse.T, mean)
-    G = np.empty((0, 0))
-    if later:
-        rest = -V
-        for i in range(M):
-            rest[i, i] += 1.0
-        G = np.dot(inverse.T, np.dot(rest, inverse))
-    none = np.empty((0, 0))
-    outer = factor.Cavity(none, G, A, mean, none, none, log_determinant, 0.0)
-    return Whitened(inverse, P, back, V, mean, 0.5 * (np.dot(t, mean) - log_determinant), outer)
+    return Whitened(inverse, P, back, V, mean, np.dot(inverse.T, mean), 0.5 * (np.dot(t, mean) - log_determinant))
 
 
 @jit(relaxed=FUSE)
-def state_of(unit: Unit, beta: float, later: bool) -> Whitened:
+def state_of(unit: Unit, beta: float) -> Whitened:
     """Return the state with a share beta of the tied factor."""
     inverse, log_determinant = inverse_factor(unit.K.copy())
     if np.isnan(log_determinant):
         inverse[:] = np.nan
-    return whitened(unit, inverse, beta, later)
+    return whitened(unit, inverse, beta)
 
 
-@jit(relaxed=FUSE, merged=True)
-def known_inputs(unit: Unit, own: Whitened, X: Any, m: Any, v: Any, o: int) -> Psis:
-    """Write mean and variance of output o, without noise, at inputs X (B, d or wider) that are known."""
-    k = np.empty((len(X), len(unit.K)))
-    psi.psi1(X, np.zeros(X.shape), unit.Zt, unit.l2, unit.s2, k)
-    none = np.empty((0, 0))
-    return Psis(k, _given_k(unit, own, k, m, v, o), none, none)
-
-
-@jit(relaxed=FUSE, merged=True)
-def uncertain_inputs(unit: Unit, own: Whitened, x: Any, w: Any, m: Any, v: Any, o: int) -> Psis:
-    """Write mean and variance of output o, without noise, from inputs of means x and variances w."""
-    k = np.empty((len(x), len(unit.K)))
-    psi.psi1(x, w, unit.Zt, unit.l2, unit.s2, k)
-    white = _given_k(unit, own, k, m, v, o)
-    Q, excesses = network.add_spread(unit, own.outer, k, x, w, v, o)
-    return Psis(k, white, Q, excesses)
+@jit(relaxed=FUSE)
+def _spread_matrix(own: Whitened, G: Any) -> None:
+    """Write G = L'^-1 (I - V) L^-1 (M, M)."""
+    rest = -own.V
+    for i in range(len(rest)):
+        rest[i, i] += 1.0
+    copy_matrix(np.dot(own.inverse.T, np.dot(rest, own.inverse)), G)
 
 
 @jit(relaxed=FUSE)
@@ -168,111 +184,99 @@ def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
 
 
 @jit(relaxed=FUSE)
-def propagate(model: Model, theta: Any, X: Any, beta: float, means: Any, variances: Any) -> None:
-    """Write the moments (L + 1, B, W) of every layer with a share beta of the tied factors, the last without noise."""
-    network.place(X, means[0])
-    variances[0] = 0.0
-    _forward(model, theta, beta, means, variances)
+def layer_moments(model: Model, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
+    """Write one layer's moments (B, D_out) by the posterior at inputs x (B, D_in) that are known.
 
-
-@jit(relaxed=FUSE)
-def layer_moments(model: Model, theta: Any, layer: int, x: Any, beta: float, m: Any, v: Any) -> None:
-    """Write one layer's moments (B, D_out) at inputs x (B, D_in) that are known; the last layer's without noise."""
+    Those of the last layer are without noise. ``units`` has room for one output.
+    """
+    k = np.empty((len(x), model.inducing))
     for o in range(model.dims[layer + 1]):
-        unit = unit_of(model, theta, layer, o)
-        known_inputs(unit, state_of(unit, beta, False), x, m, v, o)
+        unit = unit_of(model, theta, layer, o, units, 0)
+        psi.psi1(x, np.zeros(x.shape), unit.Zt, unit.l2, unit.s2, k)
+        _given_k(unit, state_of(unit, 1.0), k, m, v, o)
         if layer < len(model.dims) - 2:
             network.add_noise(unit.noise, v, o)
 
 
-@jit(relaxed=FUSE, merged=True)
-def _forward(model: Model, theta: Any, beta: float, means: Any, variances: Any) -> list[Passage]:
-    """Return all outputs' states with a share beta of the tied factors, layer by layer; write the moments."""
-    L, passages = len(model.dims) - 1, []
+@jit(relaxed=FUSE)
+def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
+    """Return the energy of a minibatch X (B, d) but for the likelihood; write the moments of every layer.
+
+    Those of the last layer are without noise. Moments and energy are nan where a matrix has no factor.
+    """
+    L, i, value, N = len(model.dims) - 1, 0, 0.0, model.power.n
+    means, variances = done.moments.means, done.moments.variances
+    network.place(X, means[0])
     for layer in range(L):
         m, v = means[layer + 1], variances[layer + 1]
         for o in range(model.dims[layer + 1]):
-            unit = unit_of(model, theta, layer, o)
-            own = state_of(unit, beta, layer > 0)
-            if layer == 0:
-                psis = known_inputs(unit, own, means[0], m, v, o)
-            else:
-                psis = uncertain_inputs(unit, own, means[layer], variances[layer], m, v, o)
+            unit = unit_of(model, theta, layer, o, done.units, i)
+            own = state_of(unit, model.power.beta)
+            value += (N - 1.0) * whitened(unit, own.inverse, 1.0).phi - N * own.phi
+            psi.psi1(means[layer], variances[layer], unit.Zt, unit.l2, unit.s2, done.k[i])
+            copy_matrix(_given_k(unit, own, done.k[i], m, v, o), done.white[i])
+            if layer > 0:
+                G, excesses = done.G[i - model.dims[1]], done.excesses[i - model.dims[1]]
+                _spread_matrix(own, G)
+                network.add_spread(unit, own.A, G, done.k[i], means[layer], variances[layer], v, o, excesses)
             if np.isnan(own.phi):
                 m[:, o] = np.nan
             if layer < L - 1:
                 network.add_noise(unit.noise, v, o)
-            passages.append(Passage(unit, own, psis))
-    return passages
-
-
-@jit(relaxed=FUSE)
-def _tied(model: Model, passages: Any) -> float:
-    """Return the energy but for the likelihood, given the outputs' cavities."""
-    value, N = 0.0, model.power.n
-    for done in passages:
-        posterior = whitened(done.unit, done.own.inverse, 1.0, False)
-        value += (N - 1.0) * posterior.phi - N * done.own.phi
+            _keep(own, done, i)
+            i += 1
     return value
 
 
-@jit(relaxed=FUSE)
-def value_and_gradient(model: Model, theta: Any, X: Any, y: Any, noise: Any, gradient: Any) -> float:
-    """Return the energy of a minibatch, and write its gradient, as ``step``, with all factors held fixed."""
-    return step(model, theta, X, y, noise, 0.0, gradient)[0]
-
-
-@jit(relaxed=FUSE)
-def step(model: Model, theta: Any, X: Any, y: Any, noise: Any, rate: float, gradient: Any) -> tuple[float, int]:
-    """Return the energy of a minibatch X (B, d), y (B,), and how many times a step of a factor was halved.
-
-    Writes the energy's gradient (P,), 0 for the factors, and moves these, in ``theta``, by a share ``rate``. The value
-    is nan where a matrix has no factor, or V_new is no covariance matrix.
-    """
-    L, W = len(model.dims) - 1, network.widest(model.dims)
-    means, variances = np.zeros((L + 1, len(X), W)), np.zeros((L + 1, len(X), W))
-    network.place(X, means[0])
-    passages = _forward(model, theta, model.power.beta, means, variances)
-    gradient[:] = 0.0
-    d_means, d_variances = np.zeros(means.shape), np.zeros(means.shape)
-    value = _tied(model, passages) + network.likelihood_term(
-        model, passages[-1].unit.noise, means[L], variances[L], y, noise, d_means[L], d_variances[L], gradient
-    )
-    if not np.isfinite(value):
-        return np.nan, 0
-    halvings = _backward(model, passages, means, variances, d_means, d_variances, rate, theta, gradient)
-    return (value, halvings) if halvings >= 0 else (np.nan, 0)
-
-
 @jit(relaxed=FUSE, merged=True)
-def _backward(
-    model: Model, passages: Any, means: Any, variances: Any, d_means: Any, d_variances: Any, rate: float, theta: Any,
-    gradient: Any,
-) -> int:  # fmt: skip
-    """Write gradient and factors, given the gradient of the last layer's moments; return the halvings, or -1."""
-    L, M, i, halvings = len(model.dims) - 1, model.inducing, len(passages), 0
-    D = np.empty((M, M))
+def _keep(own: Whitened, done: Passes, i: int) -> None:
+    """Write an output's state to place i."""
+    copy_matrix(own.inverse, done.inverse[i])
+    copy_matrix(own.P, done.P[i])
+    copy_matrix(own.back, done.back[i])
+    copy_matrix(own.V, done.V[i])
+    copy_vector(own.mean, done.mean[i])
+    copy_vector(own.A, done.A[i])
+
+
+@jit(relaxed=FUSE)
+def backward(model: Model, done: Passes, rate: float, theta: Any, gradient: Any) -> int:
+    """Add to the gradient (P,), given that of the last layer's moments, and move the factors in ``theta``.
+
+    The factors take a share ``rate`` of the new ones; their gradient is left at 0. Returns how many times steps were
+    halved, -1 where V_new is no covariance matrix.
+    """
+    L, M, i, halvings = len(model.dims) - 1, model.inducing, len(done.A), 0
+    moments, D = done.moments, np.empty((M, M))
     for layer in range(L - 1, -1, -1):
-        x, w, dx, dw = means[layer], variances[layer], d_means[layer], d_variances[layer]
+        x, w, dx, dw = (
+            moments.means[layer],
+            moments.variances[layer],
+            moments.d_means[layer],
+            moments.d_variances[layer],
+        )
         for o in range(model.dims[layer + 1] - 1, -1, -1):
             i -= 1
-            unit, own, psis = passages[i].unit, passages[i].own, passages[i].psis
-            gm, gv = d_means[layer + 1, :, o].copy(), d_variances[layer + 1, :, o].copy()
+            unit, k = network.unit_at(done.units, i, model.dims[layer]), done.k[i]
+            own = Whitened(done.inverse[i], done.P[i], done.back[i], done.V[i], done.mean[i], done.A[i], 0.0)
+            gm, gv = moments.d_means[layer + 1, :, o].copy(), moments.d_variances[layer + 1, :, o].copy()
             dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
-            a, weights = _back_from_k(own, psis.k, psis.Sk, gm, gv, D)
+            a, weights = _back_from_k(own, k, done.white[i], gm, gv, D)
             dlog_s = 2.0 * unit.s2 * gv.sum()
             if layer > 0:
-                dQ = network.spread_back(unit, psis, x, w, gv, dx, dw, dZt, dlog_l, weights)
-                a += 2.0 * np.dot(own.inverse, np.dot(dQ, own.outer.A))
+                Q = network.spread_weights(own.A, done.G[i - model.dims[1]])
+                excesses = done.excesses[i - model.dims[1]]
+                dQ = network.spread_back(unit, k, Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
+                a += 2.0 * np.dot(own.inverse, np.dot(dQ, own.A))
                 D -= np.dot(own.inverse, np.dot(dQ, own.inverse.T))
             noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
             dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
             dK = _covariance_gradient(own, D, a)
             network.covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, noise, gradient)
-            done = _match(model, unit, own, D, a, rate, theta, layer, o) if rate > 0.0 else 0
-            if done < 0:
+            done_here = _match(model, unit, own, D, a, rate, theta, layer, o) if rate > 0.0 else 0
+            if done_here < 0:
                 return -1
-            halvings += done
+            halvings += done_here
     return halvings
 
 
@@ -358,13 +362,16 @@ def _halvings(T: Any, change: Any, rate: float) -> int:
 
 
 @jit(relaxed=FUSE)
-def whiten(model: Model, theta: Any) -> None:
-    """Write T = L' R' R L and t = L' theta_2 in the places of R, its diagonal as logarithms, and theta_2."""
+def whiten(model: Model, theta: Any, units: Units) -> None:
+    """Write T = L' R' R L and t = L' theta_2 in the places of R, its diagonal as logarithms, and theta_2.
+
+    ``units`` has room for one output.
+    """
     M = model.inducing
     for layer in range(len(model.dims) - 1):
         at = model.offsets[layer]
         for o in range(model.dims[layer + 1]):
-            unit = network.unit_of(model, theta, layer, o)
+            unit = network.unit_of(model, theta, layer, o, units, 0)
             L = unit.K.copy()
             factorise(L)
             for i in range(M):
