@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import store
+from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
 from tests.report.synthetic import NAMES, make_study
 from tests.runner.support import job

@@ -19,7 +19,7 @@ from ep_bench.methods.bb_alpha.training import train_epoch
 from ep_bench.methods.vi.training import weights_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
-from ep_bench.numerics.draws import stream
+from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Rows
 
 BATCH, ALPHA, RATE = 32, 0.5, 1e-3

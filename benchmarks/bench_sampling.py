@@ -26,7 +26,7 @@ from ep_bench import Estimator, load_dataset, standard_split
 from ep_bench.estimator import warm_up
 from ep_bench.methods.hmc.trajectory import Rows, potential
 from ep_bench.models import mlp, residuals
-from ep_bench.numerics import mixing
+from ep_bench.numerics import mcmc_diagnostics
 
 HIDDEN, BETA = 50, 2.0
 ROUNDS = 25
@@ -140,7 +140,7 @@ def problem(name):
     rows = standard_split(len(data.y), 0)[0]
     X, y = data.X[rows], data.y[rows]
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    return X, y, mixing.watched_rows(X, np.random.default_rng(0))
+    return X, y, mcmc_diagnostics.watched_rows(X, np.random.default_rng(0))
 
 
 def measures(predictions, spent):

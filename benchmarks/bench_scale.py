@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import store
+from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
 from tests.runner.support import CONSTANT, job
 

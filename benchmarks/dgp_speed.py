@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.dgp_ep.energy import Problem, evaluator
+from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure
-from ep_bench.methods.dgp_ep.starting import start
 from ep_bench.methods.dgp_ep.training import Schedule, run
 from ep_bench.report.figures import LOOKS, STYLE, finish
 

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.dgp_speed import least, slope
 from ep_bench.methods.ep_nn import DAMPING, NOISE_START, Config, posterior, problem, sites
 from ep_bench.methods.ep_nn.approximation import Approximation
-from ep_bench.methods.ep_nn.scheme import settle_weight_priors
-from ep_bench.methods.ep_nn.starting import along_a_direction, start
+from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
+from ep_bench.methods.ep_nn.schedule import settle_weight_priors
 from ep_bench.report.figures import LOOKS, STYLE, finish
 
 D, N, K = 14, 455, 10  # inputs with the bias, rows, units: a fold of boston

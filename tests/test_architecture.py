@@ -143,8 +143,9 @@ SLOW_PARTS = {"scipy.stats", "scipy.optimize", "scipy.spatial"}
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_plan_and_an_empty_run_load_what_they_need(command: str, tmp_path: Path) -> None:
     """Every method of the registry may be in the study; the run has nothing left to do."""
-    from ep_bench import methods, store
-    from ep_bench.runner.catalogue import Installed
+    from ep_bench import methods
+    from ep_bench.catalogue import Installed
+    from ep_bench.results import store
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
 

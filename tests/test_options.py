@@ -19,8 +19,8 @@ from pydantic import (
 )
 
 from ep_bench import experiments, methods, options
+from ep_bench.catalogue import Installed
 from ep_bench.estimator import parse_options
-from ep_bench.runner.catalogue import Installed
 from ep_bench.types import UserError, spell
 
 

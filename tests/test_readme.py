@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.runner.catalogue import Installed
+from ep_bench.catalogue import Installed
 from ep_bench.spec import read_study
 
 ROOT = Path(__file__).parents[1]

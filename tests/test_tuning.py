@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ep_bench import methods, tuning
-from ep_bench.runner.catalogue import Installed
+from ep_bench.catalogue import Installed
 from ep_bench.spec import read_space
 
 SPACE = {"x": {"uniform": [-4.0, 4.0]}, "n": {"int": [1, 9]}, "kind": {"choice": ["a", ["b", 2], {"c": 1}]}}

@@ -22,7 +22,7 @@ On a classification set a class is asked for ``predict_dist(X)`` returning ``ep_
 are class indices.
 """
 
-from ep_bench.adapters.classes import OutsideClassifier
+from ep_bench.adapters.classifier import OutsideClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems
 from ep_bench.adapters.regressor import OutsideRegressor, build
 from ep_bench.adapters.targets import files, is_target, parameters, resolve, tasks, use_copies, version

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.adapters.answers import FACES
+from ep_bench.adapters.best_prediction import FACES
 from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve
 from ep_bench.types import UserError
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.adapters import answers
-from ep_bench.adapters.classes import OutsideClassifier
+from ep_bench.adapters import best_prediction
+from ep_bench.adapters.classifier import OutsideClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model
 from ep_bench.estimator import standardisation
 from ep_bench.predictions import Prediction
@@ -39,7 +39,7 @@ class OutsideRegressor:
         """Fit to rows X (n, d) and targets y (n,)."""
         self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
         # A copy each: a model that writes into its arguments must not spoil the cell's data.
-        answers.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
+        best_prediction.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
         return self
 
     def predict_dist(self, X: Array) -> Prediction:
@@ -47,7 +47,7 @@ class OutsideRegressor:
 
         Raises ValueError or TypeError, saying which call gave what, for an answer that is none.
         """
-        found = answers.predict(self.model, self._x_scaling.apply(X))
+        found = best_prediction.predict(self.model, self._x_scaling.apply(X))
         shift, scale = float(self._y_scaling.shift[0]), float(self._y_scaling.scale[0])
         if isinstance(found, PointPrediction):
             return PointPrediction(shift + scale * found.values)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.adapters.answers import FACES
-from ep_bench.conformance.catalogue import Finding
-from ep_bench.conformance.rows import ordinary
-from ep_bench.conformance.subject import SEED, Answer, Subject
+from ep_bench.adapters.best_prediction import FACES
+from ep_bench.conformance.checks import Finding
+from ep_bench.conformance.example_data import ordinary
+from ep_bench.conformance.method_under_test import SEED, Answer, Subject
 from ep_bench.types import Array
 
 SAME = 1e-6  # differences up to this, in deviations of the targets, are rounding

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import clone as sklearn_clone
 
 from ep_bench.conformance.basics import spread
-from ep_bench.conformance.catalogue import Finding
-from ep_bench.conformance.rows import classes
-from ep_bench.conformance.subject import CLASSES, MethodError, Rows, Subject
+from ep_bench.conformance.checks import Finding
+from ep_bench.conformance.example_data import classes
+from ep_bench.conformance.method_under_test import CLASSES, MethodError, Rows, Subject
 from ep_bench.predictions import ClassLabels, ClassProbabilities
 from ep_bench.types import Array
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.conformance.catalogue import Finding, Skip
-from ep_bench.conformance.honesty import SCALE, SHIFT, noisy, wrong_growth, wrong_means
-from ep_bench.conformance.rows import ordinary
-from ep_bench.conformance.subject import Rows, Subject
+from ep_bench.conformance.calibration import SCALE, SHIFT, noisy, wrong_growth, wrong_means
+from ep_bench.conformance.checks import Finding, Skip
+from ep_bench.conformance.example_data import ordinary
+from ep_bench.conformance.method_under_test import Rows, Subject
 from ep_bench.types import Array
 
 _LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.conformance.catalogue import Check, Finding, Outcome, checks
+from ep_bench.conformance.checks import Check, Finding, Outcome, checks
 from ep_bench.conformance.messages import WHERE_ARE_YOU, Order, Ready, Refused
-from ep_bench.runner.child import Child, ending
+from ep_bench.processes.child_process import Child, ending
 from ep_bench.types import Task, UserError
 
 STARTING = 120.0  # seconds for the import of the target, beyond the limit of a check

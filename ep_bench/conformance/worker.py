@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ep_bench.conformance.messages import WHERE_ARE_YOU, Ready, Refused
-from ep_bench.runner.child import serve
+from ep_bench.processes.child_process import serve
 
 
 def main(descriptor: int) -> None:
@@ -16,8 +16,8 @@ def main(descriptor: int) -> None:
     connection = serve(descriptor)
     faulthandler.enable()
     faulthandler.register(WHERE_ARE_YOU, all_threads=False)
-    from ep_bench.conformance.perform import perform
-    from ep_bench.conformance.subject import Subject, silently
+    from ep_bench.conformance.method_under_test import Subject, silently
+    from ep_bench.conformance.run_check import perform
     from ep_bench.types import UserError
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ep_bench.covariances.protocol import Covariance, like
-from ep_bench.numerics import triangle
+from ep_bench.numerics import symmetric
 from ep_bench.types import Array
 
 
@@ -43,7 +43,7 @@ class Sum(_Compound):
         for part, share in others:
             part.fill(share, X, other, Z)
             if Z is None:
-                triangle.add(out, other)
+                symmetric.add(out, other)
             else:
                 out += other
 
@@ -110,6 +110,6 @@ def _multiply(out: Array, part: Covariance, theta: Array, X: Array, Z: Array | N
     other = like(X, Z)
     part.fill(theta, X, other, Z)
     if Z is None:
-        triangle.multiply(out, other)
+        symmetric.multiply(out, other)
     else:
         out *= other

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ep_bench.numerics import triangle
+from ep_bench.numerics import symmetric
 from ep_bench.types import Array
 
 
@@ -28,7 +28,7 @@ class Linear:
         return np.asarray((X**2 * np.exp(theta)).sum(axis=1))
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
-        product = triangle.times(A, X) if Z is None else A @ Z
+        product = symmetric.times(A, X) if Z is None else A @ Z
         return self._pooled(np.exp(theta) * np.einsum("ik,ik->k", X, product))
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
@@ -56,7 +56,7 @@ class Constant:
         return np.full(len(X), np.exp(theta[0]))
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:  # noqa: ARG002
-        return np.asarray(np.exp(theta) * (triangle.total(A) if Z is None else A.sum()))
+        return np.asarray(np.exp(theta) * (symmetric.total(A) if Z is None else A.sum()))
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:  # noqa: ARG002
         return np.asarray(np.exp(theta) * a.sum())

@@ -25,7 +25,7 @@ import numpy as np
 from ep_bench.covariances.protocol import columns
 from ep_bench.numerics.arctangent import arctangent
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import WIDTH, load, padded, select_above, spread, square_root, store, total
+from ep_bench.numerics.simd.vector import WIDTH, load, padded, select_above, spread, square_root, store, total
 from ep_bench.types import Array
 
 

@@ -17,8 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from ep_bench.covariances.hyper import role
-from ep_bench.covariances.naming import Kernel, build
+from ep_bench.covariances.from_options import Kernel, build
+from ep_bench.covariances.hyperparameters import role
 
 
 def _positive(value: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from ep_bench.numerics.lanes import aligned, padded
-from ep_bench.numerics.triangle import mirror, square
+from ep_bench.numerics.simd.vector import aligned, padded
+from ep_bench.numerics.symmetric import mirror, square
 from ep_bench.types import Array
 
 
@@ -14,7 +14,7 @@ class Covariance(Protocol):
     """A covariance function k of rows of d inputs.
 
     ``theta`` (P,) holds the logarithms of its parameters. Where ``Z`` is None, matrices are those of the rows X (n, d)
-    with themselves, symmetric and given by their lower triangle (``numerics.triangle``); else they are (n, m), of the
+    with themselves, symmetric and given by their lower triangle (``numerics.symmetric``); else they are (n, m), of the
     rows X with the rows Z (m, d).
     """
 

@@ -24,7 +24,7 @@ import numpy as np
 from ep_bench.covariances.protocol import columns
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import WIDTH, load, select_above, spread, square_root, store, total
+from ep_bench.numerics.simd.vector import WIDTH, load, select_above, spread, square_root, store, total
 from ep_bench.types import Array
 
 Kind = Literal["se", "matern32", "matern52"]

@@ -78,16 +78,16 @@ def card(name: str) -> Card:
     UserError
         There is no such data set (the message gives the nearest name), or it is a plugin's that gives none.
     """
-    from ep_bench.data import plugged
+    from ep_bench.data import plugins
 
-    plugin = plugged.find(name) if isinstance(name, str) else None
+    plugin = plugins.find(name) if isinstance(name, str) else None
     if plugin is not None:
-        return plugged.load(plugin).card
+        return plugins.load(plugin).card
     if name not in card_names():
         raise UserError(
             f"there is no data set {name!r}",
             where="data",
-            allowed=(*card_names(), *plugged.names()),
+            allowed=(*card_names(), *plugins.names()),
             name=name if isinstance(name, str) else None,
         )
     return _read(name)

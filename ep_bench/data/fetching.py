@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from ep_bench.data import embedded, reading, where
+from ep_bench.data import embedded, locations, reading
 from ep_bench.data.cards import Card, card
 from ep_bench.data.cards import card_names as all_names
-from ep_bench.data.transfer import Patience, TransferError, UnreachableError, download
+from ep_bench.data.download import Patience, TransferError, UnreachableError, download
 from ep_bench.types import UserError
 
 MIRROR_VARIABLE = "EP_BENCH_MIRROR"
@@ -95,15 +95,15 @@ def verify(names: Iterable[str] | None = None) -> list[Verified]:
 
 
 def _verify_one(found: Card) -> Verified:
-    expected = where.expected_checksum(found)
+    expected = locations.expected_checksum(found)
     if found.embedded:
         actual, place = embedded.checksum(*reading.generate(found.name)), "embedded"
     else:
-        path = where.find_file(found)
+        path = locations.find_file(found)
         if path is None:
             return Verified(found.name, "missing", str(reading.missing(found)))
         try:
-            actual, place = where.data_checksum(found, path), str(path)
+            actual, place = locations.data_checksum(found, path), str(path)
         except UserError as error:
             return Verified(found.name, "changed", str(error))
     if expected is None:
@@ -117,8 +117,8 @@ def _fetch_one(found: Card, base_url: str | None, report: Report | None, patienc
     """Bring one file; ``dead`` gathers the servers that did not answer, so that they are waited for only once."""
     if found.embedded or found.path is None:
         return Fetched(found.name, "embedded", None)
-    expected = where.expected_checksum(found)
-    target = where.cache_folder() / found.path
+    expected = locations.expected_checksum(found)
+    target = locations.cache_folder() / found.path
     present = _present(found, expected, shipped=base_url is None)
     if present is not None:
         return Fetched(found.name, "present", present)
@@ -136,11 +136,11 @@ def _fetch_one(found: Card, base_url: str | None, report: Report | None, patienc
             reasons.append(f"  {url}: {error}")
             continue
         if expected is None:
-            where.record_checksum(found, where.file_checksum(target))
+            locations.record_checksum(found, locations.file_checksum(target))
         return Fetched(found.name, "fetched", target)
     raise UserError(
         "could not be downloaded; what has arrived is kept and taken up next time. "
-        f"Without a network, put the file at {found.path} below a folder that {where.VARIABLE} names. Tried:\n"
+        f"Without a network, put the file at {found.path} below a folder that {locations.VARIABLE} names. Tried:\n"
         + "\n".join(reasons),
         where=found.name,
     )
@@ -148,16 +148,16 @@ def _fetch_one(found: Card, base_url: str | None, report: Report | None, patienc
 
 def _present(found: Card, expected: str | None, *, shipped: bool) -> Path | None:
     """Return the data set's file if it is on this machine and has its checksum; count a shipped one if asked."""
-    path = where.find_file(found)
-    if path is not None and path == where.shipped_file(found):
+    path = locations.find_file(found)
+    if path is not None and path == locations.shipped_file(found):
         return path if shipped and _verify_one(found).status == "ok" else None
-    if path is None or expected is None or where.file_checksum(path) == expected:
+    if path is None or expected is None or locations.file_checksum(path) == expected:
         return path
-    if path.is_relative_to(where.cache_folder()):
+    if path.is_relative_to(locations.cache_folder()):
         return None
     raise UserError(
-        f"the file is not the card's (sha256 {where.file_checksum(path)}, expected {expected}) "
-        f"and would come before a downloaded one: remove it, or unset {where.VARIABLE}",
+        f"the file is not the card's (sha256 {locations.file_checksum(path)}, expected {expected}) "
+        f"and would come before a downloaded one: remove it, or unset {locations.VARIABLE}",
         where=str(path),
     )
 

@@ -16,7 +16,7 @@ from typing import Literal, TextIO
 
 import numpy as np
 
-from ep_bench.data import embedded, labelled, own, plugged, targets, where
+from ep_bench.data import class_labels, embedded, locations, plugins, target_transforms, user_csv
 from ep_bench.data.cards import Card, card
 from ep_bench.data.splits import COUNT
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UserError
@@ -62,13 +62,13 @@ def load(ref: DatasetRef) -> Dataset:
         As `load_dataset`, and whatever is wrong with a user's own file.
     """
     if ref.csv is not None:
-        return _load(ref, *_stamp(own.require_file(ref.csv)))
+        return _load(ref, *_stamp(user_csv.require_file(ref.csv)))
     found = card(ref.name)
     constants_of(ref, found)
-    targets.check_transform(ref, found.task)
+    target_transforms.check_transform(ref, found.task)
     if found.embedded:
         return _load(ref, "", 0, 0)
-    path = where.find_file(found)
+    path = locations.find_file(found)
     if path is None:
         raise missing(found)
     return _load(ref, *_stamp(path))
@@ -88,9 +88,9 @@ def describe(ref: DatasetRef) -> DatasetInfo:
         return DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=COUNT, task=dataset.task)
     found = card(ref.name)
     constants_of(ref, found)
-    targets.check_transform(ref, found.task)
-    path = where.find_file(found)
-    checksum = where.data_checksum(found, path) if path else where.expected_checksum(found) or ""
+    target_transforms.check_transform(ref, found.task)
+    path = locations.find_file(found)
+    checksum = locations.data_checksum(found, path) if path else locations.expected_checksum(found) or ""
     return DatasetInfo(
         n=found.n,
         d=found.d + _irrelevant_count(ref),
@@ -106,7 +106,8 @@ def missing(found: Card) -> UserError:
     """Return the error of a data set without a data file."""
     remedy = f"run `ep-bench data fetch {found.name}`" if found.urls else "install ep-bench again"
     return UserError(
-        f"no data file found; {remedy}, or put the file at {found.path} below the folder that {where.VARIABLE} names",
+        f"no data file found; {remedy}, or put the file at {found.path} below the folder that "
+        f"{locations.VARIABLE} names",
         where=found.name,
     )
 
@@ -159,13 +160,13 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
     if found is None:
         target = str(ref.target)
         if ref.task == "classification":
-            X, y, names, classes, checksum = own.read_classes(Path(path), ref.target)
+            X, y, names, classes, checksum = user_csv.read_classes(Path(path), ref.target)
         else:
-            X, y, names, checksum = own.read(Path(path), ref.target)
+            X, y, names, checksum = user_csv.read(Path(path), ref.target)
     else:
         X, y, names, checksum = _read_card(found, path)
-        target = targets.words(found.target, ref.target_transform)
-        y = targets.transformed(y, ref)
+        target = target_transforms.words(found.target, ref.target_transform)
+        y = target_transforms.transformed(y, ref)
     X, names = _append_irrelevant(X, names, ref)
     for array in (X, y):
         array.flags.writeable = False
@@ -189,7 +190,7 @@ def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], s
         # The card's checksum stands for the arrays even where another libm ends a number differently.
         names, checksum = found.input_names(), str(found.sha256)
     else:
-        checksum = where.data_checksum(found, Path(path))
+        checksum = locations.data_checksum(found, Path(path))
         X, y, names = _read_file(found, Path(path))
     if X.shape != (found.n, found.d):
         raise UserError(
@@ -203,10 +204,10 @@ def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], s
 
 def generate(name: str) -> tuple[Array, Array]:
     """Return inputs (n, d) and targets (n,) of a data set that needs no file: an embedded one or a plugin's."""
-    plugin = plugged.find(name)
+    plugin = plugins.find(name)
     if plugin is None:
         return embedded.generate(name)
-    loaded = plugged.load(plugin)
+    loaded = plugins.load(plugin)
     return loaded.X, loaded.y
 
 
@@ -220,7 +221,7 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
             if found.layout == "communities":
                 return _read_communities(file)
             if found.layout in {"classes", "libsvm"}:
-                read = labelled.read_table if found.layout == "classes" else labelled.read_libsvm
+                read = class_labels.read_table if found.layout == "classes" else class_labels.read_libsvm
                 return *read(file, found), found.input_names()
             first = file.readline()
             delimiter = "," if "," in first else None
@@ -246,13 +247,13 @@ def open_text(path: Path) -> Iterator[TextIO]:
         with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as member:
             yield io.TextIOWrapper(member, encoding="latin-1")
     else:
-        with where.open_data(path) as content, io.TextIOWrapper(content, encoding="latin-1") as text:
+        with locations.open_data(path) as content, io.TextIOWrapper(content, encoding="latin-1") as text:
             yield text
 
 
 def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:
     """Return inputs (n, d) of 0 and 1 and targets (n,) from a NumPy file of records (packed bits, target)."""
-    with where.open_data(path) as file:
+    with locations.open_data(path) as file:
         table = np.load(file, allow_pickle=False)
     bits, target = table.dtype.names or ("", "")
     return np.unpackbits(table[bits], axis=1, count=found.d).astype(np.float64), table[target].astype(np.float64)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from ep_bench.estimator.fitting import MethodEstimator
 from ep_bench.estimator.scaling import standardisation
-from ep_bench.numerics import mixing
+from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Array, Predictive, Rows
 
 
@@ -48,7 +48,7 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
         """Return how well a sampler's predictions for rows X (n, d) have mixed; empty for methods that are none.
 
         By ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` with ``name``, the worst of the rows, of the draws that are kept
-        for predictions: ``numerics.mixing.measures``.
+        for predictions: ``numerics.mcmc_diagnostics.measures``.
         """
         distribution = self.predict_dist(X)
         chain = getattr(self.state_, "chain", None)
@@ -56,7 +56,7 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
             return {}
         means = distribution.means[:: len(distribution.means) // len(chain)]  # parts of a draw have one mean
         by_chain = np.array([means[chain == place] for place in range(int(chain.max()) + 1)])
-        return mixing.measures(name, by_chain)[0]
+        return mcmc_diagnostics.measures(name, by_chain)[0]
 
     @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
     def latent(self, X: ArrayLike) -> tuple[Array, Array]:

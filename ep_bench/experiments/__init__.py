@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from ep_bench import methods, store
+from ep_bench import methods
 from ep_bench import options as options_in_words
-from ep_bench.environment import environment
-from ep_bench.experiments import pieces
+from ep_bench.experiments import checkpoints
+from ep_bench.results import store
+from ep_bench.results.provenance import environment
 
 # One line an experiment: its name and its module.
 REGISTRY = {
@@ -71,7 +72,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
         return folder
     module, made_by = import_module(REGISTRY[name]), environment()
     config, factors = _read(name, options, seed)
-    with pieces.kept_in(folder / PIECES, jobs):
+    with checkpoints.kept_in(folder / PIECES, jobs):
         arrays, summary = module.compute(config, seed)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _table(summary))
@@ -111,7 +112,7 @@ def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[Any, dict[s
 
 def _method_versions(config: BaseModel) -> dict[str, str]:
     """Return the versions of the methods that an experiment's options name, by name."""
-    from ep_bench.experiments.entries import MethodEntry  # not above: it loads scikit-learn
+    from ep_bench.experiments.method_entries import MethodEntry  # not above: it loads scikit-learn
 
     values = [value if isinstance(value, tuple) else (value,) for _, value in config]
     used = {entry.use for entries in values for entry in entries if isinstance(entry, MethodEntry)}

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
-from ep_bench.experiments.entries import MethodEntry
-from ep_bench.experiments.networks import (
+from ep_bench.experiments.method_entries import MethodEntry
+from ep_bench.experiments.network_fits import (
     Fit,
     clear,
     fitted,

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods import hmc
-from ep_bench.methods.hmc import hyper, joint
+from ep_bench.methods.hmc import hyperparameters, joint_draws
 from ep_bench.methods.hmc.chain import Chain, Schedule, run
 from ep_bench.types import Array, Indices, Rows
 
@@ -39,7 +39,7 @@ class Case(BaseModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Case:
-        hyper.refuse_scales(self.prior, self.prior_scales)
+        hyperparameters.refuse_scales(self.prior, self.prior_scales)
         return self
 
 
@@ -117,13 +117,13 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     ranks = []
     for stream in rng.spawn(config.replications):
         X, further = stream.standard_normal((config.rows, config.inputs)), stream.standard_normal((2, config.inputs))
-        truth, model = joint.draw(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
+        truth, model = joint_draws.draw(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
         chain = run(model, schedule, further, stream)
         ranks.append(np.sum(_followed(chain)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
     return np.array(ranks)
 
 
-def _true(truth: joint.Draw) -> Array:
+def _true(truth: joint_draws.Draw) -> Array:
     deviations = np.sqrt([truth.noise, truth.prior.mean()])
     return np.array([*truth.predictions, *deviations, truth.log_joint])
 

@@ -1,8 +1,8 @@
 """Expectation propagation on two contradicting observations, sweep by sweep (Jylanki and others 2011, figure 3).
 
-Of example 2 of ``conflicts``, at hyperparameters where the posterior is bimodal: the approximate evidence and the
-precisions of the sites of y1, ..., y4 after each sweep of a scheme, from empty sites. A scheme is a row of stages, each
-of which starts where the one before it ends. The evidence is not defined where a cavity is improper.
+Of example 2 of ``conflict_examples``, at hyperparameters where the posterior is bimodal: the approximate evidence and
+the precisions of the sites of y1, ..., y4 after each sweep of a scheme, from empty sites. A scheme is a row of stages,
+each of which starts where the one before it ends. The evidence is not defined where a cavity is improper.
 
 Deviation: the example is ours; hyperparameters are the paper's but for a magnitude of 3, where the paper has sigma_se =
 3. Sweeps are those of ``gp_t``: one that would make the posterior improper is shortened; its double loop has Newton's
@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
-from ep_bench.experiments.conflicts import Hyper, covariances, example
+from ep_bench.experiments.conflict_examples import Hyper, covariances, example
 from ep_bench.methods.gp_t import sweeps
 from ep_bench.methods.gp_t.double_loop import double_loop
 from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, log_evidence

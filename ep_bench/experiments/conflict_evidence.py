@@ -1,6 +1,6 @@
 """The log evidence of two contradicting observations over two hyperparameters (Jylanki and others 2011, figure 4).
 
-Of both examples of ``conflicts``, over a grid of lengthscales and magnitudes, nu and sigma held: by expectation
+Of both examples of ``conflict_examples``, over a grid of lengthscales and magnitudes, nu and sigma held: by expectation
 propagation with the powers 1 and 0.5 of the likelihood, and by annealed importance sampling, whose errors are small
 and known. Beside each value of EP stands whether plain sequential sweeps, damped by 0.8, converge; a point at which the
 robust scheme finds no solution has no value. The hyperparameters of highest evidence, on which the paper's crosses and
@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.estimator import Estimator
-from ep_bench.experiments.conflicts import Example, Hyper, covariances, example
+from ep_bench.experiments.conflict_examples import Example, Hyper, covariances, example
 from ep_bench.methods.gp_t import annealing, ep, sweeps
 from ep_bench.methods.gp_t.sites import Model, empty
 from ep_bench.types import Array

@@ -1,7 +1,7 @@
 """Two contradicting observations: the latent function between them by every approximation (Jylanki and others 2011).
 
-Their figure 1: regression on the two examples of ``conflicts``, and densities of f(2), midway between the two, with
-each method's own hyperparameters. Where a method samples, its density is the mean of those given each draw, f
+Their figure 1: regression on the two examples of ``conflict_examples``, and densities of f(2), midway between the two,
+with each method's own hyperparameters. Where a method samples, its density is the mean of those given each draw, f
 integrated out, and its hyperparameters are drawn as well. A method that fails is told with its reason.
 
 Deviation: the examples are ours. Priors are those that the options say, by default flat as in the paper; chains have
@@ -19,8 +19,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench.estimator import Estimator, warm_up
-from ep_bench.experiments import distances
-from ep_bench.experiments.conflicts import AT, example, truth
+from ep_bench.experiments import distribution_distances
+from ep_bench.experiments.conflict_examples import AT, example, truth
 from ep_bench.experiments.cubic_toy import Entry
 from ep_bench.methods.gp_t import sampling
 from ep_bench.types import Array, Predictive
@@ -143,8 +143,8 @@ def _told(latent: Latent | None, reference: Latent | None) -> dict[str, Any]:
     own = _at_the_end(latent)
     told = {"mean": _rounded(own.mean()[0]), "deviation": _rounded(own.std()[0]), "distance": ""}
     if reference is not None:
-        tables = (distances.tabulate(one) for one in (own, _at_the_end(reference)))
-        told["distance"] = _rounded(distances.compare(*tables).wasserstein[0])
+        tables = (distribution_distances.tabulate(one) for one in (own, _at_the_end(reference)))
+        told["distance"] = _rounded(distribution_distances.compare(*tables).wasserstein[0])
     return told
 
 

@@ -1,11 +1,11 @@
 """Two contradicting observations seen by expectation propagation (Jylanki, Vanhatalo and Vehtari 2011, figure 2).
 
-Of example 1 of ``conflicts``, at a lengthscale that makes the posterior bimodal. All other sites are updated once,
-one after the other and without damping, from empty sites; that gives q(f1, f2 | y3, ..., yn). The tilted distribution
-of the two latent values is q times the powers eta of both likelihoods. Then the two sites are updated in turn, and all
-once more: as the paper's text has it, the first site gets a large precision, the second one below 0, and in the second
-sweep the cavity of the first is improper, so that it stays as it is. In parallel, from the same q, both precisions are
-above 0.
+Of example 1 of ``conflict_examples``, at a lengthscale that makes the posterior bimodal. All other sites are updated
+once, one after the other and without damping, from empty sites; that gives q(f1, f2 | y3, ..., yn). The tilted
+distribution of the two latent values is q times the powers eta of both likelihoods. Then the two sites are updated in
+turn, and all once more: as the paper's text has it, the first site gets a large precision, the second one below 0, and
+in the second sweep the cavity of the first is improper, so that it stays as it is. In parallel, from the same q, both
+precisions are above 0.
 
 Deviation: the example is ours, and so are its hyperparameters: those of highest density under flat priors, rounded, but
 for the lengthscale, which is the paper's.
@@ -20,7 +20,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 from scipy.special import gammaln
 
-from ep_bench.experiments.conflicts import Example, Hyper, covariances, example
+from ep_bench.experiments.conflict_examples import Example, Hyper, covariances, example
 from ep_bench.methods.gp_t import sweeps
 from ep_bench.methods.gp_t.sites import Model, empty, sites
 from ep_bench.types import Array

@@ -5,7 +5,7 @@ over a grid that goes beyond the data. The same data and noise show what alpha d
 (Hernandez-Lobato et al. 2016, supplement, figure 5), there with the noise variance given and not learned.
 
 One of the methods may stand for the truth (``reference``): the predictive distributions of all are then compared with
-its own, over the grid (``distances``).
+its own, over the grid (``distribution_distances``).
 
 Deviation: the papers' twenty points are not published; the embedded data set ``cubic`` is one draw like them.
 """
@@ -30,8 +30,8 @@ from pydantic import (
 
 from ep_bench import data, methods
 from ep_bench.estimator import Estimator, parse_options, warm_up
-from ep_bench.experiments import distances
-from ep_bench.experiments.entries import MethodEntry, refuse_unknown
+from ep_bench.experiments import distribution_distances
+from ep_bench.experiments.method_entries import MethodEntry, refuse_unknown
 from ep_bench.types import Array, Dataset, Predictive
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         mean, std = distribution.mean(), distribution.std()
         arrays |= {f"mean_{i}": mean, f"std_{i}": std}
         if config.reference is not None:
-            curves.append(distances.tabulate(distribution))
+            curves.append(distribution_distances.tabulate(distribution))
         if config.reference == entry.name:
             judgement = _judgement(model, distribution, grid, inside)
             arrays |= {"judged": np.array(list(judgement), dtype=str), "judgement": np.array(list(judgement.values()))}
@@ -159,8 +159,11 @@ def _judgement(model: Any, distribution: Predictive, grid: Array, inside: NDArra
         return {}
     found = model.diagnose(grid[:, None]) | {"divergences": model.diagnostics_.get("divergences", 0.0)}
     place = np.arange(len(chain)) if chain.max() == 0 else chain
-    halves = [distances.tabulate(_part(distribution, half)) for half in (place < place.mean(), place >= place.mean())]
-    apart = distances.compare(*halves).wasserstein
+    halves = [
+        distribution_distances.tabulate(_part(distribution, half))
+        for half in (place < place.mean(), place >= place.mean())
+    ]
+    apart = distribution_distances.compare(*halves).wasserstein
     means = {"halves" + region: float(apart[rows].mean()) for region, rows in _regions(inside).items() if rows.any()}
     return {name: round(value, 6) for name, value in (found | means).items()}
 
@@ -187,10 +190,10 @@ def _summary(mean: Array, std: Array, truth: Array, inside: NDArray[np.bool_]) -
 
 def _from_reference(curves: list[list[PPoly]], place: int, inside: NDArray[np.bool_]) -> list[dict[str, float]]:
     """Return a row of distances a method from the one at ``place``: means over the grid, inside the data and beyond."""
-    own = distances.own_crps(curves[place])
+    own = distribution_distances.own_crps(curves[place])
     regions, rows = _regions(inside), []
     for method in curves:
-        apart = distances.compare(method, curves[place])
+        apart = distribution_distances.compare(method, curves[place])
         columns = {"wasserstein": apart.wasserstein, "crps": own + apart.excess, "crps_excess": apart.excess}
         means = {name + k: values[v].mean() for name, values in columns.items() for k, v in regions.items() if v.any()}
         rows.append({name: round(float(value), 6) for name, value in means.items()})

@@ -27,8 +27,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
-from ep_bench.experiments.entries import MethodEntry
-from ep_bench.experiments.networks import Fit, fitted, noise_deviation, rounded, unconverged
+from ep_bench.experiments.method_entries import MethodEntry
+from ep_bench.experiments.network_fits import Fit, fitted, noise_deviation, rounded, unconverged
 from ep_bench.types import Array
 
 VERSION = 1

@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validator
 
 from ep_bench import data
-from ep_bench.covariances.hyper import LIMITS
+from ep_bench.covariances.hyperparameters import LIMITS
 from ep_bench.estimator import Estimator, standardisation, warm_up
 from ep_bench.experiments.cubic_toy import Entry
 from ep_bench.experiments.posterior_means import Chains, posterior_means

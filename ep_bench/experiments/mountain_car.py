@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench.estimator import Estimator, warm_up
-from ep_bench.experiments import car_values
+from ep_bench.experiments import mountain_car_dynamics
 from ep_bench.experiments.cubic_toy import Entry
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import size
@@ -96,12 +96,14 @@ class Truth(NamedTuple):
 
     def grid(self) -> Array:
         """Return its states (G G, 2)."""
-        return car_values.nodes(self.position, self.velocity)
+        return mountain_car_dynamics.nodes(self.position, self.velocity)
 
 
-def _truth(values: car_values.Values, config: Config) -> Truth:
-    position, velocity = (_centres(bounds, config.held_out) for bounds in (car_values.POSITION, car_values.VELOCITY))
-    truth = _evaluate(values, car_values.nodes(position, velocity)).reshape(config.held_out, config.held_out)
+def _truth(values: mountain_car_dynamics.Values, config: Config) -> Truth:
+    position, velocity = (
+        _centres(bounds, config.held_out) for bounds in (mountain_car_dynamics.POSITION, mountain_car_dynamics.VELOCITY)
+    )
+    truth = _evaluate(values, mountain_car_dynamics.nodes(position, velocity)).reshape(config.held_out, config.held_out)
     return Truth(position, velocity, truth, near_cliff(truth, config.drop))
 
 
@@ -141,7 +143,7 @@ def near_cliff(truth: Array, drop: float) -> Mask:
     return np.asarray(np.ptp(around, axis=0) > drop)
 
 
-def _true_values(count: int, rng: np.random.Generator) -> tuple[car_values.Values, dict[str, Any]]:
+def _true_values(count: int, rng: np.random.Generator) -> tuple[mountain_car_dynamics.Values, dict[str, Any]]:
     """Return the value function, and how far it can be believed.
 
     ``change`` is the largest of the last sweep, ``refinement`` the mean difference from half as many nodes a side at
@@ -149,27 +151,27 @@ def _true_values(count: int, rng: np.random.Generator) -> tuple[car_values.Value
     steps more the coarser values cost in the mean.
     """
     count += 1 - count % 2  # so that every other node is one of half as many
-    values, coarse = car_values.iterate(count), car_values.iterate(count // 2 + 1)
+    values, coarse = mountain_car_dynamics.iterate(count), mountain_car_dynamics.iterate(count // 2 + 1)
     states = _uniform(DRIVERS, rng)
-    steps = car_values.shortest(values, states)
+    steps = mountain_car_dynamics.shortest(values, states)
     check = {
         "nodes": float(count),
         "sweeps": float(values.sweeps),
         "change": values.change,
         "refinement": float(np.abs(values.values[::2, ::2] - coarse.values).mean()),
         "driven": float(np.abs(values.at(states) + steps).mean()),
-        "lost": float(np.mean(car_values.shortest(coarse, states) - steps)),
+        "lost": float(np.mean(mountain_car_dynamics.shortest(coarse, states) - steps)),
     }
     return values, {"checked": np.array(list(check)), "check": np.array(list(check.values()))}
 
 
-def _evaluate(values: car_values.Values, states: Array) -> Array:
+def _evaluate(values: mountain_car_dynamics.Values, states: Array) -> Array:
     """Return the values (S,) of states (S, 2)."""
-    return -car_values.shortest(values, states).astype(np.float64)
+    return -mountain_car_dynamics.shortest(values, states).astype(np.float64)
 
 
 def _uniform(count: int, rng: np.random.Generator) -> Array:
-    low, high = zip(car_values.POSITION, car_values.VELOCITY, strict=True)
+    low, high = zip(mountain_car_dynamics.POSITION, mountain_car_dynamics.VELOCITY, strict=True)
     return rng.uniform(low, high, (count, 2))
 
 
@@ -202,7 +204,7 @@ def _layers(model: Any, states: Array, truth: Truth) -> dict[str, Array]:
     room = ROOM * (high - low)
     first, second = np.linspace(low - room, high + room, len(truth.position)).T
     last = structure._replace(dims=(2, 1))
-    top = moments(last, theta[-size(last) :], car_values.nodes(first, second))[0][0][:, 0]
+    top = moments(last, theta[-size(last) :], mountain_car_dynamics.nodes(first, second))[0][0][:, 0]
     target = model.y_scaling_
     return {
         "hidden": hidden.T.reshape(2, *truth.truth.shape),

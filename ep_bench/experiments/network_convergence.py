@@ -22,9 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
 from ep_bench.estimator import warm_up
-from ep_bench.experiments.entries import MethodEntry, refuse_unknown
+from ep_bench.experiments.method_entries import MethodEntry, refuse_unknown
+from ep_bench.experiments.network_fits import Fit, fitted, rounded
 from ep_bench.experiments.network_restarts import scores
-from ep_bench.experiments.networks import Fit, fitted, rounded
 from ep_bench.types import Array, Dataset, SplitScheme
 
 VERSION = 1

@@ -18,9 +18,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
-from ep_bench.experiments import pieces
-from ep_bench.experiments.entries import MethodEntry, refuse_unknown
-from ep_bench.experiments.networks import Fit, fitted, rounded
+from ep_bench.experiments import checkpoints
+from ep_bench.experiments.method_entries import MethodEntry, refuse_unknown
+from ep_bench.experiments.network_fits import Fit, fitted, rounded
 from ep_bench.types import Array
 
 VERSION = 1
@@ -79,7 +79,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for entry in config.methods
         for restart in range(part.restarts)
     ]
-    fits = iter(pieces.each(restarted, calls))
+    fits = iter(checkpoints.each(restarted, calls))
     summary = []
     for i, part in enumerate(config.datasets):
         found = np.empty((len(labels), len(MEASURES), part.restarts))

@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFlo
 
 from ep_bench.models import mlp
 from ep_bench.models.mlp import row_gradient, shortened
-from ep_bench.numerics.holdout import held_back
 from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.validation_split import held_back
 from ep_bench.types import Array, Method, Predictive, Rows
 
 

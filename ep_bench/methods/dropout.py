@@ -35,9 +35,9 @@ from ep_bench.models import mlp
 from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import Moments, adam_step, moments
 from ep_bench.numerics.copying import copy_rows
-from ep_bench.numerics.draws import fill_masks, stream
-from ep_bench.numerics.holdout import held_back
 from ep_bench.numerics.jit import REORDER, jit
+from ep_bench.numerics.normal_rng import fill_masks, stream
+from ep_bench.numerics.validation_split import held_back
 from ep_bench.types import Array, Method, Predictive, Rows
 
 LOG_TAU = (-5.0, 15.0)  # where a precision is looked for

@@ -30,9 +30,9 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 from ep_bench.models import meanfield, mlp
 from ep_bench.models.meanfield import divergence
 from ep_bench.models.mlp import row_gradient, shortened
-from ep_bench.numerics.draws import fill_normals, stream
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.normal_rng import fill_normals, stream
 from ep_bench.types import Array, Method, Predictive, Rows
 
 START_DEVIATION = 0.1

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ep_bench.models import mlp
-from ep_bench.numerics.draws import fill_normals
 from ep_bench.numerics.jit import FUSE, REORDER, jit
+from ep_bench.numerics.normal_rng import fill_normals
 
 
 @jit(relaxed=FUSE)

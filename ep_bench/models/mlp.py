@@ -17,7 +17,7 @@ import numpy as np
 
 from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
-from ep_bench.numerics.lanes import WIDTH, load, repeat, select_above, spread, store, total
+from ep_bench.numerics.simd.vector import WIDTH, load, repeat, select_above, spread, store, total
 
 TILE = 8  # rows whose sums one pass over the weights keeps in registers
 GROUP = 4  # inputs whose gradients one pass over the rows keeps in registers

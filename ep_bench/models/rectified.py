@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ep_bench.numerics import tiles
 from ep_bench.numerics.jit import REORDER, jit
-from ep_bench.numerics.lanes import WIDTH, aligned
+from ep_bench.numerics.simd import tile
+from ep_bench.numerics.simd.vector import WIDTH, aligned
 
 
 class Room(NamedTuple):
@@ -33,7 +33,7 @@ def room(layers: Any) -> Room | None:
     It serves one hidden layer of at most 112 units, on a processor with registers of ``WIDTH`` doubles.
     """
     _, d, n = layers[0].tolist()
-    shape = tiles.shape_of(n) if len(layers) == 2 and tiles.wide_registers() else ()
+    shape = tile.shape_of(n) if len(layers) == 2 and tile.wide_registers() else ()
     if not shape:
         return None
     padded = len(shape[0]) * WIDTH
@@ -73,10 +73,10 @@ def half_squares(X: Any, y: Any, w: Any, work: Room, g: Any) -> float:
 def _activations(x: Any, first: int, d: int, work: Room) -> Any:
     """Return the hidden units' inputs of a tile of rows, and write the outputs but for the constant."""
     stride = len(work.shape[0]) * WIDTH
-    A = tiles.tile_of_rows(work.shape, work.weights, d * stride)
+    A = tile.tile_of_rows(work.shape, work.weights, d * stride)
     for i in range(d):
-        A = tiles.plus_products(A, work.weights, i * stride, x, first * d + i, d)
-    tiles.store_positive_sums(A, work.weights, (d + 1) * stride, work.f, 0)
+        A = tile.plus_products(A, work.weights, i * stride, x, first * d + i, d)
+    tile.store_positive_sums(A, work.weights, (d + 1) * stride, work.f, 0)
     return A
 
 
@@ -84,10 +84,10 @@ def _activations(x: Any, first: int, d: int, work: Room) -> Any:
 def _add_sums(activations: Any, x: Any, first: int, d: int, work: Room) -> None:
     """Add a tile's rows to S and T."""
     stride = len(work.shape[0]) * WIDTH
-    D = tiles.gate(activations, work.f, 0)
+    D = tile.gate(activations, work.f, 0)
     for i in range(d):
-        tiles.add_products(D, work.sums, i * stride, x, first * d + i, d)
-    tiles.add_rows(D, work.sums, d * stride)
+        tile.add_products(D, work.sums, i * stride, x, first * d + i, d)
+    tile.add_rows(D, work.sums, d * stride)
 
 
 @jit(relaxed=REORDER)

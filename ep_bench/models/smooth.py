@@ -14,8 +14,8 @@ import numpy as np
 
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import REORDER, jit
-from ep_bench.numerics.lanes import WIDTH, absolute, load, select_above, store
 from ep_bench.numerics.normal import SHIFT, normal_tail
+from ep_bench.numerics.simd.vector import WIDTH, absolute, load, select_above, store
 
 TANH, PROBIT = 1, 2
 

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import absolute, select_above
+from ep_bench.numerics.simd.vector import absolute, select_above
 
 FIRST, SECOND = 0.66, 1.0 + math.sqrt(2.0)  # where the sectors end
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import MAGIC, WIDTH, load, power_of_two, select_above, store
+from ep_bench.numerics.simd.vector import MAGIC, WIDTH, load, power_of_two, select_above, store
 
 LOWEST, HIGHEST = -708.0, 709.0  # where exp is a normal double; what lies beyond, and NaN, is taken to be at the end
 _LOG_2_HIGH, _LOG_2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # their sum is log 2, the first has 33 bits

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import MAGIC, power_of_two, select_above
+from ep_bench.numerics.simd.vector import MAGIC, power_of_two, select_above
 
 # (t + SHIFT) R(t) in powers of x = FIRST + SLOPE / (t + SHIFT), which is -1 at t = 0 and 1 at t = 38.
 SHIFT = 5.0

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import absolute, select_above, square_root
 from ep_bench.numerics.normal import SHIFT, normal_tail
+from ep_bench.numerics.simd.vector import absolute, select_above, square_root
 
 
 @jit(relaxed=FUSE, inline=True)

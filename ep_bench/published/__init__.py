@@ -1,9 +1,9 @@
 """Published tables as data, with source, protocol and trust; how our numbers stand beside them."""
 
-from ep_bench.published.applies import printed_over_points
 from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
+from ep_bench.published.matching import printed_over_points
+from ep_bench.published.number_format import measured, printed
 from ep_bench.published.pooled import DENSITY, SQUARE, Moments, moments, normalised, pooled
-from ep_bench.published.show import measured, printed
 from ep_bench.published.sources import Table, load_sources
 from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
 

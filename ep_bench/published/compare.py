@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ep_bench.published.applies import Lock, labels, under
+from ep_bench.published.matching import Lock, labels, under
 from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import Options, load_sources
 from ep_bench.published.tables import METRICS, described_rows, source_names

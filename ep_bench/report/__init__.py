@@ -19,6 +19,6 @@ def build(
     takes about a second more. ``tell`` gets each note of the merge, as of cells that disagree. Raises
     UserError for a folder without results.
     """
-    from ep_bench.report.assemble import write
+    from ep_bench.report.builder import write
 
     return write(folders, out, pdf=pdf, tell=tell)

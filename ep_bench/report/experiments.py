@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import store
-from ep_bench.report import conflicts, fixed, functions, reference
+from ep_bench.report import conflicts, distance_table, fixed_hyperparameters, function_panels
 from ep_bench.report.additive_effects import additive_effects
 from ep_bench.report.alpha_linear import alpha_linear
 from ep_bench.report.ard_overfitting import ard_overfitting
@@ -23,6 +22,7 @@ from ep_bench.report.figures import Picture
 from ep_bench.report.mountain_car import mountain_car
 from ep_bench.report.network_convergence import network_convergence
 from ep_bench.report.network_restarts import network_restarts
+from ep_bench.results import store
 
 # What the columns of an experiment's summary are.
 CAPTIONS = {
@@ -85,7 +85,7 @@ ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of an experiment; an entry is a text or an item of ``content``."""
+    """A table of an experiment; an entry is a text or an item of ``page_rows``."""
 
     head: list[str]
     rows: Sequence[Sequence[Any]]
@@ -136,12 +136,12 @@ def _tables(name: str, study: store.StudyResults) -> Iterator[Table]:
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         rows, head = list(reader), list(reader.fieldnames or ())
-    if name == "fixed_times" and (relative := fixed.relative(path)) is not None:
+    if name == "fixed_times" and (relative := fixed_hyperparameters.relative(path)) is not None:
         yield Table(*relative)
     truth = _reference(study)
-    if truth is not None and reference.DISTANCE in head:
-        yield Table(*reference.table(rows, truth, _judgement(study)))
-        head = [column for column in head if column not in reference.COLUMNS]
+    if truth is not None and distance_table.DISTANCE in head:
+        yield Table(*distance_table.table(rows, truth, _judgement(study)))
+        head = [column for column in head if column not in distance_table.COLUMNS]
     if rows:
         yield Table(head, [[_short(row[column]) for column in head] for row in rows], CAPTIONS.get(name, "Summary"))
 
@@ -180,14 +180,16 @@ def cubic_toy(arrays: Arrays, study: store.StudyResults) -> Picture:
     labels, first = [str(label) for label in arrays["labels"]], _reference(study)
     titles = [f"{label} (reference)" if label == first else label for label in labels]
     panels = [
-        functions.Panel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
+        function_panels.Panel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
         for i in sorted(range(len(labels)), key=lambda i: labels[i] != first)
     ]
     entries = study.lock.get("options", {}).get("methods", ())
     figures = "figure 1 of Hernández-Lobato and Adams (2015)"
     if any(entry.get("use") == "bb_alpha" for entry in entries):
         figures += " and the toy figure of black-box alpha (Hernández-Lobato et al. 2016, supplement, figure 5)"
-    return functions.draw(panels, f"cubic-toy-{study.name}", f"Predictions on the cubic toy data, as in {figures}: ")
+    return function_panels.draw(
+        panels, f"cubic-toy-{study.name}", f"Predictions on the cubic toy data, as in {figures}: "
+    )
 
 
 DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture | list[Picture]]] = {
@@ -199,8 +201,8 @@ DRAWERS: dict[str, Callable[[Arrays, store.StudyResults], Picture | list[Picture
     "conflict_posteriors": lambda arrays, study: posteriors(arrays, study.name),
     "conflict_tilted": lambda arrays, study: conflicts.tilted(arrays, study.name),
     "conflict_convergence": lambda arrays, study: conflicts.convergence(arrays, study.name),
-    "fixed_predictions": lambda arrays, study: fixed.predictions(arrays, study.name),
-    "fixed_times": lambda arrays, study: fixed.times(arrays, study.name),
+    "fixed_predictions": lambda arrays, study: fixed_hyperparameters.predictions(arrays, study.name),
+    "fixed_times": lambda arrays, study: fixed_hyperparameters.times(arrays, study.name),
     "ard_overfitting": lambda arrays, study: ard_overfitting(arrays, study.name),
     "additive_effects": lambda arrays, study: additive_effects(arrays, study.name),
     "discontinuity": lambda arrays, study: discontinuity(arrays, study.name),

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ep_bench.report import content, pointpages, tables
+from ep_bench.report import page_rows, point_table_pages, tables
 from ep_bench.report.figures import Picture
 
 if TYPE_CHECKING:
-    from ep_bench.report.assemble import Report
+    from ep_bench.report.builder import Report
 
 
 def page(report: Report) -> str:
     """Return the report as GitHub Markdown; figures are links to the files beside it."""
     merged = report.merged
-    lines = [f"# {report.title}", "", content.summary_line(merged), ""]
+    lines = [f"# {report.title}", "", page_rows.summary_line(merged), ""]
     lines += [f"- {note}" for note in merged.notes]
     for drawn in report.experiments:
         lines += ["", f"## {drawn.title}", "", *_pictures(drawn.pictures)]
@@ -24,7 +24,7 @@ def page(report: Report) -> str:
     for part in report.parts:
         lines += ["", f"## {part.score.title}", "", tables.markdown(part.table, part.ranking)]
         lines += _pictures([part.panels] if part.panels else [])
-        lines += [f"- {line}" for line in content.rank_lines(part.rankings)]
+        lines += [f"- {line}" for line in page_rows.rank_lines(part.rankings)]
         lines += ["", *_pictures([part.diagram] if part.diagram else [])]
     for shown in report.grouped:
         lines += ["", f"## Ranks by group: {shown.title}", "", *_pictures(shown.pictures)]
@@ -36,12 +36,12 @@ def page(report: Report) -> str:
         for table in report.compared.tables:
             lines += [f"{table.caption}.", "", *_grid(table.head, table.rows)]
     for found in report.points:
-        lines += ["", f"## Over test points: {pointpages.title(found)}", "", pointpages.markdown(found)]
+        lines += ["", f"## Over test points: {point_table_pages.title(found)}", "", point_table_pages.markdown(found)]
     if report.functions:
         lines += ["", "## Predictions over one input", "", *_pictures(report.functions)]
     if report.plots:
         lines += ["", f"## {report.plots_title}", "", *_pictures(report.plots)]
-    sampled = content.chains_part(report.chains)
+    sampled = page_rows.chains_part(report.chains)
     if sampled is not None and report.chains is not None:
         lines += ["", "## Markov chains", ""]
         lines += [f"{sampled['caption']}.", "", *_grid(sampled["head"], sampled["rows"])] if sampled["rows"] else []
@@ -54,21 +54,21 @@ def page(report: Report) -> str:
     if report.training is not None:
         lines += ["", "## Training curves", "", *(f"- {line}" for line in report.training.lines), ""]
         lines += _pictures(report.training.pictures)
-    choices = content.tuned_table(report.tuned)
+    choices = page_rows.tuned_table(report.tuned)
     if choices is not None:
         lines += ["", "## Tuned options", "", *(f"- {line}" for line in choices["lines"]), ""]
         caption, grid = f"{choices['caption']}.", _grid(choices["head"], choices["rows"])
         lines += [caption, "", *grid] if choices["rows"] else []
     if report.checks is not None and len(report.checks):
-        checks = content.check_rows(report.checks)
+        checks = page_rows.check_rows(report.checks)
         lines += ["", "## Published numbers", "", checks["summary"], "", *_grid(checks["head"], checks["rows"])]
-    gaps, remarks = content.gap_rows(merged), content.remark_rows(merged)
+    gaps, remarks = page_rows.gap_rows(merged), page_rows.remark_rows(merged)
     if gaps or remarks:
         lines += ["", "## Missing cells and remarks", "", *_grid(["method", "data set", "finished", "the rest"], gaps)]
         lines += _grid(["method", "data set", "status", "reason", "splits"], remarks)
     lines += ["", "## What was run", ""]
     for study, tag in zip(merged.studies, merged.tags, strict=True):
-        facts = content.study_facts(study, tag)
+        facts = page_rows.study_facts(study, tag)
         lines += [f"**{tag}**: {facts['line']}", ""]
         lines += _grid(["method", "uses", "options given", "published as"], facts["methods"])
         lines += _grid(["data set", "rows", "inputs", "options", "SHA-256"], facts["datasets"])

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ep_bench.report import ranks
-from ep_bench.report.frames import Merged
+from ep_bench.report.merge import Merged
 from ep_bench.report.ranks import Friedman
 from ep_bench.report.scores import Score
 from ep_bench.types import UNCONVERGED, Array

@@ -26,7 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from ep_bench.store import CELLS
+from ep_bench.results.store import CELLS
 
 CLAIMS = "claims"
 SILENCE = 120.0  # seconds after which a run on another machine that shows no sign of life counts as dead

@@ -25,10 +25,10 @@ from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_wo
 from distributed.comm import CommClosedError
 from joblib._dask import DaskDistributedBackend
 
-from ep_bench.runner import lane
-from ep_bench.runner.child import deaf_to_interrupts
+from ep_bench.processes.child_process import deaf_to_interrupts
+from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.luggage import Luggage, pack
+from ep_bench.runner.payload import Luggage, pack
 from ep_bench.types import Record, UserError
 
 
@@ -54,16 +54,16 @@ class Carrier(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Any) -> None:  # noqa: ARG002 dask's signature
         """Take the luggage in, on a worker that was there or has joined."""
-        lane.take_in(self._luggage)
+        supervisor.take_in(self._luggage)
 
     def teardown(self, worker: Any) -> None:  # noqa: ARG002
         """End the run's engines and forget its luggage."""
-        lane.end_run(self._luggage.run)
+        supervisor.end_run(self._luggage.run)
 
     def transition(self, key: str, start: str, finish: str, **more: Any) -> None:  # noqa: ARG002
         """Kill the engine of a cell that nobody waits for any more: its run was killed, or lost this worker."""
         if start in {"executing", "long-running"} and finish == "released":
-            lane.abandon(str(key))
+            supervisor.abandon(str(key))
 
 
 class Backend(DaskDistributedBackend):  # type: ignore[misc]
@@ -76,8 +76,8 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
 
 def run_cell_there(job: Job, run: str) -> Record:
     """Run a job in this dask worker's lane."""
-    record = lane.run(job, luggage=run, tag=str(get_worker().get_current_task()))
-    if record.row["reason"] == lane.ABANDONED:
+    record = supervisor.run(job, luggage=run, tag=str(get_worker().get_current_task()))
+    if record.row["reason"] == supervisor.ABANDONED:
         raise AbandonedError(job.cell.key)
     return record
 

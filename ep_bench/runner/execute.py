@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters, data, estimator, methods, rowscores, scoring
+from ep_bench import adapters, data, estimator, methods, scoring
 from ep_bench.estimator import MethodEstimator  # noqa: F401 loads scikit-learn, so that no cell is charged with it
 from ep_bench.predictions import missing_density
-from ep_bench.runner import chains, curve, tuned
+from ep_bench.processes.memory import PeakMemory
+from ep_bench.results import row_scores
+from ep_bench.runner import chain_summary, prediction_grid, tune_cell
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.memory import PeakMemory
 from ep_bench.runner.records import (
     CHANGED,
     CellError,
@@ -83,11 +84,11 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
             del record.row[name]
         why = scoring.impossible(prediction, dataset.y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(lost)}" + (f": {why}" if why else ""))
-    record.notes |= rowscores.note(scoring.by_row(prediction, dataset.y[split.test]))
-    drawn = curve.over_grid(model, job.dataset, dataset, split)
+    record.notes |= row_scores.note(scoring.by_row(prediction, dataset.y[split.test]))
+    drawn = prediction_grid.over_grid(model, job.dataset, dataset, split)
     if drawn is not None:
         record.notes["curve"] = drawn
-    record.notes |= chains.of(model, dataset.X[split.test])
+    record.notes |= chain_summary.of(model, dataset.X[split.test])
     return missing_density(prediction)
 
 
@@ -100,9 +101,9 @@ def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, st
         record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options, dataset.task)
         started()
         return build(job.options)
-    record.row["compile_seconds"] = tuned.load(job, build, dataset.task)
+    record.row["compile_seconds"] = tune_cell.load(job, build, dataset.task)
     started()
-    return build(tuned.choose(record, job, X, y, build))
+    return build(tune_cell.choose(record, job, X, y, build))
 
 
 def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict[str, float]:

@@ -12,8 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ep_bench import adapters, data, estimator, methods, store
-from ep_bench.environment import environment
+from ep_bench import adapters, data, estimator, methods
+from ep_bench.results import store
+from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.spec import MethodEntry, Study

@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from ep_bench.runner import lane
-from ep_bench.runner.child import deaf_to_interrupts
+from ep_bench.processes.child_process import deaf_to_interrupts
+from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import LOST, blank_record, fail
 from ep_bench.types import Record, UserError
@@ -85,7 +85,7 @@ def _pool(
 
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="joblib")  # it finds a pool dropped with work left worth a word
-        call, ahead = delayed(lane.run), _AHEAD * n_jobs
+        call, ahead = delayed(supervisor.run), _AHEAD * n_jobs
         argument: int | str = os.getpid()
         joblib_backend: Any = backend
         if backend == "dask":
@@ -127,4 +127,4 @@ def _end_workers(backend: str, n_jobs: int) -> None:
         from joblib.externals.loky import get_reusable_executor
 
         get_reusable_executor(max_workers=n_jobs, timeout=300).shutdown(wait=True, kill_workers=True)
-    lane.close()
+    supervisor.close()

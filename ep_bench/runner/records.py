@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.environment import environment
+from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.types import UNCONVERGED, Record, UserError
 

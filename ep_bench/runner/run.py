@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ep_bench import curves, data, rowscores, store
+from ep_bench import data
+from ep_bench.results import curves, row_scores, store
+from ep_bench.results.store import Row
 from ep_bench.runner.claims import Claims
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
-from ep_bench.store import Row
 from ep_bench.types import Record, UserError
 
 _OVERHEAD = 0.01  # seconds that a cell takes beside its fit and prediction
@@ -57,7 +58,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     jobs = plan.to_run(retry_failed=options.retry_failed)
     _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
     curves.read(plan.folder)  # a file that cannot be read is refused before the hours of a run
-    rowscores.read(plan.folder)
+    row_scores.read(plan.folder)
     store.sweep(plan.folder)
     lock = _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
@@ -70,7 +71,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     rows = store.known_rows(plan.folder)
     finished = store.export(plan.folder, rows)
     curves.update(plan.folder, finished)
-    rowscores.update(plan.folder, lock, finished)
+    row_scores.update(plan.folder, lock, finished)
     found = (rows.get(planned.job.cell.key) for planned in plan.cells)
     return Outcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
 

@@ -23,10 +23,10 @@ from ep_bench.spec.models import (
     override_blocks,
 )
 from ep_bench.spec.problems import OptionProblem, Place, Problems
-from ep_bench.spec.shape import validate
 from ep_bench.spec.shipped import find_study
-from ep_bench.spec.source import Document, read_document
 from ep_bench.spec.space import read_space
+from ep_bench.spec.validation import validate
+from ep_bench.spec.yaml_source import Document, read_document
 from ep_bench.types import DatasetRef, SplitScheme, UserError, spell
 
 OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import adapters
-from ep_bench.runner.catalogue import Installed
+from ep_bench.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from ep_bench.conformance.catalogue import Outcome, checks
-from ep_bench.conformance.perform import perform
-from ep_bench.conformance.subject import Subject
+from ep_bench.conformance.checks import Outcome, checks
+from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
 
 HERE = Path(__file__).parent

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.conformance.catalogue import Outcome, checks
-from ep_bench.conformance.perform import perform
-from ep_bench.conformance.subject import Subject
+from ep_bench.conformance.checks import Outcome, checks
+from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
 from ep_bench.types import Task, UserError
 from tests.conformance.support import having, told

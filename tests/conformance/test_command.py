@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ep_bench.conformance.catalogue import ALL_CHECKS, CHECKS
+from ep_bench.conformance.checks import ALL_CHECKS, CHECKS
+from tests.cli.test_cli import ep_bench
 from tests.conformance.support import HERE, bad
-from tests.test_cli import ep_bench
 
 
 def test_a_fault_is_told_in_three_parts_and_ends_with_exit_code_2() -> None:

@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 from ep_bench.conformance import suite
-from ep_bench.conformance.catalogue import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, Outcome
-from ep_bench.conformance.honesty import wrong_density
+from ep_bench.conformance.calibration import wrong_density
+from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, Outcome
 from ep_bench.conformance.messages import Order
-from ep_bench.conformance.perform import CLASSIFIER_FUNCTIONS, FUNCTIONS
-from ep_bench.conformance.subject import Answer, Subject
+from ep_bench.conformance.method_under_test import Answer, Subject
+from ep_bench.conformance.run_check import CLASSIFIER_FUNCTIONS, FUNCTIONS
 from ep_bench.conformance.suite import Examiner, examine
-from ep_bench.runner.child import Child
+from ep_bench.processes.child_process import Child
 from ep_bench.types import UserError
 from tests.conformance.support import HERE, bad
 

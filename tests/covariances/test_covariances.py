@@ -11,8 +11,8 @@ import pytest
 from scipy.special import erf
 
 from ep_bench.covariances import Constant, Linear, Network, Product, Stationary, Sum, matrix
-from tests import plain_covariances as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_covariances as plain
+from tests.twins.plain_networks import check_gradient
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "gp.json").read_text(encoding="utf-8"))
 D = 3

@@ -17,7 +17,7 @@ NAMES = [name for name in data.names() if data.card(name).embedded]
 @pytest.fixture(autouse=True)
 def _no_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("EP_BENCH_DATA", raising=False)
-    monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("ep_bench.data.locations.cache_folder", lambda: tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -23,7 +23,7 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data.cards import Card
-from ep_bench.data.transfer import Patience, TransferError, download
+from ep_bench.data.download import Patience, TransferError, download
 from ep_bench.types import UserError
 
 CONTENT = np.random.RandomState(0).bytes(300_000)
@@ -41,7 +41,7 @@ def cache(monkeypatch, tmp_path):
     folder = tmp_path / "cache"
     monkeypatch.delenv("EP_BENCH_DATA", raising=False)
     monkeypatch.delenv("EP_BENCH_MIRROR", raising=False)
-    monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: folder)
+    monkeypatch.setattr("ep_bench.data.locations.cache_folder", lambda: folder)
     return folder
 
 
@@ -340,11 +340,11 @@ def test_progress_is_reported(serve, tmp_path, toy, capsys) -> None:
 KILLED = """
 import json, sys
 from pathlib import Path
-from ep_bench.data import fetching, where
+from ep_bench.data import fetching, locations
 from ep_bench.data.cards import Card
 card = Card(**json.loads(sys.argv[1]))
 fetching.card = lambda _: card
-where.cache_folder = lambda: Path(sys.argv[2])
+locations.cache_folder = lambda: Path(sys.argv[2])
 fetching.fetch(["toy"], progress=False)
 """
 
@@ -386,7 +386,7 @@ def test_a_damaged_shipped_file_is_replaced_by_a_download(serve, cache, monkeypa
     mirror = serve("ok", content=lzma.decompress(shipped.read_bytes()))
     (tmp_path / "shipped" / "boston").mkdir(parents=True)
     (tmp_path / "shipped" / "boston" / shipped.name).write_bytes(shipped.read_bytes()[:-100])
-    monkeypatch.setattr("ep_bench.data.where.shipped_folder", lambda _: tmp_path / "shipped")
+    monkeypatch.setattr("ep_bench.data.locations.shipped_folder", lambda _: tmp_path / "shipped")
     monkeypatch.setenv("EP_BENCH_MIRROR", mirror.base)
     (found,) = data.fetch(["boston"], progress=False, patience=PATIENCE)
     assert found.status == "fetched"

@@ -33,8 +33,8 @@ def folders(monkeypatch, tmp_path):
     folder, cache, shipped = (tmp_path / name for name in ("data", "cache", "shipped"))
     folder.mkdir()
     monkeypatch.setenv("EP_BENCH_DATA", str(folder))
-    monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: cache)
-    monkeypatch.setattr("ep_bench.data.where.shipped_folder", lambda _: shipped)
+    monkeypatch.setattr("ep_bench.data.locations.cache_folder", lambda: cache)
+    monkeypatch.setattr("ep_bench.data.locations.shipped_folder", lambda _: shipped)
     return folder, cache, shipped
 
 
@@ -42,7 +42,7 @@ def folders(monkeypatch, tmp_path):
 def shipped_only(monkeypatch, tmp_path):
     """Look for files in the package alone."""
     monkeypatch.delenv("EP_BENCH_DATA", raising=False)
-    monkeypatch.setattr("ep_bench.data.where.cache_folder", lambda: tmp_path / "no-cache")
+    monkeypatch.setattr("ep_bench.data.locations.cache_folder", lambda: tmp_path / "no-cache")
 
 
 def use(monkeypatch, card: Card) -> None:
@@ -181,7 +181,7 @@ def flip(content: bytes) -> bytes:
 def test_a_damaged_shipped_file_is_one_message(monkeypatch, tmp_path, shipped_only, damage) -> None:
     file = shipped_boston(tmp_path / "shipped")
     file.write_bytes(damage(file.read_bytes()))
-    monkeypatch.setattr("ep_bench.data.where.shipped_folder", lambda _: tmp_path / "shipped")
+    monkeypatch.setattr("ep_bench.data.locations.shipped_folder", lambda _: tmp_path / "shipped")
     ref = DatasetRef("boston", "boston")
     for use_it in (data.load, data.describe):
         with pytest.raises(UserError, match=r"boston/data\.txt\.xz: the data file is damaged .*data fetch boston"):

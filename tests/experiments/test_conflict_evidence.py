@@ -9,7 +9,7 @@ import pytest
 
 from ep_bench import Estimator, experiments
 from ep_bench.experiments import conflict_evidence as evidence
-from ep_bench.experiments import conflicts
+from ep_bench.experiments import conflict_examples
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def test_each_value_is_that_of_its_hyperparameters(found: Any) -> None:
     arrays, _ = found
     assert arrays["lengthscales"].tolist() == pytest.approx([0.9, 2.0])
     assert arrays["magnitudes"].tolist() == pytest.approx([3.0, 9.0])
-    data = conflicts.example(1)
+    data = conflict_examples.example(1)
     for i, eta in enumerate((1.0, 0.5)):
         given = {
             "lengthscale": 2.0,
@@ -59,22 +59,22 @@ def test_the_summary_is_that_of_the_arrays(found: Any) -> None:
 
 def test_the_mode_has_the_highest_evidence(found: Any) -> None:
     arrays, _ = found
-    data = conflicts.example(1)
+    data = conflict_examples.example(1)
     length, size = arrays["mode_1_0"]
-    top = evidence.solved(data, conflicts.Hyper(length, size, 0.095, 1.2), 1.0)
+    top = evidence.solved(data, conflict_examples.Hyper(length, size, 0.095, 1.2), 1.0)
     for factor in (0.97, 1.03):
         for hyper in (
-            conflicts.Hyper(factor * length, size, 0.095, 1.2),
-            conflicts.Hyper(length, factor * size, 0.095, 1.2),
+            conflict_examples.Hyper(factor * length, size, 0.095, 1.2),
+            conflict_examples.Hyper(length, factor * size, 0.095, 1.2),
         ):
             assert evidence.solved(data, hyper, 1.0) < top
     assert np.nanmax(arrays["evidence_1_0"]) <= top
 
 
 def test_sweeps_that_oscillate_are_told() -> None:
-    data = conflicts.example(2)
-    assert not evidence.sweeps_converge(data, conflicts.Hyper(0.88, 3.0, 0.1, 2.0), 1.0)  # figure 3's
-    assert evidence.sweeps_converge(data, conflicts.Hyper(0.88, 3.0, 0.1, 2.0), 0.5)
+    data = conflict_examples.example(2)
+    assert not evidence.sweeps_converge(data, conflict_examples.Hyper(0.88, 3.0, 0.1, 2.0), 1.0)  # figure 3's
+    assert evidence.sweeps_converge(data, conflict_examples.Hyper(0.88, 3.0, 0.1, 2.0), 0.5)
 
 
 def test_bad_options_are_told_with_their_place() -> None:

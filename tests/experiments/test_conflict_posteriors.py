@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, experiments
+from ep_bench.experiments import conflict_examples
 from ep_bench.experiments import conflict_posteriors as posteriors
-from ep_bench.experiments import conflicts
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains
 
@@ -40,7 +40,7 @@ def test_densities_are_densities_with_the_moments_that_are_told(found: Any) -> N
 
 def test_a_method_shows_what_its_estimator_says(found: Any) -> None:
     arrays, summary = found
-    data = conflicts.example(2)
+    data = conflict_examples.example(2)
     options = {key: value for key, value in GIVEN.items() if key != "use"}
     model = Estimator("gp_t", standardize=False, **options).fit(data.x[:, None], data.y)
     mean, variance = model.latent(arrays["grid_2"][:, None])

@@ -14,10 +14,11 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 from sklearn.exceptions import ConvergenceWarning
 
-from ep_bench import data, experiments, methods, store
+from ep_bench import data, experiments, methods
 from ep_bench.estimator import Estimator
-from ep_bench.experiments import distances
+from ep_bench.experiments import distribution_distances
 from ep_bench.report.experiments import draw
+from ep_bench.results import store
 from ep_bench.types import Array, Method, Predictive, Rows
 
 TOY = yaml.safe_load((Path(__file__).parents[2] / "configs" / "toy.yaml").read_text(encoding="utf-8"))
@@ -152,8 +153,8 @@ def test_distances_are_means_over_the_grid_inside_the_data_and_beyond(tmp_path: 
     curves = []
     for epochs in (3, 9):
         model = Estimator("pbp", hidden=[5], epochs=epochs, random_state=0).fit(toy.X, toy.y)
-        curves.append(distances.tabulate(model.predict_dist(grid[:, None])))
-    apart = distances.compare(*curves).wasserstein
+        curves.append(distribution_distances.tabulate(model.predict_dist(grid[:, None])))
+    apart = distribution_distances.compare(*curves).wasserstein
     inside = (grid >= toy.X.min()) & (grid <= toy.X.max())
     for region, rows in {"": inside | True, "_inside": inside, "_outside": ~inside}.items():
         assert float(row[f"wasserstein{region}"]) == pytest.approx(apart[rows].mean(), rel=1e-5)
@@ -173,7 +174,9 @@ def test_a_reference_that_samples_is_judged_itself(tmp_path: Path) -> None:
         model = Estimator("hmc", **options, random_state=0).fit(toy.X, toy.y)
     whole = model.predict_dist(grid)
     one, two = (Predictive(np.full(20, 0.05), whole.means[p], whole.variances[p]) for p in np.arange(40).reshape(2, 20))
-    apart = distances.compare(distances.tabulate(one), distances.tabulate(two)).wasserstein
+    apart = distribution_distances.compare(
+        distribution_distances.tabulate(one), distribution_distances.tabulate(two)
+    ).wasserstein
     assert found["halves"] == pytest.approx(apart.mean(), abs=1e-6)
     assert found["r_hat_predictions"] == pytest.approx(model.diagnose(grid)["r_hat_predictions"], abs=1e-6)
     assert found["divergences"] == model.diagnostics_["divergences"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ep_bench import experiments
-from ep_bench.experiments import car_values, mountain_car
+from ep_bench.experiments import mountain_car, mountain_car_dynamics
 from ep_bench.report import build
 
 SMALL: dict[str, Any] = {
@@ -27,8 +27,8 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def values() -> car_values.Values:
-    return car_values.iterate(201)
+def values() -> mountain_car_dynamics.Values:
+    return mountain_car_dynamics.iterate(201)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def slow_step(x: float, v: float, action: int) -> tuple[float, float]:
     return min(x, 0.5), v
 
 
-def slow_drive(values: car_values.Values, x: float, v: float) -> int:
+def slow_drive(values: mountain_car_dynamics.Values, x: float, v: float) -> int:
     """Return the steps of a greedy driver, one state at a time, with an interpolation written out."""
 
     def worth(state: tuple[float, float]) -> float:
@@ -75,43 +75,47 @@ def test_steps_are_those_of_the_book() -> None:
     states = np.concatenate([uniform(300), [[-1.2, -0.07], [0.499, 0.07], [-1.19, -0.06]]])
     for action in (-1, 0, 1):
         expected = [slow_step(x, v, action) for x, v in states]
-        np.testing.assert_allclose(car_values.step(states, action), expected, atol=1e-15)
+        np.testing.assert_allclose(mountain_car_dynamics.step(states, action), expected, atol=1e-15)
 
 
-def test_the_cruise_to_the_goal_costs_what_it_takes(values: car_values.Values) -> None:
+def test_the_cruise_to_the_goal_costs_what_it_takes(values: mountain_car_dynamics.Values) -> None:
     """Close to the goal at full speed 1 step ends the episode; at it there is nothing to do."""
-    assert car_values.shortest(values, np.array([[0.45, 0.07], [0.5, 0.0], [0.36, 0.07]])).tolist() == [1, 0, 3]
+    assert mountain_car_dynamics.shortest(values, np.array([[0.45, 0.07], [0.5, 0.0], [0.36, 0.07]])).tolist() == [
+        1,
+        0,
+        3,
+    ]
 
 
-def test_values_meet_bellmans_equation_at_the_nodes(values: car_values.Values) -> None:
-    nodes = car_values.nodes(values.position, values.velocity)
-    after = [car_values.step(nodes, action) for action in (-1, 0, 1)]
-    best = np.max([np.where(car_values.at_goal(s), 0.0, values.at(s)) for s in after], axis=0) - 1.0
+def test_values_meet_bellmans_equation_at_the_nodes(values: mountain_car_dynamics.Values) -> None:
+    nodes = mountain_car_dynamics.nodes(values.position, values.velocity)
+    after = [mountain_car_dynamics.step(nodes, action) for action in (-1, 0, 1)]
+    best = np.max([np.where(mountain_car_dynamics.at_goal(s), 0.0, values.at(s)) for s in after], axis=0) - 1.0
     best[nodes[:, 0] >= 0.5] = 0.0
     np.testing.assert_allclose(values.values.ravel(), best, atol=1e-7)
     assert values.change <= 1e-8
 
 
-def test_driving_takes_as_many_steps_as_the_slow_twin(values: car_values.Values) -> None:
+def test_driving_takes_as_many_steps_as_the_slow_twin(values: mountain_car_dynamics.Values) -> None:
     states = uniform(40, seed=1)
-    assert car_values.drive(values, states).tolist() == [slow_drive(values, x, v) for x, v in states]
+    assert mountain_car_dynamics.drive(values, states).tolist() == [slow_drive(values, x, v) for x, v in states]
 
 
-def test_steps_to_the_goal_are_minus_the_value(values: car_values.Values) -> None:
+def test_steps_to_the_goal_are_minus_the_value(values: mountain_car_dynamics.Values) -> None:
     states = uniform(1000, seed=2)
-    gap = values.at(states) + car_values.shortest(values, states)
+    gap = values.at(states) + mountain_car_dynamics.shortest(values, states)
     assert np.median(np.abs(gap)) < 0.3
     assert np.abs(gap).mean() < 1.0  # what the cliff, smeared over a cell, costs
     assert values.at(np.array([[-0.5, 0.0]]))[0] == pytest.approx(-103, abs=3)  # at rest in the valley
 
 
-def test_another_first_step_is_never_worse(values: car_values.Values) -> None:
+def test_another_first_step_is_never_worse(values: mountain_car_dynamics.Values) -> None:
     states = uniform(500, seed=3)
-    assert np.all(car_values.shortest(values, states) <= car_values.drive(values, states))
+    assert np.all(mountain_car_dynamics.shortest(values, states) <= mountain_car_dynamics.drive(values, states))
 
 
-def test_finer_grids_come_closer(values: car_values.Values) -> None:
-    coarse, coarser = car_values.iterate(101), car_values.iterate(51)
+def test_finer_grids_come_closer(values: mountain_car_dynamics.Values) -> None:
+    coarse, coarser = mountain_car_dynamics.iterate(101), mountain_car_dynamics.iterate(51)
     near = np.abs(values.values[::2, ::2] - coarse.values).mean()
     assert near < 0.8 * np.abs(coarse.values[::2, ::2] - coarser.values).mean()
     assert near < 1.0

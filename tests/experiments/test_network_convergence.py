@@ -11,8 +11,8 @@ import pytest
 
 from ep_bench import data, experiments
 from ep_bench.experiments import network_convergence
-from ep_bench.experiments.networks import fitted
-from ep_bench.methods.ep_nn.scheme import LAST
+from ep_bench.experiments.network_fits import fitted
+from ep_bench.methods.ep_nn.schedule import LAST
 from ep_bench.report import build
 from ep_bench.types import SplitScheme
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ep_bench import data, experiments
-from ep_bench.experiments import network_restarts, networks
+from ep_bench.experiments import network_fits, network_restarts
 from ep_bench.experiments.network_restarts import MEASURES
 from ep_bench.report import build
 
@@ -37,7 +37,7 @@ def test_starts_differ_and_each_is_that_of_its_seed(found: dict[str, Any]) -> No
     whole = data.load_dataset("friedman1")
     train, test = data.standard_split(len(whole.y), 0)
     entry = network_restarts.MethodEntry.model_validate(SMALL)
-    fit = networks.fitted(entry, whole.X[train], whole.y[train], standardize=True, seed=2)
+    fit = network_fits.fitted(entry, whole.X[train], whole.y[train], standardize=True, seed=2)
     assert fit.model.log_evidence_ == found["log_evidence"][0, 2]
     prediction = fit.model.predict_dist(whole.X[test])
     assert found["ll"][0, 2] == pytest.approx(prediction.logpdf(whole.y[test]).mean())
@@ -77,7 +77,7 @@ def test_failed_and_non_finite_fits_are_counted() -> None:
 
 
 def test_where_all_fail_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: networks.Fit(None, 0.1, "no posterior"))
+    monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: network_fits.Fit(None, 0.1, "no posterior"))
     config = network_restarts.Config(datasets=[{"name": "friedman1", "restarts": 2}], methods=[SMALL])
     arrays, (row,) = network_restarts.compute(config, 0)
     assert (row["failed"], row["converged"], row["ll_median"], row["ll_of_highest_evidence"]) == (2, 0, "", "")

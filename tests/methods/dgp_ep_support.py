@@ -10,7 +10,7 @@ import numpy as np
 
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
-from tests import plain_dgp, plain_dgp_full
+from tests.twins import plain_dgp, plain_dgp_full
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "dgp_ep.json").read_text(encoding="utf-8"))
 FIELDS = {

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ep_bench.methods.ep_nn import scheme
+from ep_bench.methods.ep_nn import schedule
 from ep_bench.methods.ep_nn.approximation import Approximation, Problem
 from ep_bench.methods.ep_nn.priors import GAUSSIAN
 from ep_bench.methods.ep_nn.sites import GROUPS, Record, Sites, record
-from tests import plain_ep_nn as plain
+from tests.twins import plain_ep_nn as plain
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "ep_nn.json").read_text(encoding="utf-8"))
-PLAN = scheme.Schedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, True, False)
+PLAN = schedule.Schedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, True, False)
 
 
 def tiny(**changes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.chain import Model
 from ep_bench.methods.hmc.trajectory import Rows
 from ep_bench.models import mlp
@@ -34,9 +34,13 @@ def small_model(
     layers = mlp.layout(d, hidden)
     X, y = rng.normal(size=(rows, d)), rng.normal(size=rows)
     return Model(
-        Rows(X, y, layers, ACTIVATIONS[activation]), hyper.groups(layers, prior, scales), weight_prior, noise_prior,
-        noise_variance, prior_variance,
-    )  # fmt: skip
+        Rows(X, y, layers, ACTIVATIONS[activation]),
+        hyperparameters.groups(layers, prior, scales),
+        weight_prior,
+        noise_prior,
+        noise_variance,
+        prior_variance,
+    )
 
 
 def by_chain(state, values):

@@ -9,7 +9,7 @@ from ep_bench.methods import laplace
 from ep_bench.methods.laplace import curvature, network
 from ep_bench.models import mlp
 from ep_bench.types import Rows
-from tests import plain_networks as plain
+from tests.twins import plain_networks as plain
 
 FORMS = ["diag", "full", "kron", "last"]
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]

@@ -7,17 +7,17 @@ import pytest
 from scipy.special import logsumexp
 
 from ep_bench import Estimator, data
+from ep_bench.catalogue import Installed
 from ep_bench.methods import bb_alpha
 from ep_bench.methods.bb_alpha.energy import deviations, energy, workspace
 from ep_bench.methods.vi import bound as vi_bound
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import draw_weights
-from ep_bench.numerics.draws import stream
-from ep_bench.runner.catalogue import Installed
+from ep_bench.numerics.normal_rng import stream
 from ep_bench.spec import read_study
 from ep_bench.types import Rows, UserError
-from tests import plain_networks as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 ALPHAS = [-1.0, -0.3, 0.0, 1e-6, 0.5, 1.0, 2.0]

@@ -44,7 +44,7 @@ import resource
 import numpy as np
 from ep_bench.methods.dgp_ep.energy import Problem, evaluator
 from ep_bench.methods.dgp_ep.layout import Structure
-from ep_bench.methods.dgp_ep.starting import start
+from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.training import Schedule, run
 
 rng = np.random.default_rng(0)

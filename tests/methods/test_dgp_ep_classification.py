@@ -9,9 +9,9 @@ from scipy.special import ndtr
 
 from ep_bench.methods.dgp_ep import likelihoods
 from ep_bench.methods.dgp_ep.energy import Problem, energy
-from tests import plain_dgp
 from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
-from tests.plain_networks import check_gradient
+from tests.twins import plain_dgp
+from tests.twins.plain_networks import check_gradient
 
 DIMS = {"probit": [(2, 1), (2, 2, 1), (3, 1, 2, 1)], "softmax": [(2, 3), (2, 2, 3), (3, 1, 2, 4)]}
 every_shape = pytest.mark.parametrize(

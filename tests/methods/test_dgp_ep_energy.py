@@ -7,9 +7,9 @@ import pytest
 
 from ep_bench.methods.dgp_ep.energy import Problem, energy
 from ep_bench.methods.dgp_ep.layout import layers
-from tests import plain_dgp, plain_dgp_sites
 from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
-from tests.plain_networks import check_gradient
+from tests.twins import plain_dgp, plain_dgp_sites
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(2, 1), (1, 1, 1), (2, 2, 1), (3, 1, 3, 1), (2, 3, 2, 2, 1)]
 every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)

@@ -7,9 +7,9 @@ import pytest
 
 from ep_bench.methods import dgp_ep
 from ep_bench.methods.dgp_ep.energy import Problem, energy, joint_moments, log_evidence, moments, noise_variances
-from tests import plain_dgp, plain_dgp_full
 from tests.methods.dgp_ep_support import drawn, network, rows, scattered, structure_of, unpacked, vector
-from tests.plain_networks import check_gradient
+from tests.twins import plain_dgp, plain_dgp_full
+from tests.twins.plain_networks import check_gradient
 
 DIMS = {
     "gaussian": [(2, 2, 1), (2, 2, 3, 1)],

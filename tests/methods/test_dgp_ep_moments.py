@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ep_bench.methods.dgp_ep.energy import Problem, energy
-from tests import plain_dgp, plain_dgp_moments, plain_dgp_sites
 from tests.methods.dgp_ep_support import network, rows, structure_of, unpacked, vector
+from tests.twins import plain_dgp, plain_dgp_moments, plain_dgp_sites
 
 CASES = [(dims, "gaussian", alpha) for dims in [(2, 1), (2, 2, 1), (2, 1, 2, 1)] for alpha in (1.0, 0.5)]
 every_case = pytest.mark.parametrize(("dims", "likelihood", "alpha"), [*CASES, ((2, 2, 1), "probit", 1.0)], ids=str)

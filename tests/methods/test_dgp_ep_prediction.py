@@ -7,8 +7,8 @@ import pytest
 
 from ep_bench.methods import dgp_ep
 from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, sampled_moments
-from tests import plain_dgp
 from tests.methods.dgp_ep_support import layer_moments, network, rows, structure_of, vector
+from tests.twins import plain_dgp
 
 SHAPES = [(2, 1), (2, 2, 1), (2, 3, 2, 1)]
 every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)

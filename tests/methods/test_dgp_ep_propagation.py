@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests import plain_dgp, plain_dgp_full
 from tests.methods.dgp_ep_support import drawn, layer_moments, network, rows, scattered
+from tests.twins import plain_dgp, plain_dgp_full
 
 SHAPES = [(2, 1), (1, 1, 1), (2, 2, 1), (3, 1, 3, 2), (2, 3, 2, 2, 1)]
 every_shape = pytest.mark.parametrize("dims", SHAPES, ids=str)

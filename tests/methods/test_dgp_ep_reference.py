@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ep_bench.methods.dgp_ep.energy import Problem, energy
-from tests import plain_dgp
 from tests.methods.dgp_ep_support import VALUES, layer_moments, network, rows, stiff, structure_of, unpacked, vector
+from tests.twins import plain_dgp
 
 N, D, M = VALUES["n"], VALUES["inputs"], VALUES["inducing"]
 X_STAR = np.array(VALUES["x_star"])

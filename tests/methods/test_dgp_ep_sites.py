@@ -11,8 +11,8 @@ import pytest
 from scipy.optimize import minimize
 
 from ep_bench.methods.dgp_ep.energy import Problem, energy
-from tests import plain_dgp, plain_dgp_sites
 from tests.methods.dgp_ep_support import network, rows, structure_of, unpacked, vector
+from tests.twins import plain_dgp, plain_dgp_sites
 
 every_likelihood = pytest.mark.parametrize("likelihood", ["gaussian", "probit"])
 every_alpha = pytest.mark.parametrize("alpha", [1.0, 0.5, 0.1])

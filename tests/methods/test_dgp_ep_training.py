@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from ep_bench.methods.dgp_ep.initialisation import PAIRWISE, first_inputs, median_distance, start
 from ep_bench.methods.dgp_ep.layout import Layer, Structure, layers, offsets, shapes, size
-from ep_bench.methods.dgp_ep.starting import PAIRWISE, first_inputs, median_distance, start
 from ep_bench.methods.dgp_ep.training import Schedule, on_plateau, run
-from tests.plain_networks import adam
+from tests.twins.plain_networks import adam
 
 STRUCTURES = [
     Structure((2, 1), 3),

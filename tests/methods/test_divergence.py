@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ep_bench import data, methods
+from ep_bench.catalogue import Installed
 from ep_bench.models import mlp
-from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study

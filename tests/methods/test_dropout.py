@@ -8,11 +8,11 @@ import pytest
 from ep_bench import Estimator, data
 from ep_bench.methods import dropout
 from ep_bench.models import mlp
-from ep_bench.numerics.draws import fill_masks, stream
-from ep_bench.numerics.holdout import held_back
+from ep_bench.numerics.normal_rng import fill_masks, stream
+from ep_bench.numerics.validation_split import held_back
 from ep_bench.types import Predictive, Rows
-from tests import plain_networks as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(5,), (4, 3), (3, 4, 5), (19,), (9, 17)]
 RATE = 0.4

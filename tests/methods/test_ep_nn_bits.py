@@ -12,7 +12,7 @@ from scipy.special import erfcx
 from ep_bench.methods.ep_nn.outputs import output_cavity, output_site
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE, SCALE_NODES, log_mills, output_moments, weight_moments
 from ep_bench.methods.ep_nn.tilted import MOST, activation_moments, noise_moments, tilted_activation
-from tests import plain_ep_nn as plain
+from tests.twins import plain_ep_nn as plain
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "ep_nn.json").read_text(encoding="utf-8"))
 KINDS = {LAPLACE: plain.log_laplace, GAUSSIAN: plain.log_gaussian}

@@ -12,12 +12,12 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
-from ep_bench.methods.ep_nn import METHOD, NOISE_START, Config, problem, schedule, scheme, weight_groups
+from ep_bench.methods.ep_nn import METHOD, NOISE_START, Config, problem, schedule, schedule_of, weight_groups
 from ep_bench.methods.ep_nn.approximation import Approximation
-from ep_bench.methods.ep_nn.starting import along_a_direction, start
+from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
 from ep_bench.types import Rows
-from tests import plain_ep_nn as plain
 from tests.methods.ep_nn_support import taken
+from tests.twins import plain_ep_nn as plain
 
 TOLERANCE = Config().tolerance
 STEPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")
@@ -65,7 +65,7 @@ class TestConvergence:
         X = np.column_stack([data.X, np.ones(len(data.y))])
         ours = Approximation(problem(X, data.y, config), NOISE_START, along_a_direction(X, np.random.default_rng(0)))
         start(ours, 0.5, 4.0)
-        path, done = scheme.run(ours, schedule(config))
+        path, done = schedule.run(ours, schedule_of(config))
         if not done:
             return False
         assert path.sizes[-1] < TOLERANCE
@@ -193,7 +193,7 @@ class TestOptions:
 
     def test_priors_that_are_updated_once_must_settle(self, monkeypatch):
         assert converged(prior_updates="once")[0].converged
-        monkeypatch.setattr(scheme, "MORE_PRIOR_SWEEPS", 2)
+        monkeypatch.setattr(schedule, "MORE_PRIOR_SWEEPS", 2)
         with pytest.warns(ConvergenceWarning, match="priors that did not settle"):
             assert not fit(prior_updates="once")[0].converged
 

@@ -7,7 +7,6 @@ import pytest
 
 from ep_bench.methods.ep_nn.posterior import marginals
 from ep_bench.methods.ep_nn.prediction import function_moments
-from tests import plain_ep_nn as plain
 from tests.methods.ep_nn_support import (
     VALUES,
     approximation,
@@ -21,6 +20,7 @@ from tests.methods.ep_nn_support import (
     taken,
     tiny,
 )  # fmt: skip
+from tests.twins import plain_ep_nn as plain
 
 FIXED = VALUES["tiny"]["fixed_point"]
 DAMPINGS = VALUES["tiny"]["inputs"]["dampings_checked"]

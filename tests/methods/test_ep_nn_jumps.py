@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.ep_nn import scheme
+from ep_bench.methods.ep_nn import schedule
 from ep_bench.methods.ep_nn.acceleration import Accelerator
 from tests.methods.ep_nn_support import PLAN, approximation, stub, tiny
 
@@ -13,7 +13,7 @@ from tests.methods.ep_nn_support import PLAN, approximation, stub, tiny
 class TestAJumpThatLeadsAstray:
     def run(self, monkeypatch, thrown_after, throw, sweeps=20):
         """Sweep from the start, with one jump after some sweep; return the path, the end, and what was restarted."""
-        ours, path, restarts = approximation(tiny()), scheme.Path(), []
+        ours, path, restarts = approximation(tiny()), schedule.Path(), []
 
         def moved(approximation, *_):
             if len(path.sizes) != thrown_after:
@@ -21,10 +21,10 @@ class TestAJumpThatLeadsAstray:
             throw(approximation.sites)
             return approximation.refresh()
 
-        monkeypatch.setattr(scheme, "moved", moved)
+        monkeypatch.setattr(schedule, "moved", moved)
         monkeypatch.setattr(Accelerator, "restart", lambda *_: restarts.append(len(path.sizes)))
         plan = PLAN._replace(sweeps=sweeps, final_damping=0.1, tolerance=1e-12, accelerate=True)
-        scheme.converge(ours, plan, path)
+        schedule.converge(ours, plan, path)
         return path, ours, restarts
 
     def test_it_is_taken_back_and_costs_a_sweep(self, monkeypatch):
@@ -34,7 +34,7 @@ class TestAJumpThatLeadsAstray:
             sites.beta[:] *= 30.0
 
         path, ours, restarts = self.run(monkeypatch, 4, throw)
-        assert path.trace["log_evidence"][4] < path.trace["log_evidence"][3] - scheme.LOSS
+        assert path.trace["log_evidence"][4] < path.trace["log_evidence"][3] - schedule.LOSS
         assert restarts == [5]
         np.testing.assert_allclose(path.sizes[5:], plain_path.sizes[4:-1], rtol=1e-6)
         np.testing.assert_allclose(path.trace["log_evidence"][-1], plain_path.trace["log_evidence"][-2], rtol=1e-9)
@@ -42,15 +42,15 @@ class TestAJumpThatLeadsAstray:
 
     def test_so_it_is_where_evidence_is_lost_later(self):
         """Any sweep up to the next jump counts."""
-        path = scheme.Path()
-        jump = scheme.Jump((np.zeros(1), np.ones(1)), 5.0, 1)
-        for value, lost in ((5.0 - scheme.LOSS, False), (4.9 - scheme.LOSS, True), (np.nan, True), (9.0, False)):
+        path = schedule.Path()
+        jump = schedule.Jump((np.zeros(1), np.ones(1)), 5.0, 1)
+        for value, lost in ((5.0 - schedule.LOSS, False), (4.9 - schedule.LOSS, True), (np.nan, True), (9.0, False)):
             path.trace["log_evidence"].append(value)
             assert jump.astray(path) is lost
         assert not jump._replace(log_evidence=np.nan).astray(path)
 
     def test_a_fit_that_ends_there_says_so(self, monkeypatch):
-        monkeypatch.setattr(scheme, "LAST", 0)
+        monkeypatch.setattr(schedule, "LAST", 0)
         path, ours, _ = self.run(monkeypatch, 9, lambda sites: np.multiply(sites.beta, 30.0, out=sites.beta), 10)
         assert path.back == 9
         assert path.told().endswith("; went back to sweep 9")
@@ -63,7 +63,7 @@ class TestAJumpThatLeadsAstray:
             sites.beta[:] *= 30.0
 
         expected, _, restarts = self.run(monkeypatch, 4, throw)
-        whole, asked = scheme.LastStage._taken_back, []
+        whole, asked = schedule.LastStage._taken_back, []
 
         def without(stage):
             there = stage.approximation.copied()
@@ -72,7 +72,7 @@ class TestAJumpThatLeadsAstray:
             asked.append(there)
             return found
 
-        monkeypatch.setattr(scheme.LastStage, "_taken_back", without)
+        monkeypatch.setattr(schedule.LastStage, "_taken_back", without)
         path, _, restarts = self.run(monkeypatch, 4, throw)
         assert restarts == []
         np.testing.assert_array_equal(asked[1][0], asked[2][0])  # put back what the sweep had left
@@ -84,13 +84,13 @@ class TestAJumpThatLeadsAstray:
 
         path, _, restarts = self.run(monkeypatch, 4, throw)
         assert restarts == []
-        assert np.abs(np.diff(path.trace["log_evidence"][3:])).max() < scheme.LOSS
+        assert np.abs(np.diff(path.trace["log_evidence"][3:])).max() < schedule.LOSS
 
     @pytest.mark.parametrize("jumped", [True, False])
     def test_a_sweep_that_loses_the_posterior(self, monkeypatch, jumped):
         """After a jump it is taken back; else the fit ends at the best sweep, and says so."""
         one, told = stub(lambda turn: 0.5**turn)
-        path, restored, whole = scheme.Path(), [], one.sweep
+        path, restored, whole = schedule.Path(), [], one.sweep
 
         def sweep(*damping):
             if len(told) == 3 and len(restored) == 0:
@@ -98,8 +98,8 @@ class TestAJumpThatLeadsAstray:
             return whole(*damping)
 
         one.sweep, one.restored = sweep, lambda point: restored.append(point) or True
-        monkeypatch.setattr(scheme, "moved", lambda *_: jumped and len(path.sizes) == 3)
-        found = scheme.converge(one, PLAN._replace(sweeps=30, accelerate=True), path)
+        monkeypatch.setattr(schedule, "moved", lambda *_: jumped and len(path.sizes) == 3)
+        found = schedule.converge(one, PLAN._replace(sweeps=30, accelerate=True), path)
         assert len(restored) == 1
         assert found is jumped
         assert path.back == (None if jumped else 3)
@@ -109,7 +109,7 @@ class TestAJumpThatLeadsAstray:
         one, _ = stub(lambda turn: 0.5**turn)
         one.sweep = raises
         with pytest.raises(FloatingPointError, match="lost"):
-            scheme.converge(one, PLAN._replace(sweeps=30), scheme.Path())
+            schedule.converge(one, PLAN._replace(sweeps=30), schedule.Path())
 
 
 def raises(*_):

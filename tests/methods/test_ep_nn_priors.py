@@ -8,9 +8,9 @@ import pytest
 from ep_bench.methods.ep_nn.prior_sweeps import output_priors, weight_priors
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE
 from ep_bench.methods.ep_nn.sites import OUTPUT_PRIOR, SHORTENED, SKIPPED_PRIORS, Posterior, PriorSites, record
-from tests import plain_ep_nn as plain
 from tests.methods.ep_nn_support import approximation, settle, taken, tiny
 from tests.methods.test_ep_nn_fixed_points import derivative
+from tests.twins import plain_ep_nn as plain
 
 KINDS = {LAPLACE: plain.log_laplace, GAUSSIAN: plain.log_gaussian}
 KIND = pytest.mark.parametrize("kind", KINDS, ids=["laplace", "gaussian"])

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.estimator import Estimator
-from ep_bench.methods.ep_nn import scheme
+from ep_bench.methods.ep_nn import schedule
 
 SWEEPS = 400
 
@@ -40,7 +40,7 @@ def shared(first: Any, second: Any) -> int:
 
 
 def test_by_default_it_is_after_fifty_sweeps(fixed: Any) -> None:
-    assert shared(fixed, fit(prior="ard")) == scheme.WEIGHTS_FROM
+    assert shared(fixed, fit(prior="ard")) == schedule.WEIGHTS_FROM
 
 
 def test_a_small_step_goes_on_from_the_fit_with_fixed_priors(fixed: Any) -> None:

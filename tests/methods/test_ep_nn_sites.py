@@ -7,7 +7,6 @@ import pytest
 
 from ep_bench.methods.ep_nn.outputs import damp_output, dominant, output_cavity
 from ep_bench.methods.ep_nn.sites import CLIPPED, NEGATIVE, SHORTENED, SKIPPED_ROWS
-from tests import plain_ep_nn as plain
 from tests.methods.ep_nn_support import (
     approximation,
     close,
@@ -19,6 +18,7 @@ from tests.methods.ep_nn_support import (
     taken,
     tiny,
 )  # fmt: skip
+from tests.twins import plain_ep_nn as plain
 
 NOISES = pytest.mark.parametrize("noise", [np.log(0.09), None], ids=["known", "learned"])
 CLOSE = 1e-7  # grids of a fit against fine ones

@@ -16,16 +16,16 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from ep_bench import Estimator
+from ep_bench.catalogue import Installed
 from ep_bench.covariances import matrix
 from ep_bench.methods import gp
 from ep_bench.methods.gp.evidence import evidence, factorised
-from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows
-from tests import plain_covariances as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_covariances as plain
+from tests.twins.plain_networks import check_gradient
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "gp.json").read_text(encoding="utf-8"))
 KERNELS = [

@@ -17,12 +17,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.methods import gp, gp_t
-from ep_bench.methods.gp_t import ep, laplace, normals, sampling
+from ep_bench.methods.gp_t import ep, laplace, sampling, scale_mixture
 from ep_bench.methods.gp_t.posterior import gaussian
 from ep_bench.methods.gp_t.tilted import log_constant, moments
 from ep_bench.scoring import score
 from ep_bench.types import Rows
-from tests.plain_networks import check_gradient
+from tests.twins.plain_networks import check_gradient
 
 PATH = Path(__file__).parents[1] / "reference_values" / "student_t_gp.json"
 VALUES = json.loads(PATH.read_text(encoding="utf-8"))
@@ -296,7 +296,7 @@ def predictive_density(predictive, y):
 class TestPredictions:
     @pytest.mark.parametrize("nu", [1.0, 2.5, 4.0, 8.0, 10.0, 20.0, 30.0, 100.0])
     def test_normals_are_the_t_far_into_the_tails(self, nu):
-        weights, variances = normals.fine(nu, 0.3)
+        weights, variances = scale_mixture.fine(nu, 0.3)
         u = np.concatenate([np.linspace(0.0, 10.0, 200), np.geomspace(10.0, 1000.0, 200)])
         np.testing.assert_allclose(
             log_density(weights, variances, 0.3 * u), stats.t.logpdf(u, nu) - np.log(0.3), atol=1e-5
@@ -304,7 +304,7 @@ class TestPredictions:
 
     @pytest.mark.parametrize(("nu", "reach"), [(300.0, 130.0), (1000.0, 80.0), (1e4, 60.0), (1e6, 100.0)])
     def test_normals_are_the_t_as_far_as_weights_go(self, nu, reach):
-        weights, variances = normals.fine(nu, 0.3)
+        weights, variances = scale_mixture.fine(nu, 0.3)
         u = np.linspace(0.0, reach, 300)
         np.testing.assert_allclose(
             log_density(weights, variances, 0.3 * u), stats.t.logpdf(u, nu) - np.log(0.3), atol=1e-5

@@ -15,9 +15,9 @@ from ep_bench.methods.gp_t import double_loop, ep, laplace, newton
 from ep_bench.methods.gp_t.posterior import gaussian, marginals
 from ep_bench.methods.gp_t.sites import Model, log_evidence, sites
 from ep_bench.types import Rows
-from tests import plain_sites as plain
 from tests.methods.test_gp_t import VALUES, conflicting
-from tests.plain_networks import check_gradient
+from tests.twins import plain_sites as plain
+from tests.twins.plain_networks import check_gradient
 
 
 def covariances(lengthscale, magnitude=1.0):

@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.covariances import build
-from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.hyperparameters import Hyper
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import normals, sampling
+from ep_bench.methods.gp_t import sampling, scale_mixture
 from ep_bench.methods.gp_t.sampling import Model, Walker
-from ep_bench.numerics import mixing, slices
+from ep_bench.numerics import mcmc_diagnostics, slice_sampling
 from ep_bench.types import Rows
 from tests.methods.hmc_support import distance, standard_error
 from tests.methods.test_gp_t import FIXED, VALUES, conflicting, log_density, options_of
@@ -119,7 +119,7 @@ class TestConditionals:
         model, hyper = walker.model, walker.model.hyper
         U = walker.V * np.exp(-2 * walker.theta[-2])
         if ellipses:
-            walker.law = slices.Law(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
+            walker.law = slice_sampling.Law(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
         draws = []
         for _ in range(1000):
             walker.draw_hyperparameters()
@@ -187,7 +187,7 @@ class TestJointLaw:
         theta, V, y = (part[0] for part in self.from_prior(model, rng, 1))
         walker = Walker(model._replace(y=y), rng)
         walker.theta, walker.V, out = theta, V, []
-        walker.law = slices.Law(model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5]))
+        walker.law = slice_sampling.Law(model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5]))
         for _ in range(n):
             walker.weights, walker.log_targets = walker.factorise()
             walker.step()
@@ -235,19 +235,19 @@ class TestJointLaw:
             right = Walker.draw_residuals
             monkeypatch.setattr(Walker, "draw_residuals", lambda self: 0.9 * right(self))
         else:
-            monkeypatch.setattr(slices, "_log_t", lambda square, entries: 0.0)  # noqa: ARG005
+            monkeypatch.setattr(slice_sampling, "_log_t", lambda square, entries: 0.0)  # noqa: ARG005
         assert self.largest_distance(free, self.MANY) > 6.0
 
 
 class TestPredictions:
     @pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 30.0, 100.0, 300.0, 1000.0])
     def test_the_rule_is_the_t(self, nu):
-        weights, variances = normals.coarse(nu, 0.3)
+        weights, variances = scale_mixture.coarse(nu, 0.3)
         u = np.concatenate([np.linspace(0.0, 5.0, 200), np.geomspace(5.0, 300.0 if nu <= 30.0 else 45.0, 200)])
         np.testing.assert_allclose(
             log_density(weights, variances, 0.3 * u), stats.t.logpdf(u, nu) - np.log(0.3), atol=5e-4
         )
-        assert len(weights) == normals.NODES
+        assert len(weights) == scale_mixture.NODES
 
     def test_the_mixture_over_draws(self):
         config = gp_t.Config(inference="mcmc", nu="optimize", samples=6, warmup=4, stored=4)
@@ -299,7 +299,7 @@ class TestDiagnostics:
         assert {series.shape for series in model.chains_.values()} == {(2, 300)}
         assert {f"r_hat_{name}" for name in (names - {"prediction"}) | {"predictions"}} <= model.diagnostics_.keys()
         assert model.converged_
-        assert model.diagnostics_["r_hat_predictions"] < mixing.LIMIT
+        assert model.diagnostics_["r_hat_predictions"] < mcmc_diagnostics.LIMIT
         assert model.n_iterations_ == 2 * 400
         assert set(model.hyperparameters_) == {"lengthscale", "magnitude", "scale", "nu"}
         assert not hasattr(model, "log_evidence_")
@@ -315,7 +315,7 @@ class TestDiagnostics:
     def test_diagnose_counts_a_draw_once(self, model):
         X = np.array([[0.2], [1.7]])
         means = sampling.latents(model.state_, (X - model.x_scaling_.shift) / model.x_scaling_.scale)[0]
-        expected = mixing.measures("here", means.reshape(2, 60, 2))[0]
+        expected = mcmc_diagnostics.measures("here", means.reshape(2, 60, 2))[0]
         found = model.diagnose(X, "here")
         assert found.keys() == expected.keys()
         for name, value in found.items():

@@ -14,12 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ep_bench import Estimator, data
 from ep_bench.covariances import build
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import em, given_scales, kl, variational
+from ep_bench.methods.gp_t import em, fixed_scales, kl, variational
 from ep_bench.methods.gp_t.posterior import divided
-from ep_bench.numerics.triangle import square
+from ep_bench.numerics.symmetric import square
 from ep_bench.types import Rows
 from tests.methods.test_gp_t import FIXED, VALUES, conflicting, options_of
-from tests.plain_networks import check_gradient
+from tests.twins.plain_networks import check_gradient
 
 NAMES = ("vb", "fvb", "kl")
 
@@ -278,7 +278,7 @@ def test_evidence_given_the_scales():
     rng = np.random.default_rng(2)
     X, y, V = rng.normal(size=(15, 2)), rng.normal(size=15), rng.uniform(0.01, 4.0, 15)
     covariance, theta, room = build("se", 2, True), np.log([0.8, 1.5, 2.0]), square(15)
-    value, gradient = given_scales.evidence(covariance, theta, X, y, V, room)
+    value, gradient = fixed_scales.evidence(covariance, theta, X, y, V, room)
     C = gp_t.matrix(covariance, theta, X) + np.diag(V)
     assert value == pytest.approx(stats.multivariate_normal.logpdf(y, cov=C), rel=1e-12)
-    check_gradient(lambda at: given_scales.factorised(covariance, at, X, y, V, room).log_evidence, theta, gradient, rng)
+    check_gradient(lambda at: fixed_scales.factorised(covariance, at, X, y, V, room).log_evidence, theta, gradient, rng)

@@ -15,9 +15,9 @@ from ep_bench.methods import hmc
 from ep_bench.methods.hmc import chain, diagnostics
 from ep_bench.methods.hmc.adaptation import WINDOW, StepSize, windows
 from ep_bench.methods.hmc.chain import Chain
-from ep_bench.numerics import mixing
+from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Rows, UserError
-from tests import plain_networks as plain
+from tests.twins import plain_networks as plain
 
 SHORT = {"hidden": (3,), "chains": 2, "samples": 40, "warmup": 30, "steps": 10, "stored": 80}
 
@@ -151,29 +151,29 @@ class TestDiagnostics:
     @pytest.mark.parametrize("apart", [1e-3, 1.0, 1e6])
     def test_chains_that_stand_still_apart_are_unmixed(self, apart):
         still = [chain_of(np.full((50, 3), place)) for place in (0.5, 0.5 + apart)]
-        assert diagnostics.summarise(still)[1]["r_hat_predictions"] == mixing.LARGEST
+        assert diagnostics.summarise(still)[1]["r_hat_predictions"] == mcmc_diagnostics.LARGEST
 
     def test_so_is_a_chain_that_stands_still_but_for_rounding(self):
         rng = np.random.default_rng(0)
         alone = chain_of(1.0 + 1e-15 * rng.normal(size=(50, 3)))
-        assert diagnostics.summarise([alone])[1]["r_hat_predictions"] == mixing.LARGEST
+        assert diagnostics.summarise([alone])[1]["r_hat_predictions"] == mcmc_diagnostics.LARGEST
 
     def test_so_are_chains_of_which_one_stands_still(self):
         draws = np.random.default_rng(0).normal(size=(200, 3))
         found = diagnostics.summarise([chain_of(draws), chain_of(np.full((200, 3), 0.3))])[1]
-        assert mixing.LIMIT < found["r_hat_predictions"] < np.inf
+        assert mcmc_diagnostics.LIMIT < found["r_hat_predictions"] < np.inf
 
     def test_so_are_chains_that_move_once(self):
         once = [chain_of(np.repeat([[a], [b]], 25, axis=0)) for a, b in ((0.0, 1.0), (2.0, 3.0))]
         for chains in (once, once[:1]):
-            assert diagnostics.summarise(chains)[1]["r_hat_predictions"] == mixing.LARGEST
+            assert diagnostics.summarise(chains)[1]["r_hat_predictions"] == mcmc_diagnostics.LARGEST
 
     def test_the_halves_of_a_single_chain_stand_for_two(self):
         draws = np.random.default_rng(0).normal(size=(301, 1))
         found = diagnostics.summarise([chain_of(draws)])[1]
         halves = draws[:300, 0].reshape(2, 150)
         assert found["r_hat_predictions"] == pytest.approx(float(array_stats.rhat(halves, chain_axis=0, draw_axis=1)))
-        assert found["r_hat_predictions"] < mixing.LIMIT
+        assert found["r_hat_predictions"] < mcmc_diagnostics.LIMIT
         drifting = diagnostics.summarise([chain_of(draws + np.linspace(0, 5, 301)[:, None])])[1]
         assert drifting["r_hat_predictions"] > 1.5
 
@@ -197,7 +197,7 @@ class TestDiagnostics:
 
     def test_watched_rows_are_the_trainings_and_midpoints_of_two(self):
         X = rows(40).X
-        watched = mixing.watched_rows(X, np.random.default_rng(0))
+        watched = mcmc_diagnostics.watched_rows(X, np.random.default_rng(0))
         assert watched.shape == (64, 2)
         assert all((row == X).all(axis=1).any() for row in watched[:32])
         middles = 0.5 * (X[:, None] + X[None]).reshape(-1, 2)
@@ -215,7 +215,7 @@ class TestWarnings:
                 rows(), hmc.Config(**{**SHORT, "warmup": 0, "samples": 10, "steps": 1}), np.random.default_rng(0)
             )
         assert len(told) == 1
-        assert state.diagnostics["r_hat_predictions"] > mixing.LIMIT
+        assert state.diagnostics["r_hat_predictions"] > mcmc_diagnostics.LIMIT
         assert len(state.W) == 20
 
     def test_too_few_draws_warn_too(self):
@@ -228,7 +228,7 @@ class TestWarnings:
             state, _ = hmc.fit(
                 rows(), hmc.Config(**{**SHORT, "hidden": (), "samples": 500, "warmup": 100}), np.random.default_rng(0)
             )
-        assert state.diagnostics["r_hat_predictions"] <= mixing.LIMIT
+        assert state.diagnostics["r_hat_predictions"] <= mcmc_diagnostics.LIMIT
 
 
 class TestWindows:

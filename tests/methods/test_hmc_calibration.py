@@ -10,9 +10,9 @@ import pytest
 from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.calibration import QUANTITIES, Config, compute, judge
-from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.chain import Model
-from ep_bench.methods.hmc.joint import draw
+from ep_bench.methods.hmc.joint_draws import draw
 from ep_bench.runner.execute import run_cell
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
 from tests.runner.test_execute import jobs_of
@@ -64,13 +64,13 @@ def test_ranks_are_uniform(cases):
 
 @pytest.mark.slow
 def test_a_wrong_noise_is_found_out(monkeypatch):
-    right = hyper.draw_variance
+    right = hyperparameters.draw_variance
     wrong = Config(**QUICK, **RECTIFIED)
 
     def halved(shape, rate, rng):
         return right(shape if np.ndim(shape) or shape == wrong.noise_prior[0] else 0.5 * shape, rate, rng)
 
-    monkeypatch.setattr(hyper, "draw_variance", halved)
+    monkeypatch.setattr(hyperparameters, "draw_variance", halved)
     noise = compute(wrong, 3)[1][QUANTITIES.index("noise deviation")]
     assert noise["p_value"] < 1e-4
     assert noise["shift"] < -4

@@ -8,14 +8,14 @@ from scipy import stats
 from scipy.special import gammaln
 
 from ep_bench.methods import hmc
-from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.adaptation import Curvature
 from ep_bench.methods.hmc.chain import log_joint
 from ep_bench.methods.hmc.trajectory import leapfrog
 from ep_bench.models import mlp, residuals
 from ep_bench.types import Rows
-from tests import plain_networks as plain
 from tests.methods.hmc_support import TOLERANCE, by_chain, distance, small_model
+from tests.twins import plain_networks as plain
 
 
 def linear_rows(seed=0, n=12, d=2):
@@ -193,15 +193,15 @@ class TestLogJoint:
 class TestGroups:
     def test_of_inputs_and_layers(self):
         layers = mlp.layout(2, (3, 4))
-        np.testing.assert_array_equal(hyper.groups(layers, "gaussian", "one"), np.zeros(9 + 16 + 5))
-        np.testing.assert_array_equal(hyper.groups(layers, "gaussian", "layer"), [0] * 9 + [1] * 16 + [2] * 5)
+        np.testing.assert_array_equal(hyperparameters.groups(layers, "gaussian", "one"), np.zeros(9 + 16 + 5))
+        np.testing.assert_array_equal(hyperparameters.groups(layers, "gaussian", "layer"), [0] * 9 + [1] * 16 + [2] * 5)
         expected = [0] * 3 + [1] * 3 + [2] * 3 + [3] * 16 + [4] * 5
-        np.testing.assert_array_equal(hyper.groups(layers, "ard", "one"), expected)
+        np.testing.assert_array_equal(hyperparameters.groups(layers, "ard", "one"), expected)
 
     def test_without_hidden_layers(self):
         layers = mlp.layout(3, ())
-        np.testing.assert_array_equal(hyper.groups(layers, "gaussian", "layer"), [0, 0, 0, 0])
-        np.testing.assert_array_equal(hyper.groups(layers, "ard", "one"), [0, 1, 2, 3])
+        np.testing.assert_array_equal(hyperparameters.groups(layers, "gaussian", "layer"), [0, 0, 0, 0])
+        np.testing.assert_array_equal(hyperparameters.groups(layers, "ard", "one"), [0, 1, 2, 3])
 
 
 class TestConditionals:
@@ -209,7 +209,7 @@ class TestConditionals:
 
     def test_prior_variances(self):
         rng, group, w = np.random.default_rng(0), np.array([0, 0, 1, 1, 1]), np.array([1.0, -2.0, 0.5, 0.1, 3.0])
-        draws = np.array([hyper.draw_prior_variances(w, group, (1.2, 0.3), rng) for _ in range(4000)])
+        draws = np.array([hyperparameters.draw_prior_variances(w, group, (1.2, 0.3), rng) for _ in range(4000)])
         for g, (n, squares) in enumerate([(2, 5.0), (3, 9.26)]):
             law = stats.invgamma(1.2 + n / 2, scale=0.3 + squares / 2)
             assert stats.kstest(draws[:, g], law.cdf).pvalue > 1e-3
@@ -217,7 +217,7 @@ class TestConditionals:
     def test_density(self):
         v = np.array([0.3, 2.0])
         expected = np.sum(1.7 * np.log(0.4) - gammaln(1.7) - 2.7 * np.log(v) - 0.4 / v)
-        assert hyper.log_inverse_gamma(v, (1.7, 0.4)) == pytest.approx(expected)
+        assert hyperparameters.log_inverse_gamma(v, (1.7, 0.4)) == pytest.approx(expected)
 
 
 def scales_law(power, grows, shrinks):
@@ -233,14 +233,14 @@ class TestOrbits:
         before = w.copy()
         tau = rng.gamma(2.0, size=len(w))
         for _ in range(5):
-            hyper.rescale(w, layers, tau, rng)
+            hyperparameters.rescale(w, layers, tau, rng)
         assert np.mean(np.abs(w / before - 1) > 1e-3) > 0.7
         sizes = (3, *hidden, 1)
         np.testing.assert_allclose(plain.outputs(X, w, sizes), plain.outputs(X, before, sizes), rtol=1e-11, atol=1e-12)
 
     def test_smooth_units_and_output_biases_have_no_orbit(self):
         w, layers = np.arange(1.0, 5.0), mlp.layout(3, ())
-        hyper.rescale(w, layers, np.ones(4), np.random.default_rng(0))
+        hyperparameters.rescale(w, layers, np.ones(4), np.random.default_rng(0))
         np.testing.assert_array_equal(w, np.arange(1.0, 5.0))
 
     @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ class TestOrbits:
         rng, n = np.random.default_rng(1), 5000
         law = scales_law(power, grows, shrinks)
         z = law.rvs(n, random_state=rng)
-        t = hyper._slice(float(power), grows * z, shrinks / z, rng)
+        t = hyperparameters._slice(float(power), grows * z, shrinks / z, rng)
         assert np.mean(t == 0.0) == 0.0
         assert stats.kstest(z * np.exp(2 * t), law.cdf).pvalue > 1e-3
 
@@ -261,7 +261,7 @@ class TestOrbits:
         w = np.concatenate([np.repeat(u, units), np.full(units, v), [1.0]])
         precisions = np.concatenate([np.repeat(tau, units), np.full(units, 1.7), [1.0]])
         for _ in range(12):
-            hyper.rescale(w, layers, precisions, rng)
+            hyperparameters.rescale(w, layers, precisions, rng)
         law = scales_law(3 - 1, 0.5 * np.sum(tau * u**2), 0.5 * 1.7 * v**2)
         assert stats.kstest((w[:units] / u[0]) ** 2, law.cdf).pvalue > 1e-3
         np.testing.assert_allclose(w[:units] * w[3 * units : 4 * units], u[0] * v)

@@ -11,12 +11,12 @@ from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.methods import laplace
-from ep_bench.methods.laplace import curvature, evidence, network, search
+from ep_bench.methods.laplace import curvature, evidence, mode_search, network
 from ep_bench.models import mlp
 from ep_bench.types import Predictive, Rows
-from tests import plain_networks as plain
 from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, most_gained, wave
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
@@ -110,7 +110,7 @@ class TestFormsAmongThemselves:
         """The diagonal's is never below the full one's, which exceeds neither rows nor weights."""
         for seed in range(5):
             case = Case(hidden, 20 + seed)
-            problem, at = search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
+            problem, at = mode_search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
             diag, full = (evidence.approximate(problem, case.w, at, form).gamma.sum() for form in ("diag", "full"))
             assert diag >= full
             assert full < min(case.P, len(case.y)) + 1e-9
@@ -121,7 +121,7 @@ class TestFormsAmongThemselves:
     @pytest.mark.parametrize("hidden", SHAPES)
     def test_evidence_by_the_formula(self, form, hidden):
         case = Case(hidden, 10)
-        problem, at = search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
+        problem, at = mode_search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
         found, covariance = evidence.approximate(problem, case.w, at, form), case.covariance(form)
         w, prior = case.w[-len(covariance) :], case.prior[-len(covariance) :]
         f = plain.outputs(case.X, case.w, case.sizes)
@@ -225,7 +225,7 @@ class TestNetworks:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
             state, _ = fitted(rows, hidden=(4,), updates=300, steps=1000)
-        problem, h = search.Problem(rows.X, rows.y, state.layers), 1e-3
+        problem, h = mode_search.Problem(rows.X, rows.y, state.layers), 1e-3
         at = np.log([1 / state.prior_variance[0], 1 / state.noise_variance])
 
         def log_evidence(point):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.laplace import evidence, search
-from tests import plain_networks as plain
+from ep_bench.methods.laplace import evidence, mode_search
 from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case
+from tests.twins import plain_networks as plain
 
 ALLOWED = [(form, shared) for form in FORMS for shared in (True, False) if shared or form != "last"]
 
 
 def problem_of(case):
-    return search.Problem(case.X, case.y, case.layers)
+    return mode_search.Problem(case.X, case.y, case.layers)
 
 
 def settings_of(form, *, shared=True):

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, data
 from ep_bench.methods import laplace
-from ep_bench.methods.laplace import evidence, search
+from ep_bench.methods.laplace import evidence, mode_search
 from ep_bench.models import mlp
 from ep_bench.types import Rows
 from tests.methods.laplace_support import FORMS, fitted, wave
@@ -40,7 +40,7 @@ class TestWeakness:
 
     def test_gamma_beyond_the_rows_has_a_positive_update(self):
         rng, layers = np.random.default_rng(11), mlp.layout(4, (19,))
-        problem, w = search.Problem(rng.normal(size=(6, 4)), rng.normal(size=6), layers), rng.normal(size=115)
+        problem, w = mode_search.Problem(rng.normal(size=(6, 4)), rng.normal(size=6), layers), rng.normal(size=115)
         settings = evidence.Settings("diag", True, False, False, 1, 1)
         found = evidence.approximate(problem, w, evidence.Precisions(np.full(2, 0.1), 1e3), "diag")
         assert found.gamma.sum() > 6

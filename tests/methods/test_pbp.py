@@ -15,8 +15,8 @@ from ep_bench.methods import pbp
 from ep_bench.methods.pbp.filtering import filter_rows, refine_prior
 from ep_bench.methods.pbp.layout import flat, matrices, network, scratch
 from ep_bench.types import Rows
-from tests import plain_pbp
-from tests.reference import SlowPBP
+from tests.twins import plain_pbp
+from tests.twins.reference import SlowPBP
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference_values" / "pbp.json").read_text(encoding="utf-8"))
 

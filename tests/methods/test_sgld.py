@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from ep_bench.methods import sgld
 from ep_bench.methods.sgld import sampling
 from ep_bench.models import mlp
-from ep_bench.numerics.draws import fill_normals, stream
+from ep_bench.numerics.normal_rng import fill_normals, stream
 from ep_bench.types import Rows
-from tests import plain_networks as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 

@@ -13,18 +13,18 @@ from pydantic import ValidationError
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
+from ep_bench.catalogue import Installed
 from ep_bench.covariances import matrix
 from ep_bench.covariances.inducing import centres
-from ep_bench.covariances.learning import starting_points
+from ep_bench.covariances.map_search import starting_points
 from ep_bench.methods import gp, sgp
 from ep_bench.methods.sgp import bound
-from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows
-from tests import plain_covariances as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_covariances as plain
+from tests.twins.plain_networks import check_gradient
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "sgp.json").read_text(encoding="utf-8"))
 KERNELS = [

@@ -15,7 +15,7 @@ from ep_bench.covariances import matrix
 from ep_bench.methods import sgp
 from ep_bench.methods.sgp import bound, minibatches
 from ep_bench.types import Rows
-from tests.plain_networks import check_gradient
+from tests.twins.plain_networks import check_gradient
 
 KERNELS = ["se", "nn", {"sum": ["matern32", "linear"]}]
 every_approximation = pytest.mark.parametrize("approximation", ["fitc", "vfe"])

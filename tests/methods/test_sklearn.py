@@ -9,8 +9,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from ep_bench import Estimator, methods
 from ep_bench.conformance.exemptions import EXEMPT
-from ep_bench.conformance.registered import DEMANDS_A_GOOD_FIT, check_name, fitting_well
-from ep_bench.conformance.subject import Subject
+from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.registry_checks import DEMANDS_A_GOOD_FIT, check_name, fitting_well
 from ep_bench.estimator import MethodEstimator
 from tests.conformance.support import HERE, QUICK
 

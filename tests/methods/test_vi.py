@@ -9,13 +9,13 @@ from scipy.special import logsumexp
 
 from ep_bench.methods import vi
 from ep_bench.methods.vi import bound as weights_form
-from ep_bench.methods.vi import local as local_form
+from ep_bench.methods.vi import local_reparameterisation as local_form
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
-from ep_bench.numerics.draws import stream
+from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Rows
-from tests import plain_networks as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 

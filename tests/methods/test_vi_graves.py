@@ -9,10 +9,10 @@ from ep_bench import Estimator, data
 from ep_bench.methods import vi_graves
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
-from ep_bench.numerics.draws import fill_normals, stream
+from ep_bench.numerics.normal_rng import fill_normals, stream
 from ep_bench.types import Rows
-from tests import plain_networks as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 

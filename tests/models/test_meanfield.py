@@ -7,8 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 from ep_bench.models import meanfield, mlp
-from ep_bench.numerics.draws import stream
-from tests import plain_networks as plain
+from ep_bench.numerics.normal_rng import stream
+from tests.twins import plain_networks as plain
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ep_bench.models import mlp
-from tests import plain_networks as plain
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 SHAPES = [(), (1,), (5,), (7,), (8,), (9,), (50,), (4, 3), (9, 17), (17, 9), (3, 4, 5), (16, 8, 16)]
 

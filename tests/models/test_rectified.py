@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ep_bench.models import mlp, rectified, residuals
-from ep_bench.numerics import tiles
+from ep_bench.numerics.simd import tile
 
-needs_registers = pytest.mark.skipif(not tiles.wide_registers(), reason="this processor has no registers of 8 doubles")
+needs_registers = pytest.mark.skipif(not tile.wide_registers(), reason="this processor has no registers of 8 doubles")
 
 
 def problem(rows, d, n, seed=0):
@@ -69,7 +69,7 @@ def test_residuals_take_either_way(rows, hidden):
     np.testing.assert_allclose(g, gradient, rtol=1e-11, atol=1e-12 * abs(gradient).max())
 
 
-@pytest.mark.skipif(not tiles.wide_registers(), reason="the pass is for wider registers")
+@pytest.mark.skipif(not tile.wide_registers(), reason="the pass is for wider registers")
 def test_fewer_rows_than_the_scratch_is_for_give_no_number():
     X, y, _, _ = problem(300, 4, 50)
     layers = mlp.layout(4, (50,))

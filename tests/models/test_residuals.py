@@ -8,9 +8,9 @@ import pytest
 from ep_bench.methods.hmc.trajectory import Rows, potential
 from ep_bench.models import mlp, residuals
 from ep_bench.models.residuals import ACTIVATIONS, CHUNK
-from tests import plain_networks as plain
 from tests.models.test_mlp import SHAPES, network
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 each = pytest.mark.parametrize("activation", ACTIVATIONS)
 

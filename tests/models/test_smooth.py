@@ -8,9 +8,9 @@ from scipy.special import erf
 from scipy.stats import norm
 
 from ep_bench.models import mlp, smooth
-from tests import plain_networks as plain
 from tests.models.test_mlp import SHAPES, network
-from tests.plain_networks import check_gradient
+from tests.twins import plain_networks as plain
+from tests.twins.plain_networks import check_gradient
 
 KINDS = {"tanh": smooth.TANH, "probit": smooth.PROBIT}
 both = pytest.mark.parametrize("activation", KINDS)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ep_bench.numerics.adam import adam_step, moments
-from tests.plain_networks import adam
+from tests.twins.plain_networks import adam
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.1])

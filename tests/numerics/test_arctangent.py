@@ -6,7 +6,7 @@ import numpy as np
 
 from ep_bench.numerics.arctangent import FIRST, SECOND, arctangent
 from ep_bench.numerics.jit import jit
-from ep_bench.numerics.lanes import WIDTH, load, padded, store
+from ep_bench.numerics.simd.vector import WIDTH, load, padded, store
 
 
 @jit()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ep_bench.numerics.exponential import HIGHEST, LOWEST, fill_excesses, fill_exponentials
-from ep_bench.numerics.lanes import WIDTH
+from ep_bench.numerics.simd.vector import WIDTH
 
 
 def exponentials(x):

@@ -8,7 +8,7 @@ import pytest
 
 from ep_bench.numerics.gamma import gamma_update
 from ep_bench.numerics.jit import jit
-from tests import reference
+from tests.twins import reference
 
 
 @jit()

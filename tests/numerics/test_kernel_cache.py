@@ -137,8 +137,8 @@ def test_a_copy_of_the_package_compiles_nothing(tmp_path: Path):
     for copy in copies:
         shutil.copytree(PACKAGE, copy / "ep_bench", ignore=shutil.ignore_patterns("datasets", "__pycache__"))
     assert [output(start(code, copy, cache=tmp_path)) for copy in copies] == [["1"], ["0"]]
-    lanes = copies[1] / "ep_bench" / "numerics" / "lanes.py"
-    lanes.write_text(lanes.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    vector = copies[1] / "ep_bench" / "numerics" / "simd" / "vector.py"
+    vector.write_text(vector.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
     assert [output(start(code, copy, cache=tmp_path)) for copy in copies] == [["0"], ["1"]]
 
 

@@ -37,21 +37,21 @@ def test_sources_are_followed_through_imports():
         "ep_bench.methods.hmc.trajectory",
         "ep_bench.models.residuals",
         "ep_bench.models.mlp",
-        "ep_bench.numerics.lanes",
+        "ep_bench.numerics.simd.vector",
         "ep_bench.numerics.normal",
     } <= found
 
 
 def test_files_without_kernels_do_not_matter():
     found = names(PACKAGE / "methods" / "hmc" / "trajectory.py")
-    assert not {"ep_bench.methods.hmc", "ep_bench.methods.hmc.diagnostics", "ep_bench.numerics.search"} & found
+    assert not {"ep_bench.methods.hmc", "ep_bench.methods.hmc.diagnostics", "ep_bench.numerics.lbfgs"} & found
 
 
 def test_outside_the_package_neighbouring_files_count(kernel: Path):
     before = content_hash(kernel)
     (kernel.parent / "helper.py").write_text("y = 2\n")
     assert content_hash(kernel) != before
-    assert {"kernel", "helper", "ep_bench.numerics.normal", "ep_bench.numerics.lanes"} <= names(kernel)
+    assert {"kernel", "helper", "ep_bench.numerics.normal", "ep_bench.numerics.simd.vector"} <= names(kernel)
 
 
 def test_contents_count_and_times_do_not(kernel: Path):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ep_bench.numerics import psi, psi_joint
-from tests import plain_dgp, plain_dgp_full
-from tests.plain_networks import check_gradient
+from tests.twins import plain_dgp, plain_dgp_full
+from tests.twins.plain_networks import check_gradient
 
 every_size = pytest.mark.parametrize(("D", "M", "B"), [(1, 1, 1), (1, 4, 3), (2, 5, 4), (3, 6, 2)])
 

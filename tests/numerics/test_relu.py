@@ -10,10 +10,10 @@ import pytest
 from scipy.integrate import quad
 
 from ep_bench.numerics.jit import jit
-from ep_bench.numerics.lanes import WIDTH, load, store
 from ep_bench.numerics.relu import relu_moments, relu_scales
-from tests import reference
+from ep_bench.numerics.simd.vector import WIDTH, load, store
 from tests.numerics import mills_table
+from tests.twins import reference
 
 PLACES = [-37.0, -30.1, -29.9, -12.0, -8.4, -3.0, -1.0, -1e-3, 0.0, 1e-3, 0.7, 2.0, 6.0, 8.4, 20.0, 40.0, 300.0]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import store
+from ep_bench.results import store
 from ep_bench.types import Record
 
 NAMES = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht", "communities")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from ep_bench import store
 from ep_bench.report import build
 from ep_bench.report.alpha_linear import alpha_linear, ellipse
+from ep_bench.results import store
 
 
 def made() -> dict[str, np.ndarray]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ep_bench import store
 from ep_bench.report import build
 from ep_bench.report.calibration import BAND, band, calibration
+from ep_bench.results import store
 
 
 def made() -> dict[str, np.ndarray]:

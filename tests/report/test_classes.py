@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ep_bench.report import assemble, build, frames, summary
+from ep_bench.report import build, builder, merge, summary
 from ep_bench.report.scores import BY_NAME, main_scores
 
 KEPT = ("study", "method", "dataset", "split", "status", "seed", "cell", "n_train", "n_test", "fit_seconds")
@@ -26,8 +26,8 @@ def of_classes(row: dict[str, Any]) -> dict[str, Any]:
     return {key: row[key] for key in KEPT} | {"ll": -3.0 * error, "error_rate": error, "brier": 1.5 * error}
 
 
-def report_of(folder: Path) -> assemble.Report:
-    return assemble.make(frames.merge([folder]))
+def report_of(folder: Path) -> builder.Report:
+    return builder.make(merge.merge([folder]))
 
 
 def test_a_report_of_classes(make_study: Any, tmp_path: Path, no_overlap: Callable[[Figure], None]) -> None:
@@ -59,9 +59,9 @@ def test_a_report_of_classes(make_study: Any, tmp_path: Path, no_overlap: Callab
 def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path) -> None:
     names = ("glass", "boston", "crabs", "yacht", "wine")
     folder = make_study(tmp_path / "s", ("gp", "forest"), names, 3, change=of_classes)
-    merged = frames.merge([folder])
+    merged = merge.merge([folder])
     assert merged.tasks() == {name: "classification" if name in CLASSES else "regression" for name in names}
-    parts = {part.score.name: part for part in assemble.make(merged).parts}
+    parts = {part.score.name: part for part in builder.make(merged).parts}
     assert list(parts) == ["rmse", "ll", "crps", "ll-classes", "error_rate", "brier"]
     for name, part in parts.items():
         of = ("glass", "crabs") if name in {"ll-classes", "error_rate", "brier"} else ("boston", "yacht", "wine")
@@ -74,7 +74,7 @@ def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path) -> Non
 def test_methods_of_one_task_are_not_left_out_of_the_others_ranks(make_study: Any, tmp_path: Path) -> None:
     first = make_study(tmp_path / "a", ("gp", "pbp"), ("boston", "yacht"), 3)
     second = make_study(tmp_path / "b", ("forest", "logistic"), ("glass", "crabs"), 3, change=of_classes)
-    merged = frames.merge([first, second])
+    merged = merge.merge([first, second])
     for name in ("ll", "ll-classes"):
         table, rankings = summary.score_table(merged, BY_NAME[name]), summary.rankings(merged, BY_NAME[name])
         own = ("gp", "pbp") if name == "ll" else ("forest", "logistic")
@@ -90,7 +90,7 @@ def test_names_of_scores() -> None:
 def test_classifiers_row_by_row(make_study: Any, tmp_path: Path) -> None:
     import json
 
-    from ep_bench import rowscores, store
+    from ep_bench.results import row_scores, store
 
     lock = {"compare": {"rows": "gp"}}
     folder = make_study(tmp_path / "s", ("gp", "forest"), ("glass", "boston"), 2, change=of_classes, lock=lock)
@@ -99,7 +99,7 @@ def test_classifiers_row_by_row(make_study: Any, tmp_path: Path) -> None:
     for cell in store.lock_cells(store.read_lock(folder) or {}):
         other = {"error": rng.integers(2, size=30).tolist()} if cell["dataset"] == "glass" else {"ae": [1.0, 2.0] * 15}
         kept[cell["cell"]] = {"ll": rng.normal(size=30).tolist(), **other}
-    (folder / rowscores.FILE).write_text(json.dumps({"format": 1, "cells": kept}))
+    (folder / row_scores.FILE).write_text(json.dumps({"format": 1, "cells": kept}))
     compared = report_of(folder).compared
     assert compared is not None
     names = [picture.name for picture in compared.pictures]

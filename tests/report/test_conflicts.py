@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench import store
 from ep_bench.report import build, conflict_evidence, conflict_posteriors, conflicts
+from ep_bench.results import store
 
 
 def tilted() -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ep_bench.report import frames, summary
+from ep_bench.report import merge, summary
 from ep_bench.report.scores import BY_NAME
 
 RMSE, LL, COVERAGE = (BY_NAME[name] for name in ("rmse", "ll", "coverage95"))
@@ -21,7 +21,7 @@ def study_of(values, folder, make_study, name="rmse", datasets=("boston",)):
         return None if value is None else {**row, name: float(value)}
 
     count = max(len(scores) for scores in values.values())
-    return frames.merge([make_study(folder / "s", list(values), list(datasets), count, change=change)])
+    return merge.merge([make_study(folder / "s", list(values), list(datasets), count, change=change)])
 
 
 def test_standard_error_has_ddof_0(tmp_path, make_study):
@@ -68,7 +68,7 @@ def test_one_split_marks_the_best_alone(tmp_path, make_study):
 
 
 def test_scores_without_a_direction_are_not_marked(tmp_path, make_study):
-    merged = frames.merge([make_study(tmp_path / "s")])
+    merged = merge.merge([make_study(tmp_path / "s")])
     table = summary.score_table(merged, COVERAGE)
     assert not table.marked.any()
     assert (table.best == -1).all()
@@ -76,12 +76,12 @@ def test_scores_without_a_direction_are_not_marked(tmp_path, make_study):
 
 
 def test_an_absent_score_has_no_table(tmp_path, make_study):
-    merged = frames.merge([make_study(tmp_path / "s")])
+    merged = merge.merge([make_study(tmp_path / "s")])
     assert summary.score_table(merged, BY_NAME["error_rate"]) is None
 
 
 def test_both_numbers_of_blocks(tmp_path, make_study):
-    merged = frames.merge([make_study(tmp_path / "s", splits=4)])
+    merged = merge.merge([make_study(tmp_path / "s", splits=4)])
     by_set, by_split = summary.rankings(merged, RMSE)
     assert (by_set.n, by_set.blocks) == (3, "data sets")
     assert (by_split.n, by_split.blocks) == (12, "data sets × splits")
@@ -93,7 +93,7 @@ def test_only_complete_blocks_count(tmp_path, make_study):
     def change(row):
         return None if row["method"] == "gp" and (row["dataset"], row["split"]) in {("boston", 1), ("wine", 0)} else row
 
-    merged = frames.merge([make_study(tmp_path / "s", splits=4, change=change)])
+    merged = merge.merge([make_study(tmp_path / "s", splits=4, change=change)])
     by_set, by_split = summary.rankings(merged, RMSE)
     assert (by_set.n, by_set.incomplete) == (3, 0)
     assert (by_split.n, by_split.incomplete) == (10, 2)
@@ -106,7 +106,7 @@ def test_a_method_on_few_data_sets_does_not_empty_the_ranking(tmp_path, make_stu
     def change(row):
         return None if row["method"] == "gp" and row["dataset"] != "boston" else row
 
-    merged = frames.merge([make_study(tmp_path / "s", change=change)])
+    merged = merge.merge([make_study(tmp_path / "s", change=change)])
     by_set, _ = summary.rankings(merged, RMSE)
     assert by_set.left_out == ("gp",)
     assert by_set.n == 3
@@ -114,11 +114,11 @@ def test_a_method_on_few_data_sets_does_not_empty_the_ranking(tmp_path, make_stu
 
 
 def test_one_method_has_no_ranking(tmp_path, make_study):
-    assert summary.rankings(frames.merge([make_study(tmp_path / "s", ["pbp"])]), RMSE) == []
+    assert summary.rankings(merge.merge([make_study(tmp_path / "s", ["pbp"])]), RMSE) == []
 
 
 def test_one_data_set_has_no_test_over_data_sets(tmp_path, make_study):
-    by_set, by_split = summary.rankings(frames.merge([make_study(tmp_path / "s", datasets=["boston"])]), RMSE)
+    by_set, by_split = summary.rankings(merge.merge([make_study(tmp_path / "s", datasets=["boston"])]), RMSE)
     assert by_set.nemenyi is None
     assert math.isnan(by_set.test.chi2)
     assert by_split.nemenyi is not None

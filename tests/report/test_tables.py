@@ -10,7 +10,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from ep_bench.report import frames, summary, tables
+from ep_bench.report import merge, summary, tables
 from ep_bench.report.scores import BY_NAME
 
 AWKWARD = ["50% a_b", "α & β", "x^2 #1 {~} \\ $", "été | 中 <±>"]
@@ -21,7 +21,7 @@ def table(tmp_path, make_study):
     def change(row):
         return None if row["method"] == AWKWARD[0] and row["dataset"] == "boston" and row["split"] > 16 else row
 
-    merged = frames.merge([make_study(tmp_path / "s", AWKWARD, ["boston", "my_set"], 20, change=change)])
+    merged = merge.merge([make_study(tmp_path / "s", AWKWARD, ["boston", "my_set"], 20, change=change)])
     return summary.score_table(merged, BY_NAME["rmse"]), summary.rankings(merged, BY_NAME["rmse"])[0]
 
 

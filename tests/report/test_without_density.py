@@ -9,9 +9,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ep_bench import listing, published, report, store
-from ep_bench.report import frames, summary, tables
+from ep_bench import published, report
+from ep_bench.cli import output
+from ep_bench.report import merge, summary, tables
 from ep_bench.report.scores import BY_NAME
+from ep_bench.results import store
 from tests.report.synthetic import make_study
 
 POINTS = "no log-likelihood: the method gives points only"
@@ -63,19 +65,19 @@ def test_tables_have_a_dash(written: dict[str, str]) -> None:
 
 
 def test_nothing_counts_as_missing(folder: Path, written: dict[str, str]) -> None:
-    merged = frames.merge([folder])
-    assert frames.gaps(merged) == []
+    merged = merge.merge([folder])
+    assert merge.gaps(merged) == []
     table = summary.score_table(merged, BY_NAME["ll"])
     assert table is not None
     assert tables.shortfall(table, 0, table.methods.index("line")) == ""
     assert "of 5 splits" not in written["ll.md"]
-    lines, complete = listing.status_lines(folder)
+    lines, complete = output.status_lines(folder)
     assert complete
     assert "60 ok" in lines[0]
 
 
 def test_ranks_leave_out_by_name_and_keep_the_blocks(folder: Path, written: dict[str, str]) -> None:
-    merged = frames.merge([folder])
+    merged = merge.merge([folder])
     by_data, by_split = summary.rankings(merged, BY_NAME["ll"])
     assert by_data.left_out == ("line", "forest")
     assert (by_data.n, by_data.incomplete, by_split.n, by_split.incomplete) == (3, 0, 15, 0)
@@ -90,7 +92,7 @@ def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:
         return None if row["method"] == "line" and row["split"] == 4 else without(row)
 
     folder = make_study(tmp_path / "study", methods=("line", "pbp"), change=change)
-    table = summary.score_table(frames.merge([folder]), BY_NAME["ll"])
+    table = summary.score_table(merge.merge([folder]), BY_NAME["ll"])
     assert table is not None
     assert tables.shortfall(table, 0, 0) == "0 of 5 splits"
     assert len(report.build([folder])) > 5
@@ -103,7 +105,7 @@ def test_the_check_says_incomplete(folder: Path) -> None:
     assert len(line)
     assert set(line["verdict"]) == {"incomplete"}
     assert line["reason"].str.contains("without a score").all()
-    text, _ = listing.check_folders([folder], (), folder / "check.csv")
+    text, _ = output.check_folders([folder], (), folder / "check.csv")
     assert not re.search(r"\bnan\b", "\n".join(text))
 
 

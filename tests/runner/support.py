@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ep_bench import data, store
+from ep_bench import data
+from ep_bench.results import store
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Cell, DatasetRef, SplitScheme
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import store
+from ep_bench.results import store
 from ep_bench.runner import claims
 from ep_bench.runner.claims import Claims, running
 from tests.commands import ep_bench

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench import methods, store
-from ep_bench.runner.catalogue import Installed
+from ep_bench import methods
+from ep_bench.catalogue import Installed
+from ep_bench.results import store
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench import store
+from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS
 from tests.commands import ep_bench
@@ -114,7 +114,7 @@ def cells_in(folder: Path) -> int:
 def engines(cluster: LoopbackCluster) -> list[int]:
     """Return the engine processes below the cluster's workers."""
     below = [pid for worker in cluster.workers for pid in children(worker.pid)]
-    return [pid for pid in below if b"ep_bench.runner.engine" in command_of(pid)]
+    return [pid for pid in below if b"ep_bench.runner.worker" in command_of(pid)]
 
 
 def apart(folder: Path) -> list[str]:

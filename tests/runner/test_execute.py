@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ep_bench import Estimator, data, store
+from ep_bench import Estimator, data
+from ep_bench.catalogue import Installed
 from ep_bench.estimator import warm_up
+from ep_bench.results import store
 from ep_bench.runner import execute
-from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import store
-from ep_bench.runner.catalogue import Installed
+from ep_bench.catalogue import Installed
+from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import store
+from ep_bench.results import store
 from ep_bench.types import COLUMNS
 from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ep_bench import methods, store
+from ep_bench import methods
+from ep_bench.catalogue import Installed
+from ep_bench.results import store
 from ep_bench.runner import plan as planning
-from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.plan import Plan, cell_seed, differences, make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import UserError

@@ -76,9 +76,9 @@ def test_closing_the_run_ends_its_processes_at_once(bad: Path) -> None:
     records = run_jobs([job("Slow", base=bad), *(job("Stuck", s, base=bad) for s in range(3))], n_jobs=2)
     next(records)
     below = children(os.getpid())
-    assert any(b"engine" in command_of(pid) for pid in below)
+    assert any(b"runner.worker" in command_of(pid) for pid in below)
     records.close()  # the cells that are under way would go on for ever
-    assert becomes_true(lambda: not any(b"engine" in command_of(pid) for pid in below))
+    assert becomes_true(lambda: not any(b"runner.worker" in command_of(pid) for pid in below))
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ time.sleep(999)
     busy = b"sleep\x0097.31\0"
     assert becomes_true(lambda: (bad / "came").exists() and busy in map(command_of, children(run.pid)))
     below = [pid for pid in children(run.pid) if b"resource_tracker" not in command_of(pid)]
-    assert sum(b"engine" in command_of(pid) for pid in below) == 2
+    assert sum(b"runner.worker" in command_of(pid) for pid in below) == 2
     run.kill()
     run.wait()
     assert becomes_true(lambda: not any(command_of(pid) for pid in below))

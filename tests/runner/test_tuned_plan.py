@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench import methods, store
+from ep_bench import methods
+from ep_bench.catalogue import Installed
+from ep_bench.results import store
 from ep_bench.runner import plan as planning
-from ep_bench.runner.catalogue import Installed
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import UserError
 from tests.runner.test_plan import finish, planned, states
-from tests.runner.tuned_support import plan_of, with_methods
+from tests.runner.tuning_support import plan_of, with_methods
 
 ROOT = Path(__file__).parents[2]
 

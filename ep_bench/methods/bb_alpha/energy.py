@@ -27,7 +27,7 @@ import numpy as np
 from ep_bench.models.meanfield import sum_of_logs
 from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.jit import FUSE, REORDER, jit
-from ep_bench.numerics.lanes import WIDTH, load, store
+from ep_bench.numerics.simd.vector import WIDTH, load, store
 
 TINY = 1e-14  # an alpha of this size is 0: below, its inverse would lift rounding above everything else
 

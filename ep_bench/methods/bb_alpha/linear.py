@@ -6,7 +6,7 @@ alpha <= 0 the energy at a given noise variance is bounded below and rises to in
 distribution ceases to be proper, so that a minimum exists. At alpha = N no cavity hangs on q, and beyond it the energy
 has no minimum.
 
-The mean is solved for exactly; ``linear_search`` finds covariance and noise, N d^2 + d^3 operations a step. The search
+The mean is solved for exactly; ``linear_newton`` finds covariance and noise, N d^2 + d^3 operations a step. The search
 starts at the answer for alpha = 0 (where that is improper, at a negative alpha, at a narrower one) and goes to an alpha
 below -4 in stages, as an interior-point method does: there the energy is nearly flat up to a wall.
 
@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from ep_bench.methods.bb_alpha.linear_energy import Gradient, Problem, energy, gradient, point
-from ep_bench.methods.bb_alpha.linear_search import Fit, Search
+from ep_bench.methods.bb_alpha.linear_newton import Fit, Search
 from ep_bench.types import Array
 
 Family = Literal["diagonal", "full"]

@@ -7,13 +7,13 @@ Layers of Gaussian processes of mean 0 with exponentiated quadratic covariances,
 from its values u at M inducing inputs (FITC, section 3). The posterior of each u is its prior times a Gaussian factor,
 tied over the rows; the factors, inducing inputs and hyperparameters together minimise the energy of power EP (section
 4.2) by Adam on minibatches. With ``optimizer: sep`` the factors go to stationary points of the same energy by matching
-moments, between steps of Adam on the rest (appendix C, module ``sep``). A row goes through the layers as a Gaussian
-whose moments are matched at each (section 5). Memory is O(L M^2). Without hidden layers the model is a sparse Gaussian
-process by the same energy, which is not FITC's evidence: tying the factors overstates that.
+moments, between steps of Adam on the rest (appendix C, module ``stochastic_ep``). A row goes through the layers as a
+Gaussian whose moments are matched at each (section 5). Memory is O(L M^2). Without hidden layers the model is a sparse
+Gaussian process by the same energy, which is not FITC's evidence: tying the factors overstates that.
 
 Modules: ``factor`` (cavity, energy and gradient of one output, with the table of symbols), ``network`` (propagation and
 back, appendices D and E), ``likelihoods`` (appendix F), ``energy`` (the same for callers outside kernels), ``layout``,
-``starting``, ``training``, ``sep``; ``numerics.psi`` has the expectations of the covariance function.
+``initialisation``, ``training``, ``stochastic_ep``; ``numerics.psi`` has the expectations of the covariance function.
 
 Deviation: the paper's text leaves steps and minibatches open, and its figures for Gaussian processes cannot be had
 with the authors' released program; defaults are that program's: 6000 steps on 50 rows, Adam at 0.005 (text: 0.001),
@@ -49,10 +49,10 @@ from ep_bench.methods.dgp_ep.energy import (
     softmax_probabilities,
     targets,
 )  # fmt: skip
+from ep_bench.methods.dgp_ep.initialisation import first_inputs, start
 from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood
-from ep_bench.methods.dgp_ep.sep import Matching
-from ep_bench.methods.dgp_ep.starting import first_inputs, start
+from ep_bench.methods.dgp_ep.stochastic_ep import Matching
 from ep_bench.methods.dgp_ep.training import Path, Schedule, run
 from ep_bench.predictions import ClassProbabilities
 from ep_bench.types import Array, Method, Predictive, Rows

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.special import ndtri, softmax
 
-from ep_bench.methods.dgp_ep import joint, network, sep
+from ep_bench.methods.dgp_ep import joint, network, stochastic_ep
 from ep_bench.methods.dgp_ep.factor import Power, power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood, LikelihoodTerm
@@ -82,15 +82,17 @@ class Evaluator:
 def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array], float]:
     """Return the energy as a function of parameters, rows, targets and noise that writes its gradient."""
     if problem.structure.whitened:
-        return sep.Matching(model_of(problem), LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), 0.0)
+        return stochastic_ep.Matching(
+            model_of(problem), LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), 0.0
+        )
     return Evaluator(problem)
 
 
-def matcher(problem: Problem, theta: Array, rate: float) -> sep.Matching:
+def matcher(problem: Problem, theta: Array, rate: float) -> stochastic_ep.Matching:
     """Return the same, matching moments on the way; whitens the factors in ``theta``, so far those of ``network``."""
     model = model_of(problem)
-    sep.whiten(model, theta, network.units(model, 1))
-    return sep.Matching(model, LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), rate)
+    stochastic_ep.whiten(model, theta, network.units(model, 1))
+    return stochastic_ep.Matching(model, LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), rate)
 
 
 def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
@@ -201,7 +203,7 @@ def blocks(structure: Structure, n: int) -> list[slice]:
 
 
 def _kernels(structure: Structure) -> Any:
-    return sep if structure.whitened else network
+    return stochastic_ep if structure.whitened else network
 
 
 def _any_model(structure: Structure, beta: float = 1.0) -> Model:

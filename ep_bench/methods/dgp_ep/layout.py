@@ -22,7 +22,7 @@ class Structure(NamedTuple):
     dims: tuple[int, ...]  # of the inputs, the hidden layers and the outputs
     inducing: int  # M, of every output
     shared: bool = True  # do the outputs of a layer have the same hyperparameters?
-    whitened: bool = False  # are the factors those of module ``sep``, in the places of R and theta_2?
+    whitened: bool = False  # are the factors those of module ``stochastic_ep``, in the places of R and theta_2?
 
 
 class Layer(NamedTuple):

@@ -18,7 +18,7 @@ alone. A jump after which the log evidence falls by more than 10 nats is taken b
 
 Modules: ``sites`` has the symbols; ``tilted`` and ``outputs`` the moments and sites of one term, ``sweeps`` a pass over
 the rows; ``priors`` and ``prior_sweeps`` the same of the priors' terms; ``posterior`` q from the sites; ``evidence``;
-``approximation`` all of them together, ``starting``, ``scheme`` and ``acceleration`` a fit.
+``approximation`` all of them together, ``initialisation``, ``schedule`` and ``acceleration`` a fit.
 
 Deviation: (32) prints Sigma_w for Sigma_v, and appendix G s_i with a plus; the terms of (48) are (ln Z + Psi(cavity) -
 Psi(marginal)) / eta; (36) leaves out v_k g(h). A negative a-hat of (42) makes a site of negative precision: alpha
@@ -47,12 +47,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from threadpoolctl import threadpool_limits
 
-from ep_bench.methods.ep_nn import scheme
+from ep_bench.methods.ep_nn import schedule
 from ep_bench.methods.ep_nn.approximation import Approximation, Problem
+from ep_bench.methods.ep_nn.initialisation import along_a_direction, start, start_at_maximum
 from ep_bench.methods.ep_nn.posterior import marginals
 from ep_bench.methods.ep_nn.prediction import function_moments
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE
-from ep_bench.methods.ep_nn.starting import along_a_direction, start, start_at_maximum
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
 
 NOISE_START = log(0.3**2)  # theta, fixed at first (section 3.3.1)
@@ -197,7 +197,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         start(approximation, config.weight_variance, config.bias_variance)
         if config.start == "map":
             start_at_maximum(approximation, rng)
-        path, converged = scheme.run(approximation, schedule(config))
+        path, converged = schedule.run(approximation, schedule_of(config))
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
@@ -238,19 +238,19 @@ def weight_groups(config: Config, K: int, D: int) -> Indices:
     return found
 
 
-def schedule(config: Config) -> scheme.Schedule:
+def schedule_of(config: Config) -> schedule.Schedule:
     """Return how a fit goes."""
     given = config.damping, config.output_damping, config.final_damping
     first, output, final = (
         usual if one is None else one for one, usual in zip(given, DAMPING[config.updates], strict=True)
     )
-    return scheme.Schedule(
+    return schedule.Schedule(
         config.sweeps, config.tolerance, first, output, final, config.prior == "gaussian",
         config.prior_updates == "once", config.release or np.inf, config.noise_variance is None, config.accelerate,
     )  # fmt: skip
 
 
-def _state(approximation: Approximation, path: scheme.Path, converged: bool) -> State:
+def _state(approximation: Approximation, path: schedule.Path, converged: bool) -> State:
     problem, post = approximation.problem, approximation.post
     released = approximation.released.weights
     precisions, locations = post.scales if released else np.empty((2, 0))

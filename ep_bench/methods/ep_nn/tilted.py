@@ -18,8 +18,8 @@ import numpy as np
 
 from ep_bench.numerics.exponential import exponential
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import WIDTH, absolute, load, select_above, square_root, store, total
 from ep_bench.numerics.normal import SHIFT, normal_tail
+from ep_bench.numerics.simd.vector import WIDTH, absolute, load, select_above, square_root, store, total
 
 REACH = 7.5  # deviations of the cavity on either side that a grid covers
 SPACING = 0.4  # of a grid's nodes at most, in deviations of the cavity

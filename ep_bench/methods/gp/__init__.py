@@ -14,7 +14,7 @@ that are given are held, in standardised units unless ``standardize: false`` is 
 Module ``evidence``: the evidence and its gradient, with the table of symbols.
 
 Deviation: the papers' priors are flat on the scale of logarithms; the default is a wide Gaussian each
-(``covariances.hyper``), ``prior: none`` is theirs.
+(``covariances.hyperparameters``), ``prior: none`` is theirs.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import learn, prepared
+from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.map_search import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks, rectangle
 from ep_bench.methods.gp.evidence import Problem, evidence, factorised
-from ep_bench.numerics import triangle
-from ep_bench.numerics.search import Optimum
+from ep_bench.numerics import symmetric
+from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows
 
 BLOCK = 2**23  # covariances of test with training rows that are kept at once
@@ -92,7 +92,7 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
         k = rectangle(len(X[rows]), len(state.X))
         state.covariance.fill(share, X[rows], k, state.X)
         mean[rows] = k @ state.weights
-        k = triangle.half_solve(state.factor, k)
+        k = symmetric.half_solve(state.factor, k)
         variance[rows] -= np.einsum("ij,ij->i", k, k)
     return mean, np.maximum(variance, 0.0)  # rounding can leave less than nothing beside a training row
 
@@ -103,7 +103,7 @@ def problem_of(train: Rows, config: Config) -> Problem:
     Raises as ``prepared`` does.
     """
     X, y, covariance, hyper = prepared(train, config, "noise_variance")
-    return Problem(X, y, covariance, hyper, triangle.square(len(y)))
+    return Problem(X, y, covariance, hyper, symmetric.square(len(y)))
 
 
 def _state(problem: Problem, theta: Array, iterations: int, converged: bool) -> State:

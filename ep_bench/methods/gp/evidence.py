@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyper import Hyper
-from ep_bench.numerics import triangle
+from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.numerics import symmetric
 from ep_bench.types import Array
 
 
@@ -50,11 +50,11 @@ def factorised(problem: Problem, theta: Array) -> Factorised:
     with np.errstate(over="ignore"):
         covariance.fill(theta[:-1], X, room)
         room.reshape(-1)[:: n + 1] += np.exp(theta[-1])
-    if not triangle.factorise(room):
+    if not symmetric.factorise(room):
         raise FloatingPointError(f"the covariance of the targets is not positive definite at {hyper.words(theta)}")
-    weights = triangle.solve(room, y)
+    weights = symmetric.solve(room, y)
     with np.errstate(over="ignore", invalid="ignore"):
-        log_evidence = -0.5 * (float(y @ weights) + triangle.log_determinant(room) + n * math.log(2.0 * math.pi))
+        log_evidence = -0.5 * (float(y @ weights) + symmetric.log_determinant(room) + n * math.log(2.0 * math.pi))
     if not math.isfinite(log_evidence):
         raise FloatingPointError(f"the evidence is not finite at {hyper.words(theta)}")
     return Factorised(room, weights, log_evidence)
@@ -66,9 +66,9 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
     Raises FloatingPointError as ``factorised`` does, and where the gradient is not finite.
     """
     room, weights, log_evidence = factorised(problem, theta)
-    triangle.invert(room)
+    symmetric.invert(room)
     np.negative(room, out=room)
-    triangle.add_outer(room, weights, 1.0)
+    symmetric.add_outer(room, weights, 1.0)
     by_covariance = problem.covariance.contract(theta[:-1], problem.X, room)
     by_noise = math.exp(theta[-1]) * float(np.trace(room))
     gradient = 0.5 * np.append(by_covariance, by_noise)

@@ -3,7 +3,7 @@
 Jylanki, Vanhatalo and Vehtari (2011). Targets y = f(x) + noise, the noise t with nu degrees of freedom and scale
 sigma (not its deviation), f of mean 0 with a covariance of ``ep_bench.covariances``. The other modules have equations
 and symbols, ``annealing`` the evidence by annealed importance sampling. Predictions integrate the t, a mixture of
-``normals``, over the latent Gaussian.
+``scale_mixture``, over the latent Gaussian.
 
 Hyperparameters are learned by L-BFGS on their logarithms, with the gradient at the fixed point; those of ``fvb`` by
 EM. EP has sites of the search's steps nearby to start from, and follows them; what is reported is computed from empty
@@ -20,8 +20,9 @@ is left out, with a warning.
 With ``inference: mcmc`` what would be learned is drawn by Markov chains, which are judged by their predictions as
 those of ``hmc`` are.
 
-Deviation: ``kl`` is not among the paper's inferences. Hyperparameters have wide priors (``covariances.hyper``);
-``prior: none`` makes them flat, that of ``nu: integrate`` on the scale of log log nu, as in the paper.
+Deviation: ``kl`` is not among the paper's inferences. Hyperparameters have wide priors
+(``covariances.hyperparameters``); ``prior: none`` makes them flat, that of ``nu: integrate`` on the scale of log log
+nu, as in the paper.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, Posi
 from scipy.special import logsumexp
 
 from ep_bench.covariances import Covariance, matrix
-from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import learn, prepared
+from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.map_search import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
-from ep_bench.methods.gp_t import em, ep, kl, laplace, normals, sampling, variational
-from ep_bench.methods.gp_t.following import Path
+from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, scale_mixture, variational
 from ep_bench.methods.gp_t.posterior import BLOCK, Blocks, Inferred, divided
-from ep_bench.numerics import mixing
+from ep_bench.methods.gp_t.warm_start import Path
+from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Array, Method, Predictive, Rows
 
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
@@ -173,7 +174,7 @@ def _sampled(problem: Problem, rng: np.random.Generator) -> tuple[sampling.Draws
     config = problem.config
     model = sampling.Model(problem.X, problem.y, problem.covariance, _drawn(problem))
     schedule = sampling.Schedule(config.warmup, config.samples, max(1, config.stored // config.chains))
-    watched = mixing.watched_rows(model.X, rng)
+    watched = mcmc_diagnostics.watched_rows(model.X, rng)
     chains = sampling.run(model, schedule, watched, rng.spawn(config.chains))
     state = sampling.draws(model, chains, schedule)
     reason = sampling.problem(state.diagnostics, config.chains, config.samples)
@@ -334,8 +335,8 @@ def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -
             continue
         mean, variance = _latent(state, part, X)
         scale, nu = np.exp(part.theta[-2:]).tolist()
-        heights, noise = normals.fine(nu, scale)
-        beyond += share * normals.beyond(nu, scale, heights, noise)
+        heights, noise = scale_mixture.fine(nu, scale)
+        beyond += share * scale_mixture.beyond(nu, scale, heights, noise)
         weights.append(share * heights)
         means.append(np.broadcast_to(mean, (len(noise), len(mean))))
         variances.append(variance + noise[:, None])

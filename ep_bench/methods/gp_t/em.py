@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
 from ep_bench.covariances import Covariance, matrix
-from ep_bench.covariances.hyper import Hyper
-from ep_bench.covariances.learning import search, starting_points, warn
+from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.map_search import search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
-from ep_bench.methods.gp_t import given_scales
+from ep_bench.methods.gp_t import fixed_scales
 from ep_bench.methods.gp_t.posterior import Inferred
 from ep_bench.methods.gp_t.variational import factors
-from ep_bench.numerics.search import Function, Optimum
-from ep_bench.numerics.triangle import square
+from ep_bench.numerics.lbfgs import Function, Optimum
+from ep_bench.numerics.symmetric import square
 from ep_bench.types import Array, Rows
 
 ENOUGH = 1e-5  # nats that the steps to come would still add
@@ -45,7 +45,7 @@ def learn(
     rng: np.random.Generator,
     start: Array | None = None,
 ) -> tuple[Optimum, Inferred]:
-    """Return the end of the best run, as ``covariances.learning.learn`` does, and the inference there.
+    """Return the end of the best run, as ``covariances.map_search.learn`` does, and the inference there.
 
     ``iterations`` are EM steps, of which a run makes ``config.steps`` at most. Warns and raises as that does.
     """
@@ -86,7 +86,7 @@ def maximised(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, at
     likelihood = np.isin(np.arange(len(theta)), [len(theta) - 2, len(theta) - 1])
 
     def targets(point: Array) -> tuple[float, Array]:
-        value, gradient = given_scales.evidence(covariance, point[:-2], rows.X, rows.y, 1.0 / D, room)
+        value, gradient = fixed_scales.evidence(covariance, point[:-2], rows.X, rows.y, 1.0 / D, room)
         return value, np.append(gradient, [0.0, 0.0])
 
     def scales(point: Array) -> tuple[float, Array]:

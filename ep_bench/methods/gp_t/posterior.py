@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, cholesky, solve_triangular
 from scipy.special import psi
 
-from ep_bench.numerics import triangle
+from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import jit
 from ep_bench.types import Array
 
@@ -89,8 +89,8 @@ class Marginals(NamedTuple):
     def resolvent(self) -> Array:
         """Return (K + S^-1)^-1 (N, N), which the blocks are used up for."""
         first, rest, root, inverse, G, C = self.blocks
-        triangle.square_factor(inverse)
-        triangle.mirror(inverse)
+        symmetric.square_factor(inverse)
+        symmetric.mirror(inverse)
         if len(rest) == 0:
             return inverse * root[:, None] * root
         out = np.empty((len(self.mean), len(self.mean)))
@@ -128,17 +128,17 @@ def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
     large = precisions * K.diagonal() > SLIGHT
     first, rest = np.flatnonzero(large), np.flatnonzero(~large)
     root = np.sqrt(precisions[first])
-    inverse, log_determinant = triangle.square(len(first)), 0.0
+    inverse, log_determinant = symmetric.square(len(first)), 0.0
     if len(first) > 0:
         _fill(K, first, root, inverse)
-        if not triangle.factorise(inverse):
+        if not symmetric.factorise(inverse):
             return None
-        log_determinant = triangle.log_determinant(inverse)
-        triangle.invert_factor(inverse)
+        log_determinant = symmetric.log_determinant(inverse)
+        symmetric.invert_factor(inverse)
     mean, variance, weights = np.empty_like(b), np.empty_like(b), np.empty_like(b)
     half = _product(inverse, (b[first] / root)[:, None], 1)
     weights[first] = root * _product(inverse, half, 0)[:, 0]
-    variance[first] = (1.0 - triangle.column_squares(inverse)) / precisions[first]
+    variance[first] = (1.0 - symmetric.column_squares(inverse)) / precisions[first]
     G, C = np.empty((len(first), 0)), np.empty((0, 0))
     if len(rest) > 0:
         across = K[np.ix_(first, rest)]

@@ -16,11 +16,11 @@ out, does the work of the paper's V = alpha^2 U (Gelman et al. 2004) without a c
 is L g with a pivoted Cholesky factor L of K, ended at its numerical rank: what it leaves out is below rounding.
 
 Slices lie along the axes, and, once a part of the warm-up has shown what the posterior looks like, along ellipses
-(``numerics.slices``). A slice costs one Cholesky factor of C a point. Priors are those of the other inferences, cut off
-at the limits of ``covariances.hyper``.
+(``numerics.slice_sampling``). A slice costs one Cholesky factor of C a point. Priors are those of the other inferences,
+cut off at the limits of ``covariances.hyperparameters``.
 
 Predictions are mixtures over draws of (theta, sigma, nu, V), f integrated out given each:
-f* ~ N(k' w, k** - k' C^-1 k), w = C^-1 y, and the t by the coarse rule of ``normals``.
+f* ~ N(k' w, k** - k' C^-1 k), w = C^-1 y, and the t by the coarse rule of ``scale_mixture``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from scipy.linalg import lapack
 from scipy.special import gammaln
 
 from ep_bench.covariances import Covariance, matrix
-from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.hyperparameters import Hyper
 from ep_bench.covariances.protocol import blocks
-from ep_bench.methods.gp_t import given_scales, normals
+from ep_bench.methods.gp_t import fixed_scales, scale_mixture
 from ep_bench.methods.gp_t.posterior import BLOCK
 from ep_bench.methods.gp_t.tilted import log_constant
-from ep_bench.numerics import mixing, slices, triangle
+from ep_bench.numerics import mcmc_diagnostics, slice_sampling, symmetric
 from ep_bench.types import Array, Indices, Predictive
 
 LINES = 1  # slices along random axes in an iteration, once there are ellipses
@@ -108,14 +108,14 @@ class Walker:
         hyper = model.hyper
         self.theta = hyper.random_start(rng)
         self.theta = np.where(hyper.free, np.clip(self.theta, hyper.low, hyper.high), self.theta)
-        self.room = triangle.square(len(model.y))
+        self.room = symmetric.square(len(model.y))
         self.evaluations = 0
         self.free = free = np.flatnonzero(hyper.free)
         self.limits = tuple(part[free] for part in (hyper.median, hyper.deviation, hyper.low, hyper.high))
         self.sliced = free[free < len(self.theta) - 1]  # theta and sigma
         self.likelihood = free[free >= len(self.theta) - 2]  # sigma and nu
         self.widths = np.full(len(self.theta), FIRST_WIDTH)
-        self.law: slices.Law | None = None
+        self.law: slice_sampling.Law | None = None
         self.V = self.draw_scales(model.y)
         self.weights, self.log_targets = self.factorise()
 
@@ -132,7 +132,7 @@ class Walker:
         X, y, covariance, _ = self.model
         self.evaluations += 1
         try:
-            found = given_scales.factorised(covariance, self.theta[:-2], X, y, self.V, self.room)
+            found = fixed_scales.factorised(covariance, self.theta[:-2], X, y, self.V, self.room)
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}; at {self.model.hyper.words(self.theta)}") from None
         return found.weights, found.log_evidence
@@ -147,16 +147,16 @@ class Walker:
             theta[self.sliced] = x
             return self._log_density(theta, U)
 
-        at = slices.Point(self.theta[self.sliced], self.log_targets + self._log_prior(theta))
+        at = slice_sampling.Point(self.theta[self.sliced], self.log_targets + self._log_prior(theta))
         axes = np.arange(len(self.sliced))
         if self.law is not None:
             for _ in range(ELLIPSES):
-                at = slices.around(log_density, at, self.law, self.rng)
+                at = slice_sampling.around(log_density, at, self.law, self.rng)
             axes = self.rng.choice(axes, min(LINES, len(axes)), replace=False)
         for axis in axes:
             direction = np.zeros(len(self.sliced))
             direction[axis] = self.widths[self.sliced[axis]]
-            at = slices.along(log_density, at, direction, self.rng)
+            at = slice_sampling.along(log_density, at, direction, self.rng)
         self.theta[self.sliced] = at.x
         self.V = U * math.exp(2.0 * self.theta[-2])
 
@@ -168,7 +168,7 @@ class Walker:
         self.evaluations += 1
         V = U * math.exp(2.0 * theta[-2])
         try:
-            found = given_scales.factorised(covariance, theta[:-2], X, y, V, self.room)
+            found = fixed_scales.factorised(covariance, theta[:-2], X, y, V, self.room)
         except FloatingPointError:
             return -math.inf
         return found.log_evidence + log_prior
@@ -189,7 +189,7 @@ class Walker:
         f0 = draw_prior(self.room, self.rng)
         e = np.sqrt(self.V) * self.rng.standard_normal(len(y))
         self.factorise()
-        return np.asarray(e + self.V * triangle.solve(self.room, y - f0 - e))
+        return np.asarray(e + self.V * symmetric.solve(self.room, y - f0 - e))
 
     def draw_likelihood(self, r: Array) -> None:
         """Draw sigma and nu given r (N,)."""
@@ -200,12 +200,12 @@ class Walker:
             log_prior = self._log_prior(theta)
             return log_prior if log_prior == -math.inf else log_t(r, theta) + log_prior
 
-        at = slices.Point(theta[-2:].copy(), log_density(theta[-2:].copy()))
+        at = slice_sampling.Point(theta[-2:].copy(), log_density(theta[-2:].copy()))
         for _ in range(TURNS):
             for place in self.likelihood:
                 direction = np.zeros(2)
                 direction[place - len(theta) + 2] = self.widths[place]
-                at = slices.along(log_density, at, direction, self.rng)
+                at = slice_sampling.along(log_density, at, direction, self.rng)
         self.theta[-2:] = at.x
 
     def draw_scales(self, r: Array) -> Array:
@@ -223,7 +223,7 @@ class Walker:
     def adapt(self, thetas: Array) -> None:
         """Take the ellipses and the widths of the slices from draws (n, P)."""
         if len(self.sliced) and len(thetas) > 1:
-            self.law = slices.Law.of(thetas[:, self.sliced])
+            self.law = slice_sampling.Law.of(thetas[:, self.sliced])
         deviations = thetas.std(axis=0)
         self.widths = np.where(deviations > 0.0, WIDTH * deviations, FIRST_WIDTH)
 
@@ -307,25 +307,25 @@ def summarise(model: Model, chains: Sequence[Chain]) -> tuple[dict[str, Array], 
     there are several), and ``prediction``, the mean at the watched row whose R-hat is the largest, standardised units.
     R-hat and effective sample sizes are ``mixing.measures``, of several hyperparameters of a name the worst.
     """
-    places = mixing.looked_at(len(chains[0].log_joint))
+    places = mcmc_diagnostics.looked_at(len(chains[0].log_joint))
     series = {"log_joint": np.array([chain.log_joint[places] for chain in chains])}
-    found = mixing.measures("log_joint", series["log_joint"][:, :, None])[0]
+    found = mcmc_diagnostics.measures("log_joint", series["log_joint"][:, :, None])[0]
     values = np.exp(np.array([chain.thetas[places] for chain in chains]))
     names = np.array(model.hyper.names)
     for name in dict.fromkeys(names[model.hyper.free].tolist()):
         own = np.flatnonzero((names == name) & model.hyper.free)
-        found |= mixing.measures(name, values[:, :, own])[0]
+        found |= mcmc_diagnostics.measures(name, values[:, :, own])[0]
         numbered = [name] if len(own) == 1 else [f"{name}_{i + 1}" for i in range(len(own))]
         series |= {one: values[:, :, at] for one, at in zip(numbered, own, strict=True)}
     predictions = np.array([chain.predictions[places] for chain in chains])
-    measures, worst = mixing.measures("predictions", predictions)
+    measures, worst = mcmc_diagnostics.measures("predictions", predictions)
     series["prediction"] = predictions[:, :, worst]
     return series, found | measures | {"factorisations": float(sum(chain.evaluations for chain in chains))}
 
 
 def problem(found: Mapping[str, float], chains: int, samples: int) -> str:
     """Return why the chains are not taken for mixed, or ''."""
-    reason = mixing.unmixed(found, f"{chains} {'chain' if chains == 1 else 'chains'} of {samples} draws")
+    reason = mcmc_diagnostics.unmixed(found, f"{chains} {'chain' if chains == 1 else 'chains'} of {samples} draws")
     return f"{reason}; a longer warm-up and more samples may help" if reason else ""
 
 
@@ -345,15 +345,15 @@ def trace(chains: Sequence[Chain]) -> dict[str, list[float]]:
 def latents(state: Draws, X: Array) -> tuple[Array, Array]:
     """Return means and variances (S, n) of f at rows X (n, d) given each draw."""
     X = np.ascontiguousarray(X, dtype=np.float64)
-    room = triangle.square(len(state.y))
+    room = symmetric.square(len(state.y))
     means, variances = np.empty((2, len(state.theta), len(X)))
     for at, (theta, V) in enumerate(zip(state.theta[:, :-2], state.V, strict=True)):
-        w = given_scales.factorised(state.covariance, theta, state.X, state.y, V, room).weights
+        w = fixed_scales.factorised(state.covariance, theta, state.X, state.y, V, room).weights
         variances[at] = state.covariance.diagonal(theta, X)
         for rows in blocks(len(X), len(state.X), BLOCK):
             k = matrix(state.covariance, theta, X[rows], state.X)
             means[at, rows] = k @ w
-            half = triangle.half_solve(room, k)
+            half = symmetric.half_solve(room, k)
             variances[at, rows] -= np.einsum("ij,ij->i", half, half)
     return means, np.maximum(variances, 0.0)
 
@@ -362,11 +362,11 @@ def predict(state: Draws, X: Array) -> Predictive:
     """Return mixtures of ``normals.NODES`` Gaussians a draw for rows X (n, d), noise included."""
     means, variances = latents(state, X)
     laws = [(math.exp(theta[-1]), math.exp(theta[-2])) for theta in state.theta]
-    rules = [normals.coarse(*law) for law in laws]
-    beyond = sum(normals.beyond(*law, *rule) for law, rule in zip(laws, rules, strict=True)) / len(rules)
+    rules = [scale_mixture.coarse(*law) for law in laws]
+    beyond = sum(scale_mixture.beyond(*law, *rule) for law, rule in zip(laws, rules, strict=True)) / len(rules)
     weights = np.concatenate([weights for weights, _ in rules]) / len(rules)
     noise = np.concatenate([noise for _, noise in rules])
-    every = np.repeat(np.arange(len(rules)), normals.NODES)
+    every = np.repeat(np.arange(len(rules)), scale_mixture.NODES)
     return Predictive(weights, means[every], variances[every] + noise[:, None], beyond)
 
 

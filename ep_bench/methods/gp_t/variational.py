@@ -31,8 +31,8 @@ from scipy.special import gammaln, psi
 
 from ep_bench.methods.gp_t.posterior import Inferred, by_likelihood
 from ep_bench.methods.gp_t.tilted import log_constant
-from ep_bench.numerics import triangle
-from ep_bench.numerics.triangle import square
+from ep_bench.numerics import symmetric
+from ep_bench.numerics.symmetric import square
 from ep_bench.types import Array
 
 STEPS = 2000
@@ -129,11 +129,11 @@ def _at(K: Array, y: Array, D: Array) -> Bounded:
     C = square(len(y))
     C[...] = K
     C.reshape(-1)[:: len(y) + 1] += 1.0 / D
-    if not triangle.factorise(C):
+    if not symmetric.factorise(C):
         raise FloatingPointError("the covariance of the targets is not positive definite")
-    log_determinant = triangle.log_determinant(C) + float(np.log(D).sum())
-    w = triangle.solve(C, y)
-    triangle.invert(C)
+    log_determinant = symmetric.log_determinant(C) + float(np.log(D).sum())
+    w = symmetric.solve(C, y)
+    symmetric.invert(C)
     return Bounded(D, C, w, (1.0 - C.diagonal() / D + w**2 / D) / D, log_determinant)
 
 
@@ -157,9 +157,9 @@ def _newton(K: Array, y: Array, now: Bounded, nu: float, s2: float) -> Bounded |
     D, w = now.D, now.weights
     M = np.diag(D) - now.resolvent  # D S D
     curvature = np.diag(D * (s2 + now.square)) - (M + 2.0 * np.outer(w, w)) * M / np.outer(D, D)
-    if not triangle.factorise(curvature):
+    if not symmetric.factorise(curvature):
         return None
-    return _tried(K, y, D * np.exp(triangle.solve(curvature, nu + 1.0 - D * (s2 + now.square))))
+    return _tried(K, y, D * np.exp(symmetric.solve(curvature, nu + 1.0 - D * (s2 + now.square))))
 
 
 def _factorised(now: Bounded, y: Array, nu: float, s2: float) -> float:
@@ -177,7 +177,7 @@ def _factorised(now: Bounded, y: Array, nu: float, s2: float) -> float:
 def _ended(now: Bounded, bound: float, nu: float, s2: float, steps: int, stage: str) -> Inferred:
     """Return bound and gradient at an optimum, where the precisions' own derivatives vanish."""
     R = now.resolvent
-    triangle.mirror(R)
+    symmetric.mirror(R)
     likelihood = by_likelihood(np.log1p(now.square / s2), now.square / (s2 + now.square), nu)
     A = np.outer(now.weights, now.weights) - R
     return Inferred(bound, now.weights, now.D, A, likelihood, steps, stage)

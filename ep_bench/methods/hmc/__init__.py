@@ -5,9 +5,9 @@ both, under inverse-gamma hyperpriors, by Gibbs steps. ``prior: ard`` gives ever
 networks by MCMC of Jylanki et al. (2014, section 4.4) have. Predictions are mixtures over the draws of all chains, each
 with its own noise variance.
 
-Modules: ``trajectory`` (the dynamics, with the table of symbols), ``hyper`` (Gibbs steps, and a move along the orbits
-that leave a rectified network's function alone), ``adaptation`` (step size, masses), ``chain``, ``diagnostics``,
-``joint`` (draws from the prior, for tests of calibration).
+Modules: ``trajectory`` (the dynamics, with the table of symbols), ``hyperparameters`` (Gibbs steps, and a move along
+the orbits that leave a rectified network's function alone), ``adaptation`` (step size, masses), ``chain``,
+``diagnostics``, ``joint_draws`` (draws from the prior, for tests of calibration).
 
 Chains are judged by their predictions: where the largest R-hat over the watched rows exceeds 1.05, the fit warns that
 it has not converged, and keeps its draws. R-hat and effective sample sizes stand in ``diagnostics``.
@@ -29,11 +29,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.hmc import diagnostics, hyper
+from ep_bench.methods.hmc import diagnostics, hyperparameters
 from ep_bench.methods.hmc.chain import Chain, Model, Schedule, run
 from ep_bench.methods.hmc.trajectory import Rows as NetworkRows
 from ep_bench.models import mlp, residuals
-from ep_bench.numerics import mixing
+from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
 
 
@@ -78,7 +78,7 @@ class Config(BaseModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Config:
-        hyper.refuse_scales(self.prior, self.prior_scales)
+        hyperparameters.refuse_scales(self.prior, self.prior_scales)
         return self
 
 
@@ -105,7 +105,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     model = model_of(train, config)
     stored = max(1, config.stored // config.chains)
     schedule = Schedule(config.warmup, config.samples, config.steps, config.target_acceptance, stored)
-    watched = mixing.watched_rows(model.rows.X, rng)
+    watched = mcmc_diagnostics.watched_rows(model.rows.X, rng)
     chains = [run(model, schedule, watched, stream) for stream in rng.spawn(config.chains)]
     state = _state(model.rows.layers, config.activation, chains)
     if not (np.isfinite(state.W).all() and np.isfinite(state.noise_variance).all()):
@@ -120,7 +120,7 @@ def model_of(train: Rows, config: Config) -> Model:
     layers = mlp.layout(X.shape[1], config.hidden)
     return Model(
         NetworkRows(X, y, layers, residuals.ACTIVATIONS[config.activation]),
-        hyper.groups(layers, config.prior, config.prior_scales),
+        hyperparameters.groups(layers, config.prior, config.prior_scales),
         config.weight_prior, config.noise_prior, config.noise_variance, config.prior_variance,
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.hmc import hyper
+from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.adaptation import Curvature, StepSize, windows
 from ep_bench.methods.hmc.trajectory import Rows, leapfrog, potential
 from ep_bench.models import mlp, residuals
@@ -129,12 +129,12 @@ class _Walker:
         """Take the moves that need no gradient."""
         model = self.model
         if model.rows.kind == residuals.RELU:
-            hyper.rescale(self.w, model.rows.layers, self.tau, self.rng)
+            hyperparameters.rescale(self.w, model.rows.layers, self.tau, self.rng)
         if model.prior_variance is None:
-            self.prior = hyper.draw_prior_variances(self.w, model.group, model.weight_prior, self.rng)
+            self.prior = hyperparameters.draw_prior_variances(self.w, model.group, model.weight_prior, self.rng)
         if model.noise_variance is None:
             a, b = model.noise_prior
-            self.noise = float(hyper.draw_variance(a + 0.5 * len(model.rows.y), b + self.error, self.rng))
+            self.noise = float(hyperparameters.draw_variance(a + 0.5 * len(model.rows.y), b + self.error, self.rng))
 
     def move(self, step: float, steps: int) -> float:
         """Move the weights along a trajectory and accept or not; return the probability, NaN of a divergence."""
@@ -166,9 +166,9 @@ def log_joint(model: Model, w: Any, error: float, noise: float, prior: Any) -> f
     total = -0.5 * n * math.log(2.0 * math.pi * noise) - error / noise
     total -= float(0.5 * np.sum(counts * np.log(2.0 * np.pi * prior) + squares / prior))
     if model.noise_variance is None:
-        total += hyper.log_inverse_gamma(np.array([noise]), model.noise_prior)
+        total += hyperparameters.log_inverse_gamma(np.array([noise]), model.noise_prior)
     if model.prior_variance is None:
-        total += hyper.log_inverse_gamma(prior, model.weight_prior)
+        total += hyperparameters.log_inverse_gamma(prior, model.weight_prior)
     return total
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench.methods.hmc.chain import Chain
-from ep_bench.numerics import mixing
+from ep_bench.numerics import mcmc_diagnostics
 
 COMMON = 0.01  # share of the draws over which divergences are worth a word
 
@@ -21,7 +21,7 @@ def summarise(chains: Sequence[Chain]) -> tuple[dict[str, Any], dict[str, float]
     units. R-hat and effective sample sizes are ``mixing.measures``; of the predictions and of the groups'
     deviations, the worst.
     """
-    places = mixing.looked_at(len(chains[0].log_joint))
+    places = mcmc_diagnostics.looked_at(len(chains[0].log_joint))
     alone = ("log_joint", "noise_deviation")
     series = {name: np.array([getattr(chain, name)[places] for chain in chains]) for name in alone}
     groups = np.array([chain.prior_deviations[places] for chain in chains])
@@ -29,10 +29,10 @@ def summarise(chains: Sequence[Chain]) -> tuple[dict[str, Any], dict[str, float]
     series |= {name: groups[:, :, g] for g, name in enumerate(names)}
     found: dict[str, float] = {}
     for name in alone:
-        found |= mixing.measures(name, series[name][:, :, None])[0]
-    found |= mixing.measures("prior_deviation", groups)[0]
+        found |= mcmc_diagnostics.measures(name, series[name][:, :, None])[0]
+    found |= mcmc_diagnostics.measures("prior_deviation", groups)[0]
     predictions = np.array([chain.predictions[places] for chain in chains])
-    measures, worst = mixing.measures("predictions", predictions)
+    measures, worst = mcmc_diagnostics.measures("predictions", predictions)
     found |= measures
     series["prediction"] = predictions[:, :, worst]
     found |= {
@@ -47,7 +47,7 @@ def summarise(chains: Sequence[Chain]) -> tuple[dict[str, Any], dict[str, float]
 def problem(found: dict[str, float], chains: int, samples: int) -> str:
     """Return why the chains are not taken for mixed, with the share of divergent trajectories if it is large, or ''."""
     run = f"{chains} {'chain' if chains == 1 else 'chains'} of {samples} draws"
-    reason = mixing.unmixed(found, run)
+    reason = mcmc_diagnostics.unmixed(found, run)
     share = found["divergences"] / (chains * samples)
     if reason and share > COMMON:
         reason += f", {share:.0%} of them divergent"

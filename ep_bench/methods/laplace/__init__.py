@@ -17,8 +17,8 @@ too large, even beyond the number of rows, and noise and prior precisions come o
 names. With the last layer alone, the weights below it count as known in evidence, gamma and alpha, and their prior has
 the same alpha; nothing then stands against overfitting by them (boston: a noise deviation of 0.03, full 0.27).
 
-Modules: ``network`` residuals and Jacobian in blocks of rows, ``search`` the most probable weights, ``curvature`` the
-forms of A, ``evidence`` the updates, with the table of symbols.
+Modules: ``network`` residuals and Jacobian in blocks of rows, ``mode_search`` the most probable weights, ``curvature``
+the forms of A, ``evidence`` the updates, with the table of symbols.
 
 Deviation: rectified linear units, where both papers have tanh; the curvature of the kinks is not in J'J. A linearised
 prediction can have narrow towers of variance at units' kinks, where its derivatives by the weights jump.
@@ -36,7 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from ep_bench.methods.laplace.curvature import Form, Posterior, linearised
 from ep_bench.methods.laplace.evidence import Fit, Precisions, Settings, maximise
-from ep_bench.methods.laplace.search import Problem
+from ep_bench.methods.laplace.mode_search import Problem
 from ep_bench.models import mlp
 from ep_bench.types import Array, Method, Predictive, Rows
 

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.methods.laplace.curvature import Curvature, Form, Posterior, curvature, spread_over
+from ep_bench.methods.laplace.mode_search import Problem, most_probable
 from ep_bench.methods.laplace.network import sum_of_squares
-from ep_bench.methods.laplace.search import Problem, most_probable
 from ep_bench.types import Array
 
 STILL = 1e-3  # largest change of a log precision that ends the updates of a network, and that no fit warns of

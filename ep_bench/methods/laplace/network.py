@@ -22,7 +22,7 @@ from scipy.linalg.blas import dsyrk
 from ep_bench.models import mlp
 from ep_bench.models.residuals import square_norm
 from ep_bench.numerics.jit import REORDER, jit
-from ep_bench.numerics.lanes import aligned
+from ep_bench.numerics.simd.vector import aligned
 from ep_bench.types import Array
 
 BLOCK = 2**22  # numbers in a block's Jacobian, at most, but for blocks of the fewest rows

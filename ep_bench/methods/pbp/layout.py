@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.numerics.lanes import WIDTH, aligned, padded
+from ep_bench.numerics.simd.vector import WIDTH, aligned, padded
 from ep_bench.types import Array, Indices
 
 ROWS, STRIDE, OFFSET, UNITS = range(4)  # columns of Network.layers

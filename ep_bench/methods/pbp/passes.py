@@ -39,8 +39,8 @@ from ep_bench.methods.pbp.layout import (
     Z,
 )
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.lanes import WIDTH, any_not_above, load, repeat, select_above, spread, store, total
 from ep_bench.numerics.relu import relu_moments, relu_scales
+from ep_bench.numerics.simd.vector import WIDTH, any_not_above, load, repeat, select_above, spread, store, total
 from ep_bench.types import Array, Indices
 
 FLOOR = 1e-100  # an update that leaves a variance not above this is undone

@@ -42,8 +42,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from ep_bench.methods.sgld.sampling import Prior, Schedule, epoch, factor, softplus, workspace
 from ep_bench.models import mlp
-from ep_bench.numerics import mixing
-from ep_bench.numerics.draws import stream
+from ep_bench.numerics import mcmc_diagnostics
+from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
 
 STEPS = 100_000  # that are made unless the epochs are given
@@ -144,9 +144,9 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     sizes = np.array([factor(schedule, t) for t in due.tolist()])
     variances = np.array([softplus(kappa) for kappa in samples[:, -1].tolist()])
     weights = samples[:, :-1].copy()
-    chains, found = _watched(mixing.watched_rows(X, rng), weights, variances, layers)
+    chains, found = _watched(mcmc_diagnostics.watched_rows(X, rng), weights, variances, layers)
     reason = unsettled(np.array(trace["log_joint_a_row"][kept]), np.array(squares[kept]), y)
-    _warn(reason or mixing.unmixed(found, f"{len(samples)} samples of one chain; more epochs may help"))
+    _warn(reason or mcmc_diagnostics.unmixed(found, f"{len(samples)} samples of one chain; more epochs may help"))
     return State(
         layers, weights, variances, sizes / sizes.sum(), np.zeros(len(samples), dtype=np.int64), chains, found
     ), trace
@@ -160,8 +160,8 @@ def passes(config: Config, n: int) -> int:
 def _watched(rows: Array, weights: Array, variances: Array, layers: Array) -> tuple[dict[str, Array], dict[str, float]]:
     """Return what the samples monitor, and how well they have mixed."""
     predictions, noise = mlp.evaluate(rows, weights, layers)[None], np.sqrt(variances)[None]
-    found, worst = mixing.measures("predictions", predictions)
-    found |= mixing.measures("noise_deviation", noise[:, :, None])[0]
+    found, worst = mcmc_diagnostics.measures("predictions", predictions)
+    found |= mcmc_diagnostics.measures("noise_deviation", noise[:, :, None])[0]
     return {"noise_deviation": noise, "prediction": predictions[:, :, worst]}, found
 
 

@@ -25,8 +25,8 @@ import numpy as np
 from ep_bench.models import mlp
 from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.copying import copy_rows, copy_vector
-from ep_bench.numerics.draws import fill_normals
 from ep_bench.numerics.jit import FUSE, REORDER, jit
+from ep_bench.numerics.normal_rng import fill_normals
 
 MEMORY, DAMPING = 0.999, 0.1  # of RMSprop; Li et al. (2016), alpha and lambda: 0.99 and 1e-5
 

@@ -3,11 +3,11 @@
 FITC: Snelson and Ghahramani (2006), as in section 3 of Bui et al. (2015); VFE: Titsias (2009). Targets y = f(x) +
 noise of variance sigma^2, f of mean 0 with a covariance of ``ep_bench.covariances``, all but known from its values u at
 M inducing inputs. Those start at the centres of k-means and are learned together with the hyperparameters, by the
-evidence of FITC or the variational bound (and the hyperparameters' priors, ``covariances.hyper``): L-BFGS with analytic
-gradients, over the hyperparameters alone for a few and for many steps, then over all from both ends, the better of
-which goes on (on energy they end tens of nats apart, for FITC the one, for VFE the other higher). There inducing inputs
-are in units of the roots of lengthscales, which takes fewer steps. A search ends where a hundred steps add less than
-5e-4 nats a row: inducing inputs go on to move long after. With q(w) = N(m, S) of the whitened u,
+evidence of FITC or the variational bound (and the hyperparameters' priors, ``covariances.hyperparameters``): L-BFGS
+with analytic gradients, over the hyperparameters alone for a few and for many steps, then over all from both ends, the
+better of which goes on (on energy they end tens of nats apart, for FITC the one, for VFE the other higher). There
+inducing inputs are in units of the roots of lengthscales, which takes fewer steps. A search ends where a hundred steps
+add less than 5e-4 nats a row: inducing inputs go on to move long after. With q(w) = N(m, S) of the whitened u,
 
     f(x) ~ N(v' m, k(x, x) - v' v + v' S v),   v = L^-1 k(Z, x).
 
@@ -30,9 +30,9 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyper import Hyper, role
+from ep_bench.covariances.hyperparameters import Hyper, role
 from ep_bench.covariances.inducing import centres
-from ep_bench.covariances.learning import prepared, search, starting_points, warn
+from ep_bench.covariances.map_search import prepared, search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.sgp import bound
@@ -48,8 +48,8 @@ from ep_bench.methods.sgp.bound import (
     sweep,
 )  # fmt: skip
 from ep_bench.methods.sgp.minibatches import climb
-from ep_bench.numerics import triangle
-from ep_bench.numerics.search import Optimum
+from ep_bench.numerics import symmetric
+from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows
 
 SETTLED = 5e-4  # nats a row that the last hundred steps of a search added, below which it ends
@@ -150,7 +150,7 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     for rows in blocks(len(X), len(base.Z), bound.BLOCK):
         V, rest = features(state.covariance, base, X[rows])
         mean[rows] = V @ state.mean
-        V = triangle.half_solve(state.posterior, V)
+        V = symmetric.half_solve(state.posterior, V)
         variance[rows] = np.maximum(rest, 0.0) + np.einsum("ij,ij->i", V, V)  # rounding can leave less than no rest
     return mean, variance
 

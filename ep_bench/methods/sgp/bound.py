@@ -38,9 +38,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyper import Hyper
+from ep_bench.covariances.hyperparameters import Hyper
 from ep_bench.covariances.protocol import blocks, rectangle
-from ep_bench.numerics import triangle
+from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
@@ -106,13 +106,13 @@ def split(problem: Problem, point: Array) -> tuple[Array, Array]:
 
 def basis(problem: Problem, theta: Array, Z: Array) -> Basis:
     """Return L at logarithms theta (P,). Raises FloatingPointError where the most jitter does not help."""
-    K, jitter = triangle.square(len(Z)), JITTER
+    K, jitter = symmetric.square(len(Z)), JITTER
     with np.errstate(over="ignore", invalid="ignore"):
         scale = float(problem.covariance.diagonal(theta[:-1], Z).mean()) or 1.0  # 0: a linear one, all inputs at 0
         while jitter <= MOST:
             problem.covariance.fill(theta[:-1], Z, K)
             K.reshape(-1)[:: len(Z) + 1] += jitter * scale
-            if triangle.factorise(K):
+            if symmetric.factorise(K):
                 return Basis(theta, Z, K, jitter)
             jitter *= 10.0
     words = f"not positive definite, jitter {MOST:g} and all, {problem.words(theta)}"
@@ -124,7 +124,7 @@ def features(covariance: Covariance, base: Basis, X: Array) -> tuple[Array, Arra
     share = base.theta[:-1]
     K = rectangle(len(X), len(base.Z))
     covariance.fill(share, X, K, base.Z)
-    V = triangle.half_solve(base.factor, K)
+    V = symmetric.half_solve(base.factor, K)
     return V, covariance.diagonal(share, X) - np.einsum("ij,ij->i", V, V)
 
 
@@ -148,7 +148,7 @@ def best_weights(problem: Problem, base: Basis, parts: Iterable[Terms]) -> tuple
 
 def precision(parts: Iterable[Terms], size: int, scale: float = 1.0) -> tuple[Array, Array]:
     """Return B = S^-1 (M, M) and S^-1 m (M,) of the best q(w), the rows of the parts counted ``scale`` times each."""
-    B, b = triangle.square(size), np.zeros(size)
+    B, b = symmetric.square(size), np.zeros(size)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for part in parts:
             scaled = part.V * np.sqrt(scale / part.noise)[:, None]
@@ -163,15 +163,15 @@ def of_precision(problem: Problem, base: Basis, inverse: Array, shift: Array) ->
 
     Raises FloatingPointError, with the hyperparameters, where it is not positive definite.
     """
-    if not triangle.factorise(inverse):
+    if not symmetric.factorise(inverse):
         words = problem.words(base.theta)
         raise FloatingPointError(f"the precision of the inducing outputs is not positive definite {words}")
     factor = inverse.copy()
-    mean = triangle.solve(factor, shift)
-    triangle.invert(inverse)
-    triangle.mirror(inverse)
+    mean = symmetric.solve(factor, shift)
+    symmetric.invert(inverse)
+    symmetric.mirror(inverse)
     with np.errstate(over="ignore", invalid="ignore"):
-        divergence = 0.5 * float(np.trace(inverse) + mean @ mean - len(mean) + triangle.log_determinant(factor))
+        divergence = 0.5 * float(np.trace(inverse) + mean @ mean - len(mean) + symmetric.log_determinant(factor))
     return Weights(mean, inverse, divergence), factor
 
 
@@ -219,7 +219,7 @@ def bound(
             found = expected(part, weights, problem.fitc)
             value += scale * found.log_likelihood
             product += scale * (found.by_rows.T @ part.V)
-            A = triangle.half_solve_back(base.factor, found.by_rows)
+            A = symmetric.half_solve_back(base.factor, found.by_rows)
             by_share, by_inputs = covariance.contract_both(share, part.X, A, Z)
             by_theta[:-1] += scale * (by_share + covariance.contract_diagonal(share, part.X, found.by_rest))
             by_theta[-1] += scale * found.by_noise_variance * np.exp(theta[-1])
@@ -235,9 +235,9 @@ def bound(
 
 def _by_covariance(base: Basis, product: Array) -> Array:
     """Return dF / dK_uu, jitter counted in (M, M), from (dF / dV)' V."""
-    triangle.mirror(product)
-    half = triangle.half_solve_back(base.factor, product)  # rows P L^-1
-    A = -0.5 * triangle.half_solve_back(base.factor, np.ascontiguousarray(half.T))
+    symmetric.mirror(product)
+    half = symmetric.half_solve_back(base.factor, product)  # rows P L^-1
+    A = -0.5 * symmetric.half_solve_back(base.factor, np.ascontiguousarray(half.T))
     A.reshape(-1)[:: len(A) + 1] += base.jitter * np.trace(A) / len(A)
     return np.ascontiguousarray(0.5 * (A + A.T))
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ep_bench.covariances.learning import posterior
+from ep_bench.covariances.map_search import posterior
 from ep_bench.methods.sgp.bound import (
     Basis,
     Problem,
@@ -35,7 +35,7 @@ from ep_bench.methods.sgp.bound import (
     terms,
 )
 from ep_bench.numerics.adam import adam_step, moments
-from ep_bench.numerics.search import Optimum
+from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array, Indices
 
 SHARE = 0.1  # rho

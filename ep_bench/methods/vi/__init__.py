@@ -9,8 +9,8 @@ instead of the weights, and an empirical-Bayes prior, one variance a layer set t
 With few or noisy rows that maximum is a prior without spread, and the network a constant (diabetes): the bound gains
 more from weights that are no longer paid for than it loses in fit.
 
-Modules: ``bound`` of a minibatch and its gradient, with the table of symbols, ``local`` the same by local
-reparameterisation, ``training`` the passes over the rows.
+Modules: ``bound`` of a minibatch and its gradient, with the table of symbols, ``local_reparameterisation`` the same by
+local reparameterisation, ``training`` the passes over the rows.
 
 Deviation: the paper states neither optimiser nor steps nor starting point. Here: Adam, its step size falling to 0 over
 the second half of the epochs; means N(0, 2 / n_in) (output N(0, 1 / n_in)), noise variance 1, deviations 0.005 (from
@@ -24,11 +24,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
-from ep_bench.methods.vi import bound, local
+from ep_bench.methods.vi import bound, local_reparameterisation
 from ep_bench.methods.vi.training import local_epoch, weights_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
-from ep_bench.numerics.draws import stream
+from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Array, Method, Predictive, Rows
 
 START_DEVIATION = 0.005
@@ -116,7 +116,11 @@ def _engine(config: Config, layers: Array, rows: int) -> tuple[Any, Any, tuple[i
     size, units, widest = mlp.count(layers), mlp.units(layers), mlp.widest(layers)
     if config.local_reparameterization:
         copies = config.samples * rows
-        return local_epoch, local.workspace(copies, size, units + 1, widest, int(layers[0, 1])), (config.samples,)
+        return (
+            local_epoch,
+            local_reparameterisation.workspace(copies, size, units + 1, widest, int(layers[0, 1])),
+            (config.samples,),
+        )
     return weights_epoch, bound.workspace(config.samples, rows, size, units, widest), ()
 
 

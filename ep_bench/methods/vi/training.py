@@ -9,8 +9,8 @@ import numpy as np
 from ep_bench.methods.vi.bound import best_prior
 from ep_bench.methods.vi.bound import bound as weights_bound
 from ep_bench.methods.vi.bound import draw as draw_weights
-from ep_bench.methods.vi.local import bound as local_bound
-from ep_bench.methods.vi.local import draw as draw_local
+from ep_bench.methods.vi.local_reparameterisation import bound as local_bound
+from ep_bench.methods.vi.local_reparameterisation import draw as draw_local
 from ep_bench.numerics.adam import Moments, adam_step
 from ep_bench.numerics.copying import copy_rows, copy_vector
 from ep_bench.numerics.jit import jit

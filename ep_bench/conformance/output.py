@@ -1,0 +1,47 @@
+"""What `methods test` prints: one line a check, what is wrong below it, a last line that counts."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, DEMANDS, Outcome
+
+_WIDTH = 110  # columns
+_STATUS, _NAME = 7, max(len(check.name) for check in ALL_CHECKS)
+_INDENT = " " * (_STATUS + 2)
+
+
+def outcome_lines(outcome: Outcome) -> Iterator[str]:
+    """Yield the line of a check and, below it, each finding: what was found, what is expected, how to mend it."""
+    said = f"({outcome.reason})" if outcome.status == "skipped" else DEMANDS[outcome.check]
+    yield f"{outcome.status:<{_STATUS}}  {outcome.check:<{_NAME}}  {said}"
+    for finding in outcome.findings:
+        yield from _paragraph("found", finding.found)
+        yield from _paragraph("expected", finding.expected)
+        yield from _paragraph("mend", finding.mend)
+
+
+def summary(target: str, outcomes: Iterable[Outcome], seconds: float) -> str:
+    """Return the last line: how many checks came out how, and what that means."""
+    counts = Counter(outcome.status for outcome in outcomes)
+    parts = [f"{counts[status]} {status}" for status in ("ok", "FAULT", "advice", "skipped") if counts[status]]
+    verdict = "does not conform" if counts["FAULT"] else "conforms"
+    return f"{target} {verdict}: {counts.total()} checks, {', '.join(parts)}; {seconds:.1f} s"
+
+
+def list_lines() -> Iterator[str]:
+    """Yield one line a check: its name and what it demands."""
+    for check in ALL_CHECKS:
+        whose = " (registry methods)" if check.registry_only else "" if check in CHECKS else " (classifiers)"
+        yield f"{check.name:<{_NAME}}  {check.demands}{whose}"
+
+
+def _paragraph(word: str, text: str) -> Iterator[str]:
+    lead = f"{_INDENT}{word:<8}  "
+    wrapped = textwrap.wrap(
+        text, _WIDTH, initial_indent=lead, subsequent_indent=" " * len(lead), break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    yield from wrapped

@@ -1,0 +1,78 @@
+"""One check on one method, in this process: from its name to its outcome."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+
+from ep_bench.conformance import (
+    basics,
+    calibration,
+    classifiers,
+    edge_cases,
+    leakage,
+    quantiles,
+    registry_checks,
+    side_effects,
+)
+from ep_bench.conformance.checks import DEMANDS, Finding, Outcome, Skip
+from ep_bench.conformance.method_under_test import MethodError, Subject, silently
+from ep_bench.types import UserError
+
+FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
+    "builds": basics.builds,
+    "fits": basics.fits,
+    "shapes": basics.shapes,
+    "finite": basics.finite,
+    "deterministic": basics.deterministic,
+    "refit": leakage.refit,
+    "no-test-rows": leakage.no_test_rows,
+    "inputs-unchanged": side_effects.inputs_unchanged,
+    "clone": side_effects.clone,
+    "pickle": side_effects.pickled,
+    "global-rng": side_effects.global_rng,
+    "original-units": calibration.original_units,
+    "noise-included": calibration.noise_included,
+    "density": calibration.density,
+    "quantiles": quantiles.quantiles,
+    "one-row": edge_cases.one_row,
+    "constant-input": edge_cases.constant_input,
+    "wide": edge_cases.wide,
+    "constant-target": edge_cases.constant_target,
+    "duplicate-rows": edge_cases.duplicate_rows,
+    "many-scales": edge_cases.many_scales,
+    "documented": registry_checks.documented,
+    "scikit-learn": registry_checks.scikit_learn,
+}
+CLASSIFIER_FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
+    "builds": basics.builds,
+    "fits": classifiers.fits,
+    "probabilities": classifiers.probabilities,
+    "labels": classifiers.labels,
+    "deterministic": classifiers.deterministic,
+    "refit": classifiers.refit,
+    "no-test-rows": classifiers.no_test_rows,
+    "inputs-unchanged": classifiers.inputs_unchanged,
+    "clone": classifiers.clone,
+    "pickle": classifiers.pickled,
+    "missing-class": classifiers.missing_class,
+    "documented": registry_checks.documented,
+    "scikit-learn": registry_checks.scikit_learn,
+}
+
+
+def perform(subject: Subject, name: str) -> Outcome:
+    """Run a check and return what came of it; an exception of the method's is a fault in the check that meets it."""
+    try:
+        with silently():
+            functions = CLASSIFIER_FUNCTIONS if subject.task == "classification" else FUNCTIONS
+            return Outcome.of(name, tuple(functions[name](subject)))
+    except Skip as why:
+        return Outcome.skipped(name, str(why))
+    except (MethodError, UserError) as error:
+        mend = "call it by itself on rows like these to see the whole traceback"
+        return Outcome.of(name, (Finding(str(error), DEMANDS[name], mend),))
+    except Exception as error:  # noqa: BLE001 a mistake of ours must not be taken for an answer
+        traceback.print_exc()
+        found = f"the check itself failed: {type(error).__name__}: {error}"
+        return Outcome.of(name, (Finding(found, DEMANDS[name], "report it: this is a mistake of ep-bench"),))

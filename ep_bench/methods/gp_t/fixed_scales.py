@@ -1,0 +1,54 @@
+"""The model given the scales: Gaussian noise with a known variance a row, f integrated out.
+
+C      K + diag(V) = L L', in the lower triangle of one array
+
+log p(y | V) = -y' C^-1 y / 2 - log |C| / 2 - N / 2 log(2 pi), and by a parameter theta of the covariance its
+derivative is tr((w w' - C^-1) dC / dtheta) / 2 with w = C^-1 y: Rasmussen and Williams (2006), equations (5.8), (5.9).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ep_bench.covariances import Covariance
+from ep_bench.numerics import symmetric
+from ep_bench.types import Array
+
+
+class Factorised(NamedTuple):
+    """L in the lower triangle (N, N), w (N,), and log p(y | V) in nats."""
+
+    factor: Array
+    weights: Array
+    log_evidence: float
+
+
+def factorised(covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, room: Array) -> Factorised:
+    """Return the factor, in ``room`` (N, N), at logarithms theta of the covariance's parameters.
+
+    Raises FloatingPointError where C is not positive definite or the evidence not finite.
+    """
+    n = len(y)
+    with np.errstate(over="ignore"):
+        covariance.fill(theta, X, room)
+        room.reshape(-1)[:: n + 1] += V
+    if not symmetric.factorise(room):
+        raise FloatingPointError("the covariance of the targets is not positive definite")
+    weights = symmetric.solve(room, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        value = -0.5 * (float(y @ weights) + symmetric.log_determinant(room) + n * math.log(2.0 * math.pi))
+    if not math.isfinite(value):
+        raise FloatingPointError("the evidence of the targets is not finite")
+    return Factorised(room, weights, value)
+
+
+def evidence(covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, room: Array) -> tuple[float, Array]:
+    """Return log p(y | V) and its gradient by theta. Raises FloatingPointError as ``factorised`` does."""
+    _, weights, value = factorised(covariance, theta, X, y, V, room)
+    symmetric.invert(room)
+    np.negative(room, out=room)
+    symmetric.add_outer(room, weights, 1.0)
+    return value, 0.5 * covariance.contract(theta, X, room)

@@ -1,0 +1,37 @@
+"""Draws of everything, targets too, from the joint distribution: what tests of calibration need."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.methods.hmc import hyperparameters
+from ep_bench.methods.hmc.chain import Model, log_joint
+from ep_bench.models import residuals
+
+
+class Draw(NamedTuple):
+    """Hyperparameters, weights and targets of a model, drawn from its prior."""
+
+    w: Any  # (P,)
+    noise: float  # variance
+    prior: Any  # (G,) variances
+    y: Any  # (N,)
+    predictions: Any  # (M,) outputs at the monitored rows
+    log_joint: float  # nats
+
+
+def draw(model: Model, monitored: Any, rng: np.random.Generator) -> tuple[Draw, Model]:
+    """Return a draw, with outputs at rows ``monitored`` (M, d), and the model with the draw's targets."""
+    rows, groups = model.rows, int(model.group.max()) + 1
+    prior = np.full(groups, model.prior_variance or 1.0)
+    if model.prior_variance is None:
+        prior = hyperparameters.draw_variance(np.full(groups, model.weight_prior[0]), model.weight_prior[1], rng)
+    noise = model.noise_variance or float(hyperparameters.draw_variance(*model.noise_prior, rng))
+    w = np.sqrt(prior[model.group]) * rng.standard_normal(len(model.group))
+    f, predictions = (residuals.outputs(X, w[None], rows.layers, rows.kind)[0] for X in (rows.X, monitored))
+    deviations = np.sqrt(noise) * rng.standard_normal(len(f))
+    drawn = model.with_targets(f + deviations)
+    value = log_joint(drawn, w, 0.5 * float(deviations @ deviations), noise, prior)
+    return Draw(w, noise, prior, drawn.rows.y, predictions, value), drawn

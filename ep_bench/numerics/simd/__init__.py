@@ -1,0 +1,1 @@
+"""Registers of doubles for kernels: vectors, and tiles of them."""

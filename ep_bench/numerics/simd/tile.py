@@ -1,0 +1,271 @@
+"""A tile of registers of doubles: R rows of C registers, for kernels that sum products over whole rows of a matrix.
+
+A kernel that multiplies narrow matrices keeps R rows of C registers in the processor and reads each number once for
+R or C of its products. How many, the type of a ``shape`` says, a tuple of R tuples of C zeros: a kernel that takes one
+is compiled for it. With ``i`` an input, ``W`` (n, C WIDTH) weights row by row, ``x`` rows of n numbers::
+
+    A = tile_of_rows(shape, bias, 0)             # A[r] = bias
+    for i in range(n):
+        A = plus_products(A, W, i * C * WIDTH, x, i, n)      # A[r] += W[i] x[r, i]
+
+Products and sums may fuse into one rounding. Without the compiler (NUMBA_DISABLE_JIT=1) a tile is an array
+(R, C, WIDTH). Bounds are not checked.
+"""
+
+# The signatures below are those that numba calls and compares by the names of their arguments.
+# ruff: noqa: ARG001, PLW0108
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import binding, ir
+from numba.core import types
+from numba.extending import intrinsic, models, overload, register_model
+
+from ep_bench.numerics.simd.vector import WIDTH
+
+REGISTERS = 32  # of WIDTH doubles, where there are any
+MOST_ROWS = 8
+
+_DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
+_VECTOR = ir.VectorType(_DOUBLE, WIDTH)
+_FUSE = ("contract",)
+
+
+@cache
+def wide_registers() -> bool:
+    """Return whether this processor has registers of WIDTH doubles."""
+    return bool(binding.get_host_cpu_features().get("avx512f", False))
+
+
+def shape_of(n: int) -> tuple[tuple[int, ...], ...]:
+    """Return the shape of tiles whose rows hold n doubles, () where a tile of two rows leaves no registers to work."""
+    columns = -(-n // WIDTH)
+    rows = min((REGISTERS - 2) // (columns + 1), MOST_ROWS)
+    return ((0,) * columns,) * rows if rows > 1 else ()
+
+
+def tile_of_rows(shape: Any, array: Any, at: int) -> Any:
+    """Return a tile whose rows are all the elements from ``at``."""
+    row = array[at : at + len(shape[0]) * WIDTH].reshape(len(shape[0]), WIDTH)
+    return np.array([row for _ in shape])
+
+
+def plus_products(tile: Any, array: Any, at: int, x: Any, first: int, stride: int) -> Any:
+    """Return the tile with the elements from ``at``, times x[first + r stride], added to each row r."""
+    rows, columns = tile.shape[:2]
+    row = array[at : at + columns * WIDTH].reshape(columns, WIDTH)
+    return tile + row * x[first : first + (rows - 1) * stride + 1 : stride].reshape(rows, 1, 1)
+
+
+def store_positive_sums(tile: Any, array: Any, at: int, out: Any, first: int) -> None:
+    """Write to out[first + r] the sum of max(row r, 0) times the elements from ``at``; NaN stays."""
+    row = array[at : at + tile.shape[1] * WIDTH].reshape(tile.shape[1], WIDTH)
+    out[first : first + len(tile)] = (np.where(tile < 0.0, 0.0, tile) * row).sum(axis=(1, 2))
+
+
+def gate(tile: Any, x: Any, first: int) -> Any:
+    """Return a tile that holds x[first + r] where row r is above 0, else 0."""
+    return np.where(tile > 0.0, x[first : first + len(tile)].reshape(-1, 1, 1), 0.0)
+
+
+def add_products(tile: Any, array: Any, at: int, x: Any, first: int, stride: int) -> None:
+    """Add to the elements from ``at`` the sum of the rows r, each times x[first + r stride]."""
+    rows, columns = tile.shape[:2]
+    factors = x[first : first + (rows - 1) * stride + 1 : stride].reshape(rows, 1, 1)
+    array[at : at + columns * WIDTH] += (tile * factors).sum(axis=0).ravel()
+
+
+def add_rows(tile: Any, array: Any, at: int) -> None:
+    """Add to the elements from ``at`` the sum of the rows."""
+    array[at : at + tile.shape[1] * WIDTH] += tile.sum(axis=0).ravel()
+
+
+class Tile(types.Type):
+    """Type of a tile in compiled code."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self.rows, self.columns = rows, columns
+        super().__init__(name=f"Tile({rows}, {columns})")
+
+
+@register_model(Tile)
+class _TileModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, ir.ArrayType(_VECTOR, fe_type.rows * fe_type.columns))
+
+
+class _Emitter:
+    """Writes the instructions of one operation on a tile."""
+
+    def __init__(self, context: Any, builder: Any, tile: Tile) -> None:
+        self.context, self.builder, self.tile = context, builder, tile
+
+    def address(self, kind: Any, array: Any, index: Any, register: int = 0) -> Any:
+        data = self.context.make_array(kind)(self.context, self.builder, array).data
+        return self.builder.gep(self.builder.gep(data, [index]), [ir.Constant(ir.IntType(64), register * WIDTH)])
+
+    def load(self, *place: Any) -> Any:
+        return self.builder.load(self.builder.bitcast(self.address(*place), _VECTOR.as_pointer()), align=8)
+
+    def store(self, value: Any, *place: Any) -> None:
+        self.builder.store(value, self.builder.bitcast(self.address(*place), _VECTOR.as_pointer()), align=8)
+
+    def repeat(self, kind: Any, array: Any, index: Any) -> Any:
+        value = self.builder.load(self.address(kind, array, index))
+        empty = ir.Constant(_VECTOR, ir.Undefined)
+        one = self.builder.insert_element(empty, value, ir.Constant(_INT, 0))
+        return self.builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_INT, WIDTH), [0] * WIDTH))
+
+    def factors(self, kind: Any, array: Any, first: Any, stride: Any) -> list[Any]:
+        """Return x[first + r stride], each in all lanes."""
+        places = [first]
+        for _ in range(1, self.tile.rows):
+            places.append(self.builder.add(places[-1], stride))
+        return [self.repeat(kind, array, place) for place in places]
+
+    def parts(self, value: Any) -> list[list[Any]]:
+        """Return the registers of a tile, row by row."""
+        taken = [self.builder.extract_value(value, k) for k in range(self.tile.rows * self.tile.columns)]
+        return [taken[r * self.tile.columns : (r + 1) * self.tile.columns] for r in range(self.tile.rows)]
+
+    def whole(self, parts: list[list[Any]]) -> Any:
+        value = ir.Constant(ir.ArrayType(_VECTOR, self.tile.rows * self.tile.columns), ir.Undefined)
+        for k, part in enumerate(part for row in parts for part in row):
+            value = self.builder.insert_value(value, part, k)
+        return value
+
+    def product_sum(self, x: Any, y: Any, sum_: Any) -> Any:
+        return self.builder.fadd(sum_, self.builder.fmul(x, y, flags=_FUSE), flags=_FUSE)
+
+    def positive(self, x: Any) -> Any:
+        zero = ir.Constant(_VECTOR, [0.0] * WIDTH)
+        return self.builder.select(self.builder.fcmp_ordered("<", x, zero), zero, x)
+
+    def total(self, x: Any) -> Any:
+        parts = [self.builder.extract_element(x, ir.Constant(_INT, k)) for k in range(WIDTH)]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [self.builder.fadd(a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
+        return parts[0]
+
+
+@intrinsic
+def _tile_of_rows(typing_context: Any, shape: Any, array: Any, at: Any) -> Any:
+    tile = Tile(len(shape), len(shape[0]))
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        emit = _Emitter(context, builder, tile)
+        row = [emit.load(sig.args[1], args[1], args[2], c) for c in range(tile.columns)]
+        return emit.whole([row] * tile.rows)
+
+    return tile(shape, array, types.intp), generate
+
+
+@intrinsic
+def _plus_products(typing_context: Any, tile: Any, array: Any, at: Any, x: Any, first: Any, stride: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        emit = _Emitter(context, builder, tile)
+        factors, parts = emit.factors(sig.args[3], *args[3:]), emit.parts(args[0])
+        for c in range(tile.columns):
+            weights = emit.load(sig.args[1], args[1], args[2], c)
+            for r in range(tile.rows):
+                parts[r][c] = emit.product_sum(weights, factors[r], parts[r][c])
+        return emit.whole(parts)
+
+    return tile(tile, array, types.intp, x, types.intp, types.intp), generate
+
+
+@intrinsic
+def _store_positive_sums(typing_context: Any, tile: Any, array: Any, at: Any, out: Any, first: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        emit = _Emitter(context, builder, tile)
+        parts, sums = emit.parts(args[0]), [ir.Constant(_VECTOR, [0.0] * WIDTH)] * tile.rows
+        for c in range(tile.columns):
+            weights = emit.load(sig.args[1], args[1], args[2], c)
+            for r in range(tile.rows):
+                sums[r] = emit.product_sum(weights, emit.positive(parts[r][c]), sums[r])
+        place = emit.address(sig.args[3], args[3], args[4])
+        for r in range(tile.rows):
+            builder.store(emit.total(sums[r]), builder.gep(place, [ir.Constant(ir.IntType(64), r)]))
+        return context.get_dummy_value()
+
+    return types.void(tile, array, types.intp, out, types.intp), generate
+
+
+@intrinsic
+def _gate(typing_context: Any, tile: Any, x: Any, first: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        emit, zero = _Emitter(context, builder, tile), ir.Constant(_VECTOR, [0.0] * WIDTH)
+        factors = emit.factors(sig.args[1], args[1], args[2], ir.Constant(ir.IntType(64), 1))
+        parts = emit.parts(args[0])
+        for row, factor in zip(parts, factors, strict=True):
+            row[:] = [builder.select(builder.fcmp_ordered(">", part, zero), factor, zero) for part in row]
+        return emit.whole(parts)
+
+    return tile(tile, x, types.intp), generate
+
+
+@intrinsic
+def _add_products(typing_context: Any, tile: Any, array: Any, at: Any, x: Any, first: Any, stride: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        emit = _Emitter(context, builder, tile)
+        factors, parts = emit.factors(sig.args[3], *args[3:]), emit.parts(args[0])
+        for c in range(tile.columns):
+            place = (sig.args[1], args[1], args[2], c)
+            sum_ = emit.load(*place)
+            for r in range(tile.rows):
+                sum_ = emit.product_sum(parts[r][c], factors[r], sum_)
+            emit.store(sum_, *place)
+        return context.get_dummy_value()
+
+    return types.void(tile, array, types.intp, x, types.intp, types.intp), generate
+
+
+@intrinsic
+def _add_rows(typing_context: Any, tile: Any, array: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        emit = _Emitter(context, builder, tile)
+        parts = emit.parts(args[0])
+        for c in range(tile.columns):
+            place = (sig.args[1], args[1], args[2], c)
+            sum_ = emit.load(*place)
+            for r in range(tile.rows):
+                sum_ = builder.fadd(sum_, parts[r][c])
+            emit.store(sum_, *place)
+        return context.get_dummy_value()
+
+    return types.void(tile, array, types.intp), generate
+
+
+@overload(tile_of_rows, strict=False)
+def _overload_tile_of_rows(shape: Any, array: Any, at: Any) -> Any:
+    return lambda shape, array, at: _tile_of_rows(shape, array, at)
+
+
+@overload(plus_products, strict=False)
+def _overload_plus_products(tile: Any, array: Any, at: Any, x: Any, first: Any, stride: Any) -> Any:
+    return lambda tile, array, at, x, first, stride: _plus_products(tile, array, at, x, first, stride)
+
+
+@overload(store_positive_sums, strict=False)
+def _overload_store_positive_sums(tile: Any, array: Any, at: Any, out: Any, first: Any) -> Any:
+    return lambda tile, array, at, out, first: _store_positive_sums(tile, array, at, out, first)
+
+
+@overload(gate, strict=False)
+def _overload_gate(tile: Any, x: Any, first: Any) -> Any:
+    return lambda tile, x, first: _gate(tile, x, first)
+
+
+@overload(add_products, strict=False)
+def _overload_add_products(tile: Any, array: Any, at: Any, x: Any, first: Any, stride: Any) -> Any:
+    return lambda tile, array, at, x, first, stride: _add_products(tile, array, at, x, first, stride)
+
+
+@overload(add_rows, strict=False)
+def _overload_add_rows(tile: Any, array: Any, at: Any) -> Any:
+    return lambda tile, array, at: _add_rows(tile, array, at)

@@ -1,0 +1,1 @@
+"""Child processes, the processes below them, and their memory."""

@@ -1,0 +1,280 @@
+"""From results folders to one table of cells: which columns the methods are, which cells count, what is missing.
+
+A report of several folders puts their methods side by side. A label of two studies is one column where the studies
+agree on every cell that they share; a cell (by its hash) counts once in a column. Labels that mean different things
+in different studies get the study's name appended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ep_bench.results import curves, row_scores, store
+from ep_bench.types import SCORE_COLUMNS, Task
+
+Place = tuple[str, int]  # data set, split
+MEASURED = ("fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb")
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED)
+
+
+@dataclass
+class Column:
+    """One method of the report: its planned cells by place, each with its hash and its row if it is finished."""
+
+    label: str
+    studies: list[str]
+    cells: dict[Place, tuple[str, store.Row | None]] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)  # by study, what it is called there
+
+
+@dataclass
+class Merged:
+    """All cells that a report counts.
+
+    ``rows`` has one line a finished cell, the labels final; ``planned`` the number of cells by (method, dataset).
+    """
+
+    studies: list[store.StudyResults]
+    tags: list[str]  # the studies' names, made unique
+    methods: list[str]
+    datasets: list[str]
+    rows: pd.DataFrame
+    planned: dict[tuple[str, str], int]
+    notes: list[str]
+    names: dict[tuple[str, str], str] = field(default_factory=dict)  # by study and label, what a method is called here
+
+    def ok(self) -> pd.DataFrame:
+        """Return the rows of the cells that ended ``ok``."""
+        return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
+
+    def tasks(self) -> dict[str, Task]:
+        """Return the task of each data set that has finished cells: rows of classes have an error rate."""
+        classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"])
+        return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
+
+    def cells(self) -> dict[tuple[str, str], dict[int, str]]:
+        """Return the hashes of these cells by (method, data set) and split."""
+        return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
+
+
+def merge(folders: Sequence[Path]) -> Merged:
+    """Return the cells of all folders as one table. Raises UserError for a folder without results."""
+    different = dict.fromkeys(Path(folder).resolve() for folder in folders)
+    studies = [store.read_study(folder, update=True) for folder in different]
+    for study in studies:
+        with contextlib.suppress(OSError):  # a read-only copy is still worth reading
+            curves.update(study.folder, study.rows)
+            row_scores.update(study.folder, study.lock, study.rows)
+    return merge_studies(studies)
+
+
+def merge_studies(studies: Sequence[store.StudyResults]) -> Merged:
+    """Return the cells of studies as one table; the first study's row stands where two disagree on one hash."""
+    notes: list[str] = []
+    tags = _tags(studies)
+    names = _dataset_names(studies, tags, notes)
+    columns: list[Column] = []
+    for study, tag in zip(studies, tags, strict=True):
+        for column in _columns(study, tag, names):
+            _take_in(columns, column, notes)
+    _tell_apart(columns, notes)
+    rows = [
+        {**row, "method": column.label, "dataset": place[0], "split": place[1]}
+        for column in columns
+        for place, (_, row) in column.cells.items()
+        if row is not None
+    ]
+    planned = Counter((column.label, dataset) for column in columns for dataset, _ in column.cells)
+    return Merged(
+        studies=list(studies),
+        tags=tags,
+        methods=[column.label for column in columns],
+        datasets=list(dict.fromkeys(dataset for column in columns for dataset, _ in column.cells)),
+        rows=_frame(rows),
+        planned=dict(planned),
+        notes=notes,
+        names={(tag, label): column.label for column in columns for tag, label in column.labels.items()},
+    )
+
+
+def _frame(rows: Iterable[store.Row]) -> pd.DataFrame:
+    """Return rows as a table that has every score column, numbers as floats."""
+    frame = pd.DataFrame(list(rows))
+    for column in ("study", "method", "dataset", "split", "status", "cell", "reason", "n_train", "n_test"):
+        if column not in frame:
+            frame[column] = pd.Series(dtype=object)
+    scores = frame.reindex(columns=list(SCORE_COLUMNS)).astype(float)
+    return pd.concat([frame.drop(columns=[c for c in SCORE_COLUMNS if c in frame]), scores], axis=1)
+
+
+def _tags(studies: Sequence[store.StudyResults]) -> list[str]:
+    """Return the studies' names, those that several have with the folder that tells them apart."""
+    counts = Counter(study.name for study in studies)
+    above = Counter((study.name, study.folder.resolve().parent.name) for study in studies)
+    tags = []
+    for study in studies:
+        folder = study.folder.resolve()
+        near = f"{folder.parent.name}/{folder.name}"
+        unique = near if above[study.name, folder.parent.name] == 1 else str(folder)
+        tags.append(study.name if counts[study.name] == 1 else f"{study.name} in {unique}")
+    return tags
+
+
+def _dataset_names(
+    studies: Sequence[store.StudyResults], tags: Sequence[str], notes: list[str]
+) -> dict[tuple[str, str], str]:
+    """Return the data sets that need another name, by (study, label): those whose rows or splits differ by study."""
+    meanings: dict[str, dict[str, str]] = {}
+    for study, tag in zip(studies, tags, strict=True):
+        for label, entry in study.lock.get("datasets", {}).items():
+            meanings.setdefault(label, {})[tag] = _meaning(entry, study.lock.get("splits", {}))
+    renamed: dict[tuple[str, str], str] = {}
+    for label, by_study in meanings.items():
+        if len(set(by_study.values())) > 1:
+            renamed |= {(tag, label): f"{label} [{tag}]" for tag in by_study}
+            notes.append(
+                f"{label} has other rows, inputs or splits in the studies {', '.join(by_study)}: "
+                "shown as separate data sets."
+            )
+    return renamed
+
+
+def _meaning(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> str:
+    data = {key: value for key, value in entry.items() if key not in {"n", "d", "csv", "label"}}
+    return store.factor_hash({"data": data, "splits": {k: v for k, v in splits.items() if k != "count"}})
+
+
+def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str], str]) -> list[Column]:
+    """Return a study's methods in the order of its plan; without a plan, in the order of its rows."""
+    rows = {row["cell"]: row for row in study.rows}
+    columns: dict[str, Column] = {}
+    for cell in store.lock_cells(study.lock) or study.rows:
+        column = columns.setdefault(cell["method"], Column(cell["method"], [tag], labels={tag: cell["method"]}))
+        dataset = names.get((tag, cell["dataset"]), cell["dataset"])
+        column.cells[dataset, int(cell["split"])] = (cell["cell"], rows.get(cell["cell"]))
+    return list(columns.values())
+
+
+def _take_in(columns: list[Column], new: Column, notes: list[str]) -> None:
+    """Fold a later study's method into the column that it continues, else add it as one of its own."""
+    for column in columns:
+        if set(new.studies) & set(column.studies):
+            continue  # two labels of one study are two columns, whatever they share
+        shared = [place for place in new.cells if place in column.cells]
+        if any(new.cells[place][0] != column.cells[place][0] for place in shared):
+            continue
+        if not shared and column.label != new.label:
+            continue
+        differing: dict[str, dict[int, str]] = {}
+        for place, (key, row) in new.cells.items():
+            kept = column.cells.get(place, (key, None))[1]
+            if kept is not None and row is not None and (differs := _disagreement(kept, row)):
+                differing.setdefault(place[0], {})[place[1]] = differs
+            column.cells[place] = (key, row if kept is None else kept)
+        for dataset, splits in differing.items():
+            notes.append(
+                f"{column.label} on {dataset}: the same cells disagree, {_largest(splits)} (splits {_ranges(splits)}); "
+                f"shown are those of {column.studies[0]}, not of {new.studies[0]}."
+            )
+        if column.label != new.label:
+            notes.append(f"{new.label} of {new.studies[0]} is the same configuration as {column.label}: shown as one.")
+        column.studies += new.studies
+        column.labels |= new.labels
+        return
+    columns.append(new)
+
+
+def _disagreement(first: store.Row, second: store.Row) -> str:
+    """Return how two rows of one cell differ, the largest difference of a score; times and memory may differ."""
+    if first["status"] != second["status"]:
+        return f"{first['status']} and {second['status']}"
+    differing = [column for column in COMPARED if first.get(column) != second.get(column)]
+    if not differing:
+        return ""
+    name = max(("rmse", "ll", *differing), key=lambda column: (column in differing, column in {"rmse", "ll"}))
+    return f"{name} {first.get(name, math.nan):.4g} and {second.get(name, math.nan):.4g}"
+
+
+def _largest(splits: Mapping[int, str]) -> str:
+    """Return the disagreement of the first split, and how many there are."""
+    first = next(iter(splits.values()))
+    return first if len(splits) == 1 else f"{len(splits)} of them, the first with {first}"
+
+
+def _tell_apart(columns: Sequence[Column], notes: list[str]) -> None:
+    counts = Counter(column.label for column in columns)
+    for label in [label for label, count in counts.items() if count > 1]:
+        notes.append(f"{label} is configured differently in several studies: the study's name is appended.")
+        for column in columns:
+            if column.label == label:
+                column.label = f"{label} [{column.studies[0]}]"
+
+
+# What is not there
+
+
+def gaps(merged: Merged) -> list[dict[str, Any]]:
+    """Return every (method, dataset) of which fewer cells are ok than planned, with the counts by status."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for method, dataset, status in merged.rows[["method", "dataset", "status"]].itertuples(index=False):
+        counts.setdefault((method, dataset), Counter())[status] += 1
+    found = []
+    for (method, dataset), planned in merged.planned.items():
+        states = counts.get((method, dataset), Counter())
+        states["missing"] = planned - states.total()
+        if states["ok"] < planned:
+            parts = [f"{count} {status}" for status, count in sorted(states.items()) if status != "ok" and count]
+            done = f"{states['ok']} of {planned} splits"
+            found.append({"method": method, "dataset": dataset, "done": done, "detail": ", ".join(parts)})
+    return found
+
+
+def remarks(merged: Merged) -> list[dict[str, Any]]:
+    """Return the reasons that rows carry (failures, cells ok but not converged), kindred ones of a data set together.
+
+    Kindred are those that differ in their numbers alone; where these do, the reason has their range.
+    """
+    grouped: dict[tuple[str, ...], list[tuple[str, int]]] = {}
+    for row in merged.rows[["method", "dataset", "status", "reason", "split"]].to_dict("records"):
+        reason = row["reason"] if isinstance(row["reason"], str) else ""
+        if reason or row["status"] != "ok":
+            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), _NUMBER.sub("#", reason))
+            grouped.setdefault(key, []).append((reason, int(row["split"])))
+    keys = ("method", "dataset", "status")
+    return [
+        dict(zip(keys, key, strict=False))
+        | {"reason": _together([reason for reason, _ in found]), "splits": _ranges(split for _, split in found)}
+        for key, found in grouped.items()
+    ]
+
+
+def _together(reasons: Sequence[str]) -> str:
+    """Return reasons that differ in their numbers alone as one, "2.09 to 2.87" where these differ."""
+    columns = zip(*(_NUMBER.findall(reason) for reason in reasons), strict=True)
+    spans = iter([min(column, key=float) + _up_to(column) for column in columns])
+    return _NUMBER.sub(lambda _: next(spans), reasons[0])
+
+
+def _up_to(numbers: Sequence[str]) -> str:
+    return f" to {max(numbers, key=float)}" if len(set(numbers)) > 1 else ""
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Return split numbers in short: 0-3, 7."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,188 @@
+"""Scores over all test points of all splits, as published tables of cross-validation have them, and the printed ones.
+
+Of a table that prints deviations over points (``spread: points`` in ``published/sources.yaml``): mean, deviation and a
+percentile of the log predictive density and of the squared error of the standardised target, and relative times, as
+Jylanki, Nummenmaa and Vehtari (2014, table 1). Means and deviations follow from the cells' own; percentiles take the
+scores of single rows (``results.row_scores``), or a data set's only split, whose percentiles stand in results.csv.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ep_bench import published
+from ep_bench.report.merge import Merged
+from ep_bench.results import row_scores
+from ep_bench.types import UNCONVERGED
+
+METRICS = ("lpd-mean", "lpd-std", "lpd-prct1", "se-mean", "se-std", "se-prct99", "cputime-relative")
+# Of percentiles: the k-th of n values is the one at (k - 1/2) / n, as in Matlab, in which the paper's programs are.
+RULE: Literal["hazen"] = "hazen"
+
+Cell = Mapping[str, Any]  # a row of results.csv
+Rows = Mapping[str, row_scores.Scores]  # by a cell's hash
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method on one data set; ``ours`` by METRICS, NaN where there is none, ``printed`` empty where none is.
+
+    A line without splits of ours is a published one that nothing here answers to.
+    """
+
+    method: str
+    column: str  # of the published table, empty for none
+    ours: tuple[float, ...]
+    printed: tuple[str, ...]
+    points: int = 0  # test rows that the means are over
+    splits: int = 0
+    planned: int = 0
+    unconverged: int = 0  # splits whose method said so
+
+
+@dataclass(frozen=True)
+class Block:
+    """One data set."""
+
+    dataset: str
+    size: str  # n and d in words
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class PointTable:
+    """One published table with what was run of it."""
+
+    table: published.Table
+    unit: str  # label of the method whose times are 1, empty where it was not run
+    blocks: tuple[Block, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the stem of its files."""
+        return f"points-{self.table.source}-{self.table.table}"
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Tell whether some line has means but no percentiles."""
+        at = METRICS.index("lpd-prct1")
+        lines = [line for block in self.blocks for line in block.lines if not math.isnan(line.ours[0])]
+        return any(math.isnan(line.ours[at]) for line in lines)
+
+
+def collect(merged: Merged) -> list[PointTable]:
+    """Return the published tables over test points of whose data sets something was run, ours beside them."""
+    found = []
+    for table in published.load_sources().tables:
+        if table.spread == "points":
+            blocks = tuple(_blocks(table, merged))
+            if any(line.splits for block in blocks for line in block.lines):
+                found.append(PointTable(table, _unit(table, merged), blocks))
+    return found
+
+
+def _blocks(table: published.Table, merged: Merged) -> Iterator[Block]:
+    """Yield a block a data set, in the order of the report."""
+    kept: dict[str, row_scores.Scores] = {}
+    told: dict[str, tuple[str, dict[str, dict[str, str]]]] = {}
+    for study, tag in zip(merged.studies, merged.tags, strict=True):
+        kept |= row_scores.read(study.folder)
+        for label, numbers in published.printed_over_points(table, study.lock).items():
+            entry = study.lock["datasets"][label]
+            own = f"{label} [{tag}]"
+            told[own if own in merged.datasets else label] = f"n = {entry.get('n')}, d = {entry.get('d')}", numbers
+    columns = _columns(merged)
+    for dataset in merged.datasets:
+        if dataset in told:
+            size, numbers = told[dataset]
+            yield Block(dataset, size, tuple(_lines(table, merged, kept, dataset, numbers, columns)))
+
+
+def _columns(merged: Merged) -> dict[str, tuple[str, ...]]:
+    """Return the published columns that each method answers to."""
+    return {
+        merged.names.get((tag, label), label): tuple(entry.get("published") or ())
+        for study, tag in zip(merged.studies, merged.tags, strict=True)
+        for label, entry in (study.lock.get("methods") or {}).items()
+    }
+
+
+def _lines(
+    table: published.Table,
+    merged: Merged,
+    kept: Rows,
+    dataset: str,
+    numbers: Mapping[str, Mapping[str, str]],
+    columns: Mapping[str, tuple[str, ...]],
+) -> Iterator[Line]:
+    """Yield the published methods in their order, ours that answer to each, then the others of ours."""
+    cells = _cells(merged, dataset)
+    unit = _seconds(cells.get(_unit(table, merged), []))
+    pairs: list[tuple[str, str]] = []  # of ours, empty where none answers, and of the table
+    for column in numbers:
+        answers = [method for method in cells if column in columns.get(method, ())]
+        pairs += [(method, column) for method in answers or [""]]
+    told = {method for method, _ in pairs}
+    pairs += [(method, "") for method in cells if method not in told]
+    for method, column in pairs:
+        printed = tuple(numbers.get(column, {}).get(metric, "") for metric in METRICS)
+        if method:
+            yield _line(method, column, cells[method], kept, unit, printed, merged.planned.get((method, dataset), 0))
+        else:
+            yield Line(column, column, (math.nan,) * len(METRICS), printed)
+
+
+def _cells(merged: Merged, dataset: str) -> dict[str, list[Cell]]:
+    """Return the finished cells of a data set by method, in the order of the report."""
+    rows = merged.ok()
+    rows = rows[rows["dataset"] == dataset]
+    parts = ((method, rows[rows["method"] == method]) for method in merged.methods)
+    found = {m: [{str(k): v for k, v in row.items()} for row in part.to_dict("records")] for m, part in parts}
+    return {method: list(cells) for method, cells in found.items() if cells}
+
+
+def _line(
+    method: str, column: str, cells: Sequence[Cell], kept: Rows, unit: float, printed: tuple[str, ...], planned: int
+) -> Line:
+    density, square = (
+        published.pooled([part for part in parts if not math.isnan(part.mean)])
+        for parts in ([published.moments(metric, cell) for cell in cells] for metric in ("lpd-mean", "se-mean"))
+    )
+    low, high = percentiles(cells, kept)
+    share = _seconds(cells) / unit
+    values = (density.mean, density.deviation, low, square.mean, square.deviation, high, share)
+    said = sum(str(cell.get("reason")).startswith(UNCONVERGED) for cell in cells)
+    return Line(method, column, values, printed, square.points, len(cells), planned, said)
+
+
+def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
+    """Return the 1 % percentile of the log density and the 99 % one of the squared error, of all cells' test rows.
+
+    Standardised target. NaN where neither single rows nor, of one cell, its own percentiles are known.
+    """
+    found = published.normalised(cells, kept)
+    if found is not None:
+        densities, squares = found
+        return float(np.percentile(densities, 1, method=RULE)), float(np.percentile(squares, 99, method=RULE))
+    if len(cells) != 1:
+        return math.nan, math.nan
+    scale = float(cells[0]["target_std"])
+    if not scale > 0.0:
+        return math.nan, math.nan
+    return float(cells[0]["ll_prct1"]) + math.log(scale), float(cells[0]["se_prct99"]) / scale**2
+
+
+def _unit(table: published.Table, merged: Merged) -> str:
+    """Return the label of the method whose times are 1, empty where none was run."""
+    columns, run = _columns(merged), set(merged.ok()["method"])
+    return next((m for m in merged.methods if m in run and table.time_unit in columns.get(m, ())), "")
+
+
+def _seconds(cells: Sequence[Cell]) -> float:
+    """Return the mean time of fit and prediction (s), NaN without cells."""
+    return float(np.mean([c["fit_seconds"] + c["predict_seconds"] for c in cells])) if cells else math.nan

@@ -1,0 +1,151 @@
+"""The tables over test points as pages show them: Markdown, LaTeX, CSV, and rows for report.html."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ep_bench.report import tables
+from ep_bench.report.experiments import Table
+from ep_bench.report.page_rows import Item, item
+from ep_bench.report.point_table import METRICS, Block, Line, PointTable
+
+HEAD = ("LPD mean", "LPD std", "LPD 1 %", "SE mean", "SE std", "SE 99 %", "time")
+PLACES = (3, 2, 2, 3, 2, 2)
+
+
+def title(found: PointTable) -> str:
+    """Return the head of a table's section."""
+    return f"{found.table.source}, table {found.table.table}"
+
+
+def notes(found: PointTable) -> list[str]:
+    """Return what the numbers are, and what of the published table is not there."""
+    table, unit = found.table, found.unit
+    time = f"relative to {unit}" if unit else f"not known: {table.time_unit}, the unit, was not run"
+    what = (
+        "Log predictive density (LPD) and squared error (SE) of single test points, of the target standardised by the "
+        "training rows, over the points of all splits together: mean, standard deviation and, for the worst cases, the "
+        "1 % percentile of the LPD and the 99 % one of the SE (Hazen's rule). "
+        f"Time: of fit and prediction, mean over splits, {time}. In small or in parentheses the published number: "
+        f"{table.citation.strip()} ({table.protocol.strip()})."
+    )
+    lines = [what]
+    if any(line.unconverged for block in found.blocks for line in block.lines):
+        lines.append(f"{tables.DAGGER}: on some splits the method said that it had not converged.")
+    if found.lacks_rows:
+        lines.append(
+            "Percentiles over several splits take the scores of single rows: compare: {rows: LABEL} in the study."
+        )
+    return lines + [f"{dataset} is absent: {why}." for dataset, why in found.table.absent.items()]
+
+
+def grids(found: PointTable) -> list[Table]:
+    """Return a table a data set."""
+    return [
+        Table(["method", *HEAD], [_row(line) for line in block.lines], f"{block.dataset} ({block.size})")
+        for block in found.blocks
+    ]
+
+
+def _row(line: Line) -> list[Item]:
+    name = item(_name(line), small=shortfall(line), kind="")
+    return [
+        name,
+        *(
+            item(shown(line, j), None if math.isnan(value) else value, small=printed)
+            for j, (value, printed) in enumerate(zip(line.ours, line.printed, strict=True))
+        ),
+    ]
+
+
+def _name(line: Line) -> str:
+    other = f" (published as {line.column})" if line.column not in {"", line.method} else ""
+    return line.method + (tables.DAGGER if line.unconverged else "") + other
+
+
+def shortfall(line: Line) -> str:
+    """Return ``7 of 10 splits`` where some are missing, ``not run`` without any, else nothing."""
+    if not line.splits:
+        return "not run"
+    return "" if line.splits >= line.planned else f"{line.splits} of {line.planned} splits"
+
+
+def shown(line: Line, j: int) -> str:
+    """Return our number of METRICS[j] as text, a dash for none."""
+    value = line.ours[j]
+    if math.isnan(value):
+        return "–"
+    if j == METRICS.index("cputime-relative"):
+        return f"{value:.2g}" if value < 100.0 else f"{value:.0f}"
+    return f"{value:.{PLACES[j]}f}"
+
+
+def markdown(found: PointTable) -> str:
+    """Return the table as GitHub Markdown, a block a data set."""
+    lines = []
+    for block, grid in zip(found.blocks, grids(found), strict=True):
+        lines += [f"{grid.caption}:", "", tables.pipes(grid.head), tables.pipes(["---", *["---:"] * len(HEAD)])]
+        lines += [tables.pipes([_with(_name(one), shortfall(one)), *_entries(one)]) for one in block.lines]
+        lines.append("")
+    return "\n".join([*lines, *(f"- {line}" for line in notes(found))]) + "\n"
+
+
+def _entries(line: Line) -> list[str]:
+    return [_with(shown(line, j), printed) for j, printed in enumerate(line.printed)]
+
+
+def _with(text: str, small: str) -> str:
+    return f"{text} ({small})" if small else text
+
+
+def latex(found: PointTable) -> str:
+    """Return the table as a LaTeX document with booktabs."""
+    lines = [f"\\begin{{tabular}}{{l{'r' * len(HEAD)}}}", "\\toprule"]
+    lines += [" & ".join(tables.escape(word) for word in ("", *HEAD)) + " \\\\"]
+    for block in found.blocks:
+        lines += ["\\midrule", *_latex_block(block)]
+    body = "\n".join([*lines, "\\bottomrule", "\\end{tabular}"])
+    caption = " ".join(notes(found))
+    head = f"{tables.HEAD}\\begin{{table}}[p]\n\\centering\n\\scriptsize\n\\caption{{{tables.escape(caption)}}}\n"
+    return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
+
+
+def _latex_block(block: Block) -> list[str]:
+    title = tables.escape(f"{block.dataset} ({block.size})")
+    span = f"\\multicolumn{{{len(HEAD) + 1}}}{{l}}{{\\textit{{{title}}}}} \\\\"
+    rows = []
+    for line in block.lines:
+        name = _with(_name(line), shortfall(line))
+        rows.append(" & ".join(tables.escape(text.replace("-", "−")) for text in _entries(line)))
+        rows[-1] = f"{tables.escape(name)} & {rows[-1]} \\\\"
+    return [span, *rows]
+
+
+def csv(found: Sequence[PointTable]) -> str:
+    """Return every number of all tables, one line each, ours in full."""
+    lines = [
+        {
+            "source": one.table.source,
+            "table": one.table.table,
+            "dataset": block.dataset,
+            "method": line.method,
+            "published_as": line.column,
+            "metric": metric,
+            "ours": value,
+            "published": printed,
+            "n_points": line.points,
+            "n_splits": line.splits,
+            "planned": line.planned,
+        }
+        for one in found
+        for block in one.blocks
+        for line in block.lines
+        for metric, value, printed in zip(METRICS, line.ours, line.printed, strict=True)
+    ]
+    out = io.StringIO()
+    pd.DataFrame(lines).to_csv(out, index=False, lineterminator="\n")
+    return out.getvalue()

@@ -1,0 +1,257 @@
+"""Training curves: what the methods traced at each epoch, one figure a quantity and one panel a data set."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+from ep_bench.report.figures import COLUMNS, LINE, LOOKS, STYLE, Picture, finish, side_by_side
+from ep_bench.report.merge import Merged
+from ep_bench.results import curves
+from ep_bench.types import Array
+
+PANELS = 2 * COLUMNS  # of one figure
+WIDTH, HEIGHT = 1.6, 1.25  # of a panel, in inches
+WRAP = 30  # letters of the axis' words
+MARKS = 5  # markers a curve, about
+# Title and axis of the quantities that several methods trace; others are called by their names.
+WORDS = {
+    "objective": ("Objective", "share of its change"),
+    "noise_deviation": ("Noise deviation", "standardised units"),
+    "prior_variance": ("Prior variance of the weights", "standardised units"),
+    "log_z": ("Log density as rows came", "nats, standardised units"),
+    "undone": ("Undone updates of weights", "fraction"),
+    "log_joint": ("Log joint density", "nats"),
+    "log_joint_a_row": ("Log joint density a row", "nats"),
+    "log_evidence": ("Log evidence", "nats, standardised units"),
+    "well_determined": ("Well-determined weights", "number, gamma of MacKay"),
+    "step_size": ("Step size of the weights", "standardised units"),
+    "prior_deviation": ("Prior deviation of the weights", "standardised units"),
+    "prediction": ("Prediction", "standardised units"),
+    "acceptance": ("Acceptance", "fraction"),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method's quantity on one data set over (E,) epochs: median and range over ``n`` splits, NaN where none is.
+
+    ``step`` is what the method calls an epoch: of a sampler it is an iteration.
+    """
+
+    method: str
+    dataset: str
+    n: int
+    epoch: Array
+    median: Array
+    low: Array
+    high: Array
+    step: str = "epoch"
+
+
+@dataclass(frozen=True)
+class Training:
+    """The part of a report on training: lines of text and figures."""
+
+    lines: list[str]
+    pictures: list[Picture]
+
+
+def collect(merged: Merged, kept: curves.Curves) -> Training | None:
+    """Return the training curves of merged studies, or None where no method traced anything."""
+    lines: list[str] = []
+    pictures: list[Picture] = []
+    for name, found in _by_name(merged, kept).items():
+        flat = _flat(found)
+        for value, datasets in flat.items():
+            step = steps(curve for curve in found if curve.dataset in datasets)
+            lines.append(f"{name} is {value:g} at every {step} on {', '.join(datasets)}: not drawn.")
+        left_out = {dataset for datasets in flat.values() for dataset in datasets}
+        pictures += _figures(name, [curve for curve in found if curve.dataset not in left_out], merged)
+    return Training(lines, pictures) if lines or pictures else None
+
+
+def words(name: str) -> tuple[str, str] | None:
+    """Return title and axis of a quantity that several methods trace, one of a layer or group of weights included."""
+    known, _, number = name.rpartition("_")
+    if name in WORDS or not number.isdecimal() or known not in WORDS:
+        return WORDS.get(name)
+    title, unit = WORDS[known]
+    return f"{title}, group {number}", unit
+
+
+def steps(found: Iterable[Curve]) -> str:
+    """Return what these curves go along: epochs, a sampler's iterations, or both."""
+    return " or ".join(sorted({curve.step for curve in found}))
+
+
+def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
+    """Return the data sets where every curve has one and the same value throughout, by that value."""
+    values: dict[str, set[float]] = {}
+    for curve in found:
+        values.setdefault(curve.dataset, set()).update(np.concatenate([curve.median, curve.low, curve.high]).tolist())
+    flat: dict[float, list[str]] = {}
+    for dataset, known in values.items():
+        if len(known) == 1:
+            flat.setdefault(known.pop(), []).append(dataset)
+    return flat
+
+
+def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
+    """Return the curves of every quantity, those that several methods share first."""
+    cells, entries = merged.cells(), curves.index(kept.traces)
+    found: dict[str, list[Curve]] = {}
+    for dataset in merged.datasets:
+        for method in merged.methods:
+            mine = cells.get((method, dataset), {})
+            entry = curves.find(entries, mine)
+            if entry is not None:
+                step = "iteration" if "acceptance" in entry["traces"] else "epoch"
+                for name, summary in entry["traces"].items():
+                    curve = _curve(method, dataset, len(entry["splits"]), summary, step)
+                    if np.isfinite(curve.median).any():
+                        found.setdefault(name, []).append(curve)
+    order = {name: place for place, name in enumerate(WORDS)}
+    return {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
+
+
+def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: str) -> Curve:
+    median = np.array(summary["median"], dtype=np.float64)
+    low, high = (np.array(summary.get(key, median), dtype=np.float64) for key in ("min", "max"))
+    epoch = np.array(summary["epoch"], dtype=np.float64)
+    return Curve(method, dataset, n, epoch, median, low, high, step)
+
+
+def _figures(name: str, found: Sequence[Curve], merged: Merged) -> Iterator[Picture]:
+    """Yield one figure for each so many data sets."""
+    datasets = list(dict.fromkeys(curve.dataset for curve in found))
+    parts = [datasets[start : start + PANELS] for start in range(0, len(datasets), PANELS)]
+    for place, part in enumerate(parts):
+        mine = [curve for curve in found if curve.dataset in part]
+        suffix = f"-{place + 1}" if len(parts) > 1 else ""
+        yield _figure(name, f"training-{name}{suffix}", mine, merged.methods)
+
+
+def _figure(name: str, file: str, found: Sequence[Curve], methods: Sequence[str]) -> Picture:
+    title, unit = words(name) or (name.replace("_", " "), "as the method traces it")
+    datasets = list(dict.fromkeys(curve.dataset for curve in found))
+    drawn = [_as_share(curve) for curve in found] if name == "objective" else list(found)
+    lengths = [float(curve.epoch[-1]) for curve in found]
+    named = sorted({curve.method for curve in found}, key=methods.index)
+    with mpl.rc_context(STYLE):
+        figure, axes = _canvas(len(datasets), named, f"{title[0].lower()}{title[1:]}", unit)
+        for dataset, ax in zip(datasets, axes, strict=True):
+            mine = [curve for curve in drawn if curve.dataset == dataset]
+            _panel(ax, mine, methods)
+            _scale(ax, mine, log=max(lengths) > 3.0 * min(lengths))
+        for ax in axes[-_columns(len(axes)) :]:
+            ax.set_xlabel(steps(found))
+        handles = {str(line.get_label()): line for ax in axes for line in ax.get_lines()}
+        figure.legend(
+            [handles[method] for method in named], named, loc="upper center", ncols=side_by_side(figure, named),
+            frameon=False, borderaxespad=0.4, borderpad=0.1, labelspacing=0.3,
+        )  # fmt: skip
+    return finish(figure, file, _caption(name, title, found))
+
+
+def _canvas(panels: int, named: Sequence[str], title: str, unit: str) -> tuple[Figure, list[Axes]]:
+    """Return a grid of panels below room for a legend; placed by hand, which is much quicker than a layout engine."""
+    columns = _columns(panels)
+    rows = math.ceil(panels / columns)
+    words = [*textwrap.wrap(title, WRAP), *textwrap.wrap(f"({unit})", WRAP)]
+    left, gap, bottom, top = 0.5 + 0.15 * len(words), 0.5, 0.5, 0.25
+    across = max(WIDTH, (4.2 - left) / columns)
+    size = [left + columns * across + (columns - 1) * gap + 0.15, rows * (top + HEIGHT + bottom)]
+    figure = Figure(figsize=(size[0], 1.0))
+    legend = 0.15 + LINE * math.ceil(len(named) / side_by_side(figure, named))
+    size[1] += legend
+    figure.set_size_inches((size[0], size[1]))
+    axes = []
+    for place in range(panels):
+        row, column = divmod(place, columns)
+        x, y = left + column * (across + gap), size[1] - legend - row * (top + HEIGHT + bottom) - top - HEIGHT
+        axes.append(figure.add_axes((x / size[0], y / size[1], across / size[0], HEIGHT / size[1])))
+    middle = 0.5 * (axes[0].get_position().y1 + axes[-1].get_position().y0)
+    figure.text(0.08 / size[0], middle, "\n".join(words), rotation=90, ha="left", va="center", multialignment="center")
+    return figure, axes
+
+
+def _columns(panels: int) -> int:
+    """Return the panels of a row: as many as of any other, but for the last."""
+    return math.ceil(panels / math.ceil(panels / COLUMNS))
+
+
+def _caption(name: str, title: str, found: Sequence[Curve]) -> str:
+    spread = "median over the splits (line) and their range (shaded)" if any(c.n > 1 for c in found) else "one split"
+    text = f"{title} by {steps(found)}: {spread}."
+    if name == "objective":
+        text += (
+            " Objectives are each method's own, in units that do not compare: drawn is how much of its median's change "
+            "from the first epoch (0) to the last (1) is done."
+        )
+    return text
+
+
+def _as_share(curve: Curve) -> Curve:
+    """Return a curve as the share of what its median changes from the first epoch to the last."""
+    known = curve.median[np.isfinite(curve.median)]
+    change = known[-1] - known[0] or float(np.ptp(known)) or 1.0
+    median, low, high = ((values - known[0]) / change for values in (curve.median, curve.low, curve.high))
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    return replace(curve, median=median, low=low, high=high)
+
+
+def _panel(ax: Axes, found: Sequence[Curve], methods: Sequence[str]) -> None:
+    """Draw the curves of one data set; colour, marker and, beyond the sixth method, the line tell them apart."""
+    for curve in found:
+        place = methods.index(curve.method)
+        colour, marker = LOOKS[place % len(LOOKS)]
+        style = ("-", "--", ":", "-.")[place // len(LOOKS) % 4]
+        step = max(1, len(curve.epoch) // MARKS)
+        if curve.n > 1:
+            ax.fill_between(curve.epoch, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+        ax.plot(
+            curve.epoch, curve.median, linestyle=style, color=colour, marker=marker, markersize=3.0, linewidth=1.0,
+            markevery=(place * step // max(len(methods), 1), step), label=curve.method,
+        )  # fmt: skip
+    counts = sorted({curve.n for curve in found})
+    splits = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    ax.set_title(f"{found[0].dataset} ({splits} split{'s' * (counts[-1] != 1)})")
+
+
+def _scale(ax: Axes, found: Sequence[Curve], *, log: bool) -> None:
+    """Choose the axes: what the medians do fills the panel, ranges are cut where they would dwarf it."""
+    last = max(float(curve.epoch[-1]) for curve in found)
+    _ticks(ax, "x", (0.9, 1.1 * last) if log else (1.0 - 0.04 * last, 1.04 * last), log=log)
+    medians = np.concatenate([curve.median[np.isfinite(curve.median)] for curve in found])
+    ranges = np.concatenate([v[np.isfinite(v)] for curve in found for v in (curve.low, curve.high)])
+    low, high, bottom, top = (float(v) for v in (medians.min(), medians.max(), ranges.min(), ranges.max()))
+    if low > 0.0 and high > 20.0 * low:
+        room = math.sqrt(high / low)
+        _ticks(ax, "y", (max(low / room, bottom) / 1.15, min(high * room, top) * 1.15), log=True)
+        return
+    room = 0.5 * (high - low) or abs(high) or 1.0
+    low, high = max(low - room, bottom), min(high + room, top)
+    margin = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
+    _ticks(ax, "y", (low - margin, high + margin), log=False)
+
+
+def _ticks(ax: Axes, name: Literal["x", "y"], limits: tuple[float, float], *, log: bool) -> None:
+    """Set an axis and its ticks once and for all, numbers in plain digits."""
+    axis = ax.xaxis if name == "x" else ax.yaxis
+    subs = (1.0,) if limits[1] > 100.0 * limits[0] else (1.0, 2.0, 5.0)
+    locator = LogLocator(subs=subs, numticks=6) if log else MaxNLocator(4, integer=name == "x")
+    places = [float(value) for value in locator.tick_values(*limits) if limits[0] <= value <= limits[1]]
+    ax.set(**{f"{name}scale": "log" if log else "linear"})
+    axis.set_minor_locator(NullLocator())
+    axis.set_ticks(places, [f"{value:.6g}" for value in places])
+    ax.set(**{f"{name}lim": limits})

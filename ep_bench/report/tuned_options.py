@@ -1,0 +1,115 @@
+"""What the searches chose: the options of tuned methods by data set, from the cell files of this machine."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ep_bench.report.merge import Merged
+from ep_bench.results import store
+
+HEAD = ["method", "data set", "option", "searched", "chosen", "splits"]
+Group = tuple[str, str]  # method, data set
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The part of a report on tuning: lines of text, and rows of the columns HEAD."""
+
+    lines: list[str]
+    rows: list[list[str]]
+
+
+def collect(merged: Merged) -> Tuned | None:
+    """Return what the searches of finished cells chose, or None where nothing is tuned."""
+    factors = {cell["cell"]: cell["factors"] for study in merged.studies for cell in store.lock_cells(study.lock)}
+    wanted = {key: found["tune"] for key, found in factors.items() if found.get("tune")}
+    groups: dict[Group, list[str]] = {}
+    for row in merged.rows[["method", "dataset", "cell"]].to_dict("records"):
+        if row["cell"] in wanted:
+            groups.setdefault((str(row["method"]), str(row["dataset"])), []).append(str(row["cell"]))
+    if not groups:
+        return None
+    notes = _notes(merged.studies, {key for keys in groups.values() for key in keys})
+    lines = [*_budgets(groups, wanted), *_failures(groups, notes)]
+    count = sum(len(keys) for keys in groups.values())
+    if len(notes) < count:
+        lines.append(
+            f"The chosen options stand in cell files, which are not committed; of {count} tuned cells this machine has "
+            f"{len(notes) or 'none'}."
+        )
+    rows = [row for group, keys in groups.items() for row in _rows(group, keys, wanted[keys[0]]["space"], notes)]
+    return Tuned(lines, rows)
+
+
+def _notes(studies: Sequence[store.StudyResults], wanted: set[str]) -> dict[str, Mapping[str, Any]]:
+    """Return what the cell files say of the searches, by hash; of a cell without its file nothing."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for study in studies:
+        for key in sorted(wanted - found.keys()):
+            record = store.read_record(study.folder / store.CELLS / f"{key}.json")
+            if record is not None and record.notes.get("tune"):
+                found[key] = record.notes["tune"]
+    return found
+
+
+def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line a budget, with the methods that have it."""
+    methods: dict[str, dict[str, None]] = {}
+    for (method, _), keys in groups.items():
+        tune = wanted[keys[0]]
+        score = "mean log density" if tune["score"] == "ll" else "RMSE"
+        budget = f"{tune['trials']} trials on {100 * tune['fraction']:g} % of the training rows, by {score}"
+        methods.setdefault(budget, {})[method] = None
+    for budget, names in methods.items():
+        yield f"{budget}: {', '.join(names)}."
+
+
+def _failures(groups: Mapping[Group, list[str]], notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for (method, dataset), keys in groups.items():
+        trials = [trial for key in keys if key in notes for trial in notes[key]["trials"]]
+        reasons = Counter(trial["reason"] for trial in trials if trial["score"] is None)
+        if reasons:
+            ((usual, _),) = reasons.most_common(1)
+            failed = f"{reasons.total()} of {len(trials)} trials failed"
+            yield f"{method} on {dataset}: {failed}, most often: {usual}"
+
+
+def _rows(
+    group: Group, keys: Sequence[str], space: Mapping[str, Mapping[str, Any]], notes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[list[str]]:
+    ended = [notes[key] for key in keys if key in notes and notes[key]["best"] is not None]
+    best = [note["trials"][note["best"]]["options"] for note in ended]
+    for name, entry in space.items():
+        ((kind, values),) = entry.items()
+        chosen = [options[name] for options in best if name in options]
+        if chosen:
+            yield [*group, name, _searched(kind, values), summarise(kind, chosen), str(len(chosen))]
+
+
+def _searched(kind: str, values: Sequence[Any]) -> str:
+    if kind == "choice":
+        return ", ".join(_text(value) for value in values)
+    scale = ", log" if kind in {"log", "log_int"} else ""
+    return f"{_text(values[0])} to {_text(values[1])}{scale}"
+
+
+def summarise(kind: str, chosen: Sequence[Any]) -> str:
+    """Return the median and the range of numbers, or how often each choice was made, the most frequent first."""
+    numbers = [value for value in chosen if isinstance(value, int | float) and not isinstance(value, bool)]
+    if kind != "choice" and len(numbers) == len(chosen):
+        low, high = _text(min(numbers)), _text(max(numbers))
+        return low if low == high else f"{_text(statistics.median(numbers))} ({low} to {high})"
+    counts = Counter(_text(value) for value in chosen)
+    return ", ".join(f"{text} × {count}" for text, count in counts.most_common())
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else str(value).lower()
+    if isinstance(value, float):
+        return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"
+    return str(value)

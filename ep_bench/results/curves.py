@@ -1,0 +1,262 @@
+"""The curves of a study in a file that is committed: training curves, predictions over one input, samplers' chains.
+
+Cell files hold them whole and stay on their machine; ``curves.json`` beside results.csv keeps of every method and data
+set the median and the range over the finished splits, at so many epochs as a picture can show, the predictions of
+one split, the chains of one split, and the diagnostics of chains of all splits. An entry names the splits that it rests
+on and carries a hash of their cells. It is dropped when one of these is no longer a finished cell of the plan, is found
+again under another label, and is made anew only where this machine has the cell files of as many splits.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ep_bench.results import store
+from ep_bench.types import Indices, Record
+
+FILE, FORMAT = "curves.json", 1
+POINTS = 48  # epochs of a longer curve that are kept
+DRAWS = 100  # of a longer chain that are kept
+DIGITS = 4
+
+Entry = dict[str, Any]
+Cells = Mapping[int, str]  # split -> hash of a finished cell
+Index = dict[tuple[int, ...], dict[str, Entry]]
+
+
+class Curves(NamedTuple):
+    """What a study's folder knows, sorted by method and data set.
+
+    All kinds have ``method``, ``dataset`` (labels), ``splits`` and ``cells`` (a hash of these splits' cells).
+    ``traces`` have under ``traces`` by name: ``epoch`` (from 1), ``median`` and, of more than one split, ``min`` and
+    ``max``, None where no split has a finite value. ``panels`` have under ``panel`` what ``runner.prediction_grid``
+    keeps. ``chains`` have ``diagnostics``, by name one value a split, None where it has none, and ``chains`` of the
+    first split that has any, which ``split`` names (None without): by name ``draws``, how many a chain had, and
+    ``values``, at most DRAWS of each, spread evenly. A file without chains does not name that kind, as none did once.
+    """
+
+    traces: list[Entry]
+    panels: list[Entry]
+    chains: list[Entry]
+
+
+class Found(NamedTuple):
+    """The entries of one method and data set."""
+
+    traces: Entry | None = None
+    panel: Entry | None = None
+    chains: Entry | None = None
+
+
+def update(folder: Path, rows: Iterable[store.Row]) -> None:
+    """Bring curves.json up to the cell files and the finished ``rows`` of the plan. Raises UserError, OSError."""
+    path, found = folder / FILE, collect(folder, rows)
+    text = _text(found)
+    before = path.read_text(encoding="utf-8") if path.exists() else None
+    if any(found):
+        if text != before:
+            store.write_atomically(path, text)
+    elif before is not None:
+        path.unlink()
+
+
+def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
+    """Return the curves of the finished ``rows``: of the cell files, or of curves.json where it knows more.
+
+    Raises UserError where curves.json cannot be read.
+    """
+    before, here = read(folder), store.stamps(folder).keys()
+    known = [index(entries) for entries in before]
+    found = Curves([], [], [])
+    for (method, dataset), cells in sorted(finished(rows).items()):
+        old = Found(*(find(entries, cells) for entries in known))
+        local = {split: key for split, key in sorted(cells.items()) if key in here}
+        new = Found() if _covered(local, old) else _read_cells(folder, local)
+        for entry, kind in zip(_better(old, new), found, strict=True):
+            if entry is not None:
+                kind.append({**entry, "method": method, "dataset": dataset})
+    return found
+
+
+def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[int, str]]:
+    """Return the hashes of the cells that ended ok, by (method, data set) and split."""
+    cells: dict[tuple[str, str], dict[int, str]] = {}
+    for row in rows:
+        if row["status"] == "ok":
+            cells.setdefault((str(row["method"]), str(row["dataset"])), {})[int(row["split"])] = str(row["cell"])
+    return cells
+
+
+def index(entries: Iterable[Entry]) -> Index:
+    """Return entries by the splits and the cells that they rest on, those of the most splits first."""
+    found: Index = {}
+    for entry in sorted(entries, key=lambda entry: (-len(entry["splits"]), entry["splits"])):
+        found.setdefault(tuple(entry["splits"]), {}).setdefault(entry["cells"], entry)
+    return found
+
+
+def find(entries: Index, cells: Cells) -> Entry | None:
+    """Return the entry that rests on some of these cells and on no other, that of the most splits; None without one."""
+    for splits, by_cells in entries.items():
+        if all(split in cells for split in splits):
+            entry = by_cells.get(_hash({split: cells[split] for split in splits}))
+            if entry is not None:
+                return entry
+    return None
+
+
+def read(folder: Path) -> Curves:
+    """Return what curves.json holds, nothing where there is none. Raises UserError where it cannot be read."""
+    path = folder / FILE
+    if not path.exists():
+        return Curves([], [], [])
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = found["format"]
+        found.setdefault("chains", [])
+        kinds = [[entry for entry in found[kind] if entry["splits"] and entry["cells"]] for kind in Curves._fields]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise store.unreadable(path, error) from error
+    store.refuse_newer(version, path, FORMAT)
+    return Curves(*kinds)
+
+
+def _text(found: Curves) -> str:
+    """Return the file's text: one line an entry, so that a change shows where it is."""
+    parts = [f'"format": {FORMAT}']
+    for kind, entries in zip(Curves._fields, found, strict=True):
+        if kind == "chains" and not entries:
+            continue
+        lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
+        parts.append(f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]")
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def _hash(cells: Cells) -> str:
+    return store.factor_hash({str(split): key for split, key in cells.items()})
+
+
+# From cell files
+
+
+def _covered(local: Cells, known: Found) -> bool:
+    """Tell whether the cell files of this machine would add nothing to what is known."""
+    whole = known.traces or known.chains
+    if whole is not None:
+        return local.keys() <= set(whole["splits"])
+    return not local or (known.panel is not None and known.panel["splits"][0] <= min(local))
+
+
+def _better(old: Found, new: Found) -> Found:
+    """Return of each kind the entry that rests on more splits, of a panel the earlier split; else the new one."""
+    traces, panel, chains = new
+    if old.traces is not None and (traces is None or len(traces["splits"]) < len(old.traces["splits"])):
+        traces = old.traces
+    if old.panel is not None and (panel is None or panel["splits"] > old.panel["splits"]):
+        panel = old.panel
+    if old.chains is not None and (chains is None or len(chains["splits"]) < len(old.chains["splits"])):
+        chains = old.chains
+    return Found(traces, panel, chains)
+
+
+def _read_cells(folder: Path, cells: Cells) -> Found:
+    """Return what cells keep, ascending in their splits: curves and diagnostics of all, predictions of the first."""
+    panel: Entry | None = None
+    traced: dict[int, dict[str, list[float]]] = {}
+    sampled: dict[int, dict[str, Any]] = {}
+    for split, record in _records(folder, cells):
+        curve = record.notes.get("curve")
+        if curve and panel is None:
+            panel = {**_rests_on([split], cells), "panel": curve}
+        notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
+        if not record.trace and not notes:
+            break  # a method keeps curves of every fit or of none
+        if record.trace:
+            traced[split] = record.trace
+        if notes:
+            sampled[split] = notes
+    traces = {**_rests_on(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
+    chains = {**_rests_on(sampled, cells), **_sampled(sampled)} if sampled else None
+    return Found(traces, panel, chains)
+
+
+def _rests_on(splits: Iterable[int], cells: Cells) -> Entry:
+    used = {split: cells[split] for split in splits}
+    return {"splits": list(used), "cells": _hash(used)}
+
+
+def _sampled(notes: Mapping[int, Mapping[str, Any]]) -> Entry:
+    """Return the diagnostics of splits, and the chains of the first that has any, thinned to DRAWS."""
+    numbers = [note.get("diagnostics", {}) for note in notes.values()]
+    names = sorted({name for known in numbers for name in known})
+    split = next((split for split, note in notes.items() if "chains" in note), None)
+    chains = {} if split is None else notes[split]["chains"]
+    return {
+        "diagnostics": {name: [known.get(name) for known in numbers] for name in names},
+        "split": split,
+        "chains": {
+            name: {"draws": kept["draws"], "values": [_even(values) for values in kept["values"]]}
+            for name, kept in chains.items()
+        },
+    }
+
+
+def _even(values: Sequence[Any]) -> list[Any]:
+    return [values[place] for place in evenly(len(values), DRAWS).tolist()]
+
+
+def _records(folder: Path, cells: Cells) -> Iterator[tuple[int, Record]]:
+    for split, key in cells.items():
+        record = store.read_record(folder / store.CELLS / f"{key}.json")
+        if record is not None and record.row["status"] == "ok":
+            yield split, record
+
+
+def _summaries(found: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Any]:
+    names = sorted({name for trace in found for name, values in trace.items() if values})
+    return {name: _summary([trace[name] for trace in found if trace.get(name)]) for name in names}
+
+
+def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
+    """Return the median and the range of curves, of each epoch over those that are as long."""
+    length = max(len(curve) for curve in curves)
+    table = np.full((len(curves), length), math.nan)
+    for row, curve in zip(table, curves, strict=True):
+        row[: len(curve)] = curve
+    table[~np.isfinite(table)] = math.nan
+    places = np.unique([0, length - 1]) if np.ptp(table) == 0.0 else thinned(length)
+    table = table[:, places]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # an epoch without a finite value is none
+        kept = {"median": np.nanmedian(table, axis=0)}
+        if len(curves) > 1:
+            kept |= {"min": np.nanmin(table, axis=0), "max": np.nanmax(table, axis=0)}
+    return {"epoch": (places + 1).tolist(), **{name: _short(values) for name, values in kept.items()}}
+
+
+def evenly(length: int, points: int) -> Indices:
+    """Return at most ``points`` places of a row of values, spread evenly, the first and the last among them."""
+    return np.asarray(np.round(np.linspace(0, length - 1, min(length, points))), dtype=np.int64)
+
+
+def thinned(length: int, points: int = POINTS) -> Indices:
+    """Return at most ``points`` places of a curve, the first and the last among them: half evenly, half by ratio.
+
+    The first epochs change most, and stay visible on a logarithmic axis.
+    """
+    if length <= points:
+        return np.arange(length, dtype=np.int64)
+    half = points // 2
+    places = np.concatenate([np.linspace(0, length - 1, half), np.geomspace(1, length, half) - 1])
+    return np.unique(np.round(places).astype(np.int64))
+
+
+def _short(values: Any) -> list[float | None]:
+    return [float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None for value in values.tolist()]

@@ -1,0 +1,254 @@
+"""One lane of the pool: hands cells to an engine process, holds them to their limits, replaces an engine that dies.
+
+A joblib worker runs ``run``; the method's code runs one process further down. So a crash, a time-out or a method that
+eats the memory ends an engine, never a worker of the pool, which joblib would answer by ending the whole run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ep_bench.processes.child_process import Child, ending
+from ep_bench.processes.memory import used_gb
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.payload import Luggage, Unpacked
+from ep_bench.runner.records import KILLED, LOST, blank_record, fail
+from ep_bench.runner.worker import IDLE_EXIT, STARTED
+from ep_bench.types import DatasetRef, Record
+
+_POLL = 0.05  # seconds between looks at a cell with a memory limit
+_RARELY = 10  # times as long as a look took is waited before the next: it halts the method where it is thorough
+_STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, data and compilation
+ABANDONED = f"{LOST}: the run has ended or given it to another worker"
+_WATCH = 0.5  # seconds between looks at whether the run is still there
+
+_local = threading.local()  # one engine a thread: a worker of dask may have several
+_engines: list[Engine] = []
+_luggage: dict[str, Unpacked] = {}  # of the runs that this worker of a cluster works for
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A cell that its engine did not finish: why, and whether the machine is to blame rather than the method."""
+
+    status: str
+    reason: str
+    printed: str
+    infrastructure: bool = False
+
+
+def run(job: Job, run_pid: int | None = None, luggage: str | None = None, tag: str | None = None) -> Record:
+    """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not.
+
+    ``run_pid`` is the process of the run: a lane that it has started ends with it, busy or idle. On a cluster
+    ``luggage`` names the run, whose luggage has been taken in, and ``tag`` is what ``abandon`` would call the job.
+    """
+    if run_pid is not None:
+        _end_with(run_pid)
+    outcome = _attempt(job, luggage, tag)
+    if isinstance(outcome, Ended) and outcome.infrastructure:
+        outcome = _attempt(job, luggage, tag)
+    return _unfinished(job, outcome) if isinstance(outcome, Ended) else outcome
+
+
+def take_in(luggage: Luggage) -> None:
+    """Keep what a run on a cluster has sent, until ``end_run``."""
+    if luggage.run in _luggage:
+        _luggage[luggage.run].drop()
+    _luggage[luggage.run] = Unpacked(luggage)
+
+
+def end_run(run: str) -> None:
+    """Forget a run of a cluster and end the engines that worked for it."""
+    for engine in [engine for engine in _engines if engine.works_for == run]:
+        engine.abandon()
+    unpacked = _luggage.pop(run, None)
+    if unpacked is not None:
+        unpacked.drop()
+
+
+def abandon(tag: str) -> None:
+    """End the engine of a job that nobody waits for any more."""
+    for engine in [engine for engine in _engines if engine.tag == tag]:
+        engine.abandon()
+
+
+def _attempt(job: Job, luggage: str | None, tag: str | None) -> Record | Ended:
+    """Run a job once. Whatever goes wrong ends as a cell that is not ok: an exception would end joblib's whole call."""
+    outcome: Record | Ended
+    try:
+        engine = _lane_engine()
+    except OSError as error:  # no memory or no processes left on the machine, a full disk
+        return Ended("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
+    engine.works_for, engine.tag = luggage, tag
+    try:
+        outcome = engine.run(job, _luggage.get(luggage or ""))
+    except Exception as error:  # noqa: BLE001
+        outcome = Ended("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
+    engine.tag = None
+    if isinstance(outcome, Ended) or engine.leaves_running():
+        close()
+    return outcome
+
+
+@cache
+def _end_with(run_pid: int) -> None:
+    """Watch the parent process from now on, if the run is this process's parent; once a process.
+
+    A worker of the pool says nothing itself from now on: what goes wrong stands in records, and what Python prints of a
+    worker that was just sending one as its run ended is of use to nobody.
+    """
+    if os.getppid() != run_pid:  # the lane is the run itself, or a worker that something else looks after
+        return
+    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 it stays open to the end
+
+    def watch() -> None:
+        while os.getppid() == run_pid:
+            time.sleep(_WATCH)
+        for engine in _engines:
+            engine.kill()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+
+
+def close() -> None:
+    """End this lane's engine, if it has one."""
+    engine = getattr(_local, "engine", None)
+    if engine is not None:
+        _local.engine = None
+        _engines.remove(engine)
+        engine.stop()
+
+
+def _close_all() -> None:
+    for engine in _engines:
+        engine.kill()
+
+
+atexit.register(_close_all)
+
+
+class Engine:
+    """A computing process and the connection to it."""
+
+    def __init__(self) -> None:
+        self.works_for: str | None = None  # a run of a cluster
+        self.tag: str | None = None  # of the job under way
+        self._abandoned = False
+        self._has: dict[DatasetRef, str] = {}  # the checksums of the data sets that it was given
+        self._places: dict[str, str] = {}  # of files that were sent to this machine
+        self._child = Child("ep_bench.runner.worker")
+
+    @property
+    def alive(self) -> bool:
+        """False where it has ended, as one does that had nothing to do for long."""
+        return self._child.alive
+
+    def run(self, job: Job, luggage: Unpacked | None = None) -> Record | Ended:
+        """Return the record of a job, or how the engine ended without one."""
+        self._child.forget_printed()
+        begun, started = time.monotonic(), False
+        try:
+            self._give(job.dataset, luggage)
+            self._child.connection.send(job)
+            # Reading data and compiling are not the cell's own work, but they end some time too.
+            patience = None if job.seconds is None else _STARTING + job.seconds
+            answer = self._answer(job, begun, patience)
+            if answer == STARTED:
+                started = True
+                answer = self._answer(job, time.monotonic(), job.seconds)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return self._died(time.monotonic() - begun, started)
+        except BaseException:
+            self.stop()
+            raise
+        if not isinstance(answer, Record | Ended):
+            raise TypeError(f"an answer of type {type(answer).__name__}")
+        return answer
+
+    def leaves_running(self) -> bool:
+        """Return whether the last job left processes behind, which would work and use memory beside the next."""
+        return self._child.leaves_running()
+
+    def abandon(self) -> None:
+        """Kill the process because nobody wants its answer."""
+        self._abandoned = True
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the process and those that it started."""
+        self._child.kill()
+
+    def stop(self) -> None:
+        """Kill the process and let go of what belongs to it."""
+        self._child.stop()
+
+    def _give(self, ref: DatasetRef, luggage: Unpacked | None) -> None:
+        """Send what the engine could not read here: a data set once, and where the files of methods are."""
+        dataset = luggage.datasets.get(ref) if luggage else None
+        if dataset is not None and self._has.get(ref) != dataset.checksum:
+            self._child.connection.send((ref, dataset))
+            self._has[ref] = dataset.checksum
+        if luggage is not None and luggage.places != self._places:
+            self._child.connection.send(luggage.places)
+            self._places = luggage.places
+
+    def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
+        """Return what the engine sends next, or how the cell ended where it went over a limit."""
+        pause = None if job.memory_gb is None else _POLL
+        while not self._child.connection.poll(_patience(since, seconds, pause)):
+            if seconds is not None and time.monotonic() - since >= seconds:
+                limit = f"over the limit of {job.seconds:g} seconds"
+                return Ended(
+                    "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._child.tail()
+                )
+            if job.memory_gb is not None:
+                look = time.monotonic()
+                if (used := used_gb(self._child.pid, job.memory_gb)) > job.memory_gb:
+                    reason = f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB"
+                    return Ended("memory", reason, self._child.tail())
+                pause = max(_POLL, _RARELY * (time.monotonic() - look))
+        return self._child.connection.recv()
+
+    def _died(self, seconds: float, started: bool) -> Ended:
+        code = self._child.wait()
+        if self._abandoned:
+            return Ended("failed", ABANDONED, "")
+        if code == IDLE_EXIT and not started:  # the job came just when the engine gave up waiting
+            return Ended("failed", f"{LOST}: its process had ended", "", infrastructure=True)
+        killed = code == -signal.SIGKILL
+        what = f"{KILLED}: SIGKILL" if killed else ending(code)
+        return Ended("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
+
+
+def _patience(since: float, seconds: float | None, pause: float | None) -> float | None:
+    """Return how long to wait before a look at the limits; None, for ever, where there are none."""
+    waits = [] if pause is None else [pause]
+    waits += [] if seconds is None else [max(0.0, since + seconds - time.monotonic())]
+    return min(waits, default=None)
+
+
+def _lane_engine() -> Engine:
+    if (engine := getattr(_local, "engine", None)) is not None and not engine.alive:
+        close()
+    if getattr(_local, "engine", None) is None:
+        _local.engine = Engine()
+        _engines.append(_local.engine)
+    return _local.engine  # type: ignore[no-any-return]
+
+
+def _unfinished(job: Job, outcome: Ended) -> Record:
+    record = blank_record(job)
+    fail(record, outcome.status, outcome.reason)
+    record.traceback = outcome.printed
+    return record

@@ -1,0 +1,52 @@
+"""The process that computes: takes jobs from a connection, runs each, sends its record back.
+
+A lane (``lane.py``) starts it as ``python -m ep_bench.runner.worker FD`` and may kill it at any moment: it stores
+nothing, and nothing else lives in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import sys
+
+from ep_bench.processes.child_process import serve
+from ep_bench.runner.jobs import Job
+
+IDLE = 600.0  # seconds without a job after which an engine ends: its run may have been killed on another machine
+IDLE_EXIT = 75  # its exit code then
+STARTED = "started"  # sent when a cell's own work begins: libraries loaded, data read, kernels compiled
+
+
+def main(descriptor: int) -> None:
+    """Serve jobs until the lane closes the connection."""
+    connection = serve(descriptor)
+    faulthandler.enable()
+    from ep_bench import adapters
+    from ep_bench.runner.execute import keep_dataset, run_cell
+
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while connection.poll(IDLE):
+            message = connection.recv()
+            if isinstance(message, Job):
+                record = run_cell(message, started=lambda: connection.send(STARTED))
+                sys.stdout.flush()
+                connection.send(record)
+                _end_idle_workers()
+            elif isinstance(message, dict):
+                adapters.use_copies(message)
+            else:
+                keep_dataset(*message)
+        sys.exit(IDLE_EXIT)
+
+
+def _end_idle_workers() -> None:
+    """End the workers that joblib keeps after a method's parallel call, or the lane would have to end this engine."""
+    reusable = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor = getattr(reusable, "_executor", None)
+    if executor is not None:
+        executor.shutdown(wait=True, kill_workers=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,264 @@
+"""The commands as a user meets them: output, exit codes, files. Signals and start-up are tested in real processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ep_bench import data
+from ep_bench.results import store
+from tests.commands import ep_bench
+
+ROOT = Path(__file__).parents[2]
+STUDY = """
+study: tiny
+datasets: [diabetes, friedman1]
+splits: {scheme: standard, count: 2}
+methods:
+  - {use: pbp, label: PBP, epochs: 2}
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+"""
+
+
+def files(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Each file below a folder with the time of its last change and its content."""
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study that was run."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "tiny.yaml").write_text(STUDY)
+    done = ep_bench("run", "tiny.yaml", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "8 cells run; 8 ok" in done.stdout
+    return folder
+
+
+def test_finished_cells_are_not_run_again(finished: Path) -> None:
+    before = files(finished / "results/tiny")
+    again = ep_bench("run", "tiny.yaml", cwd=finished)
+    assert again.returncode == 0
+    assert "0 cells run; 8 ok" in again.stdout
+    assert files(finished / "results/tiny") == before  # none is written again
+
+
+@pytest.mark.slow
+def test_a_fresh_clone_goes_on_from_the_committed_files(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    folder = tmp_path / "results/tiny"
+    folder.mkdir(parents=True)
+    for name in ("results.csv", "study.lock.json"):
+        (folder / name).write_bytes((finished / "results/tiny" / name).read_bytes())
+    lines = (folder / "results.csv").read_text().splitlines(keepends=True)
+    (folder / "results.csv").write_text("".join(lines[:-1]))  # one cell is missing
+    plan = ep_bench("plan", "tiny.yaml", cwd=tmp_path)
+    assert "8 cells, 1 to run" in plan.stdout
+    run = ep_bench("run", "tiny.yaml", cwd=tmp_path)
+    assert "1 cells run; 8 ok" in run.stdout
+    kept = store.read_rows(folder / "results.csv")
+    assert [row["cell"] for row in kept] == [
+        row["cell"] for row in store.read_rows(finished / "results/tiny/results.csv")
+    ]
+
+
+def test_a_plan_one_by_one(finished: Path) -> None:
+    lines = ep_bench("plan", "tiny.yaml", "--cells", cwd=finished).stdout.splitlines()
+    assert len(lines) == 1 + 8 + 1
+    keys = {row["cell"] for row in store.read_rows(finished / "results/tiny/results.csv")}
+    assert {line.split()[-1] for line in lines[1:-1]} == keys
+
+
+def test_status_counts_and_lists(finished: Path) -> None:
+    done = ep_bench("status", "results/tiny", cwd=finished)
+    assert done.returncode == 0
+    assert done.stdout.strip() == "tiny: 8 cells: 8 ok"
+
+
+@pytest.mark.slow
+def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from ep_bench.baselines import ConstantRegressor\n"
+        "class Bad(ConstantRegressor):\n    def fit(self, X, y):\n        raise RuntimeError('no luck')\n"
+    )
+    (tmp_path / "s.yaml").write_text(
+        STUDY.replace("{use: pbp, label: PBP, epochs: 2}", '{use: "./bad.py:Bad", label: bad}')
+    )
+    run = ep_bench("run", "s.yaml", cwd=tmp_path)
+    assert run.returncode == 3
+    assert "RuntimeError: no luck" in run.stderr
+    assert "4 failed" in run.stdout
+    assert "4 ok" in run.stdout
+    status = ep_bench("status", "results/tiny", cwd=tmp_path)
+    assert status.returncode == 3
+    assert "failed: bad on diabetes, split 0: RuntimeError: no luck" in status.stdout
+    again = ep_bench("run", "s.yaml", "--quiet", cwd=tmp_path)
+    assert (again.returncode, again.stdout) == (3, "")
+
+
+@pytest.mark.slow
+def test_selecting_cells(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY)
+    run = ep_bench("run", "tiny.yaml", "--select", "method=const*", "--select", "split=1", cwd=tmp_path)
+    assert run.returncode == 0
+    assert "2 cells run; 2 ok" in run.stdout
+    assert "missing" in ep_bench("status", "results/tiny", cwd=tmp_path).stdout
+
+
+def test_a_report_and_a_check(finished: Path) -> None:
+    report = ep_bench("report", "results/tiny", cwd=finished)
+    assert report.returncode == 0, report.stderr
+    assert (finished / "results/tiny/report/report.html").stat().st_size > 10_000
+    check = ep_bench("check", "results/tiny", cwd=finished)
+    assert check.returncode == 0, check.stderr
+    header = (finished / "results/tiny/check.csv").read_text().splitlines()[0]
+    assert (
+        header
+        == "source,table,method,dataset,metric,published_mean,published_stderr,mean,stderr,n_splits,z,verdict,reason"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("run", "nowhere.yaml"), "nowhere.yaml"),
+        (("run", "wrong.yaml"), "wrong.yaml:3"),
+        (("plan", "wrong.yaml"), "did you mean 'boston'"),
+        (("run", "tiny.yaml", "--select", "colour=red"), "--select"),
+        (("run", "tiny.yaml", "--jobs", "0"), "--jobs"),
+        (("run", "tiny.yaml", "--scheduler", "tcp://x"), "--backend dask"),
+        (("status", "nowhere"), "no such folder"),
+        (("report", "nowhere"), "no such folder"),
+        (("check", "nowhere"), "no such folder"),
+        (("check", "results/tiny", "--against", "bui2016"), "did you mean"),
+        (("check", "results/tiny", "--out", "/proc/x"), "/proc"),
+        (("report", "results/tiny", "--out", "/proc/x"), "/proc"),
+        (("data", "show", "bosten"), "did you mean 'boston'"),
+        (("data", "fetch"), "--all"),
+        (("methods", "show", "pbpp"), "did you mean 'pbp'"),
+        (("nonsense",), "nonsense"),
+    ],
+)
+def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[str, ...], says: str) -> None:
+    (finished / "wrong.yaml").write_text("study: wrong\ndatasets:\n  - bostn\nmethods: [pbp]\n")
+    done = ep_bench(*words, cwd=finished)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+
+
+def test_exit_codes_reach_the_shell(finished: Path) -> None:
+    command = [sys.executable, "-m", "ep_bench", "status", "nowhere"]
+    done = subprocess.run(command, cwd=finished, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no such folder" in done.stderr
+
+
+def test_missing_data_are_named_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe = data.describe
+    monkeypatch.setattr(data, "describe", lambda ref: dataclasses.replace(describe(ref), present=False))
+    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [boston]\nmethods: [pbp]\n")
+    assert "20 to run" in ep_bench("plan", "s.yaml", cwd=tmp_path).stdout
+    run = ep_bench("run", "s.yaml", cwd=tmp_path)
+    assert run.returncode == 2
+    assert "ep-bench data fetch boston" in run.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_lists_and_cards() -> None:
+    assert "yacht" in ep_bench("data", "list").stdout
+    assert "sha256" in ep_bench("data", "show", "boston").stdout
+    assert "pbp" in ep_bench("methods", "list").stdout
+    shown = ep_bench("methods", "show", "pbp").stdout
+    assert "hidden: [50]" in shown
+    assert "epochs: 40" in shown
+    assert "numba" in ep_bench("doctor").stdout
+
+
+def test_help_answers_at_once_and_loads_nothing_heavy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "ep_bench", "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert not loaded & {"numba", "numpy", "pandas", "scipy", "sklearn", "matplotlib"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
+    """A terminal sends Ctrl-C to all processes of the group."""
+    (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 4000}]\n")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "ep_bench", "run", "s.yaml", "--jobs", "2", "--backend", backend],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    cells = tmp_path / "results/s/cells"
+    deadline = time.monotonic() + 120
+    while len(list(cells.glob("*.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    started = time.monotonic()
+    os.killpg(run.pid, signal.SIGINT)
+    error = run.communicate(timeout=60)[1]
+    assert run.returncode == 130
+    assert "Traceback" not in error
+    assert time.monotonic() - started < 10
+    stored = {path.stem for path in cells.glob("*.json")}
+    assert len(stored) >= 3
+    assert {row["cell"] for row in store.read_rows(tmp_path / "results/s/results.csv")} == stored
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="setsid")
+def test_a_run_outlives_the_shell_that_started_it(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text(STUDY.replace("diabetes, ", ""))
+    shell = f"cd {tmp_path} && setsid {sys.executable} -m ep_bench run tiny.yaml > log 2>&1 &"
+    subprocess.run(["sh", "-c", shell], check=True)
+    results = tmp_path / "results/tiny/results.csv"
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and not results.exists():
+        time.sleep(0.2)
+    assert len(store.read_rows(results)) == 4, (tmp_path / "log").read_text()
+
+
+@pytest.mark.slow
+def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
+    entry = "{use: pbp, label: PBP, hidden: [10], epochs: 2}"
+    study = f"study: cubic-toy\nseed: 0\nexperiment: cubic_toy\noptions:\n  methods:\n    - {entry}\n"
+    (tmp_path / "toy.yaml").write_text(study)
+    assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
+    folder = tmp_path / "results/cubic-toy"
+    stamp = (folder / "arrays.npz").stat().st_mtime_ns
+    assert ep_bench("run", "toy.yaml", cwd=tmp_path).returncode == 0
+    assert (folder / "arrays.npz").stat().st_mtime_ns == stamp
+    assert ep_bench("report", folder, cwd=tmp_path).returncode == 0
+    assert (folder / "report/report.html").exists()
+    (tmp_path / "wrong.yaml").write_text(study.replace("hidden", "hiden"))
+    wrong = ep_bench("run", "wrong.yaml", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "wrong.yaml:" in wrong.stderr
+
+
+def test_an_experiment_says_whether_it_stands(tmp_path: Path) -> None:
+    study = "study: tilted\nseed: 0\nexperiment: conflict_tilted\noptions: {points: 21}\n"
+    (tmp_path / "tilted.yaml").write_text(study)
+    assert "one run, no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "already" not in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
+    assert "one run, no cells: done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "stood there already" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
+    status = ep_bench("status", "results/tilted", cwd=tmp_path)
+    assert (status.returncode, status.stdout) == (0, "tilted: the experiment conflict_tilted, one run: done\n")
+    (tmp_path / "tilted.yaml").write_text(study.replace("21", "31"))
+    assert "one run, no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout

@@ -1,0 +1,52 @@
+"""What `methods show` prints of options, at any width."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from ep_bench import methods
+from ep_bench.cli import output
+from ep_bench.estimator import COMMON_OPTIONS
+from ep_bench.options import table
+
+
+@pytest.mark.parametrize("name", methods.REGISTRY)
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_what_options_take_stands_aligned_beside_their_defaults(
+    monkeypatch: pytest.MonkeyPatch, name: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = output.method_lines(name)
+    start = lines.index("")
+    shown = lines[start + 1 : lines.index("", start + 1)]
+    assert max(map(len, shown)) <= columns
+    options = table(methods.get(name).config)
+    heads = [line for line in shown if not line.startswith(" ")]
+    assert [line.split(":")[0] for line in heads] == [*(o.name for o in options), *COMMON_OPTIONS]
+    places = {
+        line.index(o.takes.split()[0], len(f"{o.name}: {o.default}"))
+        for o, line in zip(options, heads[: len(options)], strict=True)
+    }
+    assert len(places) == 1
+    text = " ".join(" ".join(shown).split())
+    assert all(" ".join(o.description.split()) in text for o in options)
+
+
+def test_choices_and_bounds_are_shown() -> None:
+    shown = "\n".join(" ".join(line.split()) for line in output.method_lines("laplace"))
+    assert "hessian: full diag, full, kron or last\n" in shown
+    assert "predictive: linearized linearized or sampled\n" in shown
+    assert "noise_variance: null a positive number or null\n" in shown
+
+
+@pytest.mark.parametrize("name", methods.REGISTRY)
+def test_a_narrow_terminal_gets_whole_words_of_the_docstring(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    doc = inspect.getdoc(inspect.getmodule(methods.get(name).fit)) or ""
+    monkeypatch.setenv("COLUMNS", "1000")
+    assert "\n".join(output.method_lines(name)).endswith("\n\n" + doc)
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = "\n".join(output.method_lines(name))
+    assert narrow.split()[-len(doc.split()) :] == doc.split()
+    assert narrow.count("\nDeviation:") == doc.count("\nDeviation:")

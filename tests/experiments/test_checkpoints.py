@@ -1,0 +1,131 @@
+"""Pieces of an experiment: kept when done, taken up again, the same whatever the number of processes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import experiments
+from ep_bench.experiments import checkpoints, network_restarts
+
+OPTIONS = {
+    "datasets": [{"name": "friedman1", "restarts": 3}],
+    "methods": [{"use": "ep_nn", "hidden": [2], "sweeps": 55}],
+}
+
+
+def noted(log: str, x: float) -> list[float]:
+    """Write a line on every call, and fail where x is negative."""
+    with Path(log).open("a") as file:
+        file.write(f"{x}\n")
+    return [math.sqrt(x) / 3, math.nan]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "log"
+
+
+def computed(log: Path) -> list[float]:
+    return [float(line) for line in log.read_text().splitlines()]
+
+
+def test_nothing_is_kept_by_default(log: Path) -> None:
+    for _ in range(2):
+        assert checkpoints.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
+    assert computed(log) == [4, 4]
+
+
+def test_what_is_done_is_read_to_the_last_digit(log: Path, tmp_path: Path) -> None:
+    calls = [(str(log), x) for x in (5.0, 7.0, 11.0)]
+    with checkpoints.kept_in(tmp_path / "pieces"):
+        first = checkpoints.each(noted, calls[:2])
+        again = checkpoints.each(noted, calls[::-1])
+    assert computed(log) == [5, 7, 11]
+    np.testing.assert_array_equal(again[:0:-1], first)
+    assert again[0][0] == math.sqrt(11) / 3
+    assert checkpoints.each(noted, calls[:1])[0][0] == first[0][0]
+    assert len(computed(log)) == 4  # outside, nothing is kept
+
+
+def test_an_error_leaves_what_was_done(log: Path, tmp_path: Path) -> None:
+    calls = [(str(log), x) for x in (1.0, -1.0)]
+    with pytest.raises(ValueError, match="math domain"), checkpoints.kept_in(tmp_path / "pieces"):
+        checkpoints.each(noted, calls)
+    with checkpoints.kept_in(tmp_path / "pieces"):
+        assert checkpoints.each(noted, calls[:1])[0][0] == 1 / 3
+    assert computed(log) == [1, -1]
+
+
+def test_a_damaged_piece_is_computed_again(log: Path, tmp_path: Path) -> None:
+    with checkpoints.kept_in(tmp_path / "pieces"):
+        checkpoints.each(noted, [(str(log), 4.0)])
+        (path,) = (tmp_path / "pieces").iterdir()
+        path.write_text("[0.66")
+        assert checkpoints.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
+    assert computed(log) == [4, 4]
+
+
+def test_other_code_or_packages_make_other_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = checkpoints.environment()
+    other = {**told, "packages": {**told["packages"], "numpy": "0"}}
+    for change in ({}, {"code": lambda: "another"}, {"environment": lambda: other}):
+        with monkeypatch.context() as patch, checkpoints.kept_in(tmp_path / "pieces"):
+            for name, value in change.items():
+                patch.setattr(checkpoints, name, value)
+            checkpoints.each(noted, [(str(log), 4.0)])
+    assert len(computed(log)) == 3
+
+
+def test_a_piece_that_cannot_be_kept_is_returned(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another run of the study has just removed the folder."""
+
+    def removed(*_: object) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(checkpoints.store, "write_atomically", removed)
+    with checkpoints.kept_in(tmp_path / "pieces"):
+        assert checkpoints.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
+
+
+def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = experiments.run("network_restarts", OPTIONS, 0, tmp_path / "whole", "whole", jobs=2)
+    one, seen = network_restarts.restarted, []
+
+    def cut(entry: dict, dataset: str, split: int, seed: int) -> object:
+        seen.append(seed)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return one(entry, dataset, split, seed)
+
+    cut.__module__, cut.__qualname__ = one.__module__, one.__qualname__
+    monkeypatch.setattr(network_restarts, "restarted", cut)
+    with pytest.raises(KeyboardInterrupt):
+        experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
+    assert experiments.pieces_kept(tmp_path / "cut") == 2
+    experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
+    assert seen == [0, 1, 2, 2]
+    assert experiments.pieces_kept(tmp_path / "cut") == 0
+    assert not (tmp_path / "cut" / "pieces").exists()
+    (tmp_path / "cut" / "pieces").mkdir()  # as a run that was stopped at its very end leaves it
+    experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
+    assert seen == [0, 1, 2, 2]
+    assert not (tmp_path / "cut" / "pieces").exists()
+    timed = network_restarts.MEASURES.index("seconds")
+    with np.load(whole / "arrays.npz") as expected, np.load(tmp_path / "cut" / "arrays.npz") as found:
+        np.testing.assert_array_equal(*(np.delete(a["found_0"], timed, axis=1) for a in (expected, found)))
+
+
+def test_another_version_of_a_method_is_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {**OPTIONS, "datasets": [{"name": "friedman1", "restarts": 1}]}
+    what = ("network_restarts", options, 0, tmp_path / "one")
+    experiments.run(*what, "one")
+    assert experiments.stands(*what)
+    lock = experiments.store.read_lock(tmp_path / "one")
+    assert lock is not None
+    assert list(lock["method_versions"]) == ["ep_nn"]
+    monkeypatch.setattr("ep_bench.methods.version", lambda _: "another")
+    assert not experiments.stands(*what)

@@ -1,0 +1,330 @@
+"""EP for networks: starts, what happens where there is no posterior, how a fit goes towards its fixed point."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, linprog
+
+from ep_bench.methods.ep_nn import posterior, schedule
+from ep_bench.methods.ep_nn.acceleration import Accelerator
+from ep_bench.methods.ep_nn.initialisation import along_a_direction, log_posterior, start, start_at_maximum
+from ep_bench.methods.ep_nn.sites import GROUPS, SHORTENED, empty, record
+from tests.methods.ep_nn_support import (
+    PLAN,
+    approximation,
+    close,
+    posteriors_close,
+    put,
+    settle,
+    some_sites,
+    stub,
+    taken,
+    tiny,
+)
+from tests.twins import plain_ep_nn as plain
+
+
+class TestStarts:
+    def test_priors_of_section_3_3_1(self):
+        ours = approximation(tiny())
+        start(ours, 0.5, 4.0)
+        prior = ours.prior
+        np.testing.assert_allclose(1 / prior.tau, [[0.5, 0.5, 4.0]] * 2)
+        np.testing.assert_allclose(1 / prior.output_tau, [0.04, 0.04, 1.0])
+        np.testing.assert_allclose(prior.output_nu / prior.output_tau, [1.0, 2.0, 0.0])
+        assert not prior.nu.any()
+        np.testing.assert_allclose(ours.post.output_mean, [1.0, 2.0, 0.0])
+
+    def test_gradient_of_the_log_posterior(self):
+        model, rng = tiny(linear=(True, False)), np.random.default_rng(2)
+        ours, point = approximation(model), 0.5 * rng.normal(size=9)
+        arguments = model.X, model.y, ours.problem.linear, 0.09, ours
+        value, gradient = log_posterior(point, *arguments)
+        numeric = approx_fprime(point, lambda at: log_posterior(at, *arguments)[0], 1e-7)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-3)
+        w, v = point[:6].reshape(2, 3), point[6:]
+        g = [plain.activation(model.X @ w[k], 2, k == 0) for k in range(2)]
+        f = v[0] * g[0] + v[1] * g[1] + v[2]
+        expected = ((model.y - f) ** 2).sum() / 0.18 + (model.w_tau * w**2).sum() / 2
+        expected += (model.v_tau * (v - model.v_nu / model.v_tau) ** 2).sum() / 2
+        assert value == pytest.approx(expected, rel=1e-12)
+
+    def test_the_maximum_is_where_the_gradient_vanishes(self):
+        model = tiny()
+        ours, before = approximation(model), approximation(model)
+        start_at_maximum(ours, np.random.default_rng(0))
+        point = np.concatenate([(ours.prior.nu / ours.prior.tau).ravel(), ours.prior.output_nu / ours.prior.output_tau])
+        point[-1] = 0.0  # the bias keeps its prior; the best one follows
+        np.testing.assert_array_equal(ours.prior.tau, before.prior.tau)
+        assert (point[6:8] > 0).all()
+        arguments = model.X, model.y, ours.problem.linear, 0.09, before
+        assert log_posterior(point, *arguments)[0] < 0.2 * log_posterior(np.zeros(9), *arguments)[0]
+
+    def test_theta_is_released_where_it_is_told(self):
+        ours = approximation(tiny(noise=None, noise_prior=(-9.2, 4.0)))
+        ours.release_noise(-2.4, 0.2)
+        assert ours.refresh()
+        np.testing.assert_allclose(ours.post.noise, [-2.4, 0.2], rtol=1e-12)
+        assert np.ptp(ours.sites.noise_precision) == np.ptp(ours.sites.noise_location) == 0
+
+    def test_rows_along_a_direction(self):
+        rng = np.random.default_rng(3)
+        X = np.column_stack([rng.normal(size=(30, 4)), np.ones(30)])
+        order = along_a_direction(X, np.random.default_rng(5))
+        # a direction by which they are in order: a half-space that holds all differences has a vector inside
+        differences = np.diff(X[order, :4], axis=0)
+        found = linprog(np.zeros(4), -differences, -1e-3 * np.ones(29), bounds=[(-1, 1)] * 4)
+        assert found.success
+        moved = rng.permutation(30)
+        np.testing.assert_array_equal(moved[along_a_direction(X[moved], np.random.default_rng(5))], order)
+
+
+class TestWithoutAPosterior:
+    def test_a_step_is_halved_until_there_is_one(self):
+        model = tiny()
+        ours = approximation(model)
+        put(ours, some_sites(model))
+        before, told, start_tau = ours.copied(), record(), ours.sites.tau.copy()
+        ours.sites.tau[:] -= 10.0
+        ours.recover(before, told)
+        halvings = int(told.counts[SHORTENED])
+        assert halvings > 0
+        np.testing.assert_allclose(ours.sites.tau, start_tau - 10.0 / 2**halvings)
+        posteriors_close(ours, plain.posterior(model, taken(ours)), 1e-9)
+        ours.sites.tau[:] = start_tau - 10.0 / 2 ** (halvings - 1)
+        assert not ours.refresh()
+
+    def test_a_sign_that_has_turned_turns_back(self):
+        """Under its new sign the site at the start leaves no posterior, however much of the step is taken back."""
+        ours = approximation(tiny())
+        put(ours, some_sites(tiny()))
+        ours.sites.sign[0], ours.sites.alpha[0] = 1.0, 5.0
+        assert ours.refresh()
+        before, told = ours.copied(), record()
+        ours.sites.sign[0] = -1.0
+        ours.sites.beta[0] += 1.0
+        ours.recover(before, told)
+        assert told.counts[SHORTENED] == 1
+        np.testing.assert_array_equal(ours.sites.sign, before[1])
+        np.testing.assert_array_equal(ours.vector, before[0])
+
+    def test_none_however_short_the_step(self):
+        ours = approximation(tiny())
+        ours.sites.tau[:] = -10.0
+        with pytest.raises(FloatingPointError, match="posterior"):
+            ours.recover(ours.copied(), record())
+
+    @pytest.mark.parametrize("name", ["tau", "nu", "alpha", "beta", "noise_precision", "noise_location"])
+    def test_what_is_no_number_is_no_posterior(self, name):
+        ours = approximation(tiny(noise=None, noise_prior=(-9.2, 4.0)))
+        array = getattr(ours.sites, name)
+        array[(1,) * array.ndim] = np.nan
+        assert not ours.refresh()
+
+    def test_a_proposal_without_a_posterior_is_taken_back(self):
+        ours = approximation(tiny())
+        before, accelerator = ours.copied(), Accelerator()
+        ours.sweep(0.5, 0.5, 0.5)
+        swept, accelerator.bound = ours.copied(), 64.0
+        for proposed in (np.full(len(swept[0]), np.nan), swept[0] - 1e6 * (np.arange(len(swept[0])) < 2)):
+            accelerator.propose = lambda *_, proposed=proposed: proposed.copy()
+            ours.problem = ours.problem._replace(clip=False)
+            assert not schedule.moved(ours, accelerator, before, 1.0)
+            np.testing.assert_array_equal(ours.vector, swept[0])
+        assert accelerator.bound == 64.0 / 16.0  # each is a failure of the accelerator's
+        accelerator.propose = lambda *_: swept[0].copy()
+        assert not schedule.moved(ours, accelerator, before, 1.0)
+        assert accelerator.bound == 64.0 / 16.0  # and this none
+
+    def test_alphas_end_in_no_negative_number(self):
+        """alpha and -alpha are the same site, of which damping and measuring of steps expect one."""
+        ours = approximation(tiny())
+        before = ours.copied()
+        ours.sweep(0.5, 0.5, 0.5)
+        proposed, place = ours.vector.copy(), 2 * ours.sites.tau.size
+        alpha = proposed[place : place + ours.sites.alpha.size].reshape(ours.sites.alpha.shape)
+        expected = np.abs(alpha[1, -1]), ours.sites.alpha.copy()
+        alpha[1] *= -1.0
+        accelerator = SimpleNamespace(propose=lambda *_: proposed)
+        assert schedule.moved(ours, accelerator, before, 1.0)
+        assert ours.sites.alpha[1, -1] == expected[0] > 0.0
+        np.testing.assert_array_equal(ours.sites.alpha, expected[1])
+
+
+class TestTheWayToAFixedPoint:
+    def test_it_ends_at_the_first_step_below_the_tolerance(self):
+        one, told = stub(lambda turn: 0.5**turn)
+        path = schedule.Path()
+        assert schedule.converge(one, PLAN, path)
+        assert path.sizes == [0.5**turn for turn in range(1, 15)]
+        assert set(told) == {(0.8, 0.8, 0.8)}
+
+    def test_going_round_is_damped_and_told(self):
+        one, told = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
+        path = schedule.Path()
+        assert not schedule.converge(one, PLAN._replace(sweeps=700), path)
+        damping = np.array(path.trace["damping"])
+        assert len(path.sizes) == 700
+        assert (np.diff(damping) <= 0).all()
+        assert damping[0] == 0.8
+        assert 0.1 <= damping[-1] <= 0.2
+        np.testing.assert_array_equal(damping, [one[0] for one in told])
+
+    def test_more_damping_is_another_map(self, monkeypatch):
+        """What the accelerator has seen before is forgotten."""
+        forgotten = []
+        monkeypatch.setattr(Accelerator, "forget", lambda *_: forgotten.append(1))
+        monkeypatch.setattr(schedule, "moved", lambda *_: False)
+        one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
+        path = schedule.Path()
+        assert not schedule.converge(one, PLAN._replace(sweeps=700, accelerate=True), path)
+        assert len(forgotten) == 1 + len(np.unique(path.trace["damping"])) - 1 + (path.trace["damping"][-1] <= 0.1)
+
+    def test_a_step_that_is_no_number_is_astray(self):
+        one, _ = stub(lambda turn: np.nan if turn == 3 else 0.5**turn)
+        one.evidence, path = lambda: (np.nan, np.nan), schedule.Path()
+        one.refresh = lambda: False
+        with pytest.raises(FloatingPointError, match="no sweep"):
+            schedule.converge(one, PLAN._replace(sweeps=3), path)
+        assert path.sizes == [0.5, 0.25, np.inf]
+        one, path = stub(lambda _: np.nan)[0], schedule.Path()
+        one.evidence = lambda: (np.nan, np.nan)
+        assert not schedule.converge(one, PLAN._replace(sweeps=3), path)  # where a posterior is there, it stays
+        assert path.back is None
+
+    def test_a_stage_without_sweeps_leaves_the_last_step_to_the_one_before(self):
+        path = schedule.Path()
+        path.sizes = [0.5, 7.0]
+        assert not schedule.converge(stub(np.zeros_like)[0], PLAN._replace(sweeps=2), path)
+        assert path.back is None
+
+    def test_nothing_converges_without_evidence(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        one.evidence, path = lambda: (np.nan, 0.0), schedule.Path()
+        assert not schedule.converge(one, PLAN._replace(sweeps=30), path)
+
+    def test_a_small_damping_stays_small(self):
+        path = schedule.Path()
+        one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
+        assert not schedule.converge(one, PLAN._replace(sweeps=700, final_damping=0.03), path)
+        assert set(path.trace["damping"]) == {0.03}
+
+    def test_a_fit_that_settles_without_evidence_stays_where_it_is(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        one.evidence, path = lambda: (np.nan, np.nan), schedule.Path()
+        path.back = 2  # as an earlier stage may have left it
+        assert not schedule.converge(one, PLAN._replace(sweeps=5), path)
+        assert path.back is None
+        assert path.told() == "a relative step of 0.031 after 5 sweeps"
+
+    def test_a_step_that_had_to_be_halved_is_no_convergence(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        one.recover = lambda *_: False
+        assert not schedule.converge(one, PLAN._replace(sweeps=40), schedule.Path())
+
+    def test_every_group_counts(self):
+        for group in range(len(GROUPS)):
+            one, _ = stub(np.zeros_like)
+            quiet = one.sweep
+
+            def sweep(*damping, quiet=quiet, group=group):
+                found = quiet(*damping)
+                found.steps[group] = 1e-6, 1.0
+                return found
+
+            one.sweep = sweep
+            assert not schedule.converge(one, PLAN._replace(sweeps=3), schedule.Path())
+
+    @pytest.mark.parametrize("sequential", [False, True])
+    def test_acceleration_shortens_it(self, sequential):
+        """To the fixed point of plain sweeps."""
+        lengths, found = [], []
+        for accelerate in (False, True):
+            ours, path = approximation(tiny(), sequential=sequential), schedule.Path()
+            assert schedule.converge(
+                ours, PLAN._replace(accelerate=accelerate, final_damping=0.1, tolerance=1e-8, sweeps=3000), path
+            )
+            lengths.append(len(path.sizes))
+            found.append(ours)
+        assert lengths[1] < 0.5 * lengths[0]
+        for name in ("tau", "nu", "T", "b"):
+            close(getattr(taken(found[1]), name), getattr(taken(found[0]), name), 1e-5)
+
+    def test_a_fit_ends_with_sweeps(self, monkeypatch):
+        """However far an accelerator throws it."""
+        ours, path, thrown = approximation(tiny()), schedule.Path(), []
+        monkeypatch.setattr(schedule, "moved", lambda *_: thrown.append(len(path.sizes)) or False)
+        assert not schedule.converge(ours, PLAN._replace(sweeps=30, tolerance=1e-12, accelerate=True), path)
+        assert thrown == list(range(1, 31 - schedule.LAST))
+
+    def test_a_turned_sign_leaves_no_direction(self):
+        model = tiny()
+        ours = approximation(model)
+        put(ours, some_sites(model))
+        start_vector, signs = ours.vector.copy(), ours.sites.sign.copy()
+        ours.sites.alpha[2] += 0.3
+        ours.sites.alpha[3] += 0.3
+        ours.sites.sign[2] *= -1
+        start_vector = schedule.forget_turned(ours, (start_vector, signs))
+        step = ours.vector - start_vector
+        place = 2 * ours.sites.tau.size
+        step = step[place : place + ours.sites.alpha.size].reshape(-1, 3)
+        assert not step[2].any()
+        np.testing.assert_allclose(step[3], 0.3)
+
+    def test_sites_are_made_comparable(self):
+        ours = approximation(tiny())
+        settle(ours)
+        weighted, place = ours.vector * schedule.comparable(ours), 0
+        for array in (*ours.sites[:6], *ours.prior):
+            part = weighted[place : place + array.size]
+            place += array.size
+            follows = array is ours.prior.output_tau or array is ours.prior.output_nu
+            assert np.sqrt((part**2).sum()) == pytest.approx(1.0 if array.any() and not follows else 0.0)
+        assert place == weighted.size
+
+
+def test_best_is_the_least_step_that_has_an_evidence():
+    ours, path = approximation(tiny()), schedule.Path()
+    start(ours, 0.5, 4.0)
+    best = schedule.Best(ours)
+    with pytest.raises(FloatingPointError, match="no sweep"):
+        best.restore(ours)
+    points = []
+    for size, log_evidence in ((0.1, -3.0), (0.05, np.nan), (0.2, -1.0)):
+        path.add(ours.sweep(0.5, 0.5, 0.5), ours, 0.5)
+        ours.refresh()
+        path.trace["log_evidence"][-1] = log_evidence
+        best.consider(ours, size, path)
+        points.append(ours.vector.copy())
+    assert best.restore(ours) == 1
+    np.testing.assert_array_equal(ours.vector, points[0])
+    assert best.size == 0.1
+
+
+def test_a_fit_says_where_it_went_back_to():
+    path = schedule.Path()
+    path.trace["skipped"], path.sizes, path.back, path.unsettled = [3.0], [7.0], 12, True
+    assert path.told() == (
+        "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, weights' priors that did not settle; "
+        "went back to sweep 12"
+    )
+
+
+@pytest.mark.parametrize("signs", [False, True])
+def test_posteriors_of_many_weights(signs):
+    """Against inverses, of more weights than a block of the mirror has."""
+    rng, n, K, D = np.random.default_rng(3), 90, 2, 71
+    X, (_, sites, prior) = rng.normal(size=(n, D)), empty(n, K, D)
+    sites.tau[:], sites.nu[:] = rng.uniform(-0.02 if signs else 0.0, 1.0, (n, K)), rng.normal(size=(n, K))
+    prior.tau[:], prior.nu[:] = rng.uniform(1.0, 2.0, (K, D)), rng.normal(size=(K, D))
+    mean, S = np.zeros((K, D)), np.zeros((K, D, D))
+    assert posterior.weights(X, sites, prior, mean, S)
+    for k in range(K):
+        inverse = np.linalg.inv(X.T @ np.diag(sites.tau[:, k]) @ X + np.diag(prior.tau[k]))
+        np.testing.assert_allclose(S[k], inverse, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(S[k], S[k].T)
+        np.testing.assert_allclose(mean[k], inverse @ (X.T @ sites.nu[:, k] + prior.nu[k]), rtol=1e-9)

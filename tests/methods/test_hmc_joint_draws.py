@@ -1,0 +1,149 @@
+"""The whole transition by the test of joint distributions (Geweke 2004): every draw of it must keep the joint law.
+
+One simulator draws hyperparameters, weights and targets from the prior. The other takes turns: the sampler's transition
+given the targets, and fresh targets given weights and noise. Both have the same law if every step of the transition is
+right, conditionals, orbits, acceptance and masses alike. Steps made wrong on purpose are found out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ep_bench.methods.hmc import chain, hyperparameters
+from ep_bench.methods.hmc.chain import _Walker
+from ep_bench.models import residuals
+from tests.methods.hmc_support import TOLERANCE, small_model, standard_error
+
+CASES = [
+    ("relu", "ard", "one", (3,)), ("relu", "gaussian", "one", (3, 2)), ("tanh", "gaussian", "one", (3,)),
+    ("probit", "gaussian", "layer", (3,)),
+]  # fmt: skip
+FURTHER_CASES = [
+    *CASES, ("relu", "gaussian", "one", (3,)), ("relu", "gaussian", "layer", (3,)), ("tanh", "ard", "one", (3,)),
+]  # fmt: skip
+SEED, CHAINS, STEP, STEPS = 5, 2, 0.5, 4  # long steps, so that many a trajectory is refused
+FEW, MANY = 4000, 8000  # draws of a chain; few still find the faults below, at 5 standard errors and more
+
+
+def from_prior(model, rng, n):
+    """Draws of weights (n, P), noise (n,), prior variances (n, G) and targets (n, N)."""
+    groups = model.group.max() + 1
+    prior = hyperparameters.draw_variance(np.full((n, groups), model.weight_prior[0]), model.weight_prior[1], rng)
+    noise = hyperparameters.draw_variance(np.full(n, model.noise_prior[0]), model.noise_prior[1], rng)
+    W = np.sqrt(prior[:, model.group]) * rng.standard_normal((n, len(model.group)))
+    f = residuals.outputs(model.rows.X, W, model.rows.layers, model.rows.kind)
+    return W, noise, prior, f + np.sqrt(noise)[:, None] * rng.standard_normal(f.shape)
+
+
+def in_turns(model, rng, n):
+    """The same by the sampler: a transition, then targets, n times."""
+    start = from_prior(model, rng, 1)
+    y = start[3][0].copy()
+    model = replace(model, rows=model.rows._replace(y=y))
+    walker = _Walker(model, rng)
+    walker.w, walker.noise, walker.prior = start[0][0].copy(), float(start[1][0]), start[2][0].copy()
+    walker.curvature[:] = np.linspace(1.0, 3.0, len(walker.w))
+    out = []
+    for _ in range(n):
+        walker.error = walker._potential(walker.w)[1]
+        walker.draw_hyperparameters()
+        walker.move(STEP, STEPS)
+        f = residuals.outputs(model.rows.X, walker.w[None], model.rows.layers, model.rows.kind)[0]
+        y[:] = f + np.sqrt(walker.noise) * rng.standard_normal(len(f))
+        out.append((walker.w.copy(), walker.noise, walker.prior.copy(), y.copy()))
+    return [np.array(part) for part in zip(*out, strict=True)]
+
+
+def quantities(model, W, noise, prior, y):
+    """Functions (n, M) of the draws, with light tails."""
+    logs = np.column_stack([np.log(noise), np.log(prior)])
+    squashed, targets = np.tanh(W), np.tanh(y)
+    squares = np.log([np.bincount(model.group, weights=w * w) for w in W])
+    units = model.rows.layers[-1, 1]
+    first, last = squashed[:, :units], squashed[:, -1 - units : -1]
+    mixed = np.column_stack([squashed[:, -1] * targets[:, 0], logs[:, 0] * logs[:, 1], targets[:, 0] * targets[:, -1]])
+    return np.column_stack([logs, logs**2, squashed, squashed**2, squares, targets, targets**2, first * last, mixed])
+
+
+def distances(model, seed, draws):
+    """How far the two simulators' means lie apart, in standard errors, (M,)."""
+    rng = np.random.default_rng(seed)
+    free = quantities(model, *from_prior(model, rng, 40_000))
+    bound = np.array([quantities(model, *in_turns(model, stream, draws)) for stream in rng.spawn(CHAINS)])
+    errors = [standard_error(bound[:, :, m]) for m in range(free.shape[1])]
+    return np.abs(bound.mean(axis=(0, 1)) - free.mean(axis=0)) / np.hypot(errors, free.std(axis=0) / np.sqrt(len(free)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), CASES)
+def test_the_transition_keeps_the_joint_law(activation, prior, scales, hidden):
+    model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
+    assert distances(model, SEED, FEW).max() < TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), FURTHER_CASES)
+def test_the_transition_keeps_the_joint_law_over_many_draws(activation, prior, scales, hidden):
+    model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
+    assert distances(model, SEED, MANY).max() < TOLERANCE
+
+
+def wrong_power(monkeypatch):
+    right = hyperparameters._slice
+    monkeypatch.setattr(hyperparameters, "_slice", lambda power, *rest: right(power + 1.0, *rest))
+
+
+def wrong_outgoing(monkeypatch):
+    """A unit's outgoing weights are taken for one, as they are of the last hidden layer; the first has 3 units of 2."""
+    right = hyperparameters._slice
+    monkeypatch.setattr(
+        hyperparameters, "_slice", lambda power, grows, *rest: right(power + (len(grows) == 3), grows, *rest)
+    )
+
+
+def wrong_noise_shape(monkeypatch):
+    right = hyperparameters.draw_variance
+    monkeypatch.setattr(
+        hyperparameters,
+        "draw_variance",
+        lambda shape, rate, rng: right(shape * (1.0 if np.ndim(shape) else 0.7), rate, rng),
+    )
+
+
+def wrong_counts(monkeypatch):
+    """The weights of a group are counted two short."""
+    right = hyperparameters.draw_prior_variances
+
+    def short(w, group, prior, rng):
+        return right(w, group, (prior[0] - 1.0, prior[1]), rng)
+
+    monkeypatch.setattr(hyperparameters, "draw_prior_variances", short)
+
+
+def wrong_acceptance(monkeypatch):
+    """Every trajectory that is not lost is accepted. (Up to 3 nats alone is too small a fault for so many draws.)"""
+    right = chain.leapfrog
+
+    def lenient(*arguments):
+        change, error, gradients = right(*arguments)
+        return 0.0 if change < np.inf else change, error, gradients
+
+    monkeypatch.setattr(chain, "leapfrog", lenient)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("spoil", "hidden"),
+    [(wrong_power, (3,)), (wrong_noise_shape, (3,)), (wrong_counts, (3,)), (wrong_acceptance, (3,)),
+     (wrong_outgoing, (3, 2))],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)  # fmt: skip
+def test_a_wrong_step_is_found_out(monkeypatch, spoil, hidden):
+    """Its seed is that of the right one, which passes."""
+    spoil(monkeypatch)
+    assert distances(small_model(activation="relu", hidden=hidden), SEED, MANY).max() > TOLERANCE + 2

@@ -1,0 +1,275 @@
+"""Whole reports: files, the page, and what is shown where something is missing."""
+
+from __future__ import annotations
+
+import base64
+import html.parser
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ep_bench import published
+from ep_bench.report import build
+from ep_bench.results import store
+from ep_bench.types import UserError
+
+
+class Outline(html.parser.HTMLParser):
+    """Collects tags, their attributes and nesting errors."""
+
+    VOID = ("meta", "img", "br", "link", "input")
+
+    def __init__(self, text):
+        super().__init__()
+        self.stack, self.tags, self.errors = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.stack or self.stack.pop() != tag:
+            self.errors.append(tag)
+
+
+def page_of(folder):
+    return (folder / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def images(text):
+    found = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
+    return [base64.b64decode(body).decode() for body in found]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory, make_study):
+    """Return the folder of a small study and the files of its report."""
+    folder = make_study(tmp_path_factory.mktemp("built") / "my-study")
+    return folder, build([folder], pdf=True)
+
+
+def test_files_of_a_small_study(built):
+    folder, files = built
+    assert all(path.stat().st_size for path in files)
+    names = {path.relative_to(folder / "report").as_posix() for path in files}
+    assert {"report.html", "report.md", "tables/scores.csv"} <= names
+    for score in ("rmse", "ll", "crps"):
+        assert {f"tables/{score}.md", f"tables/{score}.tex"} <= names
+    for figure in (
+        "panels-rmse",
+        "panels-ll",
+        "critical-difference-rmse",
+        "critical-difference-ll",
+        "calibration",
+        "times",
+    ):
+        assert {f"figures/{figure}.svg", f"figures/{figure}.pdf"} <= names
+
+
+def test_out_is_where_it_is_asked(tmp_path, make_study):
+    files = build([make_study(tmp_path / "s", ["pbp"], ["boston"], 1)], tmp_path / "elsewhere")
+    assert all(path.is_relative_to(tmp_path / "elsewhere") for path in files)
+    assert not (tmp_path / "s" / "report").exists()
+
+
+def test_the_page_needs_no_network(built):
+    text = page_of(built[0])
+    outline = Outline(text)
+    assert outline.errors == []
+    assert outline.stack == []
+    assert not [tag for tag, _ in outline.tags if tag in {"link", "iframe"}]
+    for tag, attributes in outline.tags:
+        for name in ("src", "href"):
+            if name in attributes:
+                assert attributes[name].startswith(("data:", "#")), (tag, attributes)
+    assert "url(" not in text
+    assert "@import" not in text
+
+
+def test_the_page_can_be_used_without_a_mouse_or_eyes(built):
+    text = page_of(built[0])
+    outline = Outline(text)
+    heads = re.findall(r"<thead>.*?</thead>", text)
+    assert heads
+    assert all(head.count("<th") - 1 == head.count("<button") for head in heads)  # thead itself begins with <th
+    assert all(attributes.get("alt") for tag, attributes in outline.tags if tag == "img")
+    anchors = {attributes["href"][1:] for tag, attributes in outline.tags if tag == "a"}
+    assert anchors <= {attributes.get("id") for _, attributes in outline.tags}
+    assert anchors
+
+
+def test_names_are_escaped_on_the_page(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ['<script>alert("x")</script>', "a & b"], ["boston", "yacht"], 3)
+    build([folder])
+    text = page_of(folder)
+    assert "<script>alert" not in text
+    assert "a &amp; b" in text
+    assert Outline(text).errors == []
+    for image in images(text):
+        assert ET.fromstring(image).tag.endswith("svg")  # noqa: S314 (written by this test)
+
+
+def test_the_page_says_what_was_run(built):
+    text = page_of(built[0])
+    lock = store.read_lock(built[0])
+    assert "my-study" in text
+    assert "scheme: standard" in text
+    assert "3.11.9" in text
+    assert all(entry["checksum"] in text for entry in lock["datasets"].values())
+    assert "original units" in text
+
+
+def test_missing_cells_and_failures_are_shown(tmp_path, make_study):
+    def change(row):
+        if row["method"] != "gp" or row["dataset"] != "boston":
+            return row
+        if row["split"] == 4:
+            return None
+        if row["split"] == 3:
+            keep = ("study", "method", "dataset", "split", "seed", "cell")
+            return {key: row[key] for key in keep} | {"status": "timeout", "reason": "over 600 s"}
+        return row
+
+    folder = make_study(tmp_path / "s", change=change)
+    build([folder])
+    for text in (page_of(folder), (folder / "report" / "report.md").read_text()):
+        assert "3 of 5 splits" in text
+        assert "1 missing, 1 timeout" in text
+        assert "over 600 s" in text
+
+
+def test_figures_say_what_n_is(built):
+    folder, _ = built
+    drawn = (folder / "report" / "figures" / "critical-difference-rmse.svg").read_text(encoding="utf-8")
+    assert "N = 3 data sets<" in drawn
+    assert "N = 15 data sets × splits (splits of a data set are not independent)" in drawn
+    panels = (folder / "report" / "figures" / "panels-ll.svg").read_text(encoding="utf-8")
+    assert "Mean log density (nats)" in panels
+    assert "boston (5 splits)" in panels
+
+
+def test_a_report_is_the_same_bytes_twice(built):
+    folder, files = built
+    first = {path: path.read_bytes() for path in files}
+    assert {path: path.read_bytes() for path in build([folder], pdf=True)} == first
+
+
+@pytest.mark.parametrize(
+    ("methods", "datasets", "splits"),
+    [
+        (["pbp"], ["boston"], 1),
+        (["pbp"], ["boston", "yacht"], 3),
+        (["a", "b"], ["boston"], 2),
+        (["a", "b"], ["boston"], 1),
+    ],
+)
+def test_small_studies_report_too(tmp_path, make_study, methods, datasets, splits):
+    folder = make_study(tmp_path / "s", methods, datasets, splits)
+    build([folder])
+    assert Outline(page_of(folder)).errors == []
+    assert all(method in page_of(folder) for method in methods)
+
+
+def test_equal_scores_and_ties_report_too(tmp_path, make_study):
+    same = {"rmse": 1.0, "ll": -1.0, "crps": 0.5, "mae": 0.5, "fit_seconds": 0.0, "pit_error": 0.0}
+    folder = make_study(tmp_path / "s", change=lambda row: {**row, **same})
+    build([folder])
+    assert "p = 1" in page_of(folder)
+
+
+def test_nothing_finished_is_said(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", change=lambda _: None)
+    build([folder])
+    assert "0 of 45 cells" in page_of(folder)
+    assert "0 of 5 splits" in page_of(folder)
+
+
+def test_classification_scores_are_shown(tmp_path, make_study):
+    def change(row):
+        gone = ("rmse", "mae", "crps", "coverage50", "coverage90", "coverage95", "pit_error")
+        return {key: value for key, value in row.items() if key not in gone} | {"error_rate": 0.1 + row["split"] / 100}
+
+    folder = make_study(tmp_path / "s", change=change)
+    files = {path.name for path in build([folder])}
+    assert "panels-error_rate.svg" in files
+    assert "rmse.md" not in files
+
+
+def test_published_numbers_stand_beside_ours(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["pbp", "gp"], ["boston", "yacht"], 20)
+    lock = store.read_lock(folder)
+    lock["methods"]["pbp"]["published"] = ["PBP"]
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    checks = published.check(pd.DataFrame(store.read_study(folder).rows), lock)
+    assert len(checks)
+    build([folder])
+    text = page_of(folder)
+    assert f"{len(checks)} numbers:" in text
+    assert text.count("hernandez-lobato2015") >= int((checks["source"] == "hernandez-lobato2015").sum())
+    verdicts = re.findall(r'class="word">(?:<strong>)?(\w+)', text)
+    assert sorted(verdicts) == sorted(checks["verdict"])
+
+
+def test_several_folders_stand_side_by_side(tmp_path, make_study):
+    first = make_study(tmp_path / "one", ["pbp"], splits=4)
+    second = make_study(tmp_path / "two", ["gp"], splits=4, seed=1)
+    files = build([first, second])
+    assert files[0] == first / "report" / "report.html"
+    text = (first / "report" / "tables" / "rmse.md").read_text()
+    assert "| data set | pbp | gp |" in text
+
+
+def test_the_cubic_toy_is_drawn(tmp_path):
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    grid = np.linspace(-6, 6, 31)
+    x = grid[5:25:5]
+    arrays = {"grid": grid, "truth": grid**3, "x": x, "y": x**3, "labels": np.array(["PBP", "BP"])}
+    for i in range(2):
+        arrays |= {f"mean_{i}": 0.8 * grid**3, f"std_{i}": 3.0 + np.abs(grid)}
+    np.savez(folder / "arrays.npz", **arrays)
+    (folder / "summary.csv").write_text("method,rmse_inside\nPBP,1.23456789\n")
+    store.write_lock(folder, {"study": "toy", "experiment": "cubic_toy", "options": {"points": 31}, "seed": 0})
+    files = {path.name for path in build([folder])}
+    assert "cubic-toy-toy.svg" in files
+    assert "cubic-toy-toy.pdf" not in files
+    text = page_of(folder)
+    assert "1.2346" in text
+    assert "mean ± 3 sd" in images(text)[0]
+
+
+def test_an_unknown_experiment_keeps_its_table(tmp_path):
+    folder = tmp_path / "new"
+    folder.mkdir()
+    (folder / "summary.csv").write_text("what,value\nevidence,2.5\n")
+    store.write_lock(folder, {"study": "new", "experiment": "something_else", "seed": 0})
+    build([folder])
+    assert "evidence" in page_of(folder)
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(UserError, match="no results here"):
+        build([tmp_path])
+    with pytest.raises(UserError, match="at least one"):
+        build([])
+
+
+def test_no_numba_and_no_other_rooms_are_loaded(tmp_path, make_study):
+    folder = make_study(tmp_path / "s")
+    code = (
+        "import sys, json; from pathlib import Path; from ep_bench.report import build; build([Path(sys.argv[1])]);"
+        "print(json.dumps(sorted(m for m in sys.modules if m.split('.')[0] in ('numba', 'optuna', 'ep_bench'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
+    loaded = json.loads(done.stdout)
+    assert not [name for name in loaded if not name.startswith("ep_bench")]
+    rooms = {name.split(".")[1] for name in loaded if "." in name}
+    assert rooms <= {"types", "store", "curves", "rowscores", "published", "report", "resources"}

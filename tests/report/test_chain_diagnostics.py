@@ -1,0 +1,276 @@
+"""Chains in the report: the table of diagnostics, traces and rank plots, of chains that mix or do not."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ep_bench.report import build, builder, chain_figures, merge, page_rows
+from ep_bench.results import curves, store
+from ep_bench.types import Record
+from tests.report.markov import sampled, walk
+
+APART = {"yacht": 3.0}  # data sets where a chain is so many deviations away
+
+
+def usual(row):
+    if row["method"] != "hmc":
+        return {}
+    return sampled(row["split"], apart=APART.get(row["dataset"], 0.0) * (row["split"] == 0))
+
+
+def write(folder, notes=usual):
+    """Give every row of a study a cell file with the notes of its method, data set and split."""
+    for row in store.read_rows(folder / store.RESULTS):
+        kept = notes(row)
+        trace = {} if row["method"] == "gp" else {"noise_deviation": [0.5, 0.4, 0.3]}
+        trace |= {"acceptance": [0.8, 0.8, 0.8]} if row["method"] == "hmc" else {}
+        store.write_record(folder, Record(row=row, factors={}, trace=trace, notes=kept))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, make_study):
+    """Return the folder of a study with its report."""
+    folder = write(make_study(tmp_path_factory.mktemp("r") / "s", ("hmc", "pbp", "gp"), ("boston", "yacht"), 3))
+    build([folder])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(folder):
+    return builder.make(merge.merge([folder]))
+
+
+def collected(folder):
+    return builder.make(merge.merge([folder])).chains
+
+
+def monitored(values, **other):
+    about = {"name": "a", "title": "A", "unit": "nats", "dataset": "toy", "split": 0, "r_hat": 1.0}
+    return chain_figures.Monitored(**(about | {"draws": values.shape[1], "values": values} | other))
+
+
+def by_label(part):
+    return {(row[0], row[1]): dict(zip(part["head"][2:], row[2:], strict=True)) for row in part["rows"]}
+
+
+# The table
+
+
+def test_medians_and_worst_splits_stand_in_the_table(made):
+    part = page_rows.chains_part(made.chains)
+    rows = by_label(part)
+    assert rows.keys() == {("hmc", "boston"), ("hmc", "yacht")}
+    r_hat = rows["hmc", "yacht"]["R-hat, predictions"]
+    assert (r_hat["text"], r_hat["small"], r_hat["strong"]) == ("1.002", "highest 1.904", True)
+    bulk = rows["hmc", "yacht"]["bulk ESS, predictions"]
+    assert (bulk["text"], bulk["small"], bulk["strong"]) == ("900", "lowest 131", True)
+    assert rows["hmc", "yacht"]["divergences"]["small"] == "highest 6"
+    assert rows["hmc", "boston"]["R-hat, predictions"] == page_rows.item("1.002", 1.002)
+    assert not rows["hmc", "boston"]["bulk ESS, predictions"]["strong"]
+    assert rows["hmc", "boston"]["acceptance"]["text"].startswith("0.8")
+    assert "step size" in part["more_head"]
+
+
+def test_the_limits_are_marked_where_they_are_passed(tmp_path, make_study):
+    values = {"at": (1.01, 400.0), "over": (1.0101, 399.0)}
+
+    def notes(row):
+        r_hat, ess = values[row["dataset"]]
+        return {"diagnostics": {"r_hat_predictions": r_hat, "ess_tail_predictions": ess}}
+
+    rows = by_label(
+        page_rows.chains_part(collected(write(make_study(tmp_path / "s", ("hmc",), tuple(values), 2), notes)))
+    )
+    for name in ("R-hat, predictions", "tail ESS, predictions"):
+        assert not rows["hmc", "at"][name]["strong"]
+        assert rows["hmc", "over"][name]["strong"]
+
+
+def test_a_split_without_a_number_is_said(tmp_path, make_study):
+    def notes(row):
+        known = {0: {"r_hat_predictions": 1.2}, 1: {"r_hat_predictions": None}}
+        return {"diagnostics": known[row["split"]] | {"divergences": None}}
+
+    part = page_rows.chains_part(collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), notes)))
+    (row,) = part["rows"]
+    assert part["head"] == ["method", "data set", "splits", "R-hat, predictions"]
+    assert (row[3]["text"], row[3]["small"]) == ("1.200", "1 of 2 splits")
+
+
+# Rank plots
+
+
+def test_every_draw_has_a_rank_and_the_bins_are_even():
+    found = chain_figures.ranks(walk(np.random.default_rng(0), 4, 100))
+    assert found.counts.shape == (4, 10)
+    assert found.counts.sum(axis=0).tolist() == [40] * 10
+    assert found.counts.sum(axis=1).tolist() == [100] * 4
+    assert found.uniform == 10.0
+
+
+def test_the_band_holds_the_counts_of_chains_that_mix():
+    rng = np.random.default_rng(1)
+    inside = []
+    for _ in range(200):
+        found = chain_figures.ranks(walk(rng, 4, 100))
+        inside.append(np.mean((found.counts >= found.low) & (found.counts <= found.high)))
+    exact = stats.hypergeom(400, 40, 100)
+    expected = exact.cdf(found.high) - exact.cdf(found.low - 1)
+    assert expected >= 0.95
+    assert np.mean(inside) == pytest.approx(expected, abs=4 * np.std(inside) / np.sqrt(200))
+
+
+@pytest.mark.parametrize("change", ["shifted", "wide", "stuck"])
+def test_chains_that_do_not_mix_leave_the_band(change):
+    values = walk(np.random.default_rng(2), 4, 100)
+    values[3] = {"shifted": values[3] + 1.0, "wide": 3.0 * values[3], "stuck": np.full(100, 0.1)}[change]
+    found = chain_figures.ranks(values)
+    beyond = (found.counts < found.low) | (found.counts > found.high)
+    assert beyond[3].sum() >= 3
+    if change == "wide":
+        assert beyond[3, [0, -1]].all()
+    if change == "stuck":
+        assert found.counts[3].max() == 100
+
+
+def test_ties_and_draws_that_are_not_finite_have_ranks_too():
+    values = np.array([[1.0, 1.0, np.nan, 2.0], [1.0, 3.0, 2.0, np.inf]])
+    found = chain_figures.ranks(values)
+    assert found.counts.sum(axis=1).tolist() == [3, 3]
+
+
+# Figures
+
+
+def test_a_trace_and_a_rank_plot_of_every_quantity(made):
+    (picture,) = made.chains.pictures
+    assert picture.name == "chains-hmc"
+    for words in ("Noise deviation", "Log joint density", "(nats)", "R-hat 1.906", "boston", "split 0", "chain 4"):
+        assert f">{words}" in picture.svg
+    titles = [ax.get_title() for ax in picture.figure.axes]
+    assert len(titles) == 2 * 4 * 2
+    assert titles[:2] == ["Noise deviation\n(standardised units)", "R-hat 1.003"]
+    trace = picture.figure.axes[0].get_lines()
+    assert len(trace) == 4
+    assert {len(line.get_xdata()) for line in trace} == {curves.DRAWS}
+    assert (trace[0].get_xdata()[0], trace[0].get_xdata()[-1]) == (1.0, 500.0)
+
+
+def test_r_hat_beside_the_chains_is_that_of_the_split_that_is_drawn(tmp_path, make_study):
+    """The first split has numbers, but no chains."""
+
+    def notes(row):
+        kept = sampled(row["split"], apart=float(row["split"]))
+        return kept if row["split"] else {"diagnostics": kept["diagnostics"]}
+
+    (picture,) = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 3), notes)).pictures
+    assert ">split 1" in picture.svg
+    assert {ax.get_title() for ax in picture.figure.axes} >= {"R-hat 1.304", "R-hat 1.001", "R-hat 1.303"}
+
+
+def test_one_chain_has_a_trace_and_no_ranks(tmp_path, make_study):
+    folder = write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), lambda row: sampled(row["split"], count=1))
+    (picture,) = collected(folder).pictures
+    assert len(picture.figure.axes) == 4
+    assert "uniform" not in picture.svg
+    assert "R-hat" not in picture.caption
+
+
+def test_what_stands_still_is_said_and_not_drawn(tmp_path, make_study):
+    def notes(row):
+        kept = sampled(row["split"])
+        kept["chains"]["noise_deviation"] = {"draws": 9, "values": [[0.1] * 9] * 4}
+        kept["chains"]["log_joint"] = {"draws": 2, "values": [[None] * 2] * 4}
+        return kept
+
+    found = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston", "yacht"), 1), notes))
+    assert found.lines == [
+        "hmc: noise deviation is 0.1 in every draw on boston, yacht: not drawn.",
+        "hmc: log joint density has no finite draw on boston, yacht: not drawn.",
+    ]
+    assert len(found.pictures[0].figure.axes) == 2 * 2 * 2
+
+
+@pytest.mark.slow
+def test_many_data_sets_and_quantities_make_several_figures(tmp_path, make_study, no_overlap):
+    names = ["a data set with a name that is really rather long", *(f"set{i}" for i in range(6))]
+
+    def notes(row):
+        kept = sampled(row["split"], draws=150, count=2 if row["dataset"] == "set5" else 6)
+        more = kept["chains"] if row["dataset"] == "set0" else {}
+        more["a quantity of the method's own with many words"] = kept["chains"]["log_joint"]
+        return kept
+
+    found = collected(write(make_study(tmp_path / "s", ("hmc",), names, 1), notes)).pictures
+    assert [picture.name for picture in found] == [f"chains-hmc-{i}" for i in (1, 2, 3, 4)]
+    assert [len(picture.figure.axes) for picture in found] == [2 * 4 * 3, 2 * (4 + 1), 2 * 3 * 3, 2 * 3]
+    for picture in found:
+        no_overlap(picture.figure)
+
+
+SCALES = [(1, 1.0, 0.0), (12, 1.0, 0.0), (2, 1e-7, 1e-6), (2, 1e9, -1e10), (4, 0.01, -123_456.0)]
+
+
+@pytest.mark.parametrize(("count", "scale", "level"), SCALES)
+def test_no_words_overlap(count, scale, level, no_overlap):
+    rng = np.random.default_rng(0)
+    found = [
+        monitored(level + scale * walk(rng, count, 100), name=name, title=title, dataset=dataset)
+        for name, title in (("a", "A"), ("b", "Prior deviation of the weights"))
+        for dataset in ("boston", "yacht")
+    ]
+    (picture,) = chain_figures.several("hmc", found)
+    no_overlap(picture.figure)
+
+
+# Pages
+
+
+def test_both_pages_show_them(folder):
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    section = re.search(r'<section id="chains">.*?</section>', page, re.DOTALL).group()
+    assert section.count("<img") == 1
+    assert "<strong>1.002</strong> <small>highest 1.904</small>" in section
+    assert '<a href="#chains">Markov chains</a>' in page
+    plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    assert "![chains-hmc](figures/chains-hmc.svg)" in plain
+    assert "**1.002** (highest 1.904)" in plain
+
+
+def test_a_fresh_clone_draws_the_same(folder, tmp_path):
+    clone = shutil.copytree(folder, tmp_path / "s", ignore=shutil.ignore_patterns(store.CELLS, "report"))
+    assert {path.name for path in build([clone])} >= {"chains-hmc.svg", "report.md"}
+    for path in (folder / "report").rglob("*"):
+        assert path.is_dir() or (clone / path.relative_to(folder)).read_bytes() == path.read_bytes(), path
+
+
+def test_without_samplers_there_is_no_section(tmp_path, make_study):
+    folder = write(make_study(tmp_path / "s", ("pbp", "gp"), ("boston",), 2))
+    assert collected(folder) is None
+    build([folder])
+    assert "Markov chains" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_merged_report_has_the_chains_of_every_study(folder, tmp_path, make_study):
+    other = write(make_study(tmp_path / "t", ("hmc",), ("boston",), 3, seed=1))
+    found = builder.make(merge.merge([folder, other])).chains
+    assert [(one.method, one.dataset) for one in found.diagnostics] == [
+        ("hmc [s]", "boston"),
+        ("hmc [s]", "yacht"),
+        ("hmc [t]", "boston"),
+    ]
+    assert [picture.name for picture in found.pictures] == ["chains-hmc-s-", "chains-hmc-t-"]
+
+
+def test_a_samplers_trace_goes_by_iterations(made):
+    training = made.training
+    (noise,) = training.pictures
+    assert {ax.get_xlabel() for ax in noise.figure.axes} == {"epoch or iteration"}
+    assert "by epoch or iteration" in noise.caption
+    assert training.lines == ["acceptance is 0.8 at every iteration on boston, yacht: not drawn."]

@@ -1,0 +1,115 @@
+"""Merging of studies, gaps and reasons."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ep_bench.report import build, merge
+from ep_bench.results import store
+
+
+def drop(*, method, splits):
+    return lambda row: None if row["method"] == method and row["split"] in splits else row
+
+
+def test_one_study_keeps_the_order_of_its_plan(tmp_path, make_study):
+    merged = merge.merge([make_study(tmp_path / "a", ["zeta", "alpha"], ["yacht", "boston"], 3)])
+    assert merged.methods == ["zeta", "alpha"]
+    assert merged.datasets == ["yacht", "boston"]
+    assert len(merged.rows) == 12
+    assert merged.notes == []
+
+
+def test_the_same_cells_count_once(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp", "gp"], splits=3)
+    second = make_study(tmp_path / "b", ["pbp", "gp"], splits=5)
+    merged = merge.merge([first, second])
+    assert merged.methods == ["pbp", "gp"]
+    assert len(merged.rows) == 2 * 3 * 5
+    assert not merged.rows.duplicated(["method", "dataset", "split"]).any()
+    assert merge.merge([first, first]).rows.equals(merge.merge([first]).rows)
+
+
+def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    other = {"rmse": 99.0, "fit_seconds": 7.0}
+    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, **other})
+    merged = merge.merge([first, second])
+    assert merged.rows["rmse"].max() < 10.0
+    (note,) = merged.notes
+    assert "2 of them, the first with rmse" in note
+    assert "and 99 (splits 0-1); shown are those of a, not of b" in note
+    told: list[str] = []
+    build([first, second], tmp_path / "out", tell=told.append)
+    assert told == [note]
+
+
+def test_one_label_with_two_configurations_becomes_two_columns(tmp_path, make_study):
+    folders = [make_study(tmp_path / name, ["pbp"], ["boston"], 2, seed=seed) for name, seed in (("a", 0), ("b", 1))]
+    merged = merge.merge(folders)
+    assert merged.methods == ["pbp [a]", "pbp [b]"]
+    assert merged.planned == {("pbp [a]", "boston"): 2, ("pbp [b]", "boston"): 2}
+    assert "configured differently" in merged.notes[0]
+
+
+def test_one_configuration_under_two_labels_is_one_column(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    second = make_study(tmp_path / "b", ["pbp"], ["boston", "yacht"], 2)
+    lock = json.loads((second / store.LOCK).read_text())
+    for group in lock["groups"]:
+        group["method"] = "PBP-1"
+    store.write_lock(second, {key: value for key, value in lock.items() if key != "format"})
+    merged = merge.merge([first, second])
+    assert merged.methods == ["pbp"]
+    assert merged.planned == {("pbp", "boston"): 2, ("pbp", "yacht"): 2}
+
+
+def test_other_rows_under_one_data_set_label_are_another_data_set(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    splits = {"splits": {"scheme": "kfold", "folds": 10, "seed": 0}}
+    second = make_study(tmp_path / "b", ["gp"], ["boston"], 2, lock=splits)
+    merged = merge.merge([first, second])
+    assert merged.datasets == ["boston [a]", "boston [b]"]
+    assert "separate data sets" in merged.notes[0]
+
+
+def test_studies_of_one_name_are_told_apart(tmp_path, make_study):
+    folders = [make_study(tmp_path / place / "s", ["pbp"], ["boston"], 2, seed=i) for i, place in enumerate("xy")]
+    merged = merge.merge(folders)
+    assert merged.tags == ["s in x/s", "s in y/s"]
+    assert merged.methods == ["pbp [s in x/s]", "pbp [s in y/s]"]
+
+
+def test_gaps_count_missing_and_failed(tmp_path, make_study):
+    def change(row):
+        if row["method"] == "gp" and row["dataset"] == "yacht" and row["split"] in {0, 3}:
+            bare = {key: row[key] for key in ("study", "method", "dataset", "split", "seed", "cell")}
+            return bare | {"status": "failed", "reason": "no stationary point"}
+        return drop(method="gp", splits={4})(row)
+
+    merged = merge.merge([make_study(tmp_path / "a", ["pbp", "gp"], ["boston", "yacht"], 5, change=change)])
+    assert merge.gaps(merged) == [
+        {"method": "gp", "dataset": "boston", "done": "4 of 5 splits", "detail": "1 missing"},
+        {"method": "gp", "dataset": "yacht", "done": "2 of 5 splits", "detail": "2 failed, 1 missing"},
+    ]
+    assert merge.remarks(merged) == [
+        {"method": "gp", "dataset": "yacht", "status": "failed", "reason": "no stationary point", "splits": "0, 3"}
+    ]
+
+
+def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
+    reason = {"reason": "not converged: R-hat 1.2"}
+    merged = merge.merge([make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, **reason})])
+    assert merge.gaps(merged) == []
+    assert merge.remarks(merged)[0]["splits"] == "0-3"
+
+
+def test_results_without_a_plan_are_read(tmp_path, make_study):
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 3)
+    (folder / store.LOCK).unlink()
+    merged = merge.merge([folder])
+    assert len(merged.rows) == 3
+    assert merged.planned == {("pbp", "boston"): 3}
+    assert np.isfinite(merged.rows["rmse"]).all()

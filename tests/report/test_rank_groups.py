@@ -1,0 +1,249 @@
+"""Groups of methods ranked together: what they rest on, the published ranks beside, orders, figure and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ep_bench import published
+from ep_bench.report import build, builder, merge, rank_group_figures, rank_groups
+
+METHODS, DATASETS, SPLITS = ("PBP-1", "HMC-1", "DGP-2-50", "mine"), ("boston", "yacht", "wine"), 6
+LEVEL = {"HMC-1": 1.0, "DGP-2-50": 2.0, "PBP-1": 3.0, "mine": 4.0}  # of the RMSE; the log density runs the other way
+ASKED = {"name": "three", "methods": ["PBP-1", "HMC-1", "DGP-2-50"], "beside": "bui2015"}
+
+
+def levelled(row: dict[str, Any]) -> dict[str, Any]:
+    level = LEVEL[row["method"]] + 0.01 * row["split"]
+    return row | {"rmse": level, "ll": -level}
+
+
+def study(folder: Path, make_study: Any, asked: Any = None, change: Any = levelled, **options: Any) -> Path:
+    lock = {"ranks": [ASKED] if asked is None else asked, **options.pop("lock", {})}
+    return make_study(folder, options.pop("methods", METHODS), DATASETS, SPLITS, change=change, lock=lock, **options)
+
+
+def collected(*folders: Path) -> list[rank_groups.Group]:
+    return rank_groups.collect(merge.merge(folders))
+
+
+def test_ranks_are_those_of_the_group_alone(tmp_path: Path, make_study: Any) -> None:
+    (group,) = collected(study(tmp_path / "s", make_study))
+    assert [standing.score.name for standing in group.standings] == ["ll", "rmse"]
+    for standing in group.standings:
+        assert standing.average(standing.blocks) == {"PBP-1": 3.0, "HMC-1": 1.0, "DGP-2-50": 2.0}
+        assert (standing.blocks.n, standing.datasets.n) == (18, 3)
+        assert standing.splits == dict.fromkeys(DATASETS, 6)
+    assert group.disputed == {"DGP-2-50"}
+
+
+def test_published_ranks_are_of_the_same_methods_on_the_same_data_sets(tmp_path: Path, make_study: Any) -> None:
+    (group,) = collected(study(tmp_path / "s", make_study))
+    table = published.load_published()
+    table = table[(table.source == "bui2015") & table.dataset.isin(DATASETS) & table.method.isin(ASKED["methods"])]
+    for standing, sign in zip(group.standings, (-1.0, 1.0), strict=True):
+        means = table[table.metric == standing.score.name].pivot_table("mean", "dataset", "method")
+        expected = (sign * means).rank(axis=1).mean()
+        assert standing.told is not None
+        assert standing.average(standing.told) == pytest.approx(expected[ASKED["methods"]].to_dict())
+    assert group.standings[0].printed == {"PBP-1": "13.70 ± 0.40", "HMC-1": "8.80 ± 1.38", "DGP-2-50": "5.30 ± 0.51"}
+
+
+def test_a_block_that_one_method_lacks_counts_for_none(tmp_path: Path, make_study: Any) -> None:
+    def lacking(row: dict[str, Any]) -> dict[str, Any] | None:
+        gone = row["method"] == "HMC-1" and (row["dataset"] == "wine" or row["split"] > 3)
+        return None if gone else levelled(row)
+
+    (group,) = collected(study(tmp_path / "s", make_study, change=lacking))
+    for standing in group.standings:
+        assert standing.splits == {"boston": 4, "yacht": 4}
+        assert standing.own == {"PBP-1": 18, "HMC-1": 8, "DGP-2-50": 18}
+        assert standing.possible == 18
+        assert standing.told is not None
+        assert standing.told.n == standing.datasets.n == 2
+
+
+def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -> None:
+    asked = [{"name": "all", "methods": ["PBP-1", "HMC-1", "HMC-2", "ours as named there"], "beside": "bui2015"}]
+    first = study(tmp_path / "a", make_study, asked, methods=("HMC-1", "DGP-2-50"))
+    entry = {"use": "pbp", "published": ["PBP-1"], "options": {}}
+    lock = {"ranks": [], "methods": {"PBP-1": entry, "mine": entry | {"published": []}}}
+    second = study(tmp_path / "b", make_study, [], methods=("PBP-1", "mine"), lock=lock)
+    (alone,) = collected(first)
+    assert alone.standings == []
+    (group,) = collected(first, second)
+    assert group.standings[0].average(group.standings[0].blocks) == {"PBP-1": 2.0, "HMC-1": 1.0}
+    assert "HMC-2 is no method of these studies: not ranked. HMC-1 is." in group.notes
+
+
+def test_a_method_that_is_one_with_anothers_is_found_by_its_own_label(tmp_path: Path, make_study: Any) -> None:
+    first = study(tmp_path / "a", make_study, [])
+
+    def same(lock_of: Path, label: str) -> Path:
+        text = (tmp_path / "a" / "study.lock.json").read_text().replace("HMC-1", label)
+        lock_of.mkdir()
+        (lock_of / "study.lock.json").write_text(text.replace('"ranks": []', '"ranks": [' + GROUP + "]"))
+        (lock_of / "results.csv").write_text((tmp_path / "a" / "results.csv").read_text().replace("HMC-1", label))
+        return lock_of
+
+    (group,) = collected(first, same(tmp_path / "b", "HMC"))
+    assert group.columns == {"HMC-1": "HMC-1", "PBP-1": "PBP-1"}
+
+
+GROUP = '{"name": "g", "methods": ["HMC", "PBP-1"], "beside": "bui2015"}'
+
+
+def test_what_cannot_stand_beside_is_left_out_and_told(tmp_path: Path, make_study: Any) -> None:
+    entry = {"use": "x", "published": ["HMC-1"], "options": {}}
+    asked = [{"name": "g", "methods": list(METHODS), "beside": "bui2015"}]
+    methods = {name: entry if name == "mine" else entry | {"published": []} for name in METHODS}
+    (group,) = collected(study(tmp_path / "s", make_study, asked, lock={"methods": methods}))
+    assert "mine" not in group.columns
+    assert "mine answers to HMC-1 of bui2015, as HMC-1 does: not ranked." in group.notes
+    plain = [{"name": "g", "methods": list(METHODS)}]
+    (group,) = collected(study(tmp_path / "t", make_study, plain))
+    assert group.standings[0].average(group.standings[0].blocks)["mine"] == 4.0
+    assert (group.columns, group.standings[0].told) == ({}, None)
+
+
+def test_a_file_of_the_user_is_no_data_set_of_the_tables(tmp_path: Path, make_study: Any) -> None:
+    folder = study(tmp_path / "s", make_study)
+    text = (folder / "study.lock.json").read_text()
+    assert '"name": "wine"' in text
+    (folder / "study.lock.json").write_text(text.replace('"name": "wine"', '"csv": "wine.csv", "name": "wine"'))
+    (group,) = collected(folder)
+    assert set(group.standings[0].splits) == {"boston", "yacht"}
+
+
+ORDERS = [  # published difference, ours, critical difference: verdict
+    (1.0, 2.0, 1.5, "holds"),
+    (1.0, -2.0, 1.5, "reversed"),
+    (1.0, 1.0, 1.5, "within CD (same way)"),
+    (1.0, -1.0, 1.5, "within CD (other way)"),
+    (1.0, 0.0, 1.5, "within CD"),
+    (0.0, 2.0, 1.5, "tied in print"),
+    (float("nan"), 2.0, 1.5, "holds"),
+    (1.0, 2.0, float("nan"), "within CD (same way)"),  # one block: nothing is tested
+]
+
+
+@pytest.mark.parametrize(("told", "ours", "cd", "verdict"), ORDERS)
+def test_verdicts(told: float, ours: float, cd: float, verdict: str) -> None:
+    assert rank_groups.Order("a", "b", told, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
+
+
+def test_an_order_is_the_published_one_however_the_pair_is_named(tmp_path: Path, make_study: Any) -> None:
+    (group,) = collected(study(tmp_path / "s", make_study))
+    standing = group.standings[0]
+    assert standing.told is not None
+    told = standing.average(standing.told)
+    first, second = sorted(("PBP-1", "DGP-2-50"), key=lambda method: told[method])
+    one, other = standing.order(("PBP-1", "DGP-2-50")), standing.order(("DGP-2-50", "PBP-1"))
+    assert one == other
+    assert (one.first, one.second) == (first, second)
+    assert one.published == pytest.approx(told[second] - told[first])
+    assert one.ours == pytest.approx(1.0 if first == "DGP-2-50" else -1.0)
+    assert one.ahead[1:] == ((1.0, 1.0) if first == "DGP-2-50" else (0.0, 0.0))
+
+
+def test_the_figure_shows_both_sides_on_each_methods_line(
+    tmp_path: Path, make_study: Any, no_overlap: Callable[[Any], None]
+) -> None:
+    (group,) = collected(study(tmp_path / "s", make_study))
+    picture = rank_group_figures.ranks(group)
+    no_overlap(picture.figure)
+    for ax, standing in zip(picture.figure.axes, group.standings, strict=True):
+        assert standing.told is not None
+        methods = standing.ordered()
+        marks = {line.get_marker(): np.asarray(line.get_xdata()) for line in ax.lines if line.get_marker() != "None"}
+        ours, told = standing.average(standing.blocks), standing.average(standing.told)
+        np.testing.assert_allclose(marks["o"], [ours[method] for method in methods])
+        np.testing.assert_allclose(marks["s"], [told[method] for method in methods])
+        assert list(marks["s"]) == sorted(marks["s"])
+    assert "DGP-2-50*" in picture.svg
+    assert "disputed" in picture.caption
+
+
+def test_one_score_alone_has_room_for_its_legend(
+    tmp_path: Path, make_study: Any, no_overlap: Callable[[Any], None]
+) -> None:
+    folder = study(tmp_path / "s", make_study, change=lambda row: levelled(row) | {"ll": float("nan")})
+    (group,) = collected(folder)
+    assert [standing.score.name for standing in group.standings] == ["rmse"]
+    assert "HMC-1 has no mean log density: not ranked by it." in group.notes
+    no_overlap(rank_group_figures.ranks(group).figure)
+
+
+def test_long_names_and_many_methods_do_not_overlap(
+    tmp_path: Path, make_study: Any, no_overlap: Callable[[Any], None]
+) -> None:
+    names = [f"a method with a long name {i}" for i in range(16)]
+    folder = make_study(
+        tmp_path / "s", names, ("boston", "yacht"), 3, lock={"ranks": [{"name": "g", "methods": names}]}
+    )
+    (group,) = collected(folder)
+    no_overlap(rank_group_figures.ranks(group).figure)
+
+
+def test_the_report_has_the_groups_and_all_pairs(tmp_path: Path, make_study: Any) -> None:
+    asked = [ASKED | {"pairs": [["PBP-1", "HMC-1"]]}, {"name": "empty", "methods": ["x", "y"]}]
+    folder = study(tmp_path / "s", make_study, asked)
+    build([folder])
+    for name in ("ranks-three", "critical-difference-group-three"):
+        assert (folder / "report" / "figures" / f"{name}.svg").exists()
+    text = (folder / "report" / "report.md").read_text()
+    assert "## Ranks by group: three" in text
+    assert "| HMC-1 above PBP-1 |" in text
+    assert "x is no method of these studies" in text
+    assert 'id="groups"' in (folder / "report" / "report.html").read_text()
+    pairs = pd.read_csv(folder / "report" / "tables" / "orders.csv")
+    assert len(pairs) == 2 * 3
+    assert set(pairs["order"]) <= {"holds", "reversed", "within CD (same way)", "within CD (other way)", "within CD"}
+    assert pairs.groupby("score")["disputed"].sum().to_dict() == {"ll": 2, "rmse": 2}
+
+
+def test_without_the_key_there_is_no_such_part(tmp_path: Path, make_study: Any) -> None:
+    folder = study(tmp_path / "s", make_study, [])
+    report = builder.make(merge.merge([folder]))
+    assert (report.groups, report.grouped) == ([], [])
+
+
+def test_the_same_group_of_two_studies_is_shown_once(tmp_path: Path, make_study: Any) -> None:
+    folders = [study(tmp_path / name, make_study) for name in "ab"]
+    assert len(collected(*folders)) == 1
+
+
+def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> None:
+    asked = [{"name": "g", "methods": ["GP-50", "two"], "beside": "bui2015"}]
+    entries = {"GP-50": {"use": "dgp_ep", "published": ["GP-50", "GP"], "options": {}}}
+    entries["two"] = {"use": "dgp_ep", "published": ["DGP-2-50", "DGP-2"], "options": {}}
+    sets = ("crabs", "pima")
+    datasets = {name: {"name": name, "task": "classification", "n": 200, "d": 5, "checksum": "0"} for name in sets}
+
+    def classes(row: dict[str, Any]) -> dict[str, Any]:
+        better = row["method"] == "two"
+        return row | {"rmse": float("nan"), "ll": -0.1 - 0.1 * better, "error_rate": 0.1, "brier": 0.2}
+
+    lock = {"ranks": asked, "methods": entries, "datasets": datasets}
+    (group,) = collected(make_study(tmp_path / "s", list(entries), sets, 3, change=classes, lock=lock))
+    assert group.columns == {"GP-50": "GP", "two": "DGP-2"}
+    assert [standing.score.name for standing in group.standings] == ["ll-classes"]
+    assert group.standings[0].average(group.standings[0].blocks) == {"GP-50": 1.0, "two": 2.0}
+    assert "No ranks by error rate: bui2015 has it of no data set that all have." in group.notes
+
+
+def test_one_block_is_shown_and_not_tested(tmp_path: Path, make_study: Any) -> None:
+    def one(row: dict[str, Any]) -> dict[str, Any] | None:
+        return levelled(row) if (row["dataset"], row["split"]) == ("boston", 2) else None
+
+    (group,) = collected(study(tmp_path / "s", make_study, change=one))
+    shown = rank_group_figures.show(group)
+    assert [picture.name for picture in shown.pictures] == ["ranks-three"]
+    assert "on one block nothing is tested" in shown.tables[-1].caption
+    assert all(order.verdict.startswith("within CD") for order in group.standings[0].orders())
+    assert "nan" not in str(shown.tables) + str(shown.lines)

@@ -1,0 +1,132 @@
+"""Methods row by row against one of them: intervals, pairs of rows, figure, tables, published times."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ep_bench.report import build, builder, merge, row_comparison
+from ep_bench.results import row_scores, store
+
+METHODS, DATASETS, SPLITS, ROWS = ("LA1", "EP1", "SM"), ("boston", "yacht"), 3, 40
+
+
+def scores_of(method: str, split: int, rows: int = ROWS) -> dict[str, list[float]]:
+    """Every row of a split is easy or hard for all methods; they differ by little."""
+    rng = np.random.default_rng(split)
+    row = rng.normal(-2.0, 1.5, rows)
+    own = np.random.default_rng([split, METHODS.index(method)]).normal(0.0, 0.05, rows)
+    shift = {"LA1": -0.2, "EP1": 0.0, "SM": 0.0}[method]
+    return {"ll": (row + own + shift).tolist(), "ae": np.exp(-row + own).tolist()}
+
+
+def compared(folder: Path, make_study: Any, absent: Any = lambda *_: False, **lock: Any) -> Path:
+    """Write a study with the rows of its cells."""
+    options = {"compare": {"rows": "SM", "times": "LA1"}, **lock}
+    make_study(folder, METHODS, DATASETS, SPLITS, lock=options)
+    cells = store.lock_cells(store.read_lock(folder) or {})
+    kept = {c["cell"]: scores_of(c["method"], c["split"]) for c in cells if not absent(c["method"], c["split"])}
+    (folder / row_scores.FILE).write_text(json.dumps({"format": 1, "cells": kept}))
+    return folder
+
+
+def found(folder: Path) -> row_comparison.Comparison:
+    report = builder.make(merge.merge([folder]))
+    assert report.compared is not None
+    return report.compared
+
+
+def column(table: Any, name: str) -> dict[str, dict[str, Any]]:
+    place = table.head.index(name)
+    return {row[0]: row[place] for row in table.rows}
+
+
+def test_the_bootstrap_has_the_moments_of_its_law() -> None:
+    x = np.random.default_rng(0).standard_exponential((1, 60))
+    drawn = row_comparison.bootstrap(x, 20000)[:, 0]
+    deviation = x.std() / np.sqrt(61)  # of a mean under Dirichlet weights
+    assert drawn.mean() == pytest.approx(x.mean(), abs=4 * deviation / np.sqrt(20000))
+    assert drawn.std() == pytest.approx(deviation, rel=0.03)
+
+
+def test_all_rows_of_a_bootstrap_meet_the_same_weights() -> None:
+    x = np.random.default_rng(0).normal(size=(1, 50))
+    drawn = row_comparison.bootstrap(np.concatenate([x, x + 3.0, 2.0 * x]), 300)
+    np.testing.assert_allclose(drawn[:, 1] - drawn[:, 0], 3.0)
+    np.testing.assert_allclose(drawn[:, 2], 2.0 * drawn[:, 0])
+
+
+def test_pairs_tell_apart_what_the_means_do_not(tmp_path: Path, make_study: Any) -> None:
+    table = found(compared(tmp_path / "s", make_study)).tables[0]
+    assert table.head == ["method", "boston", "boston, less SM", "yacht", "yacht, less SM"]
+    means, pairs = column(table, "boston"), column(table, "boston, less SM")
+    for method in METHODS:
+        values = np.concatenate([scores_of(method, split)["ll"] for split in range(SPLITS)])
+        assert means[method]["value"] == pytest.approx(values.mean())
+        low, high = map(float, means[method]["small"].split(" to "))
+        half = 1.96 * values.std() / np.sqrt(len(values) + 1)
+        assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.1 * half)
+    assert pairs["LA1"]["value"] == pytest.approx(-0.2, abs=0.02)
+    assert (pairs["LA1"]["strong"], pairs["EP1"]["strong"]) == (True, False)
+    assert pairs["SM"]["text"] == "–"
+
+
+def test_pairs_are_of_the_rows_that_both_have(tmp_path: Path, make_study: Any) -> None:
+    def absent(method: str, split: int) -> bool:
+        return (method, split) in {("SM", 0), ("LA1", 2)}
+
+    table = found(compared(tmp_path / "s", make_study, absent)).tables[0]
+    one, other = (scores_of(method, 1)["ll"] for method in ("LA1", "SM"))
+    assert column(table, "boston, less SM")["LA1"]["value"] == pytest.approx(np.mean(one) - np.mean(other))
+    both = np.concatenate([scores_of("LA1", split)["ll"] for split in (0, 1)])
+    assert column(table, "boston")["LA1"]["value"] == pytest.approx(both.mean())
+
+
+def test_the_figure_shows_means_left_and_differences_right(tmp_path: Path, make_study: Any) -> None:
+    parts = found(compared(tmp_path / "s", make_study))
+    assert [picture.name for picture in parts.pictures] == ["rows-ll", "rows-mae"]
+    axes = parts.pictures[0].figure.axes
+    assert [ax.get_title() for ax in axes] == ["boston", "boston, less SM", "yacht", "yacht, less SM"]
+    left = {float(y): float(x) for line in axes[0].lines[2:] for x, y in zip(*line.get_data(), strict=True)}
+    values = column(parts.tables[0], "boston")
+    assert left == pytest.approx({float(j): values[method]["value"] for j, method in enumerate(METHODS)})
+
+
+def test_times_are_relative_and_stand_beside_the_published(tmp_path: Path, make_study: Any) -> None:
+    methods = {name: {"use": "gp_t", "published": [name], "options": {}} for name in METHODS}
+    folder = compared(tmp_path / "s", make_study, methods=methods)
+    table = found(folder).tables[-1]
+    assert table.head == ["method", "boston", "yacht", "mean", "max", "published mean", "published max"]
+    rows = store.read_rows(folder / store.RESULTS)
+
+    def seconds(method: str, dataset: str) -> float:
+        mine = [row for row in rows if (row["method"], row["dataset"]) == (method, dataset)]
+        return float(np.mean([row["fit_seconds"] + row["predict_seconds"] for row in mine]))
+
+    shares = [seconds("EP1", dataset) / seconds("LA1", dataset) for dataset in DATASETS]
+    line = dict(zip(table.head, next(row for row in table.rows if row[0] == "EP1"), strict=True))
+    assert [line[dataset]["value"] for dataset in DATASETS] == pytest.approx(shares)
+    assert line["mean"]["value"] == pytest.approx(np.mean(shares))
+    assert line["max"]["value"] == pytest.approx(max(shares))
+    assert (line["published mean"]["text"], line["published max"]["text"]) == ("0.8", "1.1")
+    assert "concrete quality" in table.caption
+    assert "not public" in table.caption
+
+
+def test_without_the_key_there_is_no_such_part(tmp_path: Path, make_study: Any) -> None:
+    make_study(tmp_path / "s", METHODS, DATASETS, SPLITS)
+    assert builder.make(merge.merge([tmp_path / "s"])).compared is None
+
+
+def test_the_pages_have_figures_and_tables(tmp_path: Path, make_study: Any) -> None:
+    folder = compared(tmp_path / "s", make_study)
+    assert {"rows-ll.svg", "rows-mae.svg"} <= {path.name for path in build([folder])}
+    page, text = ((folder / "report" / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    assert "Row by row" in page
+    assert page.count("less SM") >= 4
+    assert "figures/rows-ll.svg" in text
+    assert "| method | boston | boston, less SM |" in text

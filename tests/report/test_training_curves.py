@@ -1,0 +1,159 @@
+"""Training curves in the report: what is drawn, on how many splits it rests, and what a fresh clone draws."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from ep_bench.report import build, builder, merge
+from ep_bench.results import curves, store
+from ep_bench.types import Record
+
+LENGTHS = {"pbp": 40, "vi": 400, "gp": 0}
+
+
+def write(folder, trace):
+    """Give every row of a study a cell file with a trace of its method, data set and split."""
+    for row in store.read_rows(folder / store.RESULTS):
+        store.write_record(folder, Record(row=row, factors={}, trace=trace(row)))
+    return folder
+
+
+def usual(row):
+    epochs = np.arange(1.0, LENGTHS[row["method"]] + 1)
+    if not len(epochs):
+        return {}
+    values = 0.3 + (1 + 0.1 * row["split"]) * np.exp(-epochs / 20)
+    own = {"undone": [0.0] * len(epochs)} if row["method"] == "pbp" else {"objective": (-500 * values).tolist()}
+    return {"noise_deviation": values.tolist(), **own}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, make_study):
+    """Return the folder of a study with its report."""
+    folder = make_study(tmp_path_factory.mktemp("r") / "s", ("pbp", "vi", "gp"), ("boston", "yacht"), 3)
+    build([write(folder, usual)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(folder):
+    return drawn(folder)
+
+
+def drawn(folder):
+    return builder.make(merge.merge([folder])).training
+
+
+def axes(picture):
+    return {ax.get_title(): ax for ax in picture.figure.axes}
+
+
+def lines(ax):
+    return {line.get_label(): line for line in ax.get_lines()}
+
+
+def test_one_figure_a_quantity_and_one_panel_a_data_set(found):
+    assert [picture.name for picture in found.pictures] == ["training-objective", "training-noise_deviation"]
+    assert found.lines == ["undone is 0 at every epoch on boston, yacht: not drawn."]
+    objective, noise = found.pictures
+    assert list(axes(noise)) == ["boston (3 splits)", "yacht (3 splits)"]
+    panel = axes(noise)["boston (3 splits)"]
+    assert lines(panel).keys() == {"pbp", "vi"}  # gp traces nothing
+    assert lines(axes(objective)["boston (3 splits)"]).keys() == {"vi"}
+
+
+def test_lines_are_medians_in_the_traces_unit(found):
+    line = lines(axes(found.pictures[1])["boston (3 splits)"])["pbp"]
+    epochs = np.arange(1.0, 41.0)
+    np.testing.assert_array_equal(line.get_xdata(), epochs)
+    np.testing.assert_allclose(line.get_ydata(), 0.3 + 1.1 * np.exp(-epochs / 20), rtol=1e-3)
+
+
+def test_an_objective_is_drawn_as_the_share_of_its_change(found):
+    line = lines(axes(found.pictures[0])["yacht (3 splits)"])["vi"]
+    assert (line.get_ydata()[0], line.get_ydata()[-1]) == (0.0, 1.0)
+    assert np.all(np.diff(line.get_ydata()) >= 0)
+
+
+def test_units_and_splits_stand_in_the_figure(folder):
+    svg = (folder / "report" / "figures" / "training-noise_deviation.svg").read_text(encoding="utf-8")
+    for text in ("noise deviation", "(standardised units)", ">epoch<", "boston (3 splits)", ">pbp<", ">vi<"):
+        assert text in svg
+    assert ">gp<" not in svg
+
+
+def test_very_different_numbers_of_epochs_share_a_logarithmic_axis(found, tmp_path, make_study):
+    assert {ax.get_xscale() for ax in found.pictures[1].figure.axes} == {"log"}
+    near = write(make_study(tmp_path / "near", ("pbp",), ("boston",), 2), usual)
+    assert {ax.get_xscale() for ax in drawn(near).pictures[0].figure.axes} == {"linear"}
+
+
+def test_both_pages_show_them(folder):
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    section = re.search(r'<section id="training">.*?</section>', page, re.DOTALL).group()
+    assert section.count("<img") == 2
+    assert "undone is 0 at every epoch" in section
+    assert '<a href="#training">Training curves</a>' in page
+    plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    assert "![training-noise_deviation](figures/training-noise_deviation.svg)" in plain
+
+
+def test_a_fresh_clone_draws_the_same(folder, tmp_path):
+    assert (folder / curves.FILE).exists()
+    clone = shutil.copytree(folder, tmp_path / "s", ignore=shutil.ignore_patterns(store.CELLS, "report"))
+    build([clone])
+    before, after = (
+        {path.name: path.read_bytes() for path in (place / "report" / "figures").iterdir()} for place in (folder, clone)
+    )
+    assert after == before
+
+
+def test_without_any_there_is_no_section(tmp_path, make_study):
+    folder = make_study(tmp_path / "s")
+    assert drawn(folder) is None
+    build([folder])
+    assert "Training curves" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert not (folder / curves.FILE).exists()
+
+
+def test_curves_follow_their_cells_into_a_merged_report(folder, tmp_path, make_study):
+    other = make_study(tmp_path / "t", ("pbp",), ("boston", "yacht"), 3, seed=1)  # another pbp
+    write(other, lambda row: {"noise_deviation": [0.9, 0.8 - 0.1 * row["split"]]})
+    noise = builder.make(merge.merge([folder, other])).training.pictures[1]
+    found = lines(axes(noise)["boston (3 splits)"])
+    assert found.keys() == {"pbp [s]", "vi", "pbp [t]"}
+    np.testing.assert_allclose(found["pbp [t]"].get_ydata(), [0.9, 0.7])
+
+
+def test_many_data_sets_make_several_figures(tmp_path, make_study):
+    names = [f"set{i:02d}" for i in range(23)]
+    folder = write(make_study(tmp_path / "s", ("pbp",), names, 1), usual)
+    found = drawn(folder).pictures
+    assert [picture.name for picture in found] == [f"training-noise_deviation-{i}" for i in (1, 2, 3)]
+    assert [len(picture.figure.axes) for picture in found] == [10, 10, 3]
+    assert "one split" in found[0].caption
+
+
+def test_curves_without_a_finite_value_report_too(tmp_path, make_study):
+    def odd(row):
+        infinite = row["dataset"] == "boston"
+        return {"objective": [np.nan, np.inf, -np.inf] if infinite else [2.0, np.nan, 1.0], "flat": [1.0, 1.0]}
+
+    folder = write(make_study(tmp_path / "s", ("pbp",), ("boston", "yacht"), 2), odd)
+    build([folder])
+    (picture,) = drawn(folder).pictures
+    line = lines(axes(picture)["yacht (2 splits)"])["pbp"]
+    np.testing.assert_allclose(line.get_ydata(), [0.0, np.nan, 1.0])
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_no_words_overlap(tmp_path, make_study, count, no_overlap):
+    methods = ["pbp", "vi", "a label that is rather long for a method", *(f"method-{i}" for i in range(6))]
+    folder = make_study(tmp_path / "s", methods, [f"set{i}" for i in range(count)], 2)
+    write(folder, lambda row: usual({**row, "method": "vi" if row["split"] else "pbp"}))
+    for picture in drawn(folder).pictures:
+        no_overlap(picture.figure)

@@ -1,0 +1,123 @@
+"""What a report says of searches, with their cell files and without."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from ep_bench.report import build, builder, merge, tuned_options
+from ep_bench.results import store
+from ep_bench.types import Record
+
+TUNE = {
+    "trials": 3,
+    "fraction": 0.2,
+    "space": {"C": {"log": [0.01, 1000.0]}, "kernel": {"choice": ["rbf", "linear"]}, "depth": {"int": [1, 9]}},
+    "score": "rmse",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, make_study):
+    """A study of three methods on two data sets, 3 splits, of which ridge is tuned; on yacht one search failed."""
+    folder = make_study(tmp_path / "s", datasets=("boston", "yacht"), splits=3)
+    lock = store.read_lock(folder)
+    old = {}
+    for group in lock["groups"]:
+        if group["method"] == "ridge":
+            group["factors"]["tune"] = TUNE
+            for split, key in group["cells"].items():
+                old[key] = store.factor_hash({**group["factors"], "split": int(split)})
+                group["cells"][split] = old[key]
+    lock["methods"]["ridge"]["tune"] = TUNE
+    store.write_lock(folder, lock)
+    rows = store.read_rows(folder / store.RESULTS)
+    for row in rows:
+        if row["cell"] in old:
+            row |= {"cell": old[row["cell"]], "tune_seconds": 12.5}
+            store.write_record(folder, Record(row=row, factors={}, notes={"tune": note(row)}))
+    store.write_rows(folder / store.RESULTS, rows)
+    return folder
+
+
+def note(row):
+    split = row["split"]
+    good = {"options": {"C": 10.0**split, "kernel": ["rbf", "linear", "rbf"][split], "depth": 4}, "score": 1.0}
+    bad = {"options": {"C": 5.0, "kernel": "rbf", "depth": 9}, "score": None, "reason": "LinAlgError: singular"}
+    trials = [bad, {**good, "reason": ""}, {**good, "score": 2.0, "reason": ""}]
+    all_failed = row["dataset"] == "yacht" and split == 2
+    return {"validation_rows": 90, "trials": [bad] * 3 if all_failed else trials, "best": None if all_failed else 1}
+
+
+def test_the_chosen_options_by_data_set(folder):
+    found = tuned_options.collect(merge.merge([folder]))
+    assert found.rows == [
+        ["ridge", "boston", "C", "0.01 to 1000, log", "10 (1 to 100)", "3"],
+        ["ridge", "boston", "depth", "1 to 9", "4", "3"],
+        ["ridge", "boston", "kernel", "rbf, linear", "rbf × 2, linear × 1", "3"],
+        ["ridge", "yacht", "C", "0.01 to 1000, log", "5.5 (1 to 10)", "2"],
+        ["ridge", "yacht", "depth", "1 to 9", "4", "2"],
+        ["ridge", "yacht", "kernel", "rbf, linear", "rbf × 1, linear × 1", "2"],
+    ]
+    assert found.lines == [
+        "3 trials on 20 % of the training rows, by RMSE: ridge.",
+        "ridge on boston: 3 of 9 trials failed, most often: LinAlgError: singular",
+        "ridge on yacht: 5 of 9 trials failed, most often: LinAlgError: singular",
+    ]
+
+
+def test_they_are_on_both_pages_with_the_time(folder):
+    build([folder])
+    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
+    section = re.search(r'<section id="tuned">.*?</section>', page, re.DOTALL).group()
+    assert "rbf × 2, linear × 1" in section
+    assert '<a href="#tuned">Tuned options</a>' in page
+    assert "| ridge | boston | kernel | rbf, linear | rbf × 2, linear × 1 | 3 |" in plain
+    assert "hidden: [50]; tune: {fraction: 0.2, score: rmse, space: {C: {log: [0.01, 1000.0]}" in plain
+    times = (folder / "report" / "tables" / "tune_seconds.md").read_text(encoding="utf-8")
+    assert "| boston | – | 12.50 ± 0.00 |" in times
+    assert "Tuning time" in (folder / "report" / "figures" / "times.svg").read_text(encoding="utf-8")
+
+
+def test_a_fresh_clone_says_what_it_lacks(folder):
+    shutil.rmtree(folder / store.CELLS)
+    found = tuned_options.collect(merge.merge([folder]))
+    assert found.rows == []
+    assert found.lines[0].startswith("3 trials")
+    assert found.lines[1].endswith("of 6 tuned cells this machine has none.")
+    build([folder])
+    assert "this machine has none" in (folder / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_some_cell_files_are_better_than_none(folder):
+    for path in sorted((folder / store.CELLS).glob("*.json"))[:2]:
+        path.unlink()
+    found = tuned_options.collect(merge.merge([folder]))
+    assert found.lines[-1].endswith("of 6 tuned cells this machine has 4.")
+    assert found.rows
+
+
+def test_nothing_of_it_where_nothing_is_tuned(tmp_path, make_study):
+    folder = make_study(tmp_path / "plain", traces=True)
+    assert builder.make(merge.merge([folder])).tuned is None
+    build([folder])
+    assert "Tuned options" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert not (folder / "report" / "tables" / "tune_seconds.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen", "said"),
+    [
+        ("log", [0.001, 0.1, 20000.0], "0.1 (0.001 to 20000)"),
+        ("int", [3, 4], "3.5 (3 to 4)"),
+        ("int", [3, None, 3], "3 × 2, none × 1"),  # a default outside the space was the best once
+        ("choice", [[50], [50, 50], [50]], "[50] × 2, [50, 50] × 1"),
+        ("choice", [True, False, None], "true × 1, false × 1, none × 1"),
+        ("choice", [1, 2, 2], "2 × 2, 1 × 1"),
+    ],
+)
+def test_numbers_and_choices_in_short(kind, chosen, said):
+    assert tuned_options.summarise(kind, chosen) == said

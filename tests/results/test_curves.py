@@ -1,0 +1,342 @@
+"""curves.json: what it keeps of cell files, when an entry is dropped, and what a fresh clone has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench.results import curves, store
+from ep_bench.types import Record, UserError
+
+EPOCHS = 5
+
+
+def trace(split: int, epochs: int = EPOCHS) -> dict[str, list[float]]:
+    return {"noise_deviation": [float(split + e) for e in range(epochs)]}
+
+
+def panel(split: int) -> dict[str, object]:
+    return {"grid": [0.0, 1.0], "mean": [float(split), 1.0], "std": None, "truth": None}
+
+
+def sampled(split: int, draws: int = 6) -> dict[str, object]:
+    values = [[float(split + chain + t) for t in range(draws)] for chain in range(2)]
+    chains = {"noise_deviation": {"draws": 10 * draws, "values": values}}
+    return {"chains": chains, "diagnostics": {"r_hat_predictions": 1.0 + split / 100, "divergences": None}}
+
+
+class Study:
+    """A folder with one group of cells a method and data set; cells are finished one by one."""
+
+    def __init__(self, folder: Path, methods=("a",), datasets=("toy",), splits=4) -> None:
+        self.folder, self.methods, self.datasets, self.splits = folder, list(methods), list(datasets), splits
+        self.version = 1
+        self.plan()
+
+    def key(self, method: str, dataset: str, split: int) -> str:
+        return store.factor_hash({"m": method, "d": dataset, "split": split, "version": self.version})
+
+    def plan(self, rename=lambda method: method) -> None:
+        groups = [
+            {
+                "method": rename(m),
+                "dataset": d,
+                "factors": {},
+                "cells": {str(s): self.key(m, d, s) for s in range(self.splits)},
+            }
+            for m in self.methods
+            for d in self.datasets
+        ]
+        store.write_lock(self.folder, {"study": "s", "groups": groups})
+
+    def finish(self, splits, method="a", dataset="toy", status="ok", **record) -> None:
+        for split in splits:
+            head = {"study": "s", "method": method, "dataset": dataset, "split": split, "status": status}
+            row = {**head, "rmse": 1.0, "cell": self.key(method, dataset, split), "seed": 0}
+            kept = {name: make(split) for name, make in (record or {"trace": trace}).items()}
+            store.write_record(self.folder, Record(row=row, factors={}, **kept))
+
+    def update(self) -> curves.Curves:
+        curves.update(self.folder, store.export(self.folder))
+        return curves.read(self.folder)
+
+    def forget(self, splits=range(99), method="a", dataset="toy") -> None:
+        """Remove cell files, as on another machine; results.csv keeps their rows."""
+        for split in splits:
+            (self.folder / store.CELLS / f"{self.key(method, dataset, split)}.json").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Study:
+    return Study(tmp_path / "s")
+
+
+def test_median_and_range_over_the_finished_splits(study: Study) -> None:
+    study.finish([0, 1, 3])
+    (entry,) = study.update().traces
+    assert (entry["method"], entry["dataset"], entry["splits"]) == ("a", "toy", [0, 1, 3])
+    assert entry["traces"] == {
+        "noise_deviation": {
+            "epoch": [1, 2, 3, 4, 5],
+            "median": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "min": [0.0, 1.0, 2.0, 3.0, 4.0],
+            "max": [3.0, 4.0, 5.0, 6.0, 7.0],
+        }
+    }
+
+
+def test_one_split_has_no_range_and_cells_that_failed_do_not_count(study: Study) -> None:
+    study.finish([2])
+    study.finish([0, 1], status="failed")
+    (entry,) = study.update().traces
+    assert entry["splits"] == [2]
+    assert entry["traces"]["noise_deviation"].keys() == {"epoch", "median"}
+
+
+def test_a_fresh_clone_keeps_the_curves_byte_by_byte(study: Study) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
+    study.update()
+    before = (study.folder / curves.FILE).read_bytes()
+    shutil.rmtree(study.folder / store.CELLS)
+    found = study.update()
+    assert (study.folder / curves.FILE).read_bytes() == before
+    assert len(found.traces) == len(found.panels) == 1
+
+
+def test_the_same_cells_give_the_same_bytes(study: Study, tmp_path: Path) -> None:
+    other = Study(tmp_path / "other")
+    for one, order in ((study, [0, 1, 2, 3]), (other, [3, 1, 0, 2])):
+        one.finish(order)
+        one.update()
+    assert (study.folder / curves.FILE).read_bytes() == (other.folder / curves.FILE).read_bytes()
+
+
+def test_a_machine_with_fewer_cell_files_does_not_replace_the_curves(study: Study) -> None:
+    study.finish(range(3))
+    before = study.update().traces
+    study.forget()
+    study.finish([3])  # this machine has one cell of the four
+    assert study.update().traces == before
+    study.finish([0, 1, 2, 3])
+    assert study.update().traces[0]["splits"] == [0, 1, 2, 3]
+
+
+def test_entries_of_other_methods_stay_as_they_are(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", methods=("a", "b"))
+    study.finish(range(4))
+    before = study.update().traces
+    study.forget()
+    study.finish(range(2), method="b")
+    found = study.update().traces
+    assert found[0] == before[0]
+    assert [entry["method"] for entry in found] == ["a", "b"]
+
+
+def test_an_entry_goes_with_the_cells_that_it_rests_on(study: Study) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
+    assert study.update().traces
+    study.version = 2  # another version of the method: other hashes
+    study.plan()
+    assert study.update() == curves.Curves([], [], [])
+    assert not (study.folder / curves.FILE).exists()
+    study.finish([1])
+    assert study.update().traces[0]["splits"] == [1]
+
+
+def test_curves_of_older_cells_are_not_taken_for_those_of_newer_ones(study: Study) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
+    study.update()
+    study.version = 2
+    study.plan()
+    study.finish(range(4))
+    store.export(study.folder)
+    shutil.rmtree(study.folder / store.CELLS)  # the rows of the new cells are here, their files are elsewhere
+    assert study.update() == curves.Curves([], [], [])
+
+
+def test_methods_of_the_same_splits_are_told_apart(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", methods=("a", "b"))
+    for method, value in (("a", 1.0), ("b", 2.0)):
+        study.finish(range(4), method=method, trace=lambda _, value=value: {"objective": [value]})
+    study.update()
+    shutil.rmtree(study.folder / store.CELLS)
+    found = {entry["method"]: entry["traces"]["objective"]["median"] for entry in study.update().traces}
+    assert found == {"a": [1.0], "b": [2.0]}
+
+
+def test_an_entry_of_more_splits_than_are_planned_goes_too(study: Study) -> None:
+    study.finish(range(4))
+    study.update()
+    study.forget()
+    study.splits = 3
+    study.plan()
+    assert study.update().traces == []
+
+
+def test_a_new_label_keeps_its_curves(study: Study) -> None:
+    study.finish(range(4))
+    study.update()
+    study.forget()
+    study.plan(rename=lambda _: "renamed")
+    (entry,) = study.update().traces
+    assert entry["method"] == "renamed"
+    assert entry["splits"] == [0, 1, 2, 3]
+
+
+def test_the_panel_is_that_of_the_first_split_there_is(study: Study) -> None:
+    study.finish([2, 3], notes=lambda split: {"curve": panel(split)})
+    (entry,) = study.update().panels
+    assert (entry["splits"], entry["panel"]["mean"][0]) == ([2], 2.0)
+    study.forget()
+    study.finish([3], notes=lambda split: {"curve": panel(split)})
+    assert study.update().panels == [entry]
+    study.finish([1], notes=lambda split: {"curve": panel(split)})
+    assert study.update().panels[0]["splits"] == [1]
+
+
+def test_splits_of_unequal_length_and_values_that_are_not_finite(study: Study) -> None:
+    study.finish([0], trace=lambda _: {"objective": [1.0, np.nan, np.inf, 4.0]})
+    study.finish([1], trace=lambda _: {"objective": [3.0, np.nan]})
+    (entry,) = study.update().traces
+    assert entry["traces"]["objective"] == {
+        "epoch": [1, 2, 3, 4],
+        "median": [2.0, None, None, 4.0],
+        "min": [1.0, None, None, 4.0],
+        "max": [3.0, None, None, 4.0],
+    }
+    json.loads((study.folder / curves.FILE).read_text(), parse_constant=pytest.fail)  # no NaN: strict JSON
+
+
+def test_a_torn_cell_file_counts_as_none(study: Study) -> None:
+    study.finish(range(3))
+    path = study.folder / store.CELLS / f"{study.key('a', 'toy', 0)}.json"
+    study.update()
+    path.write_text(path.read_text()[:-30])
+    assert study.update().traces[0]["splits"] == [0, 1, 2]  # the entry rests on the whole file
+    (study.folder / curves.FILE).unlink()
+    assert study.update().traces[0]["splits"] == [1, 2]
+
+
+def test_nothing_is_written_where_no_method_keeps_curves(study: Study) -> None:
+    study.finish(range(4), trace=lambda _: {})
+    assert study.update() == curves.Curves([], [], [])
+    assert not (study.folder / curves.FILE).exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<<<<<<< HEAD", "{}", '{"format": 1, "traces": [3], "panels": []}', '{"format": 2, "traces": [], "panels": []}'],
+)
+def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
+    study.finish(range(4))
+    study.update()
+    (study.folder / curves.FILE).write_text(text)
+    with pytest.raises(UserError, match=r"curves\.json: (cannot be read|written by a newer version)"):
+        study.update()
+
+
+def test_thinning_keeps_ends_and_early_epochs() -> None:
+    for length in (1, 2, 47, 48):
+        assert curves.thinned(length).tolist() == list(range(length))
+    for length in (49, 100, 1000, 100_000):
+        places = curves.thinned(length)
+        assert len(places) <= curves.POINTS
+        assert (places[0], places[-1]) == (0, length - 1)
+        assert np.all(np.diff(places) > 0)
+        assert np.diff(places).max() <= length / (curves.POINTS // 2 - 1) + 1
+        assert places[1] == 1
+    assert curves.thinned(1000)[:5].tolist() == [0, 1, 2, 3, 5]
+
+
+def test_a_study_of_nine_methods_on_nine_data_sets_stays_small(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    methods, datasets = [f"m{i}" for i in range(9)], [f"d{i}" for i in range(9)]
+    study = Study(tmp_path / "s", methods, datasets, splits=2)
+
+    def long(_: int) -> dict[str, list[float]]:
+        return {name: rng.lognormal(size=1000).tolist() for name in ("objective", "noise_deviation")}
+
+    for method in methods:
+        for dataset in datasets:
+            study.finish(range(2), method, dataset, trace=long)
+    assert len(study.update().traces) == 81
+    assert (study.folder / curves.FILE).stat().st_size < 300_000
+
+
+# Chains
+
+
+def test_chains_of_the_first_split_and_diagnostics_of_all(study: Study) -> None:
+    study.finish([1, 2, 3], trace=trace, notes=sampled)
+    (entry,) = study.update().chains
+    assert (entry["method"], entry["dataset"], entry["splits"], entry["split"]) == ("a", "toy", [1, 2, 3], 1)
+    assert entry["diagnostics"] == {"r_hat_predictions": [1.01, 1.02, 1.03], "divergences": [None] * 3}
+    assert entry["chains"] == sampled(1)["chains"]
+
+
+def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> None:
+    study.finish([0], notes=lambda split: sampled(split, draws=200))
+    kept = study.update().chains[0]["chains"]["noise_deviation"]
+    assert kept["draws"] == 2000
+    assert [len(values) for values in kept["values"]] == [curves.DRAWS] * 2
+    assert (kept["values"][1][0], kept["values"][1][-1]) == (1.0, 200.0)
+    assert set(np.diff(kept["values"][0])) == {2.0, 3.0}
+
+
+def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
+    study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
+    assert study.update() == curves.Curves([], [], [])  # a method keeps curves of every fit or of none
+    study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
+    (entry,) = study.update().chains
+    assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)
+    assert entry["diagnostics"]["step_size"] == [0.1, None, None, None]
+
+
+def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
+    study.finish(range(3), trace=lambda _: {}, notes=sampled)
+    before = study.update()
+    text = (study.folder / curves.FILE).read_bytes()
+    study.forget()
+    assert study.update() == before
+    assert (study.folder / curves.FILE).read_bytes() == text
+    study.finish([3], trace=lambda _: {}, notes=sampled)  # one cell of the four is here: the entry of three stays
+    assert study.update() == before
+    study.version = 2
+    study.plan()
+    assert study.update() == curves.Curves([], [], [])
+
+
+def test_a_file_from_before_chains_were_kept_is_read_and_stays_as_it_is(study: Study) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
+    before = study.update()
+    text = (study.folder / curves.FILE).read_text()
+    assert json.loads(text).keys() == {"format", "traces", "panels"}
+    shutil.rmtree(study.folder / store.CELLS)
+    assert study.update() == before
+    assert before.chains == []
+    assert (study.folder / curves.FILE).read_text() == text
+
+
+def test_the_committed_curves_are_read() -> None:
+    files = sorted((Path(__file__).parents[2] / "results").glob("*/curves.json"))
+    assert files
+    for path in files:
+        assert curves.read(path.parent).traces
+
+
+def test_chains_of_ten_data_sets_stay_small(tmp_path: Path) -> None:
+    study = Study(tmp_path / "s", ["hmc"], [f"d{i}" for i in range(10)], splits=1)
+    rng = np.random.default_rng(0)
+
+    def long(_: int) -> dict[str, object]:
+        walks = np.round(rng.normal(-1e4, 8.0, (4, 4, 200)), 2).tolist()
+        return {"chains": {f"q{i}": {"draws": 2000, "values": walk} for i, walk in enumerate(walks)}}
+
+    for dataset in study.datasets:
+        study.finish([0], "hmc", dataset, notes=long)
+    assert len(study.update().chains) == 10
+    assert (study.folder / curves.FILE).stat().st_size < 200_000

@@ -1,0 +1,97 @@
+"""rows.json: what cells keep of their test rows, what a study that compares commits of it, and what a clone has."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import data
+from ep_bench.catalogue import Installed
+from ep_bench.results import row_scores, store
+from ep_bench.runner.plan import make_plan
+from ep_bench.runner.run import RunOptions, run_plan
+from ep_bench.spec import read_study
+from ep_bench.types import UserError
+
+STUDY = """\
+study: s
+datasets: [cubic]
+splits: {scheme: kfold, folds: 2}
+methods:
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+  - {use: gp, label: GP, starts: 1, steps: 3}
+"""
+
+
+def run(folder: Path, text: str) -> Path:
+    file = folder / "s.yaml"
+    file.write_text(text)
+    plan = make_plan(read_study(file, Installed()), folder / "results")
+    run_plan(plan, plan, RunOptions(quiet=True))
+    return plan.folder
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("rows"), STUDY + "compare: {rows: GP}\n")
+
+
+def test_the_means_of_the_rows_are_the_scores_of_the_cell(finished: Path) -> None:
+    kept, study = row_scores.read(finished), store.read_study(finished)
+    assert study.lock["compare"] == {"rows": "GP"}
+    assert len(kept) == len(study.rows) == 4
+    for row in study.rows:
+        scores = kept[row["cell"]]
+        assert len(scores["ll"]) == len(scores["ae"]) == row["n_test"] == 10
+        assert np.mean(scores["ll"]) == pytest.approx(row["ll"], rel=1e-4)
+        assert np.mean(scores["ae"]) == pytest.approx(row["mae"], rel=1e-4)
+
+
+def test_rows_stand_in_the_order_of_the_split(finished: Path) -> None:
+    study = store.read_study(finished)
+    scheme = data.resolve_scheme(read_study(finished.parents[1] / "s.yaml", Installed()).splits)
+    toy = data.load_dataset("cubic")
+    for row in study.rows:
+        if row["method"] == "constant":
+            split = data.make_split(scheme, toy, row["split"])
+            away = np.abs(toy.y[split.test] - toy.y[split.train].mean())
+            np.testing.assert_allclose(row_scores.read(finished)[row["cell"]]["ae"], away, rtol=1e-4)
+
+
+def test_without_the_key_nothing_is_committed_and_all_is_there_once_it_comes(tmp_path: Path, finished: Path) -> None:
+    folder = run(tmp_path, STUDY)
+    assert not (folder / row_scores.FILE).exists()
+    assert "compare" not in (store.read_lock(folder) or {})
+    run(tmp_path, STUDY + "compare: {rows: GP}\n")
+    assert row_scores.read(folder) == row_scores.read(finished)
+
+
+def test_a_clone_keeps_what_it_cannot_make_and_drops_what_is_no_longer_planned(tmp_path: Path, finished: Path) -> None:
+    clone = shutil.copytree(finished, tmp_path / "s", ignore=shutil.ignore_patterns("cells"))
+    study = store.read_study(clone)
+    before = (clone / row_scores.FILE).read_bytes()
+    row_scores.update(clone, study.lock, study.rows)
+    assert (clone / row_scores.FILE).read_bytes() == before
+    row_scores.update(clone, study.lock, [row for row in study.rows if row["method"] == "GP"])
+    assert set(row_scores.read(clone)) == {row["cell"] for row in study.rows if row["method"] == "GP"}
+    row_scores.update(clone, study.lock, [row | {"status": "failed"} for row in study.rows])
+    assert row_scores.read(clone) == {}
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / row_scores.FILE).write_text('{"format": 1, "cells": {"a": 3}}')
+    with pytest.raises(UserError, match=r"rows\.json: cannot be read"):
+        row_scores.read(tmp_path)
+    (tmp_path / row_scores.FILE).write_text('{"format": 99, "cells": {}}')
+    with pytest.raises(UserError, match="newer version"):
+        row_scores.read(tmp_path)
+
+
+def test_of_very_many_rows_none_are_kept() -> None:
+    many = row_scores.note({"ll": np.zeros(row_scores.MOST + 1), "ae": np.ones(3)})
+    assert many == {"rows": {"ae": [1.0, 1.0, 1.0]}}
+    assert row_scores.note({}) == {}
+    assert row_scores.note({"ll": np.array([-1.23456789e-3])}) == {"rows": {"ll": [-0.0012346]}}

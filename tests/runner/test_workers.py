@@ -1,0 +1,165 @@
+"""What a method does to its engine ends with its cell: processes left behind, memory, prints, exit codes."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ep_bench.processes.child_process import Child, ending
+from ep_bench.processes.memory import used_gb
+from ep_bench.runner import supervisor
+from ep_bench.types import Record
+from tests.runner.support import becomes_true, command_of, job, running, write_methods
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes")]
+
+
+@pytest.fixture(scope="module")
+def engine_lane() -> Iterator[None]:
+    """Let the tests share an engine, for as long as none ends it."""
+    yield
+    supervisor.close()
+
+
+@pytest.fixture
+def bad(engine_lane: None, tmp_path: Path) -> Path:
+    write_methods(tmp_path)
+    return tmp_path
+
+
+def run(name: str, base: Path, split: int = 0, **limits: float) -> Record:
+    return supervisor.run(job(name, split, base=base, **limits))
+
+
+def status(record: Record) -> tuple[str, str]:
+    return record.row["status"], record.row["reason"]
+
+
+def litter() -> list[Path]:
+    return [path for path in Path("/proc").glob("[0-9]*") if b"# litter" in command_of(int(path.name))]
+
+
+def test_start_up_is_not_charged_to_a_cell(bad: Path) -> None:
+    supervisor.close()
+    assert status(run("Slow", bad, seconds=0.9)) == ("ok", "")
+
+
+def test_global_generators_are_seeded(bad: Path) -> None:
+    first, again = (run("Global", bad).row["rmse"] for _ in range(2))
+    assert first == again
+
+
+def test_what_the_machine_did_is_tried_once_more(bad: Path) -> None:
+    assert status(run("Once", bad)) == ("ok", "")
+
+
+def test_endings_have_names() -> None:
+    assert ending(7) == "the method ended its process with exit code 7"
+    assert ending(-signal.SIGSEGV) == "the method crashed: SIGSEGV"
+    assert ending(-40) == "the method crashed: signal 40"
+
+
+def test_what_a_method_leaves_running_ends_with_its_cell(bad: Path) -> None:
+    for split in range(2):
+        assert run("Litters", bad, split).row["status"] == "ok"
+        assert becomes_true(lambda: not litter())
+    assert status(run("ConstantRegressor", bad, memory_gb=0.5)) == ("ok", "")
+
+
+@pytest.mark.parametrize("name", ["Pid", "Parallel", "Threads"])
+def test_a_method_that_tidies_up_keeps_its_engine(bad: Path, name: str) -> None:
+    for split in range(3):
+        assert status(run(name, bad, split)) == ("ok", "")
+    pids = (bad / "mark").read_text().split()
+    assert len(pids) == 3
+    assert len(set(pids)) == 1
+
+
+def test_a_time_out_reaches_sessions_of_their_own_and_orphans(bad: Path) -> None:
+    record = run("Runaway", bad, seconds=1.0)
+    assert status(record) == ("timeout", "over the limit of 1 seconds")
+    assert (bad / "mark").exists()
+    assert not running("sleep", "97.31")
+    assert not running("sleep", "97.32")
+    assert not running("sleep", "97.33")
+
+
+def test_an_engine_that_ends_takes_its_group_along(bad: Path) -> None:
+    assert "exit code 7" in run("ExitsWithChild", bad).row["reason"]
+    assert becomes_true(lambda: not running("sleep", "97.35"))
+
+
+def test_a_killed_run_of_one_job_leaves_nothing_behind(bad: Path) -> None:
+    script = f"""
+from tests.runner.support import job
+from ep_bench.runner.pool import run_jobs
+list(run_jobs([job("Grouped", base={str(bad)!r})], n_jobs=1))
+"""
+    command = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    assert becomes_true(lambda: running("sleep", "97.34"))
+    command.send_signal(signal.SIGKILL)
+    command.wait()
+    assert becomes_true(lambda: not running("sleep", "97.34"))
+
+
+def test_shared_memory_counts_once(bad: Path) -> None:
+    assert status(run("Shares", bad, memory_gb=0.7)) == ("ok", "")
+
+
+def test_memory_of_processes_below_counts(bad: Path) -> None:
+    found, reason = status(run("Divides", bad, memory_gb=0.7))
+    assert found == "memory"
+    assert "over the limit of 0.7 GiB" in reason
+
+
+def test_memory_is_looked_at_closely_only_over_the_limit() -> None:
+    resident, proportional = used_gb(os.getpid(), 1e9), used_gb(os.getpid(), 0.0)
+    assert 0 < proportional <= resident
+    assert used_gb(2**22 + 1, 0.0) == 0.0  # no such process
+
+
+def test_what_a_method_prints_costs_the_run_no_memory(bad: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    record = run("Talks", bad)
+    assert "exit code 3" in record.row["reason"]
+    assert record.traceback.endswith("the last word\n")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
+
+
+def test_a_method_that_ends_with_an_idle_engines_code_is_to_blame(bad: Path) -> None:
+    found, reason = status(run("Exits75", bad))
+    assert found == "failed"
+    assert reason.startswith("the method ended its process with exit code 75")
+    assert len((bad / "mark").read_text().split()) == 1  # not tried again
+
+
+def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = Child("ep_bench.runner.worker")
+    child.signal(signal.SIGKILL)
+    assert becomes_true(lambda: not child.alive)
+    assert child.wait() == -signal.SIGKILL
+    sent: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: sent.append(pid))
+    monkeypatch.setattr(os, "killpg", lambda pid, _: sent.append(pid))
+    child.signal(signal.SIGTERM)
+    child.kill()
+    assert not sent
+    monkeypatch.undo()
+    child.stop()
+
+
+def test_a_worker_that_its_ending_run_cuts_short_prints_nothing() -> None:
+    cut = "import os; from ep_bench.runner import supervisor; supervisor._end_with({}); raise BrokenPipeError"
+    mine, other = (
+        subprocess.run([sys.executable, "-c", cut.format(parent)], capture_output=True, text=True)
+        for parent in ("os.getppid()", "0")
+    )
+    assert (mine.returncode, mine.stderr) == (1, "")
+    assert "BrokenPipeError" in other.stderr

@@ -1,0 +1,85 @@
+"""What the tests of tuned cells share: methods to be searched, and plans of studies that name them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ep_bench.catalogue import Installed
+from ep_bench.runner.plan import Plan, make_plan
+from ep_bench.spec import read_study
+
+RIDGE = '{use: "sklearn.linear_model:Ridge", tune: {trials: 8, score: rmse, space: {alpha: {log: [0.001, 1000]}}}}'
+
+SPIES = '''
+import time
+import numpy as np
+from ep_bench.baselines import ConstantRegressor
+
+class Spy(ConstantRegressor):
+    """Keeps what it is fitted to."""
+    seen = []
+    def __init__(self, a=0.5, random_state=None):
+        self.a, self.random_state = a, random_state
+    def fit(self, X, y):
+        type(self).seen.append(np.array(y))
+        return super().fit(X, y)
+
+class Other(Spy):
+    seen = []
+
+class Spread(ConstantRegressor):
+    """Says its deviation and how far its mean is off; its search space is declared."""
+    tune_space = {"std": {"log": [1.0, 1000.0]}, "off": [0.0, 500.0]}
+    def __init__(self, std=1.0, off=0.0):
+        self.std, self.off = std, off
+    def predict(self, X, return_std=False):
+        mean = super().predict(X) + self.off
+        return (mean, np.full(len(X), self.std)) if return_std else mean
+
+class Fails(ConstantRegressor):
+    def __init__(self, a=0.0, seed=None):
+        self.a = a
+    def fit(self, X, y):
+        if self.a > 0.5:
+            raise FloatingPointError("too much of a")
+        if self.a > 0.3:
+            import warnings
+            from sklearn.exceptions import ConvergenceWarning
+            warnings.warn("stopped early", ConvergenceWarning)
+        return super().fit(X, y)
+
+class Needs(ConstantRegressor):
+    def __init__(self, a):
+        self.a = a
+
+class Global(ConstantRegressor):
+    """Draws from the global generator."""
+    def __init__(self, a=0.5):
+        self.a = a
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.mean_ += self.a * np.random.normal()
+        return self
+
+class Slow(ConstantRegressor):
+    def __init__(self, a=0.5):
+        self.a = a
+    def fit(self, X, y):
+        time.sleep(0.25)
+        return super().fit(X, y)
+'''
+
+
+def with_methods(folder: Path) -> Path:
+    """Return the folder, the methods written into its m.py."""
+    (folder / "m.py").write_text(SPIES)
+    return folder
+
+
+def plan_of(
+    folder: Path, *entries: str, datasets: str = "[diabetes]", splits: str = "count: 2", head: str = ""
+) -> Plan:
+    lines = "".join(f"  - {entry}\n" for entry in entries)
+    text = f"study: s\n{head}datasets: {datasets}\nsplits: {{scheme: standard, {splits}}}\nmethods:\n{lines}"
+    (folder / "s.yaml").write_text(text)
+    return make_plan(read_study(folder / "s.yaml", Installed()), folder / "results")
