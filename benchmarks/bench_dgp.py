@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import dgp_speed
 from benchmarks.dgp_speed import BATCH, CHAINS, INDUCING, RATE, ROWS
-from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 
 SAMPLES = 10  # of GPyTorch, its documentation's
 STEPS, ROUNDS = 18, 9  # a turn: two passes over the rows
@@ -48,7 +48,7 @@ def peers_of(hidden):
 
 def apart(tied, structure, theta, X, y):
     """Return the largest difference of the energies and of their gradients, relative to the largest element."""
-    value, gradient = energy(Problem(structure, "gaussian", ROWS), theta, X.numpy(), y.numpy())
+    value, gradient = energy(DGPProblem(structure, "gaussian", ROWS), theta, X.numpy(), y.numpy())
     theirs = tied.value(X, y)
     theirs.backward()
     by_value = abs(theirs.item() / value - 1.0)

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from ep_bench import Estimator, load_dataset, standard_split
 from ep_bench.estimator import warm_up
-from ep_bench.methods.hmc.trajectory import Rows, potential
+from ep_bench.methods.hmc.trajectory import NetworkRows, potential
 from ep_bench.models import mlp, residuals
 from ep_bench.numerics import mcmc_diagnostics
 
@@ -85,8 +85,8 @@ def setting(name, activation):
     rng = np.random.default_rng(0)
     X, y, layers = rng.standard_normal((n, d)), rng.standard_normal(n), mlp.layout(d, (HIDDEN,))
     w, tau = mlp.initial_weights(layers, rng), rng.uniform(0.5, 2.0, mlp.count(layers))
-    rows = Rows(X, y, layers, residuals.ACTIVATIONS[activation])
-    work = residuals.scratch(layers, rows.kind, len(y))
+    rows = NetworkRows(X, y, layers, residuals.ACTIVATIONS[activation])
+    work = residuals.workspace(layers, rows.kind, len(y))
     g, W, v = np.empty_like(w), w[: d * HIDDEN].reshape(d, HIDDEN).copy(), w[-HIDDEN - 1 : -1].copy()
     D, r = rng.standard_normal((n, HIDDEN)), rng.standard_normal(n)
     sides = (
@@ -140,7 +140,7 @@ def problem(name):
     rows = standard_split(len(data.y), 0)[0]
     X, y = data.X[rows], data.y[rows]
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    return X, y, mcmc_diagnostics.watched_rows(X, np.random.default_rng(0))
+    return X, y, mcmc_diagnostics.monitored_inputs(X, np.random.default_rng(0))
 
 
 def measures(predictions, spent):

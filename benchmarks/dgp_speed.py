@@ -18,10 +18,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from ep_bench.methods.dgp_ep.energy import Problem, evaluator
+from ep_bench.methods.dgp_ep.energy import DGPProblem, evaluator
 from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure
-from ep_bench.methods.dgp_ep.training import Schedule, run
+from ep_bench.methods.dgp_ep.training import AdamSchedule, run
 from ep_bench.report.figures import LOOKS, STYLE, finish
 
 INPUTS, ROWS, BATCH, RATE = 13, 455, 50, 0.005
@@ -52,10 +52,10 @@ def drawn(hidden=(), inducing=50):
 def walker(hidden=(), inducing=50, batch=BATCH):
     """Return a function that goes so many steps, rows, gradients and Adam included, as ``fit`` does."""
     structure, theta, X, y = drawn(hidden, inducing)
-    evaluate, rng = evaluator(Problem(structure, "gaussian", ROWS)), np.random.default_rng(1)
+    evaluate, rng = evaluator(DGPProblem(structure, "gaussian", ROWS)), np.random.default_rng(1)
 
     def walk(steps):
-        schedule = Schedule(steps, batch, RATE, None)
+        schedule = AdamSchedule(steps, batch, RATE, None)
         run(evaluate, theta, X, y, schedule, (0, 1), rng, lambda: None)
 
     return walk

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.dgp_speed import least, slope
 from ep_bench.methods.ep_nn import DAMPING, NOISE_START, Config, posterior, problem, sites
-from ep_bench.methods.ep_nn.approximation import Approximation
+from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
 from ep_bench.methods.ep_nn.schedule import settle_weight_priors
 from ep_bench.report.figures import LOOKS, STYLE, finish
@@ -42,7 +42,7 @@ def sweeper(n=N, units=K, updates="sequential", d=D):
     """Return a function that makes so many sweeps of the last stage, as ``fit`` does without its accelerator."""
     X, y = drawn(n, d)
     config = Config(hidden=(units,), updates=updates)
-    one = Approximation(problem(X, y, config), NOISE_START, along_a_direction(X, np.random.default_rng(1)))
+    one = NetworkApproximation(problem(X, y, config), NOISE_START, along_a_direction(X, np.random.default_rng(1)))
     start(one, config.weight_variance, config.bias_variance)
     damping, output_damping, final = DAMPING[updates]
 

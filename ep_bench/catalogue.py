@@ -18,7 +18,7 @@ from ep_bench.types import UserError
 ExperimentCheck = Callable[[str, Mapping[str, Any]], Sequence[tuple[Any, ...]]]
 
 
-class Installed:
+class InstalledCatalogue:
     """The catalogue of this installation, for ``spec.read_study``."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Installed:
         """Return what is wrong with a method entry's options; none where all are known and well typed."""
         try:
             outside = adapters.is_target(use)
-            problems = _outside_problems if outside else _registry_problems
+            problems = _external_problems if outside else _registry_problems
             return problems(use, options, base)
         except UserError as error:
             return [OptionProblem(("use",), str(error), None, None, None)]
@@ -80,5 +80,5 @@ def _registry_problems(use: str, options: Mapping[str, Any], base: Path) -> list
     return found
 
 
-def _outside_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
+def _external_problems(use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
     return [OptionProblem(*problem) for problem in adapters.problems(use, options, base)]

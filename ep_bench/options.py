@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined, core_schema
 
-from ep_bench.types import Bare
+from ep_bench.types import UnquotedText
 
 Schema = Mapping[str, Any]
 _ANY_OF = ("anyOf", "oneOf")
@@ -26,7 +26,7 @@ _TOLD_BY_TYPE = frozenset({
 })  # fmt: skip
 
 
-class Problem(NamedTuple):
+class InvalidOption(NamedTuple):
     """One mistake: ``place`` are the keys down to it, the other fields are those of ``types.UserError``."""
 
     place: tuple[str | int, ...]
@@ -47,7 +47,7 @@ class Option(NamedTuple):
 
 def table(config: Any) -> list[Option]:
     """Return the options of a pydantic model in its order."""
-    known = _Words(config)
+    known = _TypeNames(config)
     rows = []
     for name, field in config.model_fields.items():
         default = field.get_default(call_default_factory=True)
@@ -67,12 +67,12 @@ def written(value: Any) -> str:
     return str(value)
 
 
-def problems(config: Any, owner: str, error: ValidationError, common: Collection[str] = ()) -> Iterator[Problem]:
+def problems(config: Any, owner: str, error: ValidationError, common: Collection[str] = ()) -> Iterator[InvalidOption]:
     """Yield what is wrong with the options of ``owner``, one mistake a place.
 
     ``common`` are the names of options that it has beside those of the model.
     """
-    known, seen = _Words(config), set()
+    known, seen = _TypeNames(config), set()
     errors = error.errors(include_url=False)
     for entry in errors:
         place = tuple(entry["loc"])
@@ -91,7 +91,7 @@ class _AnySchema(GenerateJsonSchema):
         return {}
 
 
-class _Words:
+class _TypeNames:
     """The words for a model's types."""
 
     def __init__(self, config: Any) -> None:
@@ -102,31 +102,33 @@ class _Words:
         """Return what may stand at a place, empty where that is not known."""
         return _either(self._forms(self._find(place)[1]))
 
-    def problem(self, entry: Mapping[str, Any], owner: str, common: Collection[str]) -> Problem:
+    def problem(self, entry: Mapping[str, Any], owner: str, common: Collection[str]) -> InvalidOption:
         """Return one of pydantic's errors in our words."""
         kind, loc, found = entry["type"], tuple(entry["loc"]), entry["input"]
         if kind == "extra_forbidden":
             _, parent = self._find(loc[:-1])
             names = {*parent.get("properties", {}), *(common if len(loc) == 1 else ())}
-            return Problem(loc, f"{owner} has no such option", None, sorted(names), str(loc[-1]))
+            return InvalidOption(loc, f"{owner} has no such option", None, sorted(names), str(loc[-1]))
         place, schema = self._find(loc[:-1] if kind == "missing" and isinstance(loc[-1], int) else loc)
         forms = self._forms(schema)
         words = [form for form in forms if form in self._choices(schema)]
         if kind not in _TOLD_BY_TYPE or not forms or (kind == "missing" and place == loc):
             return self._as_said(entry)
         if words:
-            return Problem(place, "unknown value", _plain(found), forms, found if isinstance(found, str) else None)
-        return Problem(place, f"must be {_either(forms)}{self._example(place, schema)}", _plain(found))
+            return InvalidOption(
+                place, "unknown value", _plain(found), forms, found if isinstance(found, str) else None
+            )
+        return InvalidOption(place, f"must be {_either(forms)}{self._example(place, schema)}", _plain(found))
 
-    def _as_said(self, entry: Mapping[str, Any]) -> Problem:
+    def _as_said(self, entry: Mapping[str, Any]) -> InvalidOption:
         """Return an error that the model's own code or a rare constraint has, with what was found unless it says so."""
         message, place, found = str(entry["msg"]).removeprefix("Value error, "), tuple(entry["loc"]), entry["input"]
         message = message[:1].lower() + message[1:]
         message = message.replace("input should", "must", 1) if message.startswith("input should") else message
         if entry["type"] == "missing":
-            return Problem(place, "is missing")
-        told = not place or isinstance(found, Mapping) or "; found " in message
-        return Problem(place, message, None if told else _plain(found))
+            return InvalidOption(place, "is missing")
+        is_shown = not place or isinstance(found, Mapping) or "; found " in message
+        return InvalidOption(place, message, None if is_shown else _plain(found))
 
     def _find(self, place: Sequence[str | int]) -> tuple[tuple[str | int, ...], Schema]:
         """Return the schema of a place, or of the last part of it where several types are to choose from."""
@@ -227,5 +229,5 @@ def _either(forms: Sequence[str]) -> str:
 def _plain(value: Any) -> Any:
     """Return a value as a message shows it: short lists in full, and null for nothing."""
     if isinstance(value, list | tuple) and len(text := written(value)) <= _SHORT:
-        return Bare(text)
-    return Bare("null") if value is None else value
+        return UnquotedText(text)
+    return UnquotedText("null") if value is None else value

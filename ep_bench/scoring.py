@@ -101,7 +101,7 @@ def class_scores(prediction: Classification, y: Array) -> dict[str, float]:
     return scores | {"ll": float(prediction.logpdf(y).mean()), "brier": float((apart**2).sum(axis=1).mean())}
 
 
-def impossible(prediction: AnyPrediction, y: Array, names: Sequence[str]) -> str:
+def zero_probability_reason(prediction: AnyPrediction, y: Array, names: Sequence[str]) -> str:
     """Return which classes y (N,) had probability 0, in words for the reason of a row; empty where none had."""
     if not isinstance(prediction, ClassProbabilities):
         return ""
@@ -163,7 +163,7 @@ def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Arr
     where `is_dense`, that is within 1 % of the integral for a Gaussian.
     """
     if isinstance(prediction, QuantilePrediction):
-        return float(2.0 * (_shares(prediction.levels) @ _pinball(prediction, y)).mean())
+        return float(2.0 * (_level_weights(prediction.levels) @ _pinball(prediction, y)).mean())
     if isinstance(prediction, DensityPrediction):
         return float(_crps_integral(prediction, y).mean())
     return _crps_mixture(prediction, y)
@@ -171,10 +171,10 @@ def crps(prediction: Predictive | DensityPrediction | QuantilePrediction, y: Arr
 
 def is_dense(prediction: QuantilePrediction) -> bool:
     """Tell whether quantiles carry a CRPS: no level stands for more than 0.05 of probability, as 20 midpoints do."""
-    return bool(_shares(prediction.levels).max() <= _WIDEST + 1e-9)
+    return bool(_level_weights(prediction.levels).max() <= _WIDEST + 1e-9)
 
 
-def _shares(levels: Array) -> Array:
+def _level_weights(levels: Array) -> Array:
     """Return the probability (Q,) that is nearer to each level than to any other; they sum to 1."""
     return np.asarray(np.diff(np.concatenate([[0.0], 0.5 * (levels[1:] + levels[:-1]), [1.0]])))
 

@@ -34,7 +34,7 @@ _MISSING = object()
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search ends with.
 
     ``trials`` has one mapping each: options (those searched), score (None where it failed), seconds, reason. ``best``
@@ -69,7 +69,9 @@ def validation_rows(n: int, fraction: float, seed: int) -> tuple[Indices, Indice
     return np.sort(order[held:]), np.sort(order[:held])
 
 
-def search(evaluate: Evaluate, space: Space, start: Mapping[str, Any], *, trials: int, score: str, seed: int) -> Found:
+def search(
+    evaluate: Evaluate, space: Space, start: Mapping[str, Any], *, trials: int, score: str, seed: int
+) -> SearchResult:
     """Return what was found in exactly ``trials`` calls of ``evaluate``; a trial that fails counts.
 
     The first has the options of ``start``, also where one of them lies outside ``space`` (the sampler is then not told
@@ -90,7 +92,7 @@ def search(evaluate: Evaluate, space: Space, start: Mapping[str, Any], *, trials
             sampler.tell(None if trial["score"] is None or (number == 0 and outside) else sign * trial["score"])
             if trial["score"] is not None and (best is None or sign * trial["score"] > sign * done[best]["score"]):
                 best, chosen = number, _copy(options)
-    return Found(done, best, chosen)
+    return SearchResult(done, best, chosen)
 
 
 def _trial(evaluate: Evaluate, options: Mapping[str, Any], score: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class UserError(Exception):
         super().__init__("; ".join(parts))
 
 
-class Bare(str):
+class UnquotedText(str):
     """Text that shows itself without quotes."""
 
     __slots__ = ()

@@ -144,7 +144,7 @@ SLOW_PARTS = {"scipy.stats", "scipy.optimize", "scipy.spatial"}
 def test_a_plan_and_an_empty_run_load_what_they_need(command: str, tmp_path: Path) -> None:
     """Every method of the registry may be in the study; the run has nothing left to do."""
     from ep_bench import methods
-    from ep_bench.catalogue import Installed
+    from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.results import store
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
@@ -152,7 +152,7 @@ def test_a_plan_and_an_empty_run_load_what_they_need(command: str, tmp_path: Pat
     entries = "".join(f"\n  - {{use: {name}, label: {name}}}" for name in methods.REGISTRY)
     study = tmp_path / "study.yaml"
     study.write_text(f"study: all\ndatasets: [friedman1]\nsplits: {{scheme: standard, count: 1}}\nmethods:{entries}\n")
-    plan = make_plan(read_study(study, Installed()), tmp_path / "results")
+    plan = make_plan(read_study(study, InstalledCatalogue()), tmp_path / "results")
     store.write_lock(plan.folder, plan.lock())
     rows = [
         {"study": "all", "method": cell.method, "dataset": cell.dataset, "split": cell.split, "cell": cell.key}

@@ -98,10 +98,10 @@ def test_scores_of_rows_have_the_scores_as_means() -> None:
 def test_an_impossible_class_is_named() -> None:
     prediction = ClassProbabilities(P)
     assert scoring.score(prediction, np.array([0.0, 2.0, 0.0, 2.0]))["ll"] == -np.inf
-    assert scoring.impossible(prediction, np.array([0.0, 2.0, 0.0, 2.0]), ["a", "b", "c"]) == (
+    assert scoring.zero_probability_reason(prediction, np.array([0.0, 2.0, 0.0, 2.0]), ["a", "b", "c"]) == (
         "1 of 4 test rows are of classes that it gives probability 0: c"
     )
-    assert scoring.impossible(prediction, np.array([0.0, 2.0, 0.0, 1.0]), ["a", "b", "c"]) == ""
+    assert scoring.zero_probability_reason(prediction, np.array([0.0, 2.0, 0.0, 1.0]), ["a", "b", "c"]) == ""
 
 
 def test_labels_alone_have_an_error_rate_and_no_more() -> None:

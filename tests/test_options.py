@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from ep_bench import experiments, methods, options
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.estimator import parse_options
 from ep_bench.types import UserError, spell
 
@@ -173,7 +173,7 @@ def test_near_misses_of_values_are_answered_in_python_and_in_studies(
 ) -> None:
     with pytest.raises(ValueError, match=f"^options of {name}: {option}: .*did you mean '{meant}'"):
         parse_options(methods.get(name), {option: found})
-    (problem,) = Installed().check_options(name, {option: found}, Path())
+    (problem,) = InstalledCatalogue().check_options(name, {option: found}, Path())
     assert (problem.path, problem.name, meant in (problem.allowed or ())) == ((option,), found, True)
 
 
@@ -181,7 +181,7 @@ def test_near_misses_of_values_are_answered_in_python_and_in_studies(
     "given", [{"hidden": 5}, {"hidden": [5, 0]}, {"noise_prior": [1]}, {"noise_prior": "broad"}, {"chains": "x"}]
 )
 def test_python_and_studies_use_the_same_words(given: dict[str, Any]) -> None:
-    (problem,) = Installed().check_options("hmc", given, Path())
+    (problem,) = InstalledCatalogue().check_options("hmc", given, Path())
     with pytest.raises(ValueError) as refused:
         parse_options(methods.get("hmc"), given)
     assert str(refused.value) == f"options of hmc: {spell(problem.path)}: {problem.problem}; found {problem.found!r}"

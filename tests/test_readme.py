@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import read_study
 
 ROOT = Path(__file__).parents[1]
@@ -34,7 +34,7 @@ def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None
     (tmp_path / "my_method.py").write_text(method)
     (tmp_path / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
     (tmp_path / "study.yaml").write_text(blocks("yaml")[0])
-    assert [m.label for m in read_study(tmp_path / "study.yaml", Installed()).methods] == [
+    assert [m.label for m in read_study(tmp_path / "study.yaml", InstalledCatalogue()).methods] == [
         "pbp",
         "PBP-2",
         "ridge",
@@ -102,7 +102,7 @@ needs_methods = pytest.mark.skipif(bool(TOY_METHODS - set(methods.names())), rea
 def test_every_study_in_configs_reads(path: Path) -> None:
     from ep_bench import experiments
 
-    read_study(path, Installed(experiments.names(), experiments.problems))
+    read_study(path, InstalledCatalogue(experiments.names(), experiments.problems))
 
 
 def test_make_targets_named_exist() -> None:

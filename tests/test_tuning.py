@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ep_bench import methods, tuning
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import read_space
 
 SPACE = {"x": {"uniform": [-4.0, 4.0]}, "n": {"int": [1, 9]}, "kind": {"choice": ["a", ["b", 2], {"c": 1}]}}
@@ -24,11 +24,11 @@ def bowl(options: Any) -> tuple[float, str]:
     return -((options["x"] - 1.0) ** 2) - 0.1 * (options["n"] - 5) ** 2 - off, ""
 
 
-def run(evaluate: Any = bowl, space: Any = SPACE, start: Any = None, **settings: Any) -> tuning.Found:
+def run(evaluate: Any = bowl, space: Any = SPACE, start: Any = None, **settings: Any) -> tuning.SearchResult:
     return tuning.search(evaluate, space, start or {}, **{"trials": 20, "score": "ll", "seed": 3, **settings})
 
 
-def untimed(found: tuning.Found) -> list[Any]:
+def untimed(found: tuning.SearchResult) -> list[Any]:
     return [{key: value for key, value in trial.items() if key != "seconds"} for trial in found.trials]
 
 
@@ -198,6 +198,8 @@ def test_it_says_nothing(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCa
 def test_every_declared_space_of_the_registry_can_be_searched(tmp_path: Any) -> None:
     for name in methods.names():
         declared = methods.get(name).space
-        space, problems = read_space(declared, lambda o, v, use=name: Installed().check_options(use, {o: v}, tmp_path))
+        space, problems = read_space(
+            declared, lambda o, v, use=name: InstalledCatalogue().check_options(use, {o: v}, tmp_path)
+        )
         assert not problems
         assert set(space) == set(declared)

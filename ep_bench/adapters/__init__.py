@@ -22,15 +22,15 @@ On a classification set a class is asked for ``predict_dist(X)`` returning ``ep_
 are class indices.
 """
 
-from ep_bench.adapters.classifier import OutsideClassifier
+from ep_bench.adapters.classifier import ExternalClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems
-from ep_bench.adapters.regressor import OutsideRegressor, build
+from ep_bench.adapters.regressor import ExternalRegressor, build
 from ep_bench.adapters.targets import files, is_target, parameters, resolve, tasks, use_copies, version
 
 __all__ = [
     "STANDARDIZE",
-    "OutsideClassifier",
-    "OutsideRegressor",
+    "ExternalClassifier",
+    "ExternalRegressor",
     "build",
     "build_model",
     "files",

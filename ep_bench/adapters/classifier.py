@@ -15,7 +15,7 @@ from ep_bench.types import Array, Indices
 CLASS_FACES = ("predict_dist", "predict_proba", "predict")  # what a classifier may be asked, the best answer first
 
 
-class OutsideClassifier:
+class ExternalClassifier:
     """A classifier from outside behind the runner's face: ``fit`` and ``predict_dist``, inputs in original units.
 
     Of the ``classes`` of a data set, indices from 0, the model sees those of its training rows, as whole numbers. A
@@ -28,7 +28,7 @@ class OutsideClassifier:
         self.standardize = standardize
         self.trace_: dict[str, list[float]] = {}
 
-    def fit(self, X: Array, y: Array) -> OutsideClassifier:
+    def fit(self, X: Array, y: Array) -> ExternalClassifier:
         """Fit to rows X (n, d) and class indices y (n,)."""
         self._scaling = Scaling.of(X) if self.standardize else Scaling.none(X.shape[1])
         self._seen = np.unique(y).astype(np.int64)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.adapters import best_prediction
-from ep_bench.adapters.classifier import OutsideClassifier
+from ep_bench.adapters.classifier import ExternalClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model
 from ep_bench.estimator import standardisation
 from ep_bench.predictions import Prediction
@@ -16,18 +16,18 @@ from ep_bench.types import Array, PointPrediction
 
 def build(
     use: str, options: Mapping[str, Any], base: Path, seed: int | None = None, classes: int = 0
-) -> OutsideRegressor | OutsideClassifier:
+) -> ExternalRegressor | ExternalClassifier:
     """Return the adapted method, its options given and its ``random_state``, where it has one, seeded.
 
     ``classes`` counts those of a classification set; 0 is regression.
     """
     model, standardize = build_model(use, options, base, seed), bool(options.get(STANDARDIZE, False))
     if classes:
-        return OutsideClassifier(model, classes, standardize=standardize)
-    return OutsideRegressor(model, standardize=standardize)
+        return ExternalClassifier(model, classes, standardize=standardize)
+    return ExternalRegressor(model, standardize=standardize)
 
 
-class OutsideRegressor:
+class ExternalRegressor:
     """A model from outside behind the runner's face: ``fit`` and ``predict_dist`` in original units."""
 
     def __init__(self, model: Any, *, standardize: bool = False) -> None:
@@ -35,7 +35,7 @@ class OutsideRegressor:
         self.standardize = standardize
         self.trace_: dict[str, list[float]] = {}
 
-    def fit(self, X: Array, y: Array) -> OutsideRegressor:
+    def fit(self, X: Array, y: Array) -> ExternalRegressor:
         """Fit to rows X (n, d) and targets y (n,)."""
         self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
         # A copy each: a model that writes into its arguments must not spoil the cell's data.

@@ -149,7 +149,7 @@ def _own_version(use: str, base: Path, *, loaded: bool) -> str:
 def files(use: str, base: Path, options: Mapping[str, Any]) -> set[Path]:
     """Return the files that a target and the objects among its options stand in, with those beside that they import."""
     place = use.rpartition(":")[0]
-    own = {_file(place, base), *_neighbours(_file(place, base))} if _is_file(place) else set()
+    own = {_file(place, base), *_sibling_modules(_file(place, base))} if _is_file(place) else set()
     return own.union(*(files(target, base, of or {}) for _, target, of in nested(dict(options), ())))
 
 
@@ -161,11 +161,11 @@ def use_copies(places: Mapping[str, str]) -> None:
 
 def _checksums(path: Path) -> tuple[str, ...]:
     """Return what a file's numbers hang on: its checksum and those of the modules beside it that it imports."""
-    sums = {file: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in (path, *_neighbours(path))}
+    sums = {file: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in (path, *_sibling_modules(path))}
     return tuple(f"file {sums[file]}" if file == path else f"{file.stem} {sums[file]}" for file in sums)
 
 
-def _neighbours(path: Path) -> list[Path]:
+def _sibling_modules(path: Path) -> list[Path]:
     """Return the modules beside a file that it imports, and that these import, found by reading and not by running."""
     found: dict[Path, None] = {}
     waiting = [path]
@@ -212,12 +212,12 @@ def _module(name: str, use: str, base: Path) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        beside = _beside(name, base) if isinstance(error, ModuleNotFoundError) else None
+        beside = _sibling_file(name, base) if isinstance(error, ModuleNotFoundError) else None
         meant = None if beside is None else f"'{beside}:{use.rpartition(':')[2]}' for the file beside the study"
         raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", found=use, allowed=meant) from error
 
 
-def _beside(name: str, base: Path) -> str | None:
+def _sibling_file(name: str, base: Path) -> str | None:
     """Return a module's file as a study writes it, where it lies beside the study."""
     relative = f"{name.replace('.', '/')}.py"
     return f"./{relative}" if (base / relative).is_file() else None
@@ -246,7 +246,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 def _forget_namesakes(path: Path) -> None:
     """Drop modules of another folder that have the name of one beside this file, which would be taken for it."""
-    for neighbour in _neighbours(path):
+    for neighbour in _sibling_modules(path):
         name = neighbour.relative_to(path.parent).with_suffix("").parts[0]
         for known in [known for known in sys.modules if known.partition(".")[0] == name]:
             file = getattr(sys.modules[known], "__file__", None)

@@ -136,8 +136,8 @@ def _run_experiment(study: Any, results: Path, quiet: bool, jobs: int) -> int:
     from ep_bench import experiments
 
     what = study.experiment, study.options, study.seed, results / study.name
-    stood = experiments.stands(*what)
-    kept = experiments.pieces_kept(results / study.name)
+    stood = experiments.is_computed(*what)
+    kept = experiments.checkpoints_kept(results / study.name)
     if kept and not stood and not quiet:
         click.echo(f"{study.name}: goes on, {kept} pieces of an earlier run are there")
     with interrupted_by(signal.SIGTERM):
@@ -169,8 +169,8 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     if read.experiment is not None:
         from ep_bench import experiments
 
-        done = experiments.stands(read.experiment, read.options, read.seed, results / read.name)
-        kept = experiments.pieces_kept(results / read.name)
+        done = experiments.is_computed(read.experiment, read.options, read.seed, results / read.name)
+        kept = experiments.checkpoints_kept(results / read.name)
         state = "done" if done else f"to run, {kept} pieces are there" if kept else "to run"
         click.echo(f"{read.name}: the experiment {read.experiment}, one run, no cells: {state}")
         return 0
@@ -203,9 +203,9 @@ def status(folder: Path) -> int:
 @click.option("--pdf", is_flag=True, help="Figures as PDF too, for papers.")
 def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
     """Write tables, figures and one self-contained report.html of one or more results folders."""
-    from ep_bench import report as room
+    from ep_bench import report as package
 
-    written = room.build(folders, out, pdf=pdf, tell=lambda note: click.echo(f"note: {note}", err=True))
+    written = package.build(folders, out, pdf=pdf, log=lambda note: click.echo(f"note: {note}", err=True))
     page = next((path for path in written if path.name == "report.html"), written[-1])
     click.echo(f"{len(written)} files; open {page}")
     return 0
@@ -257,12 +257,12 @@ def data_show(name: str) -> None:
 @click.option("--quiet", is_flag=True, help="No progress.")
 def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
     """Download data sets into the cache folder, checked by their checksums."""
-    from ep_bench import data as room
+    from ep_bench import data as package
 
     if not names and not everything:
         raise click.UsageError("name data sets, or give --all")
-    wanted = [name for name in room.names() if not room.card(name).embedded] if everything else list(names)
-    for item in room.fetch(wanted, progress=not quiet):
+    wanted = [name for name in package.names() if not package.card(name).embedded] if everything else list(names)
+    for item in package.fetch(wanted, progress=not quiet):
         click.echo(f"{item}")
 
 
@@ -270,14 +270,14 @@ def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
 @click.argument("names", nargs=-1)
 def data_verify(names: tuple[str, ...]) -> int:
     """Check the data files on this machine against their cards; exit code 2 where one differs."""
-    from ep_bench import data as room
+    from ep_bench import data as package
 
-    found = room.verify(list(names) or list(room.names()))
+    found = package.verify(list(names) or list(package.names()))
     for name, state, detail in found:
         click.echo(f"{name:<17} {state:<9} {detail}")
 
     def is_bad(name: str, state: str) -> bool:
-        return state == "changed" or (state == "missing" and (name in names or room.card(name).sha256 is not None))
+        return state == "changed" or (state == "missing" and (name in names or package.card(name).sha256 is not None))
 
     return EXIT_USAGE if any(is_bad(name, state) for name, state, _ in found) else 0
 
@@ -389,6 +389,6 @@ def doctor() -> None:
 
 def _catalogue() -> Any:
     from ep_bench import experiments, published
-    from ep_bench.catalogue import Installed
+    from ep_bench.catalogue import InstalledCatalogue
 
-    return Installed(experiments.names(), experiments.problems, published.columns(), published.source_names())
+    return InstalledCatalogue(experiments.names(), experiments.problems, published.columns(), published.source_names())

@@ -125,7 +125,7 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     ]
     lines += [f"  ... and {len(bad) - _SHOWN} more"] if len(bad) > _SHOWN else []
     lines += list(_running_lines(folder))
-    lines += [f"  {told}" for told in [store.damage(study.damaged)] if told]
+    lines += [f"  {damage}" for damage in [store.damage(study.damaged)] if damage]
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
     lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
     return lines, not bad and not missing

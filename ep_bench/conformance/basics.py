@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from ep_bench.adapters.best_prediction import FACES
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import ordinary
-from ep_bench.conformance.method_under_test import SEED, Answer, Subject
+from ep_bench.conformance.method_under_test import SEED, Answer, MethodUnderTest
 from ep_bench.types import Array
 
 SAME = 1e-6  # differences up to this, in deviations of the targets, are rounding
 
 
-def builds(subject: Subject) -> Iterator[Finding]:
+def builds(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that the instance can predict and can be built again."""
     model = subject.model(subject.face())
     if not any(callable(getattr(model, name, None)) for name in FACES):
@@ -32,7 +32,7 @@ def builds(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def fits(subject: Subject) -> Iterator[Finding]:
+def fits(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that a plain fit and plain predictions raise nothing."""
     face = subject.fitted(ordinary())
     for _ in subject.raw_answers(subject.model(face), ordinary(30, seed=2).X):
@@ -40,7 +40,7 @@ def fits(subject: Subject) -> Iterator[Finding]:
     yield from ()
 
 
-def shapes(subject: Subject) -> Iterator[Finding]:
+def shapes(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check the shapes of all that the instance answers, then that the runner's face takes it."""
     rows = ordinary()
     face = subject.fitted(rows, brief=True)
@@ -69,7 +69,7 @@ def _mend_shape(value: Any) -> str:
     return "return one number for each row of X, in the order of the rows"
 
 
-def finite(subject: Subject) -> Iterator[Finding]:
+def finite(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check means, deviations and log densities of rows that the method has not seen."""
     test = ordinary(30, seed=2)
     face = subject.fitted(ordinary())
@@ -113,7 +113,7 @@ def unusable(answer: Answer, *, zero_is_advice: bool = False) -> Iterator[Findin
         )
 
 
-def deterministic(subject: Subject) -> Iterator[Finding]:
+def deterministic(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that the numbers hang on data and seed alone."""
     rows, X = ordinary(), ordinary(30, seed=2).X
     face = subject.fitted(rows, brief=True)

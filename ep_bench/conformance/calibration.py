@@ -13,7 +13,7 @@ import numpy as np
 
 from ep_bench.conformance.checks import Finding, Skip
 from ep_bench.conformance.example_data import ordinary, standard_noise
-from ep_bench.conformance.method_under_test import Answer, Rows, Subject
+from ep_bench.conformance.method_under_test import Answer, ExampleRows, MethodUnderTest
 from ep_bench.types import Array
 
 SCALE, SHIFT = 1000.0, 1e4  # of the targets in the check of units
@@ -23,10 +23,10 @@ _PANELS = (-np.inf, -30.0, -8.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 8.0, 30.0
 _LEVELS = (0.01, 0.05, *np.linspace(0.1, 0.9, 9).tolist(), 0.95, 0.99)
 
 
-def original_units(subject: Subject) -> Iterator[Finding]:
+def original_units(subject: MethodUnderTest) -> Iterator[Finding]:
     """Compare a fit with one to the same rows whose targets are shifted and scaled."""
     plain, test = ordinary(80, seed=5, d=2), ordinary(60, seed=6, d=2)
-    scaled = Rows(plain.X, SHIFT + SCALE * plain.y)
+    scaled = ExampleRows(plain.X, SHIFT + SCALE * plain.y)
     one, other = (subject.answer(subject.fitted(rows), test.X) for rows in (plain, scaled))
     if np.corrcoef(one.mean, test.y)[0, 1] > 0.5 and (words := wrong_means(one.mean, other.mean, scaled.y)):
         yield Finding(
@@ -50,16 +50,16 @@ def wrong_means(one: Array, other: Array, y: Array) -> str:
         f"targets of mean {np.mean(y):.5g} and deviation {size:.4g} get predictions of mean {np.mean(other):.5g} "
         f"and deviation {np.std(other):.3g}"
     )
-    if off and _apart(other, one) < unit:
+    if off and _median_distance(other, one) < unit:
         return f"{numbers}, as standardised targets would"
-    if off and _apart(other, SCALE * one) < SCALE * unit:
+    if off and _median_distance(other, SCALE * one) < SCALE * unit:
         return f"{numbers}, as centred targets would: the mean is not added back"
-    if not off and _apart(other - np.median(other), one - np.median(one)) < unit:
+    if not off and _median_distance(other - np.median(other), one - np.median(one)) < unit:
         return f"{numbers}: the mean is right, but the deviation of the targets is not multiplied back"
     return ""
 
 
-def _apart(one: Array, other: Array) -> float:
+def _median_distance(one: Array, other: Array) -> float:
     return float(np.median(np.abs(one - other)))
 
 
@@ -92,17 +92,17 @@ def _instead(answer: Answer) -> str:
     return "gives quantiles only" if hasattr(answer.distribution, "quantile") else "gives points only"
 
 
-class _Noisy(NamedTuple):
+class _NoisyExample(NamedTuple):
     """Rows with noise of a known deviation, and test rows of two kinds."""
 
     what: str
-    train: Rows
-    fresh: Rows  # other inputs
-    repeated: Rows  # the training inputs, observed once more
+    train: ExampleRows
+    fresh: ExampleRows  # other inputs
+    repeated: ExampleRows  # the training inputs, observed once more
     noise: float
 
 
-def noisy(what: str, slope: float, noise: float, seed: int) -> _Noisy:
+def noisy(what: str, slope: float, noise: float, seed: int) -> _NoisyExample:
     """Return rows whose targets have mean 0 and deviation 1, so that no unit enters."""
     rng = np.random.default_rng([20, seed])
     n = 200
@@ -112,10 +112,12 @@ def noisy(what: str, slope: float, noise: float, seed: int) -> _Noisy:
     def targets(inputs: Array) -> Array:
         return np.asarray(inputs @ weights + noise * standard_noise(rng, n))
 
-    return _Noisy(what, Rows(X, targets(X)), Rows(Z, targets(Z)), Rows(X, targets(X)), noise)
+    return _NoisyExample(
+        what, ExampleRows(X, targets(X)), ExampleRows(Z, targets(Z)), ExampleRows(X, targets(X)), noise
+    )
 
 
-def noise_included(subject: Subject) -> Iterator[Finding]:
+def noise_included(subject: MethodUnderTest) -> Iterator[Finding]:
     """Compare deviations with a known noise, where 200 rows leave little else to be unsure of."""
     for case in (noisy("a linear function", 0.6, 0.8, 1), noisy("a constant", 0.0, 1.0, 2)):
         face = subject.fitted(case.train)
@@ -136,10 +138,10 @@ def noise_included(subject: Subject) -> Iterator[Finding]:
                 return
 
 
-def density(subject: Subject) -> Iterator[Finding]:
+def density(subject: MethodUnderTest) -> Iterator[Finding]:
     """Integrate the density of a few rows, and hold it and ``predict`` against the mean and deviation."""
     rows = ordinary(60, seed=7)
-    rows = Rows(rows.X, 50.0 + 7.0 * rows.y)
+    rows = ExampleRows(rows.X, 50.0 + 7.0 * rows.y)
     face = subject.fitted(rows)
     X = ordinary(3, seed=8).X
     answers = [subject.answer(face, X[i : i + 1]) for i in range(len(X))]
@@ -207,7 +209,7 @@ def _moments(distribution: Any, mean: float, unit: float) -> tuple[float, float,
     return float(sums[0]), float(sums[1]), float(sums[2])
 
 
-def _other_answers(subject: Subject, face: Any, X: Array) -> Iterator[Finding]:
+def _other_answers(subject: MethodUnderTest, face: Any, X: Array) -> Iterator[Finding]:
     """Hold every answer that the instance itself gives against the distribution that the runner scores."""
     if not subject.registered and subject.options.get("standardize"):
         return  # the instance itself speaks in other units than its face

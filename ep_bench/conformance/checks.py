@@ -34,7 +34,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What came of a check: ``reason`` of a skipped one, findings of the others."""
 
     check: str
@@ -43,13 +43,13 @@ class Outcome:
     reason: str = ""
 
     @classmethod
-    def of(cls, check: str, findings: tuple[Finding, ...]) -> Outcome:
+    def of(cls, check: str, findings: tuple[Finding, ...]) -> CheckOutcome:
         """Return the outcome of a check that was run to its end."""
         status: Status = "ok" if not findings else "advice" if all(f.advice for f in findings) else "FAULT"
         return cls(check, status, findings)
 
     @classmethod
-    def skipped(cls, check: str, reason: str) -> Outcome:
+    def skipped(cls, check: str, reason: str) -> CheckOutcome:
         return cls(check, "skipped", (), reason)
 
 

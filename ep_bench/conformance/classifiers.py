@@ -13,7 +13,7 @@ from sklearn.base import clone as sklearn_clone
 from ep_bench.conformance.basics import spread
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import classes
-from ep_bench.conformance.method_under_test import CLASSES, MethodError, Rows, Subject
+from ep_bench.conformance.method_under_test import CLASSES, ExampleRows, MethodError, MethodUnderTest
 from ep_bench.predictions import ClassLabels, ClassProbabilities
 from ep_bench.types import Array
 
@@ -23,7 +23,7 @@ _LABELS = np.array([30, 10, 20])  # no indices, and not in their order
 _SEED = "take a parameter random_state and draw all that is random from numpy.random.default_rng(random_state)"
 
 
-def fits(subject: Subject) -> Iterator[Finding]:
+def fits(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that a plain fit and plain predictions raise nothing."""
     model = subject.model(subject.fitted(classes()))
     with subject.guarded("predict"):
@@ -31,7 +31,7 @@ def fits(subject: Subject) -> Iterator[Finding]:
     yield from ()
 
 
-def probabilities(subject: Subject) -> Iterator[Finding]:
+def probabilities(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that there is a probability for each class, for 1, 7 and 40 rows; the face checks shapes and sums."""
     face = subject.fitted(classes())
     for n in (1, 7, 40):
@@ -53,7 +53,7 @@ def probabilities(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def labels(subject: Subject) -> Iterator[Finding]:
+def labels(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that labels other than indices come back."""
     rows = classes()
     given = _LABELS[rows.y.astype(int)]
@@ -75,7 +75,7 @@ def labels(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def deterministic(subject: Subject) -> Iterator[Finding]:
+def deterministic(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that probabilities hang on data and seed alone."""
     rows, X = classes(), classes(30, seed=2).X
     face = subject.fitted(rows, brief=True)
@@ -87,18 +87,18 @@ def deterministic(subject: Subject) -> Iterator[Finding]:
         yield _differs("two fresh instances with the same seed, fitted to the same rows", size, _SEED)
 
 
-def refit(subject: Subject) -> Iterator[Finding]:
+def refit(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that an instance fitted to other rows before is as good as new."""
     rows, X = classes(), classes(30, seed=2).X
     before = classes(55, seed=3)
-    used = subject.fitted(Rows(3.0 * before.X + 1.0, (before.y + 1.0) % CLASSES), brief=True)
+    used = subject.fitted(ExampleRows(3.0 * before.X + 1.0, (before.y + 1.0) % CLASSES), brief=True)
     fresh = _table(subject, subject.fitted(rows, brief=True), X)
     if (size := spread(fresh, _table(subject, subject.fit(used, rows), X))) > _SUMS:
         mend = "make in fit, not in __init__ and not on the class, what fit adds to or draws from"
         yield _differs("an instance fitted to other rows first, and a fresh one", size, mend)
 
 
-def no_test_rows(subject: Subject) -> Iterator[Finding]:
+def no_test_rows(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check other orders, parts and single rows of what is predicted."""
     X = classes(24, seed=2).X
     face = subject.fitted(classes(), brief=True)
@@ -116,7 +116,7 @@ def no_test_rows(subject: Subject) -> Iterator[Finding]:
             return
 
 
-def inputs_unchanged(subject: Subject) -> Iterator[Finding]:
+def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that arguments are left alone, and may be read-only."""
     rows = classes()
     X, y = rows.X.copy(), rows.y.astype(np.int64)
@@ -132,7 +132,7 @@ def inputs_unchanged(subject: Subject) -> Iterator[Finding]:
         model.predict(X)
 
 
-def clone(subject: Subject) -> Iterator[Finding]:
+def clone(subject: MethodUnderTest) -> Iterator[Finding]:
     """Copy an unfitted instance as searches do."""
     rows, X = classes(), classes(30, seed=2).X
     face = subject.face(brief=True)
@@ -145,7 +145,7 @@ def clone(subject: Subject) -> Iterator[Finding]:
         yield _differs("an instance and its copy", size, mend)
 
 
-def pickled(subject: Subject) -> Iterator[Finding]:
+def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
     """Send a fitted model through pickle and let it predict again."""
     X = classes(30, seed=2).X
     face = subject.fitted(classes(), brief=True)
@@ -156,11 +156,11 @@ def pickled(subject: Subject) -> Iterator[Finding]:
         yield _differs("before and after pickle", size, "keep on the instance all that predict needs")
 
 
-def missing_class(subject: Subject) -> Iterator[Finding]:
+def missing_class(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check training rows that lack one of the classes, as those of a small data set may."""
     rows = classes()
     kept = rows.y != 1.0
-    table = _table(subject, subject.fitted(Rows(rows.X[kept], rows.y[kept]), brief=True), classes(30, seed=2).X)
+    table = _table(subject, subject.fitted(ExampleRows(rows.X[kept], rows.y[kept]), brief=True), classes(30, seed=2).X)
     if subject.registered and not (table[:, 1] > 0.0).all():
         yield Finding(
             "a class that the training rows lack has probability 0",
@@ -169,7 +169,7 @@ def missing_class(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _table(subject: Subject, face: Any, X: Array) -> Array:
+def _table(subject: MethodUnderTest, face: Any, X: Array) -> Array:
     """Return probabilities (n, C), of a method without them 1 for its class and 0 for others."""
     with subject.guarded("predict"):
         found = face.predict_dist(X.copy())

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from ep_bench.conformance.method_under_test import CLASSES, Rows
+from ep_bench.conformance.method_under_test import CLASSES, ExampleRows
 from ep_bench.types import Array
 
 
-def ordinary(n: int = 40, *, seed: int = 1, d: int = 3) -> Rows:
+def ordinary(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
     """Return rows of a linear function with a little noise; targets of mean about 5, deviation about 2."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.normal(size=(n, d))
-    return Rows(X, 5.0 + X @ np.linspace(2.0, 0.5, d) + 0.5 * rng.normal(size=n))
+    return ExampleRows(X, 5.0 + X @ np.linspace(2.0, 0.5, d) + 0.5 * rng.normal(size=n))
 
 
-def classes(n: int = 40, *, seed: int = 1, d: int = 3) -> Rows:
+def classes(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
     """Return rows of CLASSES classes by one input with noise; targets are their indices, all of which occur."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.normal(size=(n, d))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.4, 0.4]).astype(np.float64)
     y[:CLASSES] = np.arange(CLASSES)[:n]
-    return Rows(X, y)
+    return ExampleRows(X, y)
 
 
 def standard_noise(rng: np.random.Generator, n: int) -> Array:

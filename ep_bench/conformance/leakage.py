@@ -9,18 +9,18 @@ import numpy as np
 from ep_bench.conformance.basics import difference, spread
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import ordinary
-from ep_bench.conformance.method_under_test import Answer, Rows, Subject
+from ep_bench.conformance.method_under_test import Answer, ExampleRows, MethodUnderTest
 from ep_bench.types import Array
 
 _ROUNDING = 1e-4  # in deviations of the targets: single precision, other orders of summation
 _SAMPLING = 5.0  # times what another order of the rows does, where that does anything
 
 
-def refit(subject: Subject) -> Iterator[Finding]:
+def refit(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that an instance fitted to other rows before is as good as new."""
     rows, X = ordinary(), ordinary(30, seed=2).X
     before = ordinary(55, seed=3)
-    before = Rows(3.0 * before.X + 1.0, 40.0 - 6.0 * before.y)
+    before = ExampleRows(3.0 * before.X + 1.0, 40.0 - 6.0 * before.y)
     fresh = subject.answer(subject.fitted(rows, brief=True), X)
     used = subject.fit(subject.fitted(before, brief=True), rows)
     if words := difference(fresh, subject.answer(used, X), rows.y, _ROUNDING):
@@ -31,7 +31,7 @@ def refit(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def no_test_rows(subject: Subject) -> Iterator[Finding]:
+def no_test_rows(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check batches against single rows, other orders and outliers beside them."""
     rows, X = ordinary(), ordinary(20, seed=2).X
     face = subject.fitted(rows, brief=True)
@@ -55,7 +55,7 @@ def no_test_rows(subject: Subject) -> Iterator[Finding]:
             return
 
 
-def _by_order(subject: Subject, face: object, X: Array, whole: Answer) -> float:
+def _by_order(subject: MethodUnderTest, face: object, X: Array, whole: Answer) -> float:
     """Return what shuffling the rows does: nothing, unless predict draws random numbers row by row."""
     sizes = []
     for seed in range(3):

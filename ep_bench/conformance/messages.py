@@ -11,7 +11,7 @@ from ep_bench.types import Task
 WHERE_ARE_YOU = signal.SIGUSR1  # answered by the stack, on stderr
 
 
-class Order(NamedTuple):
+class CheckRequest(NamedTuple):
     """What to test: the first message."""
 
     target: str

@@ -22,7 +22,7 @@ CLASSES = 3  # of the rows that classifiers are fitted to
 DISTRIBUTIONS = ("predict_dist", "pred_dist")  # methods that return a distribution
 
 
-class Rows(NamedTuple):
+class ExampleRows(NamedTuple):
     """Inputs (n, d) and targets (n,)."""
 
     X: Array
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     distribution: Any
 
 
-class Raw(NamedTuple):
+class RawAnswer(NamedTuple):
     """One answer of the instance itself: the words for it, which part it is, and its value, whatever that is."""
 
     what: str
@@ -54,7 +54,7 @@ class MethodError(Exception):
         self.error = error
 
 
-class Subject:
+class MethodUnderTest:
     """A target with its options; ``face()`` gives a fresh instance behind the runner's face.
 
     ``source`` is the file that the class stands in, or empty. ``task`` is what it is tested in, None until it is
@@ -120,14 +120,14 @@ class Subject:
         known = None if self.registered else adapters.parameters(adapters.resolve(self.target, self.base))
         return self.registered or (known is not None and "random_state" in known)
 
-    def fit(self, face: Any, rows: Rows, *, global_seed: int = SEED) -> Any:
+    def fit(self, face: Any, rows: ExampleRows, *, global_seed: int = SEED) -> Any:
         """Fit to copies of the rows, the global generators seeded as the runner seeds them; return the face."""
         seed_globals(global_seed)
         with self.guarded("fit"):
             face.fit(rows.X.copy(), rows.y.copy())
         return face
 
-    def fitted(self, rows: Rows, *, brief: bool = False) -> Any:
+    def fitted(self, rows: ExampleRows, *, brief: bool = False) -> Any:
         """Return a fresh instance, fitted."""
         return self.fit(self.face(brief=brief), rows)
 
@@ -147,7 +147,7 @@ class Subject:
         shell.model = model
         return shell
 
-    def raw_answers(self, model: Any, X: Array) -> Iterator[Raw]:
+    def raw_answers(self, model: Any, X: Array) -> Iterator[RawAnswer]:
         """Yield what an instance itself, without its face, answers to rows X.
 
         Models that speak in data frames, as skpro's, are left out: the face turns those into arrays.
@@ -159,7 +159,7 @@ class Subject:
                 with self.guarded(name):
                     found = getattr(model, name)(X)
                     answers = [
-                        Raw(f"{part}() of {name}(X)", part, getattr(found, part)())
+                        RawAnswer(f"{part}() of {name}(X)", part, getattr(found, part)())
                         for part in ("mean", "std")
                         if callable(getattr(found, part, None))
                     ]
@@ -167,10 +167,10 @@ class Subject:
         if callable(getattr(model, "predict", None)):
             with self.guarded("predict"):
                 alone = model.predict(X)
-            yield Raw("predict(X)", "mean", alone)
+            yield RawAnswer("predict(X)", "mean", alone)
             if (both := self._with_std(model, X)) is not None:
-                yield Raw("the mean of predict(X, return_std=True)", "mean", both[0])
-                yield Raw("the deviation of predict(X, return_std=True)", "std", both[1])
+                yield RawAnswer("the mean of predict(X, return_std=True)", "mean", both[0])
+                yield RawAnswer("the deviation of predict(X, return_std=True)", "std", both[1])
 
     def _with_std(self, model: Any, X: Array) -> tuple[Any, Any] | None:
         known = adapters.parameters(model.predict)

@@ -6,14 +6,14 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, DEMANDS, Outcome
+from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, DEMANDS, CheckOutcome
 
 _WIDTH = 110  # columns
 _STATUS, _NAME = 7, max(len(check.name) for check in ALL_CHECKS)
 _INDENT = " " * (_STATUS + 2)
 
 
-def outcome_lines(outcome: Outcome) -> Iterator[str]:
+def outcome_lines(outcome: CheckOutcome) -> Iterator[str]:
     """Yield the line of a check and, below it, each finding: what was found, what is expected, how to mend it."""
     said = f"({outcome.reason})" if outcome.status == "skipped" else DEMANDS[outcome.check]
     yield f"{outcome.status:<{_STATUS}}  {outcome.check:<{_NAME}}  {said}"
@@ -23,7 +23,7 @@ def outcome_lines(outcome: Outcome) -> Iterator[str]:
         yield from _paragraph("mend", finding.mend)
 
 
-def summary(target: str, outcomes: Iterable[Outcome], seconds: float) -> str:
+def summary(target: str, outcomes: Iterable[CheckOutcome], seconds: float) -> str:
     """Return the last line: how many checks came out how, and what that means."""
     counts = Counter(outcome.status for outcome in outcomes)
     parts = [f"{counts[status]} {status}" for status in ("ok", "FAULT", "advice", "skipped") if counts[status]]

@@ -14,7 +14,7 @@ import numpy as np
 from ep_bench.conformance.calibration import SCALE, SHIFT, noisy, wrong_growth, wrong_means
 from ep_bench.conformance.checks import Finding, Skip
 from ep_bench.conformance.example_data import ordinary
-from ep_bench.conformance.method_under_test import Rows, Subject
+from ep_bench.conformance.method_under_test import ExampleRows, MethodUnderTest
 from ep_bench.types import Array
 
 _LEVELS = (0.025, 0.05, 0.25, 0.5, 0.75, 0.95, 0.975)
@@ -26,24 +26,24 @@ _MIDDLE_HALF = 1.349  # of a Gaussian, in deviations
 _MEND = "return the quantile of each level that was asked for, a column a level, in the order of the levels"
 
 
-def quantiles(subject: Subject) -> Iterator[Finding]:
+def quantiles(subject: MethodUnderTest) -> Iterator[Finding]:
     """Judge order and coverage at new inputs of a function with known noise, the unit by targets in another one."""
     case = noisy("a linear function", 0.6, 0.8, 1)
     distribution = subject.answer(subject.fitted(case.train), case.fresh.X).distribution
     if not hasattr(distribution, "quantile"):
         raise Skip("gives points only")
-    levels, values = _given(distribution)
+    levels, values = _stated_quantiles(distribution)
     if bad := int(np.sum(~np.isfinite(values))):
         yield Finding(f"{bad} of {values.size} quantiles are not finite", "a finite number for each", _MEND)
         return
-    if words := _descending(levels, values):
+    if words := _crossing(levels, values):
         yield Finding(words, "quantiles that ascend with the level", _MEND)
         return
-    yield from _untrue(distribution, case.fresh.y, case.noise)
+    yield from _miscalibrated(distribution, case.fresh.y, case.noise)
     yield from _wrong_unit(subject)
 
 
-def _given(distribution: Any) -> tuple[Array, Array]:
+def _stated_quantiles(distribution: Any) -> tuple[Array, Array]:
     """Return levels (Q,) and quantiles (Q, n) as they were given, of a density those at a few levels."""
     if hasattr(distribution, "given"):
         return distribution.levels, distribution.given
@@ -51,7 +51,7 @@ def _given(distribution: Any) -> tuple[Array, Array]:
         return np.array(_LEVELS), np.stack([distribution.quantile(p) for p in _LEVELS])
 
 
-def _descending(levels: Array, values: Array) -> str:
+def _crossing(levels: Array, values: Array) -> str:
     """Tell of the two levels that cross in the most rows, where those are many."""
     pairs = [(i, j) for i, j in combinations(range(len(levels)), 2) if levels[j] - levels[i] >= _APART]
     crossed = [(float(np.mean(values[j] < values[i])), levels[i], levels[j]) for i, j in pairs]
@@ -69,7 +69,7 @@ def _central(distribution: Any, level: float) -> tuple[Array, Array] | None:
     return distribution.quantile(low), distribution.quantile(high)
 
 
-def _untrue(distribution: Any, y: Array, noise: float) -> Iterator[Finding]:
+def _miscalibrated(distribution: Any, y: Array, noise: float) -> Iterator[Finding]:
     about = f"for a linear function with noise of deviation {noise:g}, at new inputs,"
     for level, least in _LEAST.items():
         ends = _central(distribution, level)
@@ -91,10 +91,10 @@ def _untrue(distribution: Any, y: Array, noise: float) -> Iterator[Finding]:
             yield Finding(f"{about} {below:.0%} of the targets lie below the median", "about 50%", _MEND)
 
 
-def _wrong_unit(subject: Subject) -> Iterator[Finding]:
+def _wrong_unit(subject: MethodUnderTest) -> Iterator[Finding]:
     """Compare a fit with one to the same rows whose targets are shifted and scaled."""
     plain, test = ordinary(80, seed=5, d=2), ordinary(60, seed=6, d=2)
-    scaled = Rows(plain.X, SHIFT + SCALE * plain.y)
+    scaled = ExampleRows(plain.X, SHIFT + SCALE * plain.y)
     one, other = (
         _middle_and_width(subject.answer(subject.fitted(rows), test.X).distribution) for rows in (plain, scaled)
     )

@@ -9,7 +9,7 @@ from typing import Any
 from ep_bench import methods
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.exemptions import EXEMPT
-from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.estimator import MethodEstimator
 from ep_bench.types import UserError
 
@@ -17,7 +17,7 @@ from ep_bench.types import UserError
 DEMANDS_A_GOOD_FIT = frozenset({"check_regressors_train", "check_classifiers_train", "check_classifiers_classes"})
 
 
-def documented(subject: Subject) -> Iterator[Finding]:
+def documented(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check the words that `methods list`, `methods show` and the report print."""
     method = methods.get(subject.target)
     expected, where = "words, since users read them", inspect.getsourcefile(method.fit)
@@ -33,7 +33,7 @@ def documented(subject: Subject) -> Iterator[Finding]:
         yield Finding(f"METHOD.name is {method.name!r}", f"{subject.target!r}, as in the registry", "make them one")
 
 
-def scikit_learn(subject: Subject) -> Iterator[Finding]:
+def scikit_learn(subject: MethodUnderTest) -> Iterator[Finding]:
     """Run scikit-learn's checks one by one, so that each failure is told."""
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -56,7 +56,9 @@ def check_name(check: Callable[..., Any]) -> str:
     return str(getattr(check, "func", check).__name__)
 
 
-def fitting_well(model: MethodEstimator, check: Callable[..., Any], subject: Subject | None = None) -> MethodEstimator:
+def fitting_well(
+    model: MethodEstimator, check: Callable[..., Any], subject: MethodUnderTest | None = None
+) -> MethodEstimator:
     """Return the estimator that a check gets: one with the method's own options if it judges the fit."""
     if check_name(check) not in DEMANDS_A_GOOD_FIT:
         return model

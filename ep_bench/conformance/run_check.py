@@ -15,11 +15,11 @@ from ep_bench.conformance import (
     registry_checks,
     side_effects,
 )
-from ep_bench.conformance.checks import DEMANDS, Finding, Outcome, Skip
-from ep_bench.conformance.method_under_test import MethodError, Subject, silently
+from ep_bench.conformance.checks import DEMANDS, CheckOutcome, Finding, Skip
+from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest, silently
 from ep_bench.types import UserError
 
-FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
+FUNCTIONS: Mapping[str, Callable[[MethodUnderTest], Iterator[Finding]]] = {
     "builds": basics.builds,
     "fits": basics.fits,
     "shapes": basics.shapes,
@@ -44,7 +44,7 @@ FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
     "documented": registry_checks.documented,
     "scikit-learn": registry_checks.scikit_learn,
 }
-CLASSIFIER_FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
+CLASSIFIER_FUNCTIONS: Mapping[str, Callable[[MethodUnderTest], Iterator[Finding]]] = {
     "builds": basics.builds,
     "fits": classifiers.fits,
     "probabilities": classifiers.probabilities,
@@ -61,18 +61,18 @@ CLASSIFIER_FUNCTIONS: Mapping[str, Callable[[Subject], Iterator[Finding]]] = {
 }
 
 
-def perform(subject: Subject, name: str) -> Outcome:
+def perform(subject: MethodUnderTest, name: str) -> CheckOutcome:
     """Run a check and return what came of it; an exception of the method's is a fault in the check that meets it."""
     try:
         with silently():
             functions = CLASSIFIER_FUNCTIONS if subject.task == "classification" else FUNCTIONS
-            return Outcome.of(name, tuple(functions[name](subject)))
+            return CheckOutcome.of(name, tuple(functions[name](subject)))
     except Skip as why:
-        return Outcome.skipped(name, str(why))
+        return CheckOutcome.skipped(name, str(why))
     except (MethodError, UserError) as error:
         mend = "call it by itself on rows like these to see the whole traceback"
-        return Outcome.of(name, (Finding(str(error), DEMANDS[name], mend),))
+        return CheckOutcome.of(name, (Finding(str(error), DEMANDS[name], mend),))
     except Exception as error:  # noqa: BLE001 a mistake of ours must not be taken for an answer
         traceback.print_exc()
         found = f"the check itself failed: {type(error).__name__}: {error}"
-        return Outcome.of(name, (Finding(found, DEMANDS[name], "report it: this is a mistake of ep-bench"),))
+        return CheckOutcome.of(name, (Finding(found, DEMANDS[name], "report it: this is a mistake of ep-bench"),))

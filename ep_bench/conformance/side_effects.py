@@ -17,12 +17,12 @@ from ep_bench.adapters import best_prediction
 from ep_bench.conformance.basics import difference
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import ordinary
-from ep_bench.conformance.method_under_test import MethodError, Rows, Subject
+from ep_bench.conformance.method_under_test import ExampleRows, MethodError, MethodUnderTest
 from ep_bench.runner.records import seed_globals
 from ep_bench.types import Array
 
 
-def inputs_unchanged(subject: Subject) -> Iterator[Finding]:
+def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
     """Call the instance itself, first with arrays that can be written, then with read-only ones."""
     written = list(_written(subject))
     for step, name in written:
@@ -46,9 +46,9 @@ def inputs_unchanged(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _written(subject: Subject) -> Iterator[tuple[str, str]]:
+def _written(subject: MethodUnderTest) -> Iterator[tuple[str, str]]:
     rows, X = _copies()
-    before = Rows(rows.X.copy(), rows.y.copy()), X.copy()
+    before = ExampleRows(rows.X.copy(), rows.y.copy()), X.copy()
     model = subject.model(subject.face(brief=True))
     _fit(subject, model, rows)
     for name in ("X", "y"):
@@ -59,22 +59,22 @@ def _written(subject: Subject) -> Iterator[tuple[str, str]]:
         yield "predict", "X"
 
 
-def _copies() -> tuple[Rows, Array]:
+def _copies() -> tuple[ExampleRows, Array]:
     rows = ordinary()
-    return Rows(rows.X.copy(), rows.y.copy()), ordinary(30, seed=2).X.copy()
+    return ExampleRows(rows.X.copy(), rows.y.copy()), ordinary(30, seed=2).X.copy()
 
 
-def _fit(subject: Subject, model: Any, rows: Rows) -> None:
+def _fit(subject: MethodUnderTest, model: Any, rows: ExampleRows) -> None:
     with subject.guarded("fit"):
         best_prediction.fit(model, rows.X, rows.y)
 
 
-def _predict(subject: Subject, model: Any, X: Array) -> None:
+def _predict(subject: MethodUnderTest, model: Any, X: Array) -> None:
     for _ in subject.raw_answers(model, X):
         pass
 
 
-def clone(subject: Subject) -> Iterator[Finding]:
+def clone(subject: MethodUnderTest) -> Iterator[Finding]:
     """Copy an unfitted instance as searches do, and see whether parameters stay what they were given as."""
     rows, X = ordinary(), ordinary(30, seed=2).X
     face = subject.face(brief=True)
@@ -104,7 +104,7 @@ _MEND = (
 _MEND_FIT = "keep what fit derives from a parameter under another name, one that ends in _"
 
 
-def _altered_arguments(subject: Subject) -> Iterator[Finding]:
+def _altered_arguments(subject: MethodUnderTest) -> Iterator[Finding]:
     """Build from options that we hold, and look at them afterwards."""
     if subject.registered:
         return
@@ -139,7 +139,7 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> str:
     return ", ".join(f"{key} {one[key][:60]} became {other.get(key, 'nothing')[:60]}" for key in changed)
 
 
-def pickled(subject: Subject) -> Iterator[Finding]:
+def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
     """Send a fitted model through pickle and let it predict again."""
     rows, X = ordinary(), ordinary(30, seed=2).X
     face = subject.fitted(rows, brief=True)
@@ -157,10 +157,10 @@ def pickled(subject: Subject) -> Iterator[Finding]:
         yield Finding(f"after pickle it predicts other numbers: {words}", expected, mend)
 
 
-def global_rng(subject: Subject) -> Iterator[Finding]:
+def global_rng(subject: MethodUnderTest) -> Iterator[Finding]:
     """Look whether numpy's or Python's global generator is where it was."""
     rows, X = ordinary(), ordinary(30, seed=2).X
-    touched = [_touched(subject, rows, X, seed) for seed in (1, 2)]
+    touched = [_moved_generators(subject, rows, X, seed) for seed in (1, 2)]
     for name in touched[0]:
         both = [after.get(name) for after in touched]
         verb = "reseeds" if both[0] == both[1] else "draws from"
@@ -172,12 +172,12 @@ def global_rng(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _touched(subject: Subject, rows: Rows, X: Array, seed: int) -> dict[str, str]:
+def _moved_generators(subject: MethodUnderTest, rows: ExampleRows, X: Array, seed: int) -> dict[str, str]:
     """Return the generators that a fit and a prediction have moved, with where they stand."""
     model = subject.model(subject.face(brief=True))
     seed_globals(seed)
     before = _states()
-    _fit(subject, model, Rows(rows.X.copy(), rows.y.copy()))
+    _fit(subject, model, ExampleRows(rows.X.copy(), rows.y.copy()))
     _predict(subject, model, X.copy())
     return {name: state for name, state in _states().items() if state != before[name]}
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.conformance.checks import Check, Finding, Outcome, checks
-from ep_bench.conformance.messages import WHERE_ARE_YOU, Order, Ready, Refused
-from ep_bench.processes.child_process import Child, ending
+from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
+from ep_bench.conformance.messages import WHERE_ARE_YOU, CheckRequest, Ready, Refused
+from ep_bench.processes.child_process import ChildProcess, ending
 from ep_bench.types import Task, UserError
 
 STARTING = 120.0  # seconds for the import of the target, beyond the limit of a check
@@ -19,14 +19,14 @@ STARTING = 120.0  # seconds for the import of the target, beyond the limit of a 
 
 def examine(
     target: str, options: Mapping[str, Any], base: Path, seconds: float, task: Task | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[CheckOutcome]:
     """Yield the outcome of each check of a target, in the order of the catalogue.
 
     ``target`` is a registry name or names a class, files relative to ``base``; ``seconds`` is the limit of one check.
     ``task`` is what it is tested in, by default what it does first.
     Raises UserError where the target cannot be imported or built, or has not the options.
     """
-    examiner = Examiner(Order(target, options, str(base), task), seconds)
+    examiner = CheckRunner(CheckRequest(target, options, str(base), task), seconds)
     try:
         ready = examiner.start()
         yield from in_order(checks(registered=ready.registered, task=ready.task), examiner.ask)
@@ -34,28 +34,28 @@ def examine(
         examiner.stop()
 
 
-def in_order(chosen: Iterable[Check], ask: Callable[[str], Outcome]) -> Iterator[Outcome]:
+def in_order(chosen: Iterable[Check], ask: Callable[[str], CheckOutcome]) -> Iterator[CheckOutcome]:
     """Yield outcomes; a check that rests on one that found a fault is skipped, since it would say the same again."""
     lost: dict[str, str] = {}  # check without an answer -> the fault that is to blame
     for check in chosen:
         blame = next((lost[name] for name in check.needs if name in lost), None)
-        outcome = Outcome.skipped(check.name, f"see {blame}") if blame else ask(check.name)
+        outcome = CheckOutcome.skipped(check.name, f"see {blame}") if blame else ask(check.name)
         if blame or outcome.status == "FAULT":
             lost[check.name] = blame or check.name
         yield outcome
 
 
-class Examiner:
+class CheckRunner:
     """Hands checks to a child process, and starts another where one has ended or had to be ended."""
 
-    def __init__(self, order: Order, seconds: float) -> None:
+    def __init__(self, order: CheckRequest, seconds: float) -> None:
         self._order, self._seconds = order, seconds
-        self._child: Child | None = None
+        self._child: ChildProcess | None = None
         self._source = ""
 
     def start(self) -> Ready:
         """Start a child and let it import the target. Raises UserError where that fails."""
-        child = self._child = Child("ep_bench.conformance.worker")
+        child = self._child = ChildProcess("ep_bench.conformance.worker")
         try:
             child.connection.send(self._order)
             if not child.connection.poll(STARTING + self._seconds):
@@ -72,7 +72,7 @@ class Examiner:
         self._source = answer.source
         return Ready(*answer)
 
-    def ask(self, name: str) -> Outcome:
+    def ask(self, name: str) -> CheckOutcome:
         """Return the outcome of a check, in a fresh child if there is none."""
         if self._child is None:
             self.start()
@@ -82,13 +82,13 @@ class Examiner:
         try:
             child.connection.send(name)
             if child.connection.poll(self._seconds):
-                outcome: Outcome = child.connection.recv()
+                outcome: CheckOutcome = child.connection.recv()
                 return outcome
             finding = self._too_slow(child)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             finding = self._died(child)
         self.stop()
-        return Outcome.of(name, (finding,))
+        return CheckOutcome.of(name, (finding,))
 
     def stop(self) -> None:
         """End the child, if there is one."""
@@ -96,7 +96,7 @@ class Examiner:
             self._child.stop()
             self._child = None
 
-    def _too_slow(self, child: Child) -> Finding:
+    def _too_slow(self, child: ChildProcess) -> Finding:
         child.signal(WHERE_ARE_YOU)
         time.sleep(0.3)  # for the stack to be printed
         return Finding(
@@ -105,7 +105,7 @@ class Examiner:
             "look for a loop without end; if it is merely slow, give --seconds, or options that make it quicker",
         )
 
-    def _died(self, child: Child) -> Finding:
+    def _died(self, child: ChildProcess) -> Finding:
         code = child.wait()
         killed = code == -signal.SIGKILL
         found = "its process was killed, as by the kernel where memory runs out" if killed else ending(code)
@@ -115,7 +115,7 @@ class Examiner:
             "raise an exception where it calls exit; a crash in compiled code is a wrong index, type or pointer",
         )
 
-    def _place(self, child: Child) -> str:
+    def _place(self, child: ChildProcess) -> str:
         """Return where the child was, from the stack that it printed: the line of the method's file if it is there."""
         frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', child.tail())
         own = [frame for frame in frames if frame[0] == self._source]

@@ -16,7 +16,7 @@ def main(descriptor: int) -> None:
     connection = serve(descriptor)
     faulthandler.enable()
     faulthandler.register(WHERE_ARE_YOU, all_threads=False)
-    from ep_bench.conformance.method_under_test import Subject, silently
+    from ep_bench.conformance.method_under_test import MethodUnderTest, silently
     from ep_bench.conformance.run_check import perform
     from ep_bench.types import UserError
 
@@ -24,7 +24,7 @@ def main(descriptor: int) -> None:
         order = connection.recv()
         try:
             with silently():
-                subject = Subject(order.target, order.options, Path(order.base), order.task)
+                subject = MethodUnderTest(order.target, order.options, Path(order.base), order.task)
                 subject.prepare()
         except UserError as error:
             connection.send(Refused(str(error)))

@@ -10,8 +10,19 @@ Modules: ``protocol`` (what each can do), ``stationary``, ``network``, ``linear`
 from ep_bench.covariances.compound import Product, Sum
 from ep_bench.covariances.from_options import Kernel, build
 from ep_bench.covariances.linear import Constant, Linear
-from ep_bench.covariances.network import Network
+from ep_bench.covariances.network import NetworkCovariance
 from ep_bench.covariances.protocol import Covariance, matrix
 from ep_bench.covariances.stationary import Stationary
 
-__all__ = ["Constant", "Covariance", "Kernel", "Linear", "Network", "Product", "Stationary", "Sum", "build", "matrix"]
+__all__ = [
+    "Constant",
+    "Covariance",
+    "Kernel",
+    "Linear",
+    "NetworkCovariance",
+    "Product",
+    "Stationary",
+    "Sum",
+    "build",
+    "matrix",
+]

@@ -12,13 +12,13 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from ep_bench.covariances.compound import Product, Sum
 from ep_bench.covariances.linear import Constant, Linear
-from ep_bench.covariances.network import Network
+from ep_bench.covariances.network import NetworkCovariance
 from ep_bench.covariances.protocol import Covariance
 from ep_bench.covariances.stationary import Kind, Stationary
 from ep_bench.types import nearest
 
 _SIMPLE: dict[str, Callable[[int, bool], Covariance]] = {
-    "nn": Network,
+    "nn": NetworkCovariance,
     "linear": Linear,
     "constant": lambda d, ard: Constant(),  # noqa: ARG005
 }

@@ -33,7 +33,7 @@ from ep_bench.types import Array
 Given = Mapping[str, float | tuple[float, ...] | None]
 
 
-class Prior(NamedTuple):
+class LogNormalPrior(NamedTuple):
     """A log-normal law with the median ``median * d**power``."""
 
     median: float
@@ -42,13 +42,13 @@ class Prior(NamedTuple):
 
 
 PRIORS = {
-    "lengthscale": Prior(1.0, 0.5, 2.0),
-    "weight_variance": Prior(1.0, -1.0, 3.0),
-    "magnitude": Prior(1.0, 0.0, 3.0),
-    "bias_variance": Prior(1.0, 0.0, 3.0),
-    "noise_variance": Prior(0.1, 0.0, 3.0),
-    "scale": Prior(0.3, 0.0, 1.5),
-    "nu": Prior(4.0, 0.0, 1.0),
+    "lengthscale": LogNormalPrior(1.0, 0.5, 2.0),
+    "weight_variance": LogNormalPrior(1.0, -1.0, 3.0),
+    "magnitude": LogNormalPrior(1.0, 0.0, 3.0),
+    "bias_variance": LogNormalPrior(1.0, 0.0, 3.0),
+    "noise_variance": LogNormalPrior(0.1, 0.0, 3.0),
+    "scale": LogNormalPrior(0.3, 0.0, 1.5),
+    "nu": LogNormalPrior(4.0, 0.0, 1.0),
 }
 LIMITS = {"lengthscale": (1e-4, 1e5), "scale": (1e-4, 1e4), "nu": (1.0, 1e3)}
 VARIANCE_LIMITS = (1e-8, 1e8)
@@ -56,7 +56,7 @@ SPREAD = 1.0  # of the logarithms of random starting points around the medians
 
 
 @dataclass(frozen=True, eq=False)
-class Hyper:
+class Hyperparameters:
     """The vector's entries. ``given`` holds the logarithms of those that are not learned, NaN elsewhere."""
 
     names: tuple[str, ...]
@@ -67,7 +67,7 @@ class Hyper:
     given: Array  # (P,)
 
     @classmethod
-    def of(cls, names: tuple[str, ...], d: int, given: Given, *, flat: bool = False) -> Hyper:
+    def of(cls, names: tuple[str, ...], d: int, given: Given, *, flat: bool = False) -> Hyperparameters:
         """Return the entries of these names, of a model with d inputs; ``flat`` makes the logarithms' priors flat.
 
         ``given`` has by the last part of a name one value for all such entries, or one an input, or None.
@@ -78,14 +78,14 @@ class Hyper:
         limits = np.log([LIMITS.get(one, VARIANCE_LIMITS) for one in roles])
         median = np.array([math.log(prior.median) + prior.power * math.log(d) for prior in priors])
         deviation = np.array([math.inf if flat else prior.deviation for prior in priors])
-        return cls(names, median, deviation, limits[:, 0], limits[:, 1], _given(names, given))
+        return cls(names, median, deviation, limits[:, 0], limits[:, 1], _fixed_values(names, given))
 
     @property
     def free(self) -> NDArray[np.bool_]:
         """Which entries are learned (P,)."""
         return np.isnan(self.given)
 
-    def holding(self, name: str, value: float) -> Hyper:
+    def holding(self, name: str, value: float) -> Hyperparameters:
         """Return the same with one value given to all entries of a name."""
         return replace(self, given=np.where([one == name for one in self.names], math.log(value), self.given))
 
@@ -140,7 +140,7 @@ def _groups(names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
     return [(name, [at for at, _ in run]) for name, run in groupby(enumerate(names), key=lambda pair: pair[1])]
 
 
-def _given(names: tuple[str, ...], given: Given) -> Array:
+def _fixed_values(names: tuple[str, ...], given: Given) -> Array:
     logs = np.full(len(names), np.nan)
     for name, places in _groups(names):
         values = given.get(role(name))

@@ -8,21 +8,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ep_bench.covariances.from_options import build
-from ep_bench.covariances.hyperparameters import PRIORS, Hyper
+from ep_bench.covariances.hyperparameters import PRIORS, Hyperparameters
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import Covariance
-from ep_bench.numerics.lbfgs import Function, Optimum, least
+from ep_bench.numerics.lbfgs import Function, Optimum, minimise
 from ep_bench.types import Array, Rows
 
 
 def prepared(
     train: Rows, config: GaussianProcessConfig, *likelihood: str, **given: float | None
-) -> tuple[Array, Array, Covariance, Hyper]:
+) -> tuple[Array, Array, Covariance, Hyperparameters]:
     """Return rows X (n, d), y (n,), and the covariance and hyperparameters that the options name.
 
     ``likelihood`` are the names of the hyperparameters behind the covariance's, ``given`` values that stand for those
     among the options. Raises FloatingPointError where a
-    number among the rows is not finite, ValueError as ``Hyper.of`` does.
+    number among the rows is not finite, ValueError as ``Hyperparameters.of`` does.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
@@ -30,12 +30,12 @@ def prepared(
     covariance = build(config.kernel, X.shape[1], config.ard)
     values = {name: getattr(config, name, None) for name in PRIORS} | given
     names = (*covariance.names, *likelihood)
-    return X, y, covariance, Hyper.of(names, X.shape[1], values, flat=config.prior == "none")
+    return X, y, covariance, Hyperparameters.of(names, X.shape[1], values, flat=config.prior == "none")
 
 
 def learn(
     evidence: Function,
-    hyper: Hyper,
+    hyper: Hyperparameters,
     config: GaussianProcessConfig,
     rng: np.random.Generator,
     start: Array | None = None,
@@ -53,7 +53,7 @@ def learn(
 
 
 def starting_points(
-    hyper: Hyper, config: GaussianProcessConfig, rng: np.random.Generator, start: Array | None = None
+    hyper: Hyperparameters, config: GaussianProcessConfig, rng: np.random.Generator, start: Array | None = None
 ) -> list[Array]:
     """Return ``start`` (P,) alone, with what is held, where it is given, else the priors' medians and random points."""
     if start is not None:
@@ -61,7 +61,9 @@ def starting_points(
     return [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
 
 
-def search(evidence: Function, hyper: Hyper, starts: Sequence[Array], steps: int, gain: float = 0.0) -> Optimum:
+def search(
+    evidence: Function, hyper: Hyperparameters, starts: Sequence[Array], steps: int, gain: float = 0.0
+) -> Optimum:
     """Return the end of the best search as ``learn`` does, without its warnings; ``gain`` as in ``numerics.lbfgs``.
 
     Points may be longer than the hyperparameters: (P + Q,), the rest without prior and limits.
@@ -69,11 +71,13 @@ def search(evidence: Function, hyper: Hyper, starts: Sequence[Array], steps: int
     rest = len(starts[0]) - len(hyper.names)
     low, high = (np.append(limits, np.full(rest, end)) for limits, end in ((hyper.low, -np.inf), (hyper.high, np.inf)))
     objective, free, whole = posterior(evidence, hyper, starts[0])
-    found = least(objective, [start[free] for start in starts], low[free], high[free], steps, gain)
+    found = minimise(objective, [start[free] for start in starts], low[free], high[free], steps, gain)
     return found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
 
 
-def posterior(evidence: Function, hyper: Hyper, held: Array) -> tuple[Function, Array, Callable[[Array], Array]]:
+def posterior(
+    evidence: Function, hyper: Hyperparameters, held: Array
+) -> tuple[Function, Array, Callable[[Array], Array]]:
     """Return the negative log posterior density of what is learned, where in a point that is, and the way back.
 
     ``held`` (P + Q,) has the values of what is not learned.
@@ -97,7 +101,7 @@ def posterior(evidence: Function, hyper: Hyper, held: Array) -> tuple[Function, 
     return objective, free, whole
 
 
-def warn(found: Optimum, hyper: Hyper, steps: int, words: str = "") -> None:
+def warn(found: Optimum, hyper: Hyperparameters, steps: int, words: str = "") -> None:
     """Warn, in words of its own if it has any, where a search did not converge or a variance stands at its limit."""
     stopped = hyper.stopped(found.point[: len(hyper.names)])
     if found.converged and not stopped:

@@ -30,7 +30,7 @@ from ep_bench.types import Array
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkCovariance:
     """Parameters: the bias variance, the weight variances, one where ``ard`` is False, and the magnitude."""
 
     d: int
@@ -41,7 +41,7 @@ class Network:
         return ("bias_variance", *("weight_variance",) * (self.d if self.ard else 1), "magnitude")
 
     def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
-        sides = _Sides.of(self._scaled(theta, X), None if Z is None else self._scaled(theta, Z))
+        sides = _ScaledSides.of(self._scaled(theta, X), None if Z is None else self._scaled(theta, Z))
         scale = 2.0 / math.pi * float(np.exp(theta[-1]))
         _fill(sides.P, sides.Q, sides.p, sides.q, scale, Z is None, np.empty((2, len(sides.q))), out)
 
@@ -50,17 +50,17 @@ class Network:
         return np.asarray(2.0 / math.pi * np.exp(theta[-1]) * np.arctan(twice / np.sqrt(1.0 + 2.0 * twice)))
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
-        sides = _Sides.of(self._scaled(theta, X), None if Z is None else self._scaled(theta, Z))
+        sides = _ScaledSides.of(self._scaled(theta, X), None if Z is None else self._scaled(theta, Z))
         return self._contracted(theta, sides, A, Z is None, np.zeros(0))[0]
 
     def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
-        sides = _Sides.of(self._scaled(theta, X), self._scaled(theta, Z))
+        sides = _ScaledSides.of(self._scaled(theta, X), self._scaled(theta, Z))
         out = np.zeros_like(sides.Q)
         gradient, shares = self._contracted(theta, sides, A, False, out)
         by_scaled = 2.0 * (out - np.tile(shares, self.d + 1) * sides.Q).reshape(self.d + 1, -1)[1:, : len(Z)]
         return gradient, 2.0 / math.pi * by_scaled.T * np.exp(theta[-1] + 0.5 * theta[1:-1])
 
-    def _contracted(self, theta: Array, sides: _Sides, A: Array, lower: bool, out: Array) -> tuple[Array, Array]:
+    def _contracted(self, theta: Array, sides: _ScaledSides, A: Array, lower: bool, out: Array) -> tuple[Array, Array]:
         """Return the derivatives by the parameters, and the other rows' sums of 2 u A / h over q, (padded(m),)."""
         gradient, by_column = np.zeros(self.d + 2), np.zeros(len(sides.q))
         _contract(*sides, lower, A, np.empty((3, len(sides.q))), by_column, gradient, out)
@@ -89,7 +89,7 @@ class Network:
         return np.array([gradient[0], gradient[1:-1].sum(), gradient[-1]])
 
 
-class _Sides(NamedTuple):
+class _ScaledSides(NamedTuple):
     """Both sides' scaled rows, P (n, d + 1) as they are and Q input by input, and their squares p (n,), q (padded,)."""
 
     P: Array
@@ -98,7 +98,7 @@ class _Sides(NamedTuple):
     q: Array
 
     @classmethod
-    def of(cls, T: Array, V: Array | None) -> _Sides:
+    def of(cls, T: Array, V: Array | None) -> _ScaledSides:
         other = T if V is None else V
         q = np.zeros(padded(len(other)))
         q[: len(other)] = _squares(other)

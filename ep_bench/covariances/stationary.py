@@ -146,19 +146,19 @@ def _profile(p: Any, Q: Any, kind: int, count: int, value: Any, slope: Any) -> N
     """Write k / m and f of a row p (d,) with the first ``count`` of the other rows."""
     if kind == SE:
         for j in range(0, count, WIDTH):
-            k = _fading(0.5 * _square(p, Q, value.size, j))
+            k = _exp_minus(0.5 * _square(p, Q, value.size, j))
             store(value, j, k)
             store(slope, j, k)
     elif kind == MATERN32:
         for j in range(0, count, WIDTH):
-            r = _held(square_root(3.0 * _square(p, Q, value.size, j)))
-            e = _fading(r)
+            r = _clipped(square_root(3.0 * _square(p, Q, value.size, j)))
+            e = _exp_minus(r)
             store(value, j, e + r * e)
             store(slope, j, 3.0 * e)
     else:
         for j in range(0, count, WIDTH):
-            r = _held(square_root(5.0 * _square(p, Q, value.size, j)))
-            e = _fading(r)
+            r = _clipped(square_root(5.0 * _square(p, Q, value.size, j)))
+            e = _exp_minus(r)
             near = e + r * e
             store(value, j, near + (r * r) * (e * (1.0 / 3.0)))
             store(slope, j, near * (5.0 / 3.0))
@@ -175,13 +175,13 @@ def _square(p: Any, Q: Any, stride: int, j: int) -> Any:
 
 
 @jit(relaxed=FUSE, inline=True)
-def _fading(r: Any) -> Any:
+def _exp_minus(r: Any) -> Any:
     """Return exp(-r), 0 beyond FAR."""
     return select_above(r, FAR, 0.0, exponential(-r))
 
 
 @jit(relaxed=FUSE, inline=True)
-def _held(r: Any) -> Any:
+def _clipped(r: Any) -> Any:
     """Return distances, those beyond FAR all as 2 FAR: 0 times infinity would be no number."""
     return select_above(r, FAR, 2.0 * FAR, r)
 

@@ -2,7 +2,7 @@
 
 from ep_bench.data.cards import Card, card
 from ep_bench.data.cards import card_names as names
-from ep_bench.data.download import Patience
+from ep_bench.data.download import RetryLimits
 from ep_bench.data.embedded import true_function
 from ep_bench.data.fetching import Fetched, Verified, fetch, verify
 from ep_bench.data.locations import cache_folder, data_folder, find_file, location
@@ -13,7 +13,7 @@ from ep_bench.data.splits import check_scheme, make_split, make_splits, resolve_
 __all__ = [
     "Card",
     "Fetched",
-    "Patience",
+    "RetryLimits",
     "Verified",
     "cache_folder",
     "card",

@@ -16,7 +16,7 @@ _CHUNK = 1 << 16
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 
 
-class Patience(NamedTuple):
+class RetryLimits(NamedTuple):
     """When an address is given up."""
 
     tries: int  # attempts in a row that bring no new byte
@@ -32,15 +32,15 @@ class UnreachableError(TransferError):
     """No server answers at the address: none of its other files need be asked for."""
 
 
-class _Passing(Exception):  # noqa: N818
+class _TransientError(Exception):
     """A failure that another attempt may mend."""
 
 
-class _NoServer(_Passing):
+class _NoConnectionError(_TransientError):
     """No connection."""
 
 
-def download(url: str, part: Path, patience: Patience, progress: Progress | None = None) -> None:
+def download(url: str, part: Path, patience: RetryLimits, progress: Progress | None = None) -> None:
     """Complete the file ``part`` from an address, going on where it ends if the server knows ranges.
 
     ``progress`` is told the bytes on disk and in all (None where the server does not say).
@@ -55,10 +55,10 @@ def download(url: str, part: Path, patience: Patience, progress: Progress | None
         before = _size(part)
         try:
             _attempt(url, part, patience.timeout, progress)
-        except _Passing as error:
+        except _TransientError as error:
             failed = 0 if _size(part) > before else failed + 1
             if failed >= patience.tries:
-                final = UnreachableError if isinstance(error, _NoServer) else TransferError
+                final = UnreachableError if isinstance(error, _NoConnectionError) else TransferError
                 raise final(str(error)) from error
             if failed:
                 time.sleep(patience.pause * 2.0 ** (failed - 1))
@@ -78,19 +78,19 @@ def _attempt(url: str, part: Path, timeout: float, progress: Progress | None) ->
         headers["Range"] = f"bytes={have}-"
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as answer:  # noqa: S310
-            have, total = _place(answer.status, answer.headers, have)
+            have, total = _byte_range(answer.status, answer.headers, have)
             _append(answer, part, have, total, progress)
     except urllib.error.HTTPError as error:
         _refused(error, part, have)
     except urllib.error.URLError as error:
-        raise _NoServer(str(error.reason)) from error
+        raise _NoConnectionError(str(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:
-        raise _Passing(str(error) or type(error).__name__) from error
+        raise _TransientError(str(error) or type(error).__name__) from error
     except ValueError as error:
         raise TransferError(f"no address: {error}") from error
 
 
-def _place(status: int, headers: http.client.HTTPMessage, have: int) -> tuple[int, int | None]:
+def _byte_range(status: int, headers: http.client.HTTPMessage, have: int) -> tuple[int, int | None]:
     """Return where the answer's bytes belong and the size of the whole, from the answer's head."""
     if status == http.HTTPStatus.PARTIAL_CONTENT:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", headers.get("Content-Range", "").strip())
@@ -117,7 +117,7 @@ def _append(
             if progress:
                 progress(have, total)
     if total is not None and have != total:
-        raise _Passing(f"the connection ended after {have} of {total} bytes")
+        raise _TransientError(f"the connection ended after {have} of {total} bytes")
 
 
 def _refused(error: urllib.error.HTTPError, part: Path, have: int) -> None:
@@ -126,8 +126,8 @@ def _refused(error: urllib.error.HTTPError, part: Path, have: int) -> None:
         if error.headers.get("Content-Range", "").strip() == f"bytes */{have}":
             return  # nothing is missing
         part.unlink(missing_ok=True)
-        raise _Passing("the server's file is shorter than what had arrived")
+        raise _TransientError("the server's file is shorter than what had arrived")
     reason = f"HTTP {error.code} {error.reason}"
     if error.code in _PASSING:
-        raise _Passing(reason) from error
+        raise _TransientError(reason) from error
     raise TransferError(reason) from error

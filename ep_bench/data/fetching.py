@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 from ep_bench.data import embedded, locations, reading
 from ep_bench.data.cards import Card, card
 from ep_bench.data.cards import card_names as all_names
-from ep_bench.data.download import Patience, TransferError, UnreachableError, download
+from ep_bench.data.download import RetryLimits, TransferError, UnreachableError, download
 from ep_bench.types import UserError
 
 MIRROR_VARIABLE = "EP_BENCH_MIRROR"
-PATIENCE = Patience(tries=4, pause=1.0, timeout=30.0)
+PATIENCE = RetryLimits(tries=4, pause=1.0, timeout=30.0)
 Report = Callable[[str, int, int | None], None]
 
 
@@ -50,7 +50,7 @@ def fetch(
     *,
     base_url: str | None = None,
     progress: bool = True,
-    patience: Patience = PATIENCE,
+    patience: RetryLimits = PATIENCE,
 ) -> list[Fetched]:
     """Download the data files (of all data sets, if none are named) that are not on this machine to the user's cache.
 
@@ -113,7 +113,9 @@ def _verify_one(found: Card) -> Verified:
     return Verified(found.name, "ok", place)
 
 
-def _fetch_one(found: Card, base_url: str | None, report: Report | None, patience: Patience, dead: set[str]) -> Fetched:
+def _fetch_one(
+    found: Card, base_url: str | None, report: Report | None, patience: RetryLimits, dead: set[str]
+) -> Fetched:
     """Bring one file; ``dead`` gathers the servers that did not answer, so that they are waited for only once."""
     if found.embedded or found.path is None:
         return Fetched(found.name, "embedded", None)
@@ -168,7 +170,7 @@ def _addresses(found: Card, base_url: str | None) -> list[str]:
 
 
 def _retrieve(
-    found: Card, url: str, target: Path, expected: str | None, report: Report | None, patience: Patience
+    found: Card, url: str, target: Path, expected: str | None, report: Report | None, patience: RetryLimits
 ) -> None:
     """Download one address through pooch; a second time from the start if a resumed file turns out wrong."""
     import pooch

@@ -18,7 +18,7 @@ from ep_bench.types import Array, Dataset, UserError
 _LONGEST = 200  # characters of a title
 
 
-class Loaded(NamedTuple):
+class PluginData(NamedTuple):
     """A plugin's data set: inputs (n, d) and targets (n,), both read-only, and its card."""
 
     X: Array
@@ -37,7 +37,7 @@ def find(name: str) -> Plugin | None:
 
 
 @cache
-def load(plugin: Plugin) -> Loaded:
+def load(plugin: Plugin) -> PluginData:
     """Return a plugin's data set.
 
     Raises UserError where the plugin cannot be imported, fails, or gives what is no data set; the message names the
@@ -58,7 +58,7 @@ def load(plugin: Plugin) -> Loaded:
         _refuse(plugin, "X has no rows or no inputs", str(inputs.shape))
     if facts.get("task") == "classification":
         _require_classes(plugin, targets, facts["classes"])
-    return Loaded(inputs, targets, _card(plugin, inputs, targets, facts, source))
+    return PluginData(inputs, targets, _card(plugin, inputs, targets, facts, source))
 
 
 def _parts(plugin: Plugin, given: Any) -> tuple[Any, Any, dict[str, Any]]:

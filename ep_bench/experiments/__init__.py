@@ -51,7 +51,7 @@ def names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def problems(name: str, options: Mapping[str, Any]) -> list[options_in_words.Problem]:
+def problems(name: str, options: Mapping[str, Any]) -> list[options_in_words.InvalidOption]:
     """Return what is wrong with an experiment's options."""
     module = import_module(REGISTRY[name])
     try:
@@ -67,7 +67,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     One that consists of pieces has ``jobs`` of them computed at a time and goes on where an earlier run ended. Raises
     pydantic's ValidationError for options that ``problems`` refuses.
     """
-    if stands(name, options, seed, folder):
+    if is_computed(name, options, seed, folder):
         shutil.rmtree(folder / PIECES, ignore_errors=True)  # of a run that was stopped between the lock and here
         return folder
     module, made_by = import_module(REGISTRY[name]), environment()
@@ -83,7 +83,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     return folder
 
 
-def stands(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bool:
+def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bool:
     """Return whether what an experiment computes stands in ``folder``: same versions, its methods' too, options, seed.
 
     Raises as ``run`` does.
@@ -97,7 +97,7 @@ def stands(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bo
     return same and (folder / ARRAYS).exists() and (folder / SUMMARY).exists()
 
 
-def pieces_kept(folder: Path) -> int:
+def checkpoints_kept(folder: Path) -> int:
     """Return how many pieces an earlier run that was cut short has left in ``folder``."""
     return len(list((folder / PIECES).glob("*.json")))
 
@@ -106,16 +106,16 @@ def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[Any, dict[s
     """Return an experiment's options, and all that its numbers hang on."""
     module = import_module(REGISTRY[name])
     config = module.Config(**options)
-    told = {"experiment": name, "version": module.VERSION, "options": config.model_dump(mode="json"), "seed": seed}
-    return config, told
+    factors = {"experiment": name, "version": module.VERSION, "options": config.model_dump(mode="json"), "seed": seed}
+    return config, factors
 
 
 def _method_versions(config: BaseModel) -> dict[str, str]:
     """Return the versions of the methods that an experiment's options name, by name."""
-    from ep_bench.experiments.method_entries import MethodEntry  # not above: it loads scikit-learn
+    from ep_bench.experiments.method_entries import ExperimentMethod  # not above: it loads scikit-learn
 
     values = [value if isinstance(value, tuple) else (value,) for _, value in config]
-    used = {entry.use for entries in values for entry in entries if isinstance(entry, MethodEntry)}
+    used = {entry.use for entries in values for entry in entries if isinstance(entry, ExperimentMethod)}
     return {name: str(methods.version(name)) for name in sorted(used)}
 
 

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
-from ep_bench.experiments.method_entries import MethodEntry
+from ep_bench.experiments.method_entries import ExperimentMethod
 from ep_bench.experiments.network_fits import (
-    Fit,
-    clear,
+    NetworkFit,
+    excludes_zero,
     fitted,
     is_network,
     marginals,
@@ -48,10 +48,10 @@ KINDS = ("none", *("linear",) * 4, *("nonlinear",) * 5)  # of the effects
 HELD_OUT = 2000  # inputs at which f is held against the true function
 
 
-def _entry(label: str, **options: Any) -> MethodEntry:
+def _entry(label: str, **options: Any) -> ExperimentMethod:
     noise = {"noise_mean": 2.0 * math.log(0.05), "noise_deviation": 2.0}
     options = {"hidden": [10], "weight_variance": 0.4**2, "sweeps": SWEEPS, **noise, **options}
-    return MethodEntry.model_validate({"use": "ep_nn", "label": label, **options})
+    return ExperimentMethod.model_validate({"use": "ep_nn", "label": label, **options})
 
 
 class Config(BaseModel):
@@ -59,7 +59,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    methods: tuple[MethodEntry, ...] = Field(
+    methods: tuple[ExperimentMethod, ...] = Field(
         (
             _entry("fixed Gaussian priors", prior="gaussian"),
             _entry("ARD priors", prior="ard", release=1e-4, scale_mean=2.0 * math.log(0.01), scale_deviation=2.5),
@@ -78,7 +78,7 @@ class Config(BaseModel):
     points: int = Field(101, ge=11, description="points of the grid")
 
 
-class Judged(NamedTuple):
+class EffectScore(NamedTuple):
     """What an effect, or f at the held-out inputs, came to; NaN where the fit failed."""
 
     rmse: float
@@ -154,7 +154,7 @@ def rows_of(effects: str, rng: np.random.Generator) -> tuple[Array, Array]:
     return X, true_function(effects)(X) + NOISE * rng.standard_normal(ROWS)
 
 
-def _judge(grid: Array, truth: Array, mean: Array, std: Array) -> list[Judged]:
+def _judge(grid: Array, truth: Array, mean: Array, std: Array) -> list[EffectScore]:
     """Return the verdict on each effect within [-pi, pi], and on f at the held-out inputs."""
     inside = np.abs(grid) <= math.pi
     count = len(KINDS) * len(grid)
@@ -163,14 +163,14 @@ def _judge(grid: Array, truth: Array, mean: Array, std: Array) -> list[Judged]:
     return [*verdicts, _compared(truth[count:], mean[count:], std[count:])]
 
 
-def _compared(truth: Array, mean: Array, std: Array) -> Judged:
+def _compared(truth: Array, mean: Array, std: Array) -> EffectScore:
     varied = np.ptp(truth) > 0.0 and np.ptp(mean) > 0.0
     correlation = float(np.corrcoef(truth, mean)[0, 1]) if varied else math.nan
     error = float(np.sqrt(np.mean((mean - truth) ** 2)))
-    return Judged(error, correlation, float(np.ptp(mean)), float(std.mean()))
+    return EffectScore(error, correlation, float(np.ptp(mean)), float(std.mean()))
 
 
-def _weights(fits: list[Fit]) -> dict[str, Any]:
+def _weights(fits: list[NetworkFit]) -> dict[str, Any]:
     """Return the marginals of the last finite network, none where there is no such fit."""
     for i, fit in reversed(list(enumerate(fits))):
         if is_network(fit.model):
@@ -179,7 +179,7 @@ def _weights(fits: list[Fit]) -> dict[str, Any]:
 
 
 def _rows(
-    entry: MethodEntry, fits: list[Fit], judged: list[Judged], errors: Array, lowest: NDArray[np.intp]
+    entry: ExperimentMethod, fits: list[NetworkFit], judged: list[EffectScore], errors: Array, lowest: NDArray[np.intp]
 ) -> Iterator[dict[str, Any]]:
     """Yield what a method made of each input after the first draw, then of all together, with errors over the draws.
 
@@ -215,7 +215,7 @@ def _inputs(model: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [{"clear": "", "scale": ""} for _ in KINDS]
     if is_network(model):
         found = marginals(model)
-        counts = clear(found["weights"], found["weights_std"]).sum(axis=0)
+        counts = excludes_zero(found["weights"], found["weights_std"]).sum(axis=0)
         scales = np.exp(0.5 * found["scales"])
         for j, row in enumerate(rows):
             row["clear"] = int(counts[j])

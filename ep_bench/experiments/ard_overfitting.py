@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from ep_bench.experiments.method_entries import MethodEntry
+from ep_bench.experiments.method_entries import ExperimentMethod
 from ep_bench.experiments.network_fits import (
-    Fit,
-    clear,
+    NetworkFit,
+    excludes_zero,
     fitted,
     is_network,
     marginals,
@@ -44,8 +44,8 @@ CENTRES, VALUES = (1.0, 0.0, -1.0), (1.0, 0.0, 0.8)  # of the clusters, in both 
 PRUNED, USED = 0.01, 0.1  # shares of the weaker input
 
 
-def _entry(use: str, label: str, **options: Any) -> MethodEntry:
-    return MethodEntry.model_validate({"use": use, "label": label, **options})
+def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
+    return ExperimentMethod.model_validate({"use": use, "label": label, **options})
 
 
 class Config(BaseModel):
@@ -53,7 +53,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    methods: tuple[MethodEntry, ...] = Field(
+    methods: tuple[ExperimentMethod, ...] = Field(
         (
             _entry("gp", "GP-ARD", kernel="nn", prior="none"),
             _entry(
@@ -85,7 +85,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     """
     effects = np.full((config.draws, len(config.methods), 2), math.nan)
     arrays: dict[str, Any] = {"labels": np.array([entry.name for entry in config.methods])}
-    fits: list[list[Fit]] = []
+    fits: list[list[NetworkFit]] = []
     for draw, rng in enumerate(np.random.default_rng(seed).spawn(config.draws)):
         X, y, cluster = clusters(config, rng)
         first, second = (np.linspace(low, high, config.points) for low, high in zip(X.min(0), X.max(0), strict=True))
@@ -123,13 +123,13 @@ def shares(effects: Array) -> Array:
     return np.asarray(squares.min(axis=-1) / np.where(total > 0.0, total, math.nan))
 
 
-def _surface(fit: Fit, first: Array, second: Array) -> tuple[Array, Array]:
+def _surface(fit: NetworkFit, first: Array, second: Array) -> tuple[Array, Array]:
     grid = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1).reshape(-1, 2)
     mean, std = fit.latent(grid)
     return mean.reshape(len(first), -1), std.reshape(len(first), -1)
 
 
-def _weights(config: Config, fits: list[Fit]) -> dict[str, Any]:
+def _weights(config: Config, fits: list[NetworkFit]) -> dict[str, Any]:
     """Return the marginals of the first finite network, none where there is no such fit."""
     for i, (entry, fit) in enumerate(zip(config.methods, fits, strict=True)):
         if is_network(fit.model):
@@ -138,7 +138,7 @@ def _weights(config: Config, fits: list[Fit]) -> dict[str, Any]:
     return {}
 
 
-def _row(entry: MethodEntry, fits: list[Fit], effects: Array) -> dict[str, Any]:
+def _row(entry: ExperimentMethod, fits: list[NetworkFit], effects: Array) -> dict[str, Any]:
     """Return what a method did over the draws, and on the first alone: effects, weights and noise."""
     weaker = shares(effects)
     known = weaker[np.isfinite(weaker)]
@@ -165,7 +165,7 @@ def _relevances(model: Any) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("variance_1", "variance_2", "clear_1", "clear_2"), "")
     if is_network(model):
         found = marginals(model)
-        counts = clear(found["weights"], found["weights_std"]).sum(axis=0)
+        counts = excludes_zero(found["weights"], found["weights_std"]).sum(axis=0)
         row |= {"clear_1": int(counts[0]), "clear_2": int(counts[1])}
     elif "weight_variance" in getattr(model, "hyperparameters_", {}):
         variances = np.broadcast_to(np.ravel(model.hyperparameters_["weight_variance"]), 2)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters, joint_draws
-from ep_bench.methods.hmc.chain import Chain, Schedule, run
+from ep_bench.methods.hmc.chain import HMCChain, HMCSchedule, run
 from ep_bench.types import Array, Indices, Rows
 
 VERSION = 1
@@ -113,7 +113,7 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     options = hmc.Config(
         **case.model_dump(exclude={"label"}), weight_prior=config.weight_prior, noise_prior=config.noise_prior
     )
-    schedule = Schedule(config.warmup, config.draws * config.thin, config.steps, options.target_acceptance, 1)
+    schedule = HMCSchedule(config.warmup, config.draws * config.thin, config.steps, options.target_acceptance, 1)
     ranks = []
     for stream in rng.spawn(config.replications):
         X, further = stream.standard_normal((config.rows, config.inputs)), stream.standard_normal((2, config.inputs))
@@ -123,11 +123,11 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     return np.array(ranks)
 
 
-def _true(truth: joint_draws.Draw) -> Array:
+def _true(truth: joint_draws.JointDraw) -> Array:
     deviations = np.sqrt([truth.noise, truth.prior.mean()])
     return np.array([*truth.predictions, *deviations, truth.log_joint])
 
 
-def _followed(chain: Chain) -> Array:
+def _followed(chain: HMCChain) -> Array:
     """Return the quantities (samples, Q) of all draws."""
     return np.column_stack([chain.predictions, chain.noise_deviation, chain.prior_deviation, chain.log_joint])

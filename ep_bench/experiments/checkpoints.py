@@ -17,21 +17,21 @@ from ep_bench.results import store
 from ep_bench.results.provenance import code, environment
 
 
-class Place(NamedTuple):
+class CheckpointFolder(NamedTuple):
     """Where pieces are kept, nowhere by default, and how many processes compute them."""
 
     folder: Path | None = None
     jobs: int = 1
 
 
-NOWHERE = Place()
-_place = ContextVar("place", default=NOWHERE)
+NO_CHECKPOINTS = CheckpointFolder()
+_place = ContextVar("place", default=NO_CHECKPOINTS)
 
 
 @contextmanager
 def kept_in(folder: Path, jobs: int = 1) -> Iterator[None]:
     """Keep the pieces that are asked for within, which ``jobs`` processes compute, in ``folder``."""
-    token = _place.set(Place(folder, jobs))
+    token = _place.set(CheckpointFolder(folder, jobs))
     try:
         yield
     finally:

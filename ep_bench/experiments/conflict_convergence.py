@@ -20,10 +20,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
-from ep_bench.experiments.conflict_examples import Hyper, covariances, example
+from ep_bench.experiments.conflict_examples import ExampleHyperparameters, covariances, example
 from ep_bench.methods.gp_t import sweeps
 from ep_bench.methods.gp_t.double_loop import double_loop
-from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, log_evidence
+from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, log_evidence
 from ep_bench.types import Array
 
 VERSION = 1
@@ -94,11 +94,11 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     and ``stage_<i>`` (S,), which stage it belongs to. ``labels`` name the schemes.
     """
     data = example(2)
-    K = covariances(data.x, Hyper(config.lengthscale, config.magnitude, config.scale, config.nu))
+    K = covariances(data.x, ExampleHyperparameters(config.lengthscale, config.magnitude, config.scale, config.nu))
     arrays: dict[str, Any] = {"labels": np.array([scheme.label for scheme in config.schemes])}
     summary = []
     for i, scheme in enumerate(config.schemes):
-        model = Model(K, data.y, config.nu, config.scale, scheme.fraction)
+        model = SiteModel(K, data.y, config.nu, config.scale, scheme.fraction)
         path = list(states(model, scheme.stages))
         evidences = np.array([log_evidence(now, scheme.fraction) for _, now in path])
         mismatches = np.array([now.mismatch for _, now in path])
@@ -112,7 +112,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def states(model: Model, stages: tuple[Stage, ...]) -> Iterator[tuple[int, Sites]]:
+def states(model: SiteModel, stages: tuple[Stage, ...]) -> Iterator[tuple[int, SitePosterior]]:
     """Yield the stage and the state after each sweep, until one has converged."""
     now = empty(model)
     for place, stage in enumerate(stages):
@@ -122,7 +122,7 @@ def states(model: Model, stages: tuple[Stage, ...]) -> Iterator[tuple[int, Sites
                 return
 
 
-def _updates(model: Model, start: Sites, stage: Stage) -> Iterator[Sites]:
+def _updates(model: SiteModel, start: SitePosterior, stage: Stage) -> Iterator[SitePosterior]:
     if stage.updates == "double_loop":
         return double_loop(model, start)
     kind = {"sequential": sweeps.sequential, "parallel": sweeps.parallel}[stage.updates]

@@ -20,9 +20,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.estimator import Estimator
-from ep_bench.experiments.conflict_examples import Example, Hyper, covariances, example
+from ep_bench.experiments.conflict_examples import Example, ExampleHyperparameters, covariances, example
 from ep_bench.methods.gp_t import annealing, ep, sweeps
-from ep_bench.methods.gp_t.sites import Model, empty
+from ep_bench.methods.gp_t.sites import SiteModel, empty
 from ep_bench.types import Array
 
 VERSION = 1
@@ -81,7 +81,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         EXAMPLES, config.noise, np.random.default_rng(seed).spawn(len(EXAMPLES)), strict=True
     ):
         data = example(number)
-        grid = [[Hyper(length, size, noise.scale, noise.nu) for length in axes[0]] for size in axes[1]]
+        grid = [[ExampleHyperparameters(length, size, noise.scale, noise.nu) for length in axes[0]] for size in axes[1]]
         annealed = np.array([[_annealed(data, hyper, config, rng) for hyper in row] for row in grid])
         arrays |= {f"annealed_{number}": annealed[:, :, 0], f"error_{number}": annealed[:, :, 1]}
         for i, eta in enumerate(config.fractions):
@@ -94,7 +94,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def solved(data: Example, hyper: Hyper, eta: float) -> float:
+def solved(data: Example, hyper: ExampleHyperparameters, eta: float) -> float:
     """Return the log evidence of the robust scheme, NaN where it finds no solution."""
     try:
         return ep.infer(covariances(data.x, hyper), data.y, hyper.nu, hyper.scale, eta, DAMPING).log_evidence
@@ -102,14 +102,16 @@ def solved(data: Example, hyper: Hyper, eta: float) -> float:
         return math.nan
 
 
-def sweeps_converge(data: Example, hyper: Hyper, eta: float) -> bool:
+def sweeps_converge(data: Example, hyper: ExampleHyperparameters, eta: float) -> bool:
     """Tell whether damped sequential sweeps from empty sites converge."""
-    model = Model(covariances(data.x, hyper), data.y, hyper.nu, hyper.scale, eta)
+    model = SiteModel(covariances(data.x, hyper), data.y, hyper.nu, hyper.scale, eta)
     states = islice(sweeps.sequential(model, empty(model), DAMPING), SWEEPS)
     return any(now.mismatch < CLOSE for now in states)
 
 
-def _annealed(data: Example, hyper: Hyper, config: Config, rng: np.random.Generator) -> tuple[float, float]:
+def _annealed(
+    data: Example, hyper: ExampleHyperparameters, config: Config, rng: np.random.Generator
+) -> tuple[float, float]:
     K = covariances(data.x, hyper)
     found = annealing.log_evidence(
         K, data.y, hyper.nu, hyper.scale, rng, runs=config.runs, temperatures=config.temperatures

@@ -29,7 +29,7 @@ class Example(NamedTuple):
     y: Array
 
 
-class Hyper(NamedTuple):
+class ExampleHyperparameters(NamedTuple):
     """Values of the hyperparameters."""
 
     lengthscale: float
@@ -50,7 +50,7 @@ def truth(number: int, x: Array) -> Array:
     return np.asarray(3.0 * np.sin(1.4 * x) * np.exp(-0.5 * ((x + 2.5) / 1.4) ** 2) + 0.3 * np.sin(0.6 * x))
 
 
-def covariances(x: Array, hyper: Hyper, z: Array | None = None) -> Array:
+def covariances(x: Array, hyper: ExampleHyperparameters, z: Array | None = None) -> Array:
     """Return the squared exponential covariances of inputs x (n,), with z (m,) where given."""
     theta = np.log([hyper.lengthscale, hyper.magnitude])
     kernel = build("se", 1, ard=True)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.conflict_examples import AT, example, truth
-from ep_bench.experiments.cubic_toy import Entry
+from ep_bench.experiments.cubic_toy import CubicToyMethod
 from ep_bench.methods.gp_t import sampling
 from ep_bench.types import Array, Predictive
 
@@ -31,8 +31,8 @@ MARGIN = 1.6  # that the grid of f(2) goes beyond the two observations
 FLAT: dict[str, Any] = {"use": "gp_t", "nu": "optimize", "prior": "none"}
 
 
-def _entry(label: str, **options: Any) -> Entry:
-    return Entry.model_validate({**FLAT, "label": label, **options})
+def _entry(label: str, **options: Any) -> CubicToyMethod:
+    return CubicToyMethod.model_validate({**FLAT, "label": label, **options})
 
 
 class Config(BaseModel):
@@ -40,7 +40,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    methods: tuple[Entry, ...] = Field(
+    methods: tuple[CubicToyMethod, ...] = Field(
         (
             _entry("MCMC", inference="mcmc", prior="weak", chains=4, stored=2000),
             _entry("EP", starts=5),
@@ -60,7 +60,7 @@ class Config(BaseModel):
     points: int = Field(241, ge=3, description="points of the grids of inputs and of f(2)")
 
 
-class Latent(NamedTuple):
+class LatentMixture(NamedTuple):
     """A mixture of Gaussians for f at each of n inputs."""
 
     weights: Array  # (S,)
@@ -91,25 +91,27 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         f = np.linspace(data.y[:2].min() - MARGIN, data.y[:2].max() + MARGIN, config.points)
         arrays |= {f"x_{number}": data.x, f"y_{number}": data.y, f"grid_{number}": grid, f"latent_{number}": f}
         arrays[f"truth_{number}"] = truth(number, grid)
-        reference: Latent | None = None
+        reference: LatentMixture | None = None
         for i, entry in enumerate(config.methods):
             row, latent = _fitted(entry, data.x, data.y, np.append(grid, AT), seed)
             reference = latent if i == 0 else reference
-            arrays |= {f"{name}_{number}_{i}": values for name, values in _shown(latent, f).items()}
-            summary.append({"example": number, "method": entry.name, **_told(latent, reference), **row})
+            arrays |= {f"{name}_{number}_{i}": values for name, values in _curves(latent, f).items()}
+            summary.append({"example": number, "method": entry.name, **_summary(latent, reference), **row})
     return arrays, summary
 
 
-def latent_of(model: Any, X: Array) -> Latent:
+def latent_of(model: Any, X: Array) -> LatentMixture:
     """Return what a fitted model says of f at rows X (n, d), in its own units: a sampler's mixture, else a Gaussian."""
     if isinstance(model.state_, sampling.Draws):
         means, variances = sampling.latents(model.state_, X)
-        return Latent(np.full(len(means), 1.0 / len(means)), means, variances)
+        return LatentMixture(np.full(len(means), 1.0 / len(means)), means, variances)
     mean, variance = model.latent(X)
-    return Latent(np.ones(1), mean[None], variance[None])
+    return LatentMixture(np.ones(1), mean[None], variance[None])
 
 
-def _fitted(entry: Entry, x: Array, y: Array, at: Array, seed: int) -> tuple[dict[str, Any], Latent | None]:
+def _fitted(
+    entry: CubicToyMethod, x: Array, y: Array, at: Array, seed: int
+) -> tuple[dict[str, Any], LatentMixture | None]:
     """Return hyperparameters, evidence and seconds of a fit, and its latent function; the reason where it failed."""
     options = {**entry.options(1.0), "standardize": False}
     warm_up(entry.use, options)
@@ -127,7 +129,7 @@ def _fitted(entry: Entry, x: Array, y: Array, at: Array, seed: int) -> tuple[dic
     }, latent_of(model, at[:, None])  # fmt: skip
 
 
-def _shown(latent: Latent | None, f: Array) -> dict[str, Array]:
+def _curves(latent: LatentMixture | None, f: Array) -> dict[str, Array]:
     """Return mean and deviation over the inputs, and the density of f(2), which is the last input."""
     if latent is None:
         return dict.fromkeys(("mean", "std", "density"), np.full(len(f), np.nan))
@@ -136,19 +138,19 @@ def _shown(latent: Latent | None, f: Array) -> dict[str, Array]:
     return {"mean": mean[:-1], "std": np.sqrt(variance[:-1]), "density": latent.density(f, -1)}
 
 
-def _told(latent: Latent | None, reference: Latent | None) -> dict[str, Any]:
+def _summary(latent: LatentMixture | None, reference: LatentMixture | None) -> dict[str, Any]:
     """Return mean and deviation of f(2), and its 1-Wasserstein distance from the reference's."""
     if latent is None:
         return {"mean": "", "deviation": "", "distance": ""}
     own = _at_the_end(latent)
-    told = {"mean": _rounded(own.mean()[0]), "deviation": _rounded(own.std()[0]), "distance": ""}
+    summary = {"mean": _rounded(own.mean()[0]), "deviation": _rounded(own.std()[0]), "distance": ""}
     if reference is not None:
         tables = (distribution_distances.tabulate(one) for one in (own, _at_the_end(reference)))
-        told["distance"] = _rounded(distribution_distances.compare(*tables).wasserstein[0])
-    return told
+        summary["distance"] = _rounded(distribution_distances.compare(*tables).wasserstein[0])
+    return summary
 
 
-def _at_the_end(latent: Latent) -> Predictive:
+def _at_the_end(latent: LatentMixture) -> Predictive:
     return Predictive(latent.weights, latent.means[:, -1:], latent.variances[:, -1:])
 
 

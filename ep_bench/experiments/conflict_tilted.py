@@ -20,9 +20,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 from scipy.special import gammaln
 
-from ep_bench.experiments.conflict_examples import Example, Hyper, covariances, example
+from ep_bench.experiments.conflict_examples import Example, ExampleHyperparameters, covariances, example
 from ep_bench.methods.gp_t import sweeps
-from ep_bench.methods.gp_t.sites import Model, empty, sites
+from ep_bench.methods.gp_t.sites import SiteModel, empty, sites
 from ep_bench.types import Array
 
 VERSION = 1
@@ -47,7 +47,7 @@ class Config(BaseModel):
     points: int = Field(121, ge=5, description="points of the grid in each direction; ours")
 
 
-class Updates(NamedTuple):
+class SiteUpdates(NamedTuple):
     """What undamped updates make of the pair's sites."""
 
     precisions: Array  # (2,) after the first sweep over all sites, the pair last
@@ -65,7 +65,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     (2,) and ``covariance`` (2, 2) those of q.
     """
     data = example(1)
-    hyper = Hyper(config.lengthscale, config.magnitude, config.scale, config.nu)
+    hyper = ExampleHyperparameters(config.lengthscale, config.magnitude, config.scale, config.nu)
     mean, covariance = marginal(data, hyper)
     first, second = (m + config.half_width * np.linspace(-1.0, 1.0, config.points) for m in mean)
     q = _gaussian(first, second, mean, covariance)
@@ -82,14 +82,14 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def marginal(data: Example, hyper: Hyper) -> tuple[Array, Array]:
+def marginal(data: Example, hyper: ExampleHyperparameters) -> tuple[Array, Array]:
     """Return mean (2,) and covariance (2, 2) of the pair after one round over all other sites."""
     model, tau, b = _others(data, hyper, 1.0)
     covariance = np.linalg.inv(np.linalg.inv(model.K) + np.diag(tau))
     return (covariance @ b)[:PAIR], covariance[:PAIR, :PAIR]
 
 
-def updates(data: Example, hyper: Hyper, eta: float) -> Updates:
+def updates(data: Example, hyper: ExampleHyperparameters, eta: float) -> SiteUpdates:
     """Return what undamped updates of power eta come to, in the order y3, ..., yn, y1, y2."""
     model, tau, b = _others(data, hyper, eta)
     start = sites(model, tau, b)
@@ -99,23 +99,23 @@ def updates(data: Example, hyper: Hyper, eta: float) -> Updates:
     order = np.roll(np.arange(len(data.y)), -PAIR)
     turned = model._replace(K=model.K[np.ix_(order, order)], y=model.y[order])
     first, second = islice(sweeps.sequential(turned, empty(turned), 1.0), 2)
-    return Updates(first.tau[-PAIR:], second.tau[-PAIR:], float(second.cavity[0][-PAIR]), together[:PAIR])
+    return SiteUpdates(first.tau[-PAIR:], second.tau[-PAIR:], float(second.cavity[0][-PAIR]), together[:PAIR])
 
 
-def log_t(residual: Array, hyper: Hyper) -> Array:
+def log_t(residual: Array, hyper: ExampleHyperparameters) -> Array:
     """Return the log density of a residual under the Student-t."""
     nu, scale = hyper.nu, hyper.scale
     constant = gammaln(0.5 * (nu + 1.0)) - gammaln(0.5 * nu) - 0.5 * np.log(nu * np.pi * scale**2)
     return np.asarray(constant - 0.5 * (nu + 1.0) * np.log1p(residual**2 / (nu * scale**2)))
 
 
-def _others(data: Example, hyper: Hyper, eta: float) -> tuple[Model, Array, Array]:
+def _others(data: Example, hyper: ExampleHyperparameters, eta: float) -> tuple[SiteModel, Array, Array]:
     """Return the model of all rows and its sites after one round over all but the pair, whose sites are empty."""
     K = covariances(data.x, hyper)
-    others = Model(K[PAIR:, PAIR:], data.y[PAIR:], hyper.nu, hyper.scale, eta)
+    others = SiteModel(K[PAIR:, PAIR:], data.y[PAIR:], hyper.nu, hyper.scale, eta)
     after = next(sweeps.sequential(others, empty(others), 1.0))
     tau, b = (np.concatenate([np.zeros(PAIR), part]) for part in (after.tau, after.b))
-    return Model(K, data.y, hyper.nu, hyper.scale, eta), tau, b
+    return SiteModel(K, data.y, hyper.nu, hyper.scale, eta), tau, b
 
 
 def _gaussian(first: Array, second: Array, mean: Array, covariance: Array) -> Array:
@@ -125,7 +125,7 @@ def _gaussian(first: Array, second: Array, mean: Array, covariance: Array) -> Ar
     return np.asarray(np.exp(-0.5 * squares) / (2.0 * np.pi * np.sqrt(np.linalg.det(covariance))))
 
 
-def _row(eta: float, first: Array, second: Array, masses: Array, found: Updates) -> dict[str, Any]:
+def _row(eta: float, first: Array, second: Array, masses: Array, found: SiteUpdates) -> dict[str, Any]:
     """Return the summary of a power: moments and modes of the tilted distribution, and the updates."""
     weights = masses / masses.sum()
     one, two = weights.sum(axis=1), weights.sum(axis=0)

@@ -31,7 +31,7 @@ from pydantic import (
 from ep_bench import data, methods
 from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments import distribution_distances
-from ep_bench.experiments.method_entries import MethodEntry, refuse_unknown
+from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
 from ep_bench.types import Array, Dataset, Predictive
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ VERSION = 1
 NOISE = "noise_variance"  # a method's option: the variance of the noise in standardised units, given and not learned
 
 
-class Entry(MethodEntry):
+class CubicToyMethod(ExperimentMethod):
     """A method as in a study; every further key but ``noise_deviation`` is one of its options."""
 
     noise_deviation: float | None = Field(
@@ -51,7 +51,7 @@ class Entry(MethodEntry):
     )
 
     @model_validator(mode="after")
-    def _noise(self) -> Entry:
+    def _noise(self) -> CubicToyMethod:
         if self.noise_deviation is not None:
             if NOISE not in methods.get(self.use).config.model_fields:  # type: ignore[attr-defined]
                 raise ValueError(f"noise_deviation: {self.use} has no option {NOISE}, and learns the noise")
@@ -76,8 +76,8 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    methods: tuple[Entry, ...] = Field(
-        (Entry.model_validate({"use": "pbp", "label": "PBP", "hidden": [100], "epochs": 40}),),
+    methods: tuple[CubicToyMethod, ...] = Field(
+        (CubicToyMethod.model_validate({"use": "pbp", "label": "PBP", "hidden": [100], "epochs": 40}),),
         min_length=1,
         description="method entries as in a study: use, label and options (PBP: 100 hidden units, 40 epochs, sec. 5.3)",
     )
@@ -143,7 +143,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def _fitted(entry: Entry, toy: Dataset, seed: int) -> tuple[Any, float]:
+def _fitted(entry: CubicToyMethod, toy: Dataset, seed: int) -> tuple[Any, float]:
     """Return a method fitted to the toy data, and the seconds that this took."""
     options = entry.options(float(toy.y.std()))
     warm_up(entry.use, options)

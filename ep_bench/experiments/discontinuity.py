@@ -27,8 +27,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench import data
-from ep_bench.experiments.method_entries import MethodEntry
-from ep_bench.experiments.network_fits import Fit, fitted, noise_deviation, rounded, unconverged
+from ep_bench.experiments.method_entries import ExperimentMethod
+from ep_bench.experiments.network_fits import NetworkFit, fitted, noise_deviation, rounded, unconverged
 from ep_bench.types import Array
 
 VERSION = 1
@@ -36,8 +36,8 @@ NAME, HALF_WIDTH, LEVEL = "step", 2.0, 1.0  # of the embedded data set: inputs a
 NOISE = 0.1  # deviation, as in the embedded data set
 
 
-def _entry(use: str, label: str, **options: Any) -> MethodEntry:
-    return MethodEntry.model_validate({"use": use, "label": label, **options})
+def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
+    return ExperimentMethod.model_validate({"use": use, "label": label, **options})
 
 
 class Config(BaseModel):
@@ -45,7 +45,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    methods: tuple[MethodEntry, ...] = Field(
+    methods: tuple[ExperimentMethod, ...] = Field(
         (
             _entry(
                 "ep_nn", "NN-EP", hidden=[10], prior="laplace", scale_mean=2.0 * math.log(0.01), scale_deviation=2.5,
@@ -62,7 +62,7 @@ class Config(BaseModel):
     points: int = Field(2001, ge=101, description="points of the grid")
 
 
-class Shape(NamedTuple):
+class StepShape(NamedTuple):
     """What the mean of f does about the discontinuity; NaN where the fit failed, or where it does not rise so far."""
 
     rmse: float
@@ -77,7 +77,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
     ``x`` and ``y`` (n,) are the first draw's rows; ``grid`` (G,), ``truth`` (G,), ``mean_<i>`` and ``std_<i>`` (G,) of
     the i-th method's f after that draw, ``labels`` (M,) their names, ``unconverged`` (M,) which fits ended too early.
-    Of ``shapes`` (draws, M, K), ``shaped`` (K,) are the names: those of ``Shape``.
+    Of ``shapes`` (draws, M, K), ``shaped`` (K,) are the names: those of ``StepShape``.
     """
     grid = np.linspace(-HALF_WIDTH, HALF_WIDTH, config.points)
     function = data.true_function(NAME)
@@ -85,7 +85,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     truth = function(grid[:, None])
     arrays: dict[str, Any] = {
         "labels": np.array([entry.name for entry in config.methods]), "grid": grid, "truth": truth,
-        "shaped": np.array(Shape._fields),
+        "shaped": np.array(StepShape._fields),
     }  # fmt: skip
     fits, shapes = [], []
     for draw, (X, y) in enumerate(_data(np.random.default_rng(seed).spawn(config.draws))):
@@ -112,12 +112,12 @@ def _data(streams: list[np.random.Generator]) -> Iterator[tuple[Array, Array]]:
         yield X, function(X) + NOISE * rng.standard_normal(len(X))
 
 
-def shape(grid: Array, mean: Array, truth: Array) -> Shape:
+def shape(grid: Array, mean: Array, truth: Array) -> StepShape:
     """Return what a mean (G,) over a grid (G,) does about the step at 0 of the truth (G,)."""
     if not np.isfinite(mean).all():
-        return Shape(*(math.nan,) * len(Shape._fields))
+        return StepShape(*(math.nan,) * len(StepShape._fields))
     off = np.abs(mean - truth)
-    return Shape(
+    return StepShape(
         rmse=float(np.sqrt(np.mean(off**2))),
         fluctuation=float(np.abs(np.diff(mean)).sum() - abs(mean[-1] - mean[0])),
         overshoot=max(0.0, float(np.max(mean * np.sign(truth) - LEVEL))),
@@ -149,17 +149,17 @@ def _between(x: Array, y: Array, level: float) -> float:
     return float(x[0] + (level - y[0]) / (y[1] - y[0]) * (x[1] - x[0]))
 
 
-def _row(entry: MethodEntry, fits: list[Fit], shapes: Array, place: int) -> dict[str, Any]:
+def _row(entry: ExperimentMethod, fits: list[NetworkFit], shapes: Array, place: int) -> dict[str, Any]:
     """Return the shape after the first draw, medians over the draws, and on how many draws none fluctuates less."""
     own, model = shapes[:, place], fits[0].model
-    at = Shape._fields.index("fluctuation")
+    at = StepShape._fields.index("fluctuation")
     least = np.array([np.isfinite(draw[place, at]) and draw[place, at] <= np.nanmin(draw[:, at]) for draw in shapes])
     known = own[np.isfinite(own).any(axis=1)]
     medians = np.nanmedian(known, axis=0) if len(known) else np.full(own.shape[1], math.nan)
     return {
         "method": entry.name,
-        **{name: rounded(value) for name, value in zip(Shape._fields, own[0], strict=True)},
-        **{f"{name}_median": rounded(value) for name, value in zip(Shape._fields, medians, strict=True)},
+        **{name: rounded(value) for name, value in zip(StepShape._fields, own[0], strict=True)},
+        **{f"{name}_median": rounded(value) for name, value in zip(StepShape._fields, medians, strict=True)},
         "draws": len(fits),
         "failed": sum(fit.model is None for fit in fits),
         "converged": sum(bool(fit.converged) for fit in fits),

@@ -33,7 +33,7 @@ _CHUNK = 2**15  # numbers in a temporary; small enough for a processor's cache
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)  # exact to degree 11; squares of quintics have 10
 
 
-class Apart(NamedTuple):
+class DistributionDistances(NamedTuple):
     """Distances from the reference at each of N inputs."""
 
     wasserstein: Array  # (N,)
@@ -51,10 +51,10 @@ def tabulate(prediction: Predictive) -> list[PPoly]:
     return [_tabulated(prediction.weights, means, deviations) for means, deviations in columns]
 
 
-def compare(method: Sequence[PPoly], reference: Sequence[PPoly]) -> Apart:
+def compare(method: Sequence[PPoly], reference: Sequence[PPoly]) -> DistributionDistances:
     """Return the distances of a method's distributions from the reference's, both as ``tabulate`` returns them."""
-    pairs = [_apart(*pair) for pair in zip(method, reference, strict=True)]
-    return Apart(*np.array(pairs, dtype=np.float64).T)
+    pairs = [_distances(*pair) for pair in zip(method, reference, strict=True)]
+    return DistributionDistances(*np.array(pairs, dtype=np.float64).T)
 
 
 def own_crps(reference: Sequence[PPoly]) -> Array:
@@ -126,7 +126,7 @@ def _values(points: Array, weights: Array, means: Array, deviations: Array) -> A
     return found
 
 
-def _apart(method: PPoly, reference: PPoly) -> tuple[float, float]:
+def _distances(method: PPoly, reference: PPoly) -> tuple[float, float]:
     """Return the integrals of |F - G| and of (F - G)^2, on panels that end where either's do and where F crosses G."""
     points = np.union1d(method.x, reference.x)
     gap = _at(method, points) - _at(reference, points)

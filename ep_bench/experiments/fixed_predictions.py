@@ -17,16 +17,16 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
 from ep_bench.estimator import Estimator, standardisation, warm_up
-from ep_bench.experiments.cubic_toy import Entry
-from ep_bench.experiments.posterior_means import Chains, posterior_means
+from ep_bench.experiments.cubic_toy import CubicToyMethod
+from ep_bench.experiments.posterior_means import ChainOptions, posterior_means
 from ep_bench.types import Array, Rows, SplitScheme, UserError
 
 VERSION = 1
 COLUMNS = ("mean", "deviation", "log_density")
 
 
-def _entry(label: str, **options: Any) -> Entry:
-    return Entry.model_validate({"use": "gp_t", "label": label, **options})
+def _entry(label: str, **options: Any) -> CubicToyMethod:
+    return CubicToyMethod.model_validate({"use": "gp_t", "label": label, **options})
 
 
 class Config(BaseModel):
@@ -36,8 +36,8 @@ class Config(BaseModel):
 
     dataset: str = Field("boston", description="card's name (figure 5: boston)")
     folds: int = Field(10, ge=2, description="of the cross-validation (section 6.1: 10)")
-    chains: Chains = Field(Chains(), description="that give the hyperparameters; ours")
-    methods: tuple[Entry, ...] = Field(
+    chains: ChainOptions = Field(ChainOptions(), description="that give the hyperparameters; ours")
+    methods: tuple[CubicToyMethod, ...] = Field(
         (
             _entry("MCMC", inference="mcmc", chains=2, warmup=100, samples=1500, stored=600),
             _entry("LA", inference="laplace"),
@@ -91,7 +91,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         reference = found if reference is None else reference
         arrays |= {f"{name}_{i}": values for name, values in zip(COLUMNS, found, strict=True)}
         summary.append({
-            "method": entry.name, **_apart(found, reference), "seconds": round(seconds, 3), "failed": len(reasons),
+            "method": entry.name, **_distance(found, reference), "seconds": round(seconds, 3), "failed": len(reasons),
             "r_hat": round(float(np.fmax.reduce(mixing)), 4), "r_hat_of_hyperparameters": round(r_hat, 4),
             "reason": reasons[0] if reasons else "",
         })  # fmt: skip
@@ -125,7 +125,7 @@ def _named(held: dict[str, Any]) -> dict[str, Any]:
     return {"names": np.array([name for name, _ in pairs]), "hyperparameters": np.array([value for _, value in pairs])}
 
 
-def _apart(found: Array, reference: Array) -> dict[str, float]:
+def _distance(found: Array, reference: Array) -> dict[str, float]:
     """Return how far a method is from the reference, over the rows that it predicted; standardised units, nats.
 
     Root mean squared differences of means and of log densities, the mean ratio of deviations, and the mean log density.

@@ -21,15 +21,15 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, field_validato
 from ep_bench import data
 from ep_bench.covariances.hyperparameters import LIMITS
 from ep_bench.estimator import Estimator, standardisation, warm_up
-from ep_bench.experiments.cubic_toy import Entry
-from ep_bench.experiments.posterior_means import Chains, posterior_means
+from ep_bench.experiments.cubic_toy import CubicToyMethod
+from ep_bench.experiments.posterior_means import ChainOptions, posterior_means
 from ep_bench.types import Rows, SplitScheme
 
 VERSION = 1
 Triple = tuple[PositiveFloat, PositiveFloat, PositiveFloat]
 
 
-class Part(BaseModel):
+class TimedDataset(BaseModel):
     """A data set, and the scheme whose first split's training rows are taken."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,8 +46,8 @@ class Part(BaseModel):
         return name
 
 
-def _entry(label: str, use: str = "gp_t", **options: Any) -> Entry:
-    return Entry.model_validate({"use": use, "label": label, **options})
+def _entry(label: str, use: str = "gp_t", **options: Any) -> CubicToyMethod:
+    return CubicToyMethod.model_validate({"use": use, "label": label, **options})
 
 
 class Config(BaseModel):
@@ -55,16 +55,16 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: tuple[Part, ...] = Field(
+    datasets: tuple[TimedDataset, ...] = Field(
         (
-            Part(name="friedman-outliers", scheme="holdout"),
-            Part(name="boston", folds=10),
-            Part(name="concrete", folds=2),
+            TimedDataset(name="friedman-outliers", scheme="holdout"),
+            TimedDataset(name="boston", folds=10),
+            TimedDataset(name="concrete", folds=2),
         ),
         min_length=1,
         description="data sets (section 6: Friedman, boston, concrete quality, compressive strength)",
     )
-    methods: tuple[Entry, ...] = Field(
+    methods: tuple[CubicToyMethod, ...] = Field(
         (
             _entry("LA1", inference="laplace"),
             _entry("GA", use="gp"),
@@ -75,7 +75,9 @@ class Config(BaseModel):
         min_length=2,
         description="method entries, the first of which has the time 1 (table 1)",
     )
-    chains: Chains = Field(Chains(warmup=150, samples=150), description="that give the posterior means; ours")
+    chains: ChainOptions = Field(
+        ChainOptions(warmup=150, samples=150), description="that give the posterior means; ours"
+    )
     nu: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
     scale: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
     sigma_se: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean of the latent deviation; ours")
@@ -95,7 +97,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     for part in config.datasets:
         rows = _training(part)
         held, r_hat = posterior_means(rows, config.chains, seed)
-        configurations = around(held, config, rows.X.shape[1], rng)
+        configurations = configurations_around(held, config, rows.X.shape[1], rng)
         found = np.array([[_timed(entry, rows, one, seed) for one in configurations] for entry in config.methods])
         seconds.append(found)
         whole = np.flatnonzero(np.isfinite(found).all(axis=0))
@@ -112,7 +114,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return {"labels": np.array(labels), "datasets": np.array(names), "seconds": np.array(seconds)}, summary
 
 
-def around(mean: dict[str, Any], config: Config, d: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+def configurations_around(
+    mean: dict[str, Any], config: Config, d: int, rng: np.random.Generator
+) -> list[dict[str, Any]]:
     """Return the posterior mean and the 27 configurations around it; a lengthscale an input (d of them)."""
     found = [mean]
     for nu, scale, sigma_se in itertools.product(config.nu, config.scale, config.sigma_se):
@@ -126,7 +130,7 @@ def around(mean: dict[str, Any], config: Config, d: int, rng: np.random.Generato
     return found
 
 
-def _training(part: Part) -> Rows:
+def _training(part: TimedDataset) -> Rows:
     """Return the standardised training rows of the first split."""
     whole = data.load_dataset(part.name)
     scheme = data.resolve_scheme(SplitScheme(part.scheme, folds=part.folds), whole.card)  # type: ignore[arg-type]
@@ -135,7 +139,7 @@ def _training(part: Part) -> Rows:
     return Rows(scaling.apply(whole.X[train]), of_target.apply(whole.y[train][:, None])[:, 0])
 
 
-def _timed(entry: Entry, rows: Rows, held: dict[str, Any], seed: int) -> float:
+def _timed(entry: CubicToyMethod, rows: Rows, held: dict[str, Any], seed: int) -> float:
     """Return the seconds of an inference, NaN where there is no solution."""
     options = {**entry.options(1.0), **held, "optimize": False, "standardize": False}
     if entry.use == "gp":

@@ -20,7 +20,7 @@ def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
         raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
 
 
-class MethodEntry(BaseModel):
+class ExperimentMethod(BaseModel):
     """A method as in a study; every further key is one of its options."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -29,7 +29,7 @@ class MethodEntry(BaseModel):
     label: str = ""
 
     @model_validator(mode="after")
-    def _known(self) -> MethodEntry:
+    def _known(self) -> ExperimentMethod:
         refuse_unknown("unknown method", self.use, methods.names())
         known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
         for option in self.model_extra or {}:
@@ -42,11 +42,11 @@ class MethodEntry(BaseModel):
         """Return what the figure and the tables call the method."""
         return self.label or self.use
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the entry in JSON's types, with the version of the method."""
         return {**self.model_dump(mode="json"), "version": methods.version(self.use)}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> MethodEntry:
-        """Return the entry that ``told`` tells."""
+    def of(cls, told: Mapping[str, Any]) -> ExperimentMethod:
+        """Return the entry that ``to_json`` tells."""
         return cls.model_validate({name: value for name, value in told.items() if name != "version"})

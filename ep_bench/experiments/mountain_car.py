@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import mountain_car_dynamics
-from ep_bench.experiments.cubic_toy import Entry
+from ep_bench.experiments.cubic_toy import CubicToyMethod
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import size
 from ep_bench.types import Array, Predictive
@@ -32,8 +32,8 @@ ROOM = 0.1  # of the hidden space drawn beyond what the states reach, a share of
 Mask = NDArray[np.bool_]
 
 
-def _entry(label: str, **options: Any) -> Entry:
-    return Entry.model_validate({"use": "dgp_ep", "label": label, **options})
+def _entry(label: str, **options: Any) -> CubicToyMethod:
+    return CubicToyMethod.model_validate({"use": "dgp_ep", "label": label, **options})
 
 
 class Config(BaseModel):
@@ -41,7 +41,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    methods: tuple[Entry, ...] = Field(
+    methods: tuple[CubicToyMethod, ...] = Field(
         (_entry("GP", hidden=[], inducing=50), _entry("DGP", hidden=[2], inducing=50)),
         min_length=1,
         description="method entries as in a study: use, label and options; the first with a hidden layer of two "
@@ -86,7 +86,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, _summary(config, names, table, np.mean(seconds, axis=0))
 
 
-class Truth(NamedTuple):
+class TrueValues(NamedTuple):
     """The held-out grid, positions along the rows."""
 
     position: Array  # (G,)
@@ -99,15 +99,15 @@ class Truth(NamedTuple):
         return mountain_car_dynamics.nodes(self.position, self.velocity)
 
 
-def _truth(values: mountain_car_dynamics.Values, config: Config) -> Truth:
+def _truth(values: mountain_car_dynamics.ValueFunction, config: Config) -> TrueValues:
     position, velocity = (
         _centres(bounds, config.held_out) for bounds in (mountain_car_dynamics.POSITION, mountain_car_dynamics.VELOCITY)
     )
     truth = _evaluate(values, mountain_car_dynamics.nodes(position, velocity)).reshape(config.held_out, config.held_out)
-    return Truth(position, velocity, truth, near_cliff(truth, config.drop))
+    return TrueValues(position, velocity, truth, near_cliff(truth, config.drop))
 
 
-def _pictures(models: list[Any], states: Array, truth: Truth) -> dict[str, Any]:
+def _pictures(models: list[Any], states: Array, truth: TrueValues) -> dict[str, Any]:
     """Return every model's predictions over the grid, and the layers of the first that can be drawn."""
     found: dict[str, Any] = {}
     for i, model in enumerate(models):
@@ -143,7 +143,7 @@ def near_cliff(truth: Array, drop: float) -> Mask:
     return np.asarray(np.ptp(around, axis=0) > drop)
 
 
-def _true_values(count: int, rng: np.random.Generator) -> tuple[mountain_car_dynamics.Values, dict[str, Any]]:
+def _true_values(count: int, rng: np.random.Generator) -> tuple[mountain_car_dynamics.ValueFunction, dict[str, Any]]:
     """Return the value function, and how far it can be believed.
 
     ``change`` is the largest of the last sweep, ``refinement`` the mean difference from half as many nodes a side at
@@ -165,7 +165,7 @@ def _true_values(count: int, rng: np.random.Generator) -> tuple[mountain_car_dyn
     return values, {"checked": np.array(list(check)), "check": np.array(list(check.values()))}
 
 
-def _evaluate(values: mountain_car_dynamics.Values, states: Array) -> Array:
+def _evaluate(values: mountain_car_dynamics.ValueFunction, states: Array) -> Array:
     """Return the values (S,) of states (S, 2)."""
     return -mountain_car_dynamics.shortest(values, states).astype(np.float64)
 
@@ -181,7 +181,7 @@ def _centres(bounds: tuple[float, float], count: int) -> Array:
     return np.asarray(0.5 * (edges[1:] + edges[:-1]))
 
 
-def _fitted(entry: Entry, states: Array, y: Array, seed: int) -> tuple[Any, float]:
+def _fitted(entry: CubicToyMethod, states: Array, y: Array, seed: int) -> tuple[Any, float]:
     """Return a method fitted to the rows, and the seconds that this took."""
     options = entry.options(float(y.std()))
     warm_up(entry.use, options)
@@ -195,7 +195,7 @@ def _is_drawn(model: Any) -> bool:
     return structure is not None and tuple(structure.dims) == (2, 2, 1)
 
 
-def _layers(model: Any, states: Array, truth: Truth) -> dict[str, Array]:
+def _layers(model: Any, states: Array, truth: TrueValues) -> dict[str, Array]:
     """Return the means of both layers: the first over the states, the second over the hidden space, in steps."""
     structure, theta, scale = model.state_.structure, model.state_.theta, model.x_scaling_
     hidden = moments(structure, theta, scale.apply(truth.grid()))[0][0]
@@ -215,7 +215,7 @@ def _layers(model: Any, states: Array, truth: Truth) -> dict[str, Array]:
     }
 
 
-def _scores(predicted: Predictive, truth: Truth, observed: Array) -> dict[str, float]:
+def _scores(predicted: Predictive, truth: TrueValues, observed: Array) -> dict[str, float]:
     """Return errors of the mean against the truth (steps) and mean log densities (nats), by part of the grid."""
     squares, densities = (predicted.mean() - truth.truth.ravel()) ** 2, predicted.logpdf(observed)
     cliff = truth.cliff.ravel()

@@ -29,7 +29,7 @@ FORCE, GRAVITY = 0.001, 0.0025
 LONGEST = 10_000  # sweeps, and steps of an episode: far beyond what any takes
 
 
-class Values(NamedTuple):
+class ValueFunction(NamedTuple):
     """A value function on a grid, positions along the rows."""
 
     position: Array  # (P,)
@@ -62,7 +62,7 @@ def nodes(position: Array, velocity: Array) -> Array:
     return np.stack(np.meshgrid(position, velocity, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
-def iterate(count: int, tolerance: float = 1e-8) -> Values:
+def iterate(count: int, tolerance: float = 1e-8) -> ValueFunction:
     """Return the value function on a grid of ``count`` nodes a side, swept until no value changes by more.
 
     Raises ArithmeticError where it does not settle.
@@ -77,11 +77,11 @@ def iterate(count: int, tolerance: float = 1e-8) -> Values:
         change = float(np.abs(better - values).max())
         values = better
         if change <= tolerance:
-            return Values(position, velocity, values.reshape(count, count), sweep, change)
+            return ValueFunction(position, velocity, values.reshape(count, count), sweep, change)
     raise ArithmeticError(f"value iteration: after {LONGEST} sweeps values still change by {change:.3g}")
 
 
-def drive(values: Values, states: Array) -> NDArray[np.int64]:
+def drive(values: ValueFunction, states: Array) -> NDArray[np.int64]:
     """Return the steps (S,) to the goal from states (S, 2) of a driver who takes the action of the highest value.
 
     Raises ArithmeticError where one never arrives.
@@ -98,7 +98,7 @@ def drive(values: Values, states: Array) -> NDArray[np.int64]:
     raise ArithmeticError(f"{len(going)} drivers are not at the goal after {LONGEST} steps")
 
 
-def shortest(values: Values, states: Array) -> NDArray[np.int64]:
+def shortest(values: ValueFunction, states: Array) -> NDArray[np.int64]:
     """Return the steps (S,) of the best of three such drivers, each of whom begins with another action.
 
     They are attained, so that no optimal driver takes more; beside the cliff, where the interpolated values mislead a

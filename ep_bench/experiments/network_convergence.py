@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
 from ep_bench.estimator import warm_up
-from ep_bench.experiments.method_entries import MethodEntry, refuse_unknown
-from ep_bench.experiments.network_fits import Fit, fitted, rounded
+from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
+from ep_bench.experiments.network_fits import NetworkFit, fitted, rounded
 from ep_bench.experiments.network_restarts import scores
 from ep_bench.types import Array, Dataset, SplitScheme
 
@@ -32,8 +32,8 @@ CLOSE = 1e-4  # relative step at which a fit with the method's own tolerance end
 SCORES = ("seconds", "ll", "mse")
 
 
-def _entry(use: str, label: str, **options: Any) -> MethodEntry:
-    return MethodEntry.model_validate({"use": use, "label": label, "hidden": [10], **options})
+def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
+    return ExperimentMethod.model_validate({"use": use, "label": label, "hidden": [10], **options})
 
 
 class Config(BaseModel):
@@ -44,7 +44,7 @@ class Config(BaseModel):
     dataset: str = Field("boston", description="a regression set; section 4.4: Housing")
     folds: PositiveInt = Field(10, description="of the scheme; section 4.4: 10")
     shown: PositiveInt = Field(2, description="of the folds, from the first; ours")
-    methods: tuple[MethodEntry, ...] = Field(
+    methods: tuple[ExperimentMethod, ...] = Field(
         (
             _entry("ep_nn", "NN-EP-LA", prior="laplace", tolerance=1e-12),
             _entry("ep_nn", "NN-EP-ARD", prior="ard", tolerance=1e-12),
@@ -56,7 +56,7 @@ class Config(BaseModel):
     sweeps: tuple[PositiveInt, ...] = Field(
         (5, 10, 20, 30, 40, 50, 60, 80, 110, 150, 200, 280, 400), min_length=2, description="of the fits; ours"
     )
-    chains: MethodEntry = Field(
+    chains: ExperimentMethod = Field(
         _entry(
             "hmc", "NN-MC", activation="tanh", prior="ard", weight_prior=[0.25, 0.000625],
             noise_prior=[0.25, 0.000625], chains=2, steps=600,
@@ -116,7 +116,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     return arrays, summary
 
 
-def _timed(entry: MethodEntry, numbers: dict[str, float], whole: Dataset, split: Any, seed: int) -> tuple[Fit, Array]:
+def _timed(
+    entry: ExperimentMethod, numbers: dict[str, float], whole: Dataset, split: Any, seed: int
+) -> tuple[NetworkFit, Array]:
     """Return a fit with these numbers of sweeps or samples, and its seconds, log density and squared error (3,)."""
     one = entry.model_copy(update=numbers)
     warm_up(one.use, {**(one.model_extra or {}), "standardize": True})
@@ -129,11 +131,11 @@ def _timed(entry: MethodEntry, numbers: dict[str, float], whole: Dataset, split:
     return fit, np.array([taken, ll, (rmse / whole.y[split.train].std()) ** 2])
 
 
-def _groups(fit: Fit) -> list[str]:
+def _groups(fit: NetworkFit) -> list[str]:
     return [name.removeprefix("step_") for name in getattr(fit.model, "trace_", {}) if name.startswith("step_")]
 
 
-def _path(fit: Fit) -> dict[str, Array]:
+def _path(fit: NetworkFit) -> dict[str, Array]:
     """Return what a fit told sweep by sweep."""
     trace = getattr(fit.model, "trace_", {})
     steps = np.array([trace[f"step_{group}"] for group in _groups(fit)])
@@ -154,7 +156,7 @@ def _of_sweeps(found: Array, usual: Array, path: dict[str, Array], sweeps: tuple
         "seconds_at_convergence": rounded(at[0]), "ll_at_convergence": rounded(at[1]),
         "mse_at_convergence": rounded(at[2]), "ended_after": steps.shape[-1], "seconds": rounded(found[0, -1]),
         "ll": rounded(found[1, -1]), "mse": rounded(found[2, -1]), **_best(found[1], sweeps),
-        "last_step": rounded(steps[:, -1].max()) if steps.size else "", "least_step": _least(steps),
+        "last_step": rounded(steps[:, -1].max()) if steps.size else "", "least_step": _minimum(steps),
     }  # fmt: skip
 
 
@@ -173,5 +175,5 @@ def _best(ll: Array, numbers: tuple[int, ...]) -> dict[str, Any]:
     return {"ll_best": rounded(ll[place]), "ll_best_after": numbers[place]}
 
 
-def _least(steps: Array) -> float | str:
+def _minimum(steps: Array) -> float | str:
     return rounded(float(steps.max(axis=0).min())) if steps.size else ""

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench.estimator import Estimator, warm_up
-from ep_bench.experiments.method_entries import MethodEntry
+from ep_bench.experiments.method_entries import ExperimentMethod
 from ep_bench.types import Array
 
 PAPER = "Jylanki, Nummenmaa and Vehtari (2014)"
 QUANTILE = 1.959963984540054  # of the standard normal, of a central interval of 95 percent
 
 
-class Fit(NamedTuple):
+class NetworkFit(NamedTuple):
     """A fitted model, or the reason why there is none."""
 
     model: Any
@@ -44,7 +44,7 @@ class Fit(NamedTuple):
         return None if found is None else bool(found)
 
 
-def fitted(entry: MethodEntry, X: Array, y: Array, *, standardize: bool, seed: int) -> Fit:
+def fitted(entry: ExperimentMethod, X: Array, y: Array, *, standardize: bool, seed: int) -> NetworkFit:
     """Fit a method to rows X (n, d), y (n,); one that does not converge tells it in ``converged``, not by a warning."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -57,11 +57,11 @@ def fitted(entry: MethodEntry, X: Array, y: Array, *, standardize: bool, seed: i
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, y)
     except FloatingPointError as error:
-        return Fit(None, time.perf_counter() - started, str(error))
-    return Fit(model, time.perf_counter() - started, "")
+        return NetworkFit(None, time.perf_counter() - started, str(error))
+    return NetworkFit(model, time.perf_counter() - started, "")
 
 
-def unconverged(fits: list[Fit]) -> NDArray[np.bool_]:
+def unconverged(fits: list[NetworkFit]) -> NDArray[np.bool_]:
     """Return which fits (M,) say that they ended before their own criterion."""
     return np.array([fit.converged is False for fit in fits])
 
@@ -89,7 +89,7 @@ def marginals(model: Any) -> dict[str, Array]:
     return found
 
 
-def clear(mean: Array, std: Array) -> Any:
+def excludes_zero(mean: Array, std: Array) -> Any:
     """Return where the central interval of 95 percent leaves 0 out."""
     return np.abs(mean) > QUANTILE * std
 

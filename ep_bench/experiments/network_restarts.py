@@ -19,15 +19,15 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
 from ep_bench.experiments import checkpoints
-from ep_bench.experiments.method_entries import MethodEntry, refuse_unknown
-from ep_bench.experiments.network_fits import Fit, fitted, rounded
+from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
+from ep_bench.experiments.network_fits import NetworkFit, fitted, rounded
 from ep_bench.types import Array
 
 VERSION = 1
 MEASURES = ("rmse", "ll", "log_evidence", "sweeps", "step", "seconds", "converged")  # of a fit, in this order
 
 
-class Part(BaseModel):
+class RestartedDataset(BaseModel):
     """A data set and how many fits of each method it has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,8 +42,8 @@ class Part(BaseModel):
         return name
 
 
-def _entry(label: str, **options: Any) -> MethodEntry:
-    return MethodEntry.model_validate({"use": "ep_nn", "label": label, **options})
+def _entry(label: str, **options: Any) -> ExperimentMethod:
+    return ExperimentMethod.model_validate({"use": "ep_nn", "label": label, **options})
 
 
 class Config(BaseModel):
@@ -51,12 +51,12 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: tuple[Part, ...] = Field(
-        tuple(Part(name=name) for name in ("boston", "yacht", "concrete", "energy", "wine")),
+    datasets: tuple[RestartedDataset, ...] = Field(
+        tuple(RestartedDataset(name=name) for name in ("boston", "yacht", "concrete", "energy", "wine")),
         min_length=1,
         description="regression sets, each with its number of restarts; ours",
     )
-    methods: tuple[MethodEntry, ...] = Field(
+    methods: tuple[ExperimentMethod, ...] = Field(
         (_entry("NN-EP-LA", prior="laplace"), _entry("NN-EP-ARD", prior="ard")),
         min_length=1,
         max_length=4,
@@ -74,7 +74,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     labels, names = [entry.name for entry in config.methods], [part.name for part in config.datasets]
     arrays: dict[str, Any] = {"labels": np.array(labels), "datasets": np.array(names), "measures": np.array(MEASURES)}
     calls = [
-        (entry.told(), part.name, config.split, seed + restart)
+        (entry.to_json(), part.name, config.split, seed + restart)
         for part in config.datasets
         for entry in config.methods
         for restart in range(part.restarts)
@@ -86,7 +86,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         for j, label in enumerate(labels):
             values, reasons = zip(*(next(fits) for _ in range(part.restarts)), strict=True)
             found[j] = np.array(values).T
-            summary.append({"dataset": part.name, "method": label, **told(found[j], list(reasons))})
+            summary.append({"dataset": part.name, "method": label, **summarise(found[j], list(reasons))})
         arrays[f"found_{i}"] = found
     return arrays, summary
 
@@ -95,7 +95,7 @@ def restarted(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tup
     """Return the measures (7,) of a fit, and why there is none."""
     whole = data.load_dataset(dataset)
     train, test = data.standard_split(len(whole.y), split)
-    fit = fitted(MethodEntry.of(entry), whole.X[train], whole.y[train], standardize=True, seed=seed)
+    fit = fitted(ExperimentMethod.of(entry), whole.X[train], whole.y[train], standardize=True, seed=seed)
     if fit.model is None:
         return [*[math.nan] * 5, fit.seconds, 0.0], fit.reason
     found = (
@@ -105,19 +105,19 @@ def restarted(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tup
     return [float(value) for value in found], ""
 
 
-def scores(fit: Fit, X: Array, y: Array) -> tuple[float, float]:
+def scores(fit: NetworkFit, X: Array, y: Array) -> tuple[float, float]:
     """Return root mean squared error and mean log density (nats) of rows X (n, d), y (n,); original units."""
     error = float(np.sqrt(np.mean((fit.model.predict(X) - y) ** 2)))
     return error, float(np.mean(fit.model.predict_dist(X).logpdf(y)))
 
 
-def last_step(fit: Fit) -> float:
+def last_step(fit: NetworkFit) -> float:
     """Return the largest relative step of a group of sites in the last sweep, NaN of methods without sites."""
     steps = [values[-1] for name, values in fit.model.trace_.items() if name.startswith("step_")]
     return float(np.max(steps)) if steps else math.nan
 
 
-def told(found: Array, reasons: list[str]) -> dict[str, Any]:
+def summarise(found: Array, reasons: list[str]) -> dict[str, Any]:
     """Return a summary of measures (7, R): counts, and quantiles of those that converged or not alike."""
     of = dict(zip(MEASURES, found, strict=True))
     failed = np.array([bool(reason) for reason in reasons])

@@ -15,7 +15,7 @@ from ep_bench.estimator import Estimator
 from ep_bench.types import Rows
 
 
-class Chains(BaseModel):
+class ChainOptions(BaseModel):
     """Options of the chains, as those of ``gp_t``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -25,7 +25,7 @@ class Chains(BaseModel):
     samples: PositiveInt = Field(300, description="draws of a chain after its warm-up")
 
 
-def posterior_means(rows: Rows, options: Chains, seed: int) -> tuple[dict[str, Any], float]:
+def posterior_means(rows: Rows, options: ChainOptions, seed: int) -> tuple[dict[str, Any], float]:
     """Return the hyperparameters by name, and the largest R-hat of the chains' diagnostics; rows are standardised."""
     model = Estimator(
         "gp_t", inference="mcmc", nu="optimize", standardize=False, stored=10_000, random_state=seed,

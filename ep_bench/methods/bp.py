@@ -15,7 +15,7 @@ network is then fitted anew to all of them. With one training row it is 1.
 Deviation: initial weights N(0, 2 / n_in) below rectified units and N(0, 1 / n_in) below the output, biases 0; the
 paper gives none. The step size falls in a straight line to 0 over the passes; the paper is silent, and with a constant
 one the last rows seen weigh most. A row's step is shortened where it would overshoot the row's own target
-(``mlp.shortened``); without that, single rows far out among the inputs of protein and communities end in infinity.
+(``mlp.row_step_size``); without that, single rows far out among the inputs of protein and communities end in infinity.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from ep_bench.models import mlp
-from ep_bench.models.mlp import row_gradient, shortened
+from ep_bench.models.mlp import row_gradient, row_step_size
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.validation_split import held_back
+from ep_bench.numerics.validation_split import hold_out
 from ep_bench.types import Array, Method, Predictive, Rows
 
 
@@ -68,7 +68,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    inner, held = held_back(len(y), config.validation_fraction, rng)
+    inner, held = hold_out(len(y), config.validation_fraction, rng)
     weights, _ = _descend(X[inner], y[inner], layers, config, rng)
     residuals = y[held] - mlp.evaluate(X[held], weights[None], layers)[0]
     # A single row can hold nothing back: the variance is that of a standardised target.
@@ -96,7 +96,7 @@ def _epoch(
         square = row_gradient(x, w, layers, Z, f, g, D)
         residual = f[0] - y[row]
         total += 0.5 * residual * residual
-        step = shortened(rate, momentum, square)
+        step = row_step_size(rate, momentum, square)
         for i in range(w.size):
             velocity[i] = momentum * velocity[i] - step * residual * g[i] - rate * decay * w[i]
             w[i] += velocity[i]

@@ -33,11 +33,11 @@ from scipy.special import logsumexp
 
 from ep_bench.models import mlp
 from ep_bench.models.mlp import backward
-from ep_bench.numerics.adam import Moments, adam_step, moments
+from ep_bench.numerics.adam import AdamMoments, adam_step, moments
 from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.normal_rng import fill_masks, stream
-from ep_bench.numerics.validation_split import held_back
+from ep_bench.numerics.validation_split import hold_out
 from ep_bench.types import Array, Method, Predictive, Rows
 
 LOG_TAU = (-5.0, 15.0)  # where a precision is looked for
@@ -83,7 +83,7 @@ class State(NamedTuple):
     passes: int
 
 
-class Work(NamedTuple):
+class BatchWorkspace(NamedTuple):
     """Scratch of a batch of B rows."""
 
     inputs: Any  # (B, d) after dropout
@@ -102,7 +102,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    tau = config.tau or _held_back_tau(X, y, layers, config, rng)
+    tau = config.tau or _validation_tau(X, y, layers, config, rng)
     weights, trace = _descend(X, y, layers, config, tau, rng)
     return State(layers, weights, config.rate, 1.0 / tau, config.passes), trace
 
@@ -113,13 +113,13 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
-def _held_back_tau(X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator) -> float:
+def _validation_tau(X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator) -> float:
     """Return the precision that gives held-back rows the highest mean log density."""
     from scipy.optimize import minimize_scalar
 
     if len(y) == 1:
         return 1.0  # nothing can be held back: the standardised target's own precision
-    inner, held = held_back(len(y), config.validation_fraction, rng)
+    inner, held = hold_out(len(y), config.validation_fraction, rng)
     weights, _ = _descend(X[inner], y[inner], layers, config, 1.0, rng)
     networks = _thinned(State(layers, weights, config.rate, 1.0, config.passes), rng)
     squares = (y[held] - mlp.evaluate(X[held], networks, layers)) ** 2
@@ -165,8 +165,8 @@ def _thinned(state: State, rng: np.random.Generator) -> Array:
 
 @jit(relaxed=REORDER)
 def _epoch(
-    X: Any, y: Any, order: Any, batch: int, weights: Any, state: Moments, gradient: Any, layers: Any, penalty: Any,
-    rate: float, step: float, words: Any, work: Work,
+    X: Any, y: Any, order: Any, batch: int, weights: Any, state: AdamMoments, gradient: Any, layers: Any, penalty: Any,
+    rate: float, step: float, words: Any, work: BatchWorkspace,
 ) -> float:  # fmt: skip
     """Take the rows in their order, ``batch`` at a time, one step of Adam each; return the mean of the losses."""
     total, steps, targets = 0.0, 0, np.empty(batch)
@@ -186,7 +186,7 @@ def _epoch(
 
 @jit(relaxed=REORDER)
 def penalised_loss(
-    inputs: Any, y: Any, weights: Any, layers: Any, penalty: Any, rate: float, work: Work, gradient: Any
+    inputs: Any, y: Any, weights: Any, layers: Any, penalty: Any, rate: float, work: BatchWorkspace, gradient: Any
 ) -> float:
     """Return the mean squared error of dropped inputs (B, d) under the masks in ``work``, plus sum(penalty w^2).
 
@@ -237,9 +237,9 @@ def _penalty(layers: Array, size: float) -> Array:
     return np.concatenate(parts)
 
 
-def _workspace(layers: Array, rows: int) -> Work:
+def _workspace(layers: Array, rows: int) -> BatchWorkspace:
     units, widest, inputs = mlp.units(layers), mlp.widest(layers), int(layers[0, 1])
-    return Work(
+    return BatchWorkspace(
         np.empty((rows, inputs)), np.empty(rows * units), np.empty(rows * (inputs + units)),
         np.empty((2, rows * widest)), np.empty(rows),
     )  # fmt: skip

@@ -15,7 +15,7 @@ tune: ``tune: {trials: 30, fraction: 0.2}``. Predictions are mixtures over weigh
 Deviation: neither paper gives the units of the steps, the starting point or the treatment of the noise. Here the
 gradient by m is multiplied by sigma2, without which the steps would grow as the noise falls; that by log s is n times a
 row's share; no row moves log s or log sigma2 by more than 1, momentum included; the step on m is shortened where it
-would overshoot the row's own target (``mlp.shortened``). Initial means are N(0, 2 / n_in) (output N(0, 1 / n_in)),
+would overshoot the row's own target (``mlp.row_step_size``). Initial means are N(0, 2 / n_in) (output N(0, 1 / n_in)),
 deviations 0.1 / sqrt(n_in + 1), sigma2 = 1. The step size falls in a straight line to 0.
 """
 
@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from ep_bench.models import meanfield, mlp
 from ep_bench.models.meanfield import divergence
-from ep_bench.models.mlp import row_gradient, shortened
+from ep_bench.models.mlp import row_gradient, row_step_size
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.normal_rng import fill_normals, stream
@@ -62,7 +62,7 @@ class State(NamedTuple):
     test_samples: int
 
 
-class Work(NamedTuple):
+class StepWorkspace(NamedTuple):
     """Scratch of a step."""
 
     noise: Any  # (P,) e
@@ -112,7 +112,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
 @jit(relaxed=FUSE)
 def _epoch(
     X: Any, y: Any, order: Any, theta: Any, layers: Any, prior: Any, rate: float, momentum: float, words: Any,
-    work: Work,
+    work: StepWorkspace,
 ) -> float:  # fmt: skip
     """Take a step after every row; return the mean over the rows of the draws' -log p(y | w)."""
     size, total = work.w.size, 0.0
@@ -130,7 +130,7 @@ def _epoch(
 
 @jit(relaxed=FUSE)
 def take_step(
-    theta: Any, prior: Any, residual: float, square: float, n: int, rate: float, momentum: float, work: Work
+    theta: Any, prior: Any, residual: float, square: float, n: int, rate: float, momentum: float, work: StepWorkspace
 ) -> None:
     """Move the parameters (2 P + 1,) by one row's ``residual`` f - y, the gradient of f and the deviations in ``work``.
 
@@ -138,7 +138,7 @@ def take_step(
     """
     size, velocity = work.w.size, work.velocity
     sigma2 = math.exp(theta[2 * size])
-    step = shortened(rate, momentum, square) * residual
+    step = row_step_size(rate, momentum, square) * residual
     misfit = residual * residual / sigma2
     limit = (1.0 - momentum) / rate
     weight, prior_precision, shrinkage = n * misfit / sigma2, 1.0 / prior[1], rate * sigma2 / (n * prior[1])
@@ -164,9 +164,9 @@ def _start(layers: Array) -> Array:
     return np.concatenate(parts)
 
 
-def _workspace(layers: Array) -> Work:
+def _workspace(layers: Array) -> StepWorkspace:
     size = mlp.count(layers)
-    return Work(
+    return StepWorkspace(
         np.empty(size), np.empty(size), np.empty(size), np.empty(size), np.zeros(2 * size + 1),
         np.empty(mlp.units(layers)), np.empty((2, mlp.widest(layers))), np.empty(1),
     )  # fmt: skip

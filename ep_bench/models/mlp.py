@@ -330,7 +330,7 @@ def row_gradient(x: Any, w: Any, layers: Any, Z: Any, f: Any, g: Any, D: Any) ->
 
 
 @jit()
-def shortened(rate: float, momentum: float, square: float) -> float:
+def row_step_size(rate: float, momentum: float, square: float) -> float:
     """Return the step size of a row for gradient descent on half the squared error.
 
     It is ``rate``, but no more than brings the row's own output to its target, momentum included: a step changes the

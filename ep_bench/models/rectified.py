@@ -18,7 +18,7 @@ from ep_bench.numerics.simd import tile
 from ep_bench.numerics.simd.vector import WIDTH, aligned
 
 
-class Room(NamedTuple):
+class RectifiedWorkspace(NamedTuple):
     """Scratch of the pass; rows of weights padded to whole registers."""
 
     shape: Any  # of a tile, R rows of C registers
@@ -27,7 +27,7 @@ class Room(NamedTuple):
     f: Any  # (R,) outputs of a tile's rows, then its residuals
 
 
-def room(layers: Any) -> Room | None:
+def workspace(layers: Any) -> RectifiedWorkspace | None:
     """Return scratch for networks of these layers, None for those that the pass does not serve.
 
     It serves one hidden layer of at most 112 units, on a processor with registers of ``WIDTH`` doubles.
@@ -37,11 +37,11 @@ def room(layers: Any) -> Room | None:
     if not shape:
         return None
     padded = len(shape[0]) * WIDTH
-    return Room(shape, aligned((d + 2) * padded), aligned((d + 1) * padded), aligned(len(shape)))
+    return RectifiedWorkspace(shape, aligned((d + 2) * padded), aligned((d + 1) * padded), aligned(len(shape)))
 
 
 @jit(relaxed=REORDER)
-def half_squares(X: Any, y: Any, w: Any, work: Room, g: Any) -> float:
+def half_squares(X: Any, y: Any, w: Any, work: RectifiedWorkspace, g: Any) -> float:
     """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,).
 
     N is at least a tile's rows.
@@ -70,7 +70,7 @@ def half_squares(X: Any, y: Any, w: Any, work: Room, g: Any) -> float:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _activations(x: Any, first: int, d: int, work: Room) -> Any:
+def _activations(x: Any, first: int, d: int, work: RectifiedWorkspace) -> Any:
     """Return the hidden units' inputs of a tile of rows, and write the outputs but for the constant."""
     stride = len(work.shape[0]) * WIDTH
     A = tile.tile_of_rows(work.shape, work.weights, d * stride)
@@ -81,7 +81,7 @@ def _activations(x: Any, first: int, d: int, work: Room) -> Any:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _add_sums(activations: Any, x: Any, first: int, d: int, work: Room) -> None:
+def _add_sums(activations: Any, x: Any, first: int, d: int, work: RectifiedWorkspace) -> None:
     """Add a tile's rows to S and T."""
     stride = len(work.shape[0]) * WIDTH
     D = tile.gate(activations, work.f, 0)
@@ -100,7 +100,7 @@ def _pad(w: Any, n: int, out: Any) -> None:
 
 
 @jit(relaxed=REORDER)
-def _gradient(work: Room, n: int, d: int, g: Any) -> None:
+def _gradient(work: RectifiedWorkspace, n: int, d: int, g: Any) -> None:
     """Write the gradient (P,) but for the constant from S and T."""
     stride = len(work.shape[0]) * WIDTH
     weights, sums = work.weights, work.sums

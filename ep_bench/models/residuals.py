@@ -20,7 +20,7 @@ RELU = 0
 ACTIVATIONS = {"relu": RELU, "tanh": smooth.TANH, "probit": smooth.PROBIT}
 
 
-class Scratch(NamedTuple):
+class ResidualsWorkspace(NamedTuple):
     """Scratch of a chunk of rows for a network of P weights.
 
     Kernels for fields that are None are not compiled: hidden units are rectified if there are no slopes.
@@ -31,39 +31,45 @@ class Scratch(NamedTuple):
     D: Any  # (2, CHUNK * widest)
     f: Any  # (CHUNK,)
     part: Any  # (P,) gradient of a chunk
-    room: Any  # of ``rectified``, None where that does not serve
+    workspace: Any  # of ``rectified``, None where that does not serve
 
 
-def scratch(layers: Any, kind: int, rows: int = 0) -> Scratch:
+def workspace(layers: Any, kind: int, rows: int = 0) -> ResidualsWorkspace:
     """Return scratch for networks of these layers and units, and for ``half_squares`` of so many rows or more."""
     units = CHUNK * mlp.units(layers)
-    room = rectified.room(layers) if kind == RELU else None
-    return Scratch(
-        np.empty(units), None if kind == RELU else np.empty(units), np.empty((2, CHUNK * mlp.widest(layers))),
-        np.empty(CHUNK), np.empty(mlp.count(layers)), None if room is None or rows < len(room.f) else room,
-    )  # fmt: skip
+    workspace = rectified.workspace(layers) if kind == RELU else None
+    return ResidualsWorkspace(
+        np.empty(units),
+        None if kind == RELU else np.empty(units),
+        np.empty((2, CHUNK * mlp.widest(layers))),
+        np.empty(CHUNK),
+        np.empty(mlp.count(layers)),
+        None if workspace is None or rows < len(workspace.f) else workspace,
+    )
 
 
 @jit(relaxed=REORDER)
-def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, g: Any) -> float:
+def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, g: Any) -> float:
     """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,).
 
     It is nan if ``work`` is for more rows.
     """
-    return _half_squares(X, y, w, layers, kind, work, work.room, g)
+    return _half_squares(X, y, w, layers, kind, work, work.workspace, g)
 
 
 @jit(relaxed=REORDER)
-def _half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, room: Any, g: Any) -> float:
-    if room is None:
+def _half_squares(
+    X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, workspace: Any, g: Any
+) -> float:
+    if workspace is None:
         return _in_chunks(X, y, w, layers, kind, work, work.S, g)
-    if len(y) < len(room.f):
+    if len(y) < len(workspace.f):
         return np.nan
-    return rectified.half_squares(X, y, w, room, g)
+    return rectified.half_squares(X, y, w, workspace, g)
 
 
 @jit(relaxed=REORDER)
-def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Scratch, slopes: Any, g: Any) -> float:
+def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, slopes: Any, g: Any) -> float:
     g[:] = 0.0
     squares = 0.0
     for start in range(0, len(y), CHUNK):
@@ -92,7 +98,7 @@ def square_norm(x: Any) -> float:
 
 
 @jit(relaxed=REORDER)
-def _forward(X: Any, w: Any, layers: Any, kind: int, work: Scratch, slopes: Any, f: Any) -> None:
+def _forward(X: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, slopes: Any, f: Any) -> None:
     if slopes is None:
         mlp.forward(X, w, layers, work.Z, f)
     else:
@@ -100,7 +106,7 @@ def _forward(X: Any, w: Any, layers: Any, kind: int, work: Scratch, slopes: Any,
 
 
 @jit(relaxed=REORDER)
-def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: Scratch, out: Any) -> None:
+def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: ResidualsWorkspace, out: Any) -> None:
     """Write the outputs out (K, N) of networks with weights W (K, P) on rows X (N, d)."""
     for start in range(0, X.shape[0], CHUNK):
         rows = min(CHUNK, X.shape[0] - start)
@@ -118,5 +124,5 @@ def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
         raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
     out = np.empty((len(W), len(X)))
     rows = np.array(X, dtype=np.float64, order="C")
-    fill_outputs(rows, np.ascontiguousarray(W), layers, kind, scratch(layers, kind), out)
+    fill_outputs(rows, np.ascontiguousarray(W), layers, kind, workspace(layers, kind), out)
     return out

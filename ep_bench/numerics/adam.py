@@ -12,7 +12,7 @@ from ep_bench.numerics.jit import FUSE, jit
 DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8  # the paper's
 
 
-class Moments(NamedTuple):
+class AdamMoments(NamedTuple):
     """Running moments of the gradient, (P,) each, and the number of steps taken, (1,)."""
 
     first: Any
@@ -20,13 +20,13 @@ class Moments(NamedTuple):
     steps: Any
 
 
-def moments(size: int) -> Moments:
+def moments(size: int) -> AdamMoments:
     """Return the moments before the first step."""
-    return Moments(np.zeros(size), np.zeros(size), np.zeros(1, dtype=np.int64))
+    return AdamMoments(np.zeros(size), np.zeros(size), np.zeros(1, dtype=np.int64))
 
 
 @jit(relaxed=FUSE)
-def adam_step(theta: Any, gradient: Any, state: Moments, rate: float) -> None:
+def adam_step(theta: Any, gradient: Any, state: AdamMoments, rate: float) -> None:
     """Move the parameters (P,) against the gradient (P,) with a step size ``rate``."""
     state.steps[0] += 1
     t = state.steps[0]

@@ -33,7 +33,7 @@ class Optimum(NamedTuple):
     path: list[tuple[Array, float]]  # points and values after each iteration
 
 
-def least(
+def minimise(
     function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int, gain: float = 0.0
 ) -> Optimum:
     """Return the best of the searches from all starting points (P,), each of at most so many iterations.
@@ -91,7 +91,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     point, value, gradient = best
     if not math.isfinite(value):
         raise FloatingPointError("the search ended where the value is not finite")
-    slope = float(np.abs(_inward(point, gradient, low, high)).max())
+    slope = float(np.abs(_projected_gradient(point, gradient, low, high)).max())
     flat, steep = slope < NEARLY_FLAT, slope > STEEP * max(1.0, 1e-3 * abs(value))
     # a line search that fails at the last digits is an end; a short step at a cliff, or in front of points without a
     # value, is none
@@ -99,6 +99,6 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     return Optimum(point, float(value), int(ended.nit), bool(ends or settled()), path)
 
 
-def _inward(point: Array, gradient: Array, low: Array, high: Array) -> Array:
+def _projected_gradient(point: Array, gradient: Array, low: Array, high: Array) -> Array:
     """Return the gradient without what points out of the limits."""
     return np.where(((point <= low) & (gradient > 0.0)) | ((point >= high) & (gradient < 0.0)), 0.0, gradient)

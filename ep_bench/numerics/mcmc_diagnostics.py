@@ -16,7 +16,7 @@ FEWEST = 4  # draws of each of two chains, or of each half of a single one, that
 TAILS = (0.05, 0.95)  # quantiles whose effective sample sizes are the tails'
 
 
-def watched_rows(X: Any, rng: np.random.Generator) -> Any:
+def monitored_inputs(X: Any, rng: np.random.Generator) -> Any:
     """Return rows (M, d) to watch: half of them training rows, half midpoints between two of them."""
     n = len(X)
     own = X[rng.permutation(n)[: ROWS // 2]]
@@ -24,7 +24,7 @@ def watched_rows(X: Any, rng: np.random.Generator) -> Any:
     return np.ascontiguousarray(np.concatenate([own, 0.5 * (X[first] + X[second])]))
 
 
-def looked_at(draws: int) -> Any:
+def monitored_draws(draws: int) -> Any:
     """Return which of a chain's draws are judged: ``DRAWS`` at most, spread evenly."""
     return np.unique(np.linspace(0, draws - 1, DRAWS).round().astype(int))
 
@@ -38,7 +38,7 @@ def measures(name: str, values: Any) -> tuple[dict[str, float], int]:
     """
     from arviz_stats.base import array_stats
 
-    values = _at_least_two(values)
+    values = _split_single_chain(values)
     if values.shape[1] < FEWEST:
         return {}, 0
     moving = np.flatnonzero(np.ptp(values, axis=(0, 1)) > ROUNDING * np.abs(values).max())
@@ -65,7 +65,7 @@ def unmixed(found: Mapping[str, float], run: str) -> str:
     return f"R-hat of predictions {r_hat:.3f}, at most {LIMIT:.3f} is taken for mixed; {run}"
 
 
-def _at_least_two(values: Any) -> Any:
+def _split_single_chain(values: Any) -> Any:
     """Return series (chains, draws, M), the halves of a single chain as two; an odd draw more is left out."""
     if len(values) > 1:
         return values

@@ -28,7 +28,7 @@ from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
 
-class Couples(NamedTuple):
+class PointPairs(NamedTuple):
     """What all rows share of the M^2 couples of points."""
 
     centres: Any  # (D, M^2) c
@@ -115,7 +115,7 @@ def _pull(
 
 
 @jit(relaxed=FUSE)
-def couples_of(Za: Any, la: Any, Zb: Any, lb: Any, scale: float) -> Couples:
+def couples_of(Za: Any, la: Any, Zb: Any, lb: Any, scale: float) -> PointPairs:
     """Return the couples of points (D, M) of two functions with squared lengthscales (D,); scale is s^2 s'^2."""
     D, M = Za.shape
     centres, bases = np.empty((D, M * M)), np.zeros(M * M)
@@ -127,11 +127,11 @@ def couples_of(Za: Any, la: Any, Zb: Any, lb: Any, scale: float) -> Couples:
                 centres[j, p] = (lb[j] * Za[j, a] + la[j] * Zb[j, b]) / total
                 bases[p] -= 0.5 * gap * gap / total
     fill_exponentials(bases, bases)
-    return Couples(centres, scale * bases, la * lb / (la + lb))
+    return PointPairs(centres, scale * bases, la * lb / (la + lb))
 
 
 @jit(relaxed=FUSE)
-def contract(x: Any, C: Any, couples: Couples, T: Any) -> Any:
+def contract(x: Any, C: Any, couples: PointPairs, T: Any) -> Any:
     """Return sum_ab T_ab E k(x, z_a) k'(x, z'_b) of every row, (B,), for a matrix T (M, M)."""
     D, P = couples.centres.shape
     Gamma, gaps, y, parts = np.empty((D, D)), np.empty((D, P)), np.empty((D, P)), np.empty(P)
@@ -148,7 +148,7 @@ def contract(x: Any, C: Any, couples: Couples, T: Any) -> Any:
 
 @jit(relaxed=REORDER)
 def contract_back(
-    x: Any, C: Any, Za: Any, la: Any, Zb: Any, lb: Any, couples: Couples, T: Any, g: Any,
+    x: Any, C: Any, Za: Any, la: Any, Zb: Any, lb: Any, couples: PointPairs, T: Any, g: Any,
     dx: Any, dC: Any, dZa: Any, dlog_la: Any, dZb: Any, dlog_lb: Any, dT: Any,
 ) -> float:  # fmt: skip
     """Add to all gradients, write that of T (M, M); return those of log s and of log s', which are equal.
@@ -178,7 +178,7 @@ def contract_back(
 
 @jit(relaxed=REORDER)
 def _couples_back(
-    Za: Any, la: Any, Zb: Any, lb: Any, couples: Couples, mass: Any, d_centres: Any, d_tilt: Any,
+    Za: Any, la: Any, Zb: Any, lb: Any, couples: PointPairs, mass: Any, d_centres: Any, d_tilt: Any,
     dZa: Any, dlog_la: Any, dZb: Any, dlog_lb: Any,
 ) -> None:  # fmt: skip
     D, M = Za.shape

@@ -28,21 +28,21 @@ CORRELATED = 8.0  # draws of a chain that tell as much as one alone, roughly
 FREEDOM = 5.0  # k of the t law
 
 
-class Point(NamedTuple):
+class ChainPoint(NamedTuple):
     """Where a chain is, and the log density there, which may lack a constant."""
 
     x: Array  # (P,)
     log_density: float
 
 
-class Law(NamedTuple):
+class StudentTApproximation(NamedTuple):
     """A t law near the density, with so many degrees of freedom as ``FREEDOM`` says."""
 
     mean: Array  # (P,)
     factor: Array  # (P, P) lower triangle L
 
     @classmethod
-    def of(cls, draws: Array) -> Law:
+    def of(cls, draws: Array) -> StudentTApproximation:
         """Return a law like draws (S, P) of a chain, their correlations the weaker the fewer they are."""
         count, entries = draws.shape
         own = np.maximum(draws.var(axis=0), 1e-12)
@@ -53,7 +53,9 @@ class Law(NamedTuple):
         return cls(draws.mean(axis=0), np.linalg.cholesky(covariance))
 
 
-def along(log_density: LogDensity, at: Point, direction: Array, rng: np.random.Generator) -> Point:
+def update_along_line(
+    log_density: LogDensity, at: ChainPoint, direction: Array, rng: np.random.Generator
+) -> ChainPoint:
     """Return the point after an update along a line, which ``direction`` (P,) is about as wide as."""
     level = at.log_density - rng.standard_exponential()
     low = -rng.random()
@@ -69,12 +71,14 @@ def along(log_density: LogDensity, at: Point, direction: Array, rng: np.random.G
         x = at.x + step * direction
         value = log_density(x)
         if value > level:
-            return Point(x, value)
+            return ChainPoint(x, value)
         low, high = (step, high) if step < 0.0 else (low, step)
     return at
 
 
-def around(log_density: LogDensity, at: Point, law: Law, rng: np.random.Generator) -> Point:
+def update_on_ellipse(
+    log_density: LogDensity, at: ChainPoint, law: StudentTApproximation, rng: np.random.Generator
+) -> ChainPoint:
     """Return the point after an update along an ellipse."""
     entries = len(at.x)
     square = _square(law, at.x)
@@ -87,13 +91,13 @@ def around(log_density: LogDensity, at: Point, law: Law, rng: np.random.Generato
         x = law.mean + math.cos(angle) * (at.x - law.mean) + math.sin(angle) * other
         value = log_density(x)
         if value - _log_t(_square(law, x), entries) > level:
-            return Point(x, value)
+            return ChainPoint(x, value)
         low, high = (angle, high) if angle < 0.0 else (low, angle)
         angle = rng.uniform(low, high)
     return at
 
 
-def _square(law: Law, x: Array) -> float:
+def _square(law: StudentTApproximation, x: Array) -> float:
     z, _ = lapack.dtrtrs(law.factor, x - law.mean, lower=1)
     return float(z @ z)
 

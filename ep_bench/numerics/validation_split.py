@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def held_back(n: int, fraction: float, rng: np.random.Generator) -> tuple[Any, Any]:
+def hold_out(n: int, fraction: float, rng: np.random.Generator) -> tuple[Any, Any]:
     """Return the indices of the rows to fit and of those held back, round(fraction * n), at least one of each.
 
     A single row stands on both sides.

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, Pipe
 
-from ep_bench.processes.process_tree import kill_below, left_running
+from ep_bench.processes.process_tree import kill_descendants, left_running
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -31,7 +31,7 @@ _READ = 2**16  # bytes read for them: a crash's list of modules goes first
 _GUARD = "import os, signal, sys; os.read(0, 1); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
 
 
-class Child:
+class ChildProcess:
     """A process that runs ``python -P -m MODULE FD`` with one BLAS and one numba thread.
 
     ``connection`` leads to the descriptor FD that it is told; what it prints is kept for ``tail``.
@@ -76,7 +76,7 @@ class Child:
         """Kill the process and those that it started, also in groups of their own; nothing in it could be lost."""
         with self._reaping:
             if self._process.returncode is None:
-                kill_below(self._process.pid)
+                kill_descendants(self._process.pid)
                 self._kill_group()
 
     def stop(self) -> None:
@@ -162,7 +162,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def ending(code: int | None) -> str:
-    """Return how a method ended its process, in words, from what ``Child.wait`` returned."""
+    """Return how a method ended its process, in words, from what ``ChildProcess.wait`` returned."""
     if code is None:
         return "the method closed the connection of its process"
     if code >= 0:

@@ -8,7 +8,7 @@ import resource
 import sys
 from pathlib import Path
 
-from ep_bench.processes.process_tree import below
+from ep_bench.processes.process_tree import descendants
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -39,7 +39,7 @@ def used_gb(pid: int, limit: float) -> float:
     Resident memory counts a page once for every process that shares it; it is quickly read, and says enough where it
     is not over ``limit``. Where it is, a process counts with its proportional share of such pages, if the kernel tells.
     """
-    processes = [pid, *below(pid)]
+    processes = [pid, *descendants(pid)]
     resident = sum(map(_resident_gb, processes))
     return resident if resident <= limit else sum(map(_proportional_gb, processes))
 

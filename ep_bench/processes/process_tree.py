@@ -14,26 +14,26 @@ _HELPERS = (b"multiprocessing.resource_tracker import", b"multiprocessing.forkse
             b"loky.backend.resource_tracker import")  # fmt: skip
 
 
-def below(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """Return the processes that a process and those below it have started, ended ones that nobody waited for too."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # a thread that has just ended
             found += [int(child) for child in task.read_text(encoding="ascii").split()]
-    return found + [further for child in found for further in below(child)]
+    return found + [further for child in found for further in descendants(child)]
 
 
 def left_running(pid: int) -> list[int]:
     """Return the processes below one that go on, without the small ones that Python keeps for as long as it runs."""
-    helpers = {child for child in below(pid) if _parent(child) == pid and _is_helper(child)}
-    return [process for process in below(pid) if process not in helpers and _runs(process)]
+    helpers = {child for child in descendants(pid) if _parent(child) == pid and _is_helper(child)}
+    return [process for process in descendants(pid) if process not in helpers and _runs(process)]
 
 
-def kill_below(pid: int) -> None:
+def kill_descendants(pid: int) -> None:
     """Kill all processes below one, which is halted so that it starts no more."""
     _send(pid, signal.SIGSTOP)
     deadline = time.monotonic() + _DYING
-    while (processes := [process for process in below(pid) if _runs(process)]) and time.monotonic() < deadline:
+    while (processes := [process for process in descendants(pid) if _runs(process)]) and time.monotonic() < deadline:
         for process in processes:
             _send(process, signal.SIGKILL)
         time.sleep(_LOOK)

@@ -3,8 +3,8 @@
 from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
 from ep_bench.published.matching import printed_over_points
 from ep_bench.published.number_format import measured, printed
-from ep_bench.published.pooled import DENSITY, SQUARE, Moments, moments, normalised, pooled
-from ep_bench.published.sources import Table, load_sources
+from ep_bench.published.pooled import DENSITY, SQUARE, ScoreMoments, moments, normalised, pooled
+from ep_bench.published.sources import PublishedTable, load_sources
 from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
 
 __all__ = [
@@ -13,8 +13,8 @@ __all__ = [
     "METRICS",
     "SQUARE",
     "VERDICTS",
-    "Moments",
-    "Table",
+    "PublishedTable",
+    "ScoreMoments",
     "check",
     "columns",
     "counts",

@@ -17,9 +17,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ep_bench.published.matching import Lock, labels, under
+from ep_bench.published.matching import Lock, by_splits, labels
 from ep_bench.published.pooled import moments, pooled
-from ep_bench.published.sources import Options, load_sources
+from ep_bench.published.sources import CellOptions, load_sources
 from ep_bench.published.tables import METRICS, described_rows, source_names
 from ep_bench.types import UNCONVERGED, UserError
 
@@ -35,7 +35,7 @@ Z_LIMIT = 2.0
 _ACCEPTED = "accepted: "
 
 
-class Ours(NamedTuple):
+class MeasuredMean(NamedTuple):
     """Our side of a comparison."""
 
     mean: float
@@ -71,7 +71,7 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
         _compare(number, cells.get((method, dataset), []), lock, method, dataset)
         for printed in described_rows()
         if printed["source"] in wanted and printed["metric"] in METRICS and math.isfinite(printed["mean"])
-        for number in under(printed, lock.get("splits") or {})
+        for number in by_splits(printed, lock.get("splits") or {})
         for method, dataset in labels(number, lock)
     ]
     found.sort(key=lambda row: tuple(str(row[key]) for key in CHECK_COLUMNS[:5]))
@@ -132,26 +132,26 @@ def _compare(
     }
 
 
-def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Ours:
+def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> MeasuredMean:
     """Return mean and standard error over the splits that have the score, in the units of the published number."""
     scored = [(moments(number["metric"], cell), cell) for cell in cells if cell.get("status") == "ok"]
     there = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
     unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for _, cell in there)
     if not there:
-        return Ours(math.nan, math.nan, 0, len(cells), 0)
+        return MeasuredMean(math.nan, math.nan, 0, len(cells), 0)
     parts, n = [part for part, _ in there], len(there)
     one_test = number["scheme"] == "kfold" or n == 1  # no row is tested on twice
     whole = pooled(parts)
     if number["spread"] == "points" and one_test and math.isfinite(whole.deviation):
         stderr = whole.deviation / math.sqrt(whole.points)
-        return Ours(whole.mean, stderr, n, len(cells) - n, unconverged)
+        return MeasuredMean(whole.mean, stderr, n, len(cells) - n, unconverged)
     mean = math.fsum(part.mean for part in parts) / n
     deviation = math.sqrt(math.fsum((part.mean - mean) ** 2 for part in parts) / n)
     split = deviation if number["spread"] == "points" and not one_test else 0.0
-    return Ours(mean, deviation / math.sqrt(n), n, len(cells) - n, unconverged, split)
+    return MeasuredMean(mean, deviation / math.sqrt(n), n, len(cells) - n, unconverged, split)
 
 
-def _verdict(number: Mapping[str, Any], ours: Ours, z: float) -> str:
+def _verdict(number: Mapping[str, Any], ours: MeasuredMean, z: float) -> str:
     if number["trust"] == "disputed":
         return "disputed"
     if ours.n_ok < number["n_splits"] or ours.n_other:
@@ -161,7 +161,7 @@ def _verdict(number: Mapping[str, Any], ours: Ours, z: float) -> str:
     return "better" if z * METRICS[number["metric"]] > 0.0 else "worse"
 
 
-def _reasons(number: Mapping[str, Any], ours: Ours, lock: Lock, method: str, dataset: str) -> list[str]:
+def _reasons(number: Mapping[str, Any], ours: MeasuredMean, lock: Lock, method: str, dataset: str) -> list[str]:
     reasons = []
     if number["method"] != method:
         reasons.append(f"published as {number['method']}")
@@ -193,11 +193,11 @@ def _remarks(number: Mapping[str, Any], lock: Lock, method: str, dataset: str) -
     for remark in load_sources().table(number["source"], number["table"]).remarks:
         if number["method"] not in remark.methods or remark.dataset not in {None, number["dataset"]}:
             continue
-        if remark.unless is None or not _met(remark.unless, lock, method, dataset):
+        if remark.unless is None or not _remark_applies(remark.unless, lock, method, dataset):
             yield remark.text
 
 
-def _met(wanted: Options, lock: Lock, method: str, dataset: str) -> bool:
+def _remark_applies(wanted: CellOptions, lock: Lock, method: str, dataset: str) -> bool:
     """Return whether our cells have the options that a remark names."""
     ref = (lock.get("datasets") or {}).get(dataset, {})
     return _has(ref, wanted.dataset) and _has(_options(lock, method, dataset), wanted.options)

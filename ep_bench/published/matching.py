@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ep_bench.published.sources import Table
+from ep_bench.published.sources import PublishedTable
 from ep_bench.published.tables import described_rows
 
 Lock = Mapping[str, Any]  # study.lock.json
@@ -28,7 +28,7 @@ def datasets(number: Mapping[str, Any], lock: Lock) -> Iterator[str]:
             yield dataset
 
 
-def under(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def by_splits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the number as it stands under a study's splits, with how many of them it takes; none where it does not."""
     if scheme_fits(number, splits):
         yield number
@@ -36,7 +36,7 @@ def under(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapp
         yield {**number, "n_splits": number["kindred_splits"]}
 
 
-def printed_over_points(table: Table, lock: Lock) -> dict[str, dict[str, dict[str, str]]]:
+def printed_over_points(table: PublishedTable, lock: Lock) -> dict[str, dict[str, dict[str, str]]]:
     """Return what a table prints of the data sets of a study: by their label, by the table's method, by metric."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for number in described_rows():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 DENSITY, SQUARE = "lpd-mean", "se-mean"
 
 
-class Moments(NamedTuple):
+class ScoreMoments(NamedTuple):
     """Of a score over test points: mean, deviation (ddof 0) and how many points they are."""
 
     mean: float
@@ -21,7 +21,7 @@ class Moments(NamedTuple):
     points: int
 
 
-def moments(metric: str, cell: Mapping[str, Any]) -> Moments:
+def moments(metric: str, cell: Mapping[str, Any]) -> ScoreMoments:
     """Return the moments of a published metric over a cell's test points, from its row of results.csv.
 
     ``lpd-mean`` and ``se-mean`` are of the standardised target; others are columns, of which the mean alone is known.
@@ -30,22 +30,22 @@ def moments(metric: str, cell: Mapping[str, Any]) -> Moments:
     scale, points = number(cell.get("target_std")), number(cell.get("n_test"))
     count = 0 if math.isnan(points) else int(points)
     if metric not in {DENSITY, SQUARE}:
-        return Moments(number(cell.get(metric)), math.nan, count)
+        return ScoreMoments(number(cell.get(metric)), math.nan, count)
     if not scale > 0.0:
-        return Moments(math.nan, math.nan, count)
+        return ScoreMoments(math.nan, math.nan, count)
     if metric == DENSITY:
-        return Moments(number(cell.get("ll")) + math.log(scale), number(cell.get("ll_std")), count)
-    return Moments((number(cell.get("rmse")) / scale) ** 2, number(cell.get("se_std")) / scale**2, count)
+        return ScoreMoments(number(cell.get("ll")) + math.log(scale), number(cell.get("ll_std")), count)
+    return ScoreMoments((number(cell.get("rmse")) / scale) ** 2, number(cell.get("se_std")) / scale**2, count)
 
 
-def pooled(parts: Sequence[Moments]) -> Moments:
+def pooled(parts: Sequence[ScoreMoments]) -> ScoreMoments:
     """Return the moments over the points of all parts together, NaN without any."""
     points = sum(part.points for part in parts)
     if not points:
-        return Moments(math.nan, math.nan, 0)
+        return ScoreMoments(math.nan, math.nan, 0)
     mean = math.fsum(part.points * part.mean for part in parts) / points
     squares = math.fsum(part.points * (part.deviation**2 + (part.mean - mean) ** 2) for part in parts)
-    return Moments(mean, math.sqrt(squares / points), points)
+    return ScoreMoments(mean, math.sqrt(squares / points), points)
 
 
 def normalised(

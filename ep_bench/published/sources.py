@@ -29,7 +29,7 @@ class OneScheme(_Strict):
     test_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] | None = None
 
 
-class Kindred(_Strict):
+class ComparableScheme(_Strict):
     """A scheme whose splits are other draws of the same kind, and how many of them a mean of ours must rest on."""
 
     scheme: Scheme
@@ -45,7 +45,7 @@ class Splits(OneScheme):
 
     counts: dict[str, PositiveInt] = Field(default_factory=dict)
     others: dict[str, OneScheme] = Field(default_factory=dict)
-    kindred: Kindred | None = None
+    kindred: ComparableScheme | None = None
 
     def of(self, dataset: str) -> OneScheme:
         """Return the scheme and number of splits of one data set, named as in the table."""
@@ -68,7 +68,7 @@ class Alias(_Strict):
     irrelevant_inputs: int = 0
 
 
-class Column(_Strict):
+class PublishedColumn(_Strict):
     """How far single methods of a table are trusted, and what their spread is where it is not the table's."""
 
     methods: tuple[str, ...]
@@ -77,7 +77,7 @@ class Column(_Strict):
     spread: Spread | None = None
 
 
-class Exchange(_Strict):
+class ExchangedDatasets(_Strict):
     """Two data sets whose numbers of one method were exchanged in print."""
 
     method: str
@@ -85,7 +85,7 @@ class Exchange(_Strict):
     text: str
 
 
-class Options(_Strict):
+class CellOptions(_Strict):
     """Options of a cell: of its data set and of its method."""
 
     dataset: dict[str, Any] = Field(default_factory=dict)
@@ -97,11 +97,11 @@ class Remark(_Strict):
 
     methods: tuple[str, ...]
     dataset: str | None = None
-    unless: Options | None = None
+    unless: CellOptions | None = None
     text: str
 
 
-class Table(_Strict):
+class PublishedTable(_Strict):
     """One table of one source."""
 
     source: str
@@ -118,14 +118,14 @@ class Table(_Strict):
     points: dict[str, PositiveInt] = Field(default_factory=dict)
     absent: dict[str, str] = Field(default_factory=dict)
     time_unit: str = ""
-    columns: tuple[Column, ...] = ()
-    exchanged: tuple[Exchange, ...] = ()
+    columns: tuple[PublishedColumn, ...] = ()
+    exchanged: tuple[ExchangedDatasets, ...] = ()
     remarks: tuple[Remark, ...] = ()
     aliases: dict[str, Alias] = Field(default_factory=dict)
 
-    def column(self, method: str) -> Column:
+    def column(self, method: str) -> PublishedColumn:
         """Return trust and spread of one method's column."""
-        plain = Column(methods=(method,), trust=self.trust, why=self.why)
+        plain = PublishedColumn(methods=(method,), trust=self.trust, why=self.why)
         return next((column for column in self.columns if method in column.methods), plain)
 
 
@@ -133,16 +133,16 @@ class Sources(_Strict):
     """All tables, and the names of data sets that hold in all of them."""
 
     aliases: dict[str, Alias]
-    tables: tuple[Table, ...]
+    tables: tuple[PublishedTable, ...]
 
-    def table(self, source: str, table: str) -> Table:
+    def table(self, source: str, table: str) -> PublishedTable:
         """Return one table's description. Raises KeyError where there is none."""
         for candidate in self.tables:
             if (candidate.source, candidate.table) == (source, table):
                 return candidate
         raise KeyError((source, table))
 
-    def alias(self, table: Table, dataset: str) -> Alias:
+    def alias(self, table: PublishedTable, dataset: str) -> Alias:
         """Return what a table's data set is called here."""
         return table.aliases.get(dataset) or self.aliases.get(dataset) or Alias(name=dataset)
 

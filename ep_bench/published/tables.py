@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from ep_bench.published.sources import Sources, Table, load_sources
+from ep_bench.published.sources import PublishedTable, Sources, load_sources
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +101,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
     }
 
 
-def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: Table) -> tuple[Printed, str]:
+def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: PublishedTable) -> tuple[Printed, str]:
     """Return the row whose numbers belong here, and why it is another than the printed one."""
     for exchange in table.exchanged:
         if row["method"] == exchange.method and row["dataset"] in exchange.datasets:
@@ -111,7 +111,9 @@ def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: Ta
     return row, ""
 
 
-def _stderr(row: Printed, by_place: dict[tuple[str, ...], Printed], table: Table, spread: str, n_splits: int) -> float:
+def _stderr(
+    row: Printed, by_place: dict[tuple[str, ...], Printed], table: PublishedTable, spread: str, n_splits: int
+) -> float:
     """Return the standard error of a mean from the spread that was printed with it, NaN without one."""
     if spread == "points":
         companion = table.point_spreads.get(row["metric"])

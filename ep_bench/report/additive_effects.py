@@ -55,9 +55,9 @@ def _effects(arrays: Arrays, study: str) -> Picture:
             ax.set_xlabel("value of the input")
         handles, names = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=3, frameon=False, handlelength=2.6)
-    told = ", ".join(f"({chr(97 + i)}) {label}" for i, label in enumerate(labels))
+    legend = ", ".join(f"({chr(97 + i)}) {label}" for i, label in enumerate(labels))
     caption = (
-        f"f along each of ten inputs, the others being 0, by a network with {told}: mean, 95 % interval and true "
+        f"f along each of ten inputs, the others being 0, by a network with {legend}: mean, 95 % interval and true "
         "function, in original units; inputs 1 to 5 and 6 to 10 have a vertical axis each. Outside of the dotted "
         f"lines, at ±π, there are no data. {networks.ended_early(arrays)}As in figure 3 of {networks.PAPER}, on "
         "effects of our own."

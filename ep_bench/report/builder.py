@@ -30,7 +30,7 @@ from ep_bench.report import (
     tuned_options,
 )
 from ep_bench.report.figures import Picture
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import FIGURES, MORE, Score, main_scores
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results import curves, store
@@ -38,7 +38,7 @@ from ep_bench.types import UserError
 
 
 @dataclass
-class Part:
+class ScorePart:
     """One score: its table, its comparison over data sets, its figures."""
 
     score: Score
@@ -57,19 +57,19 @@ class Part:
 class Report:
     """Everything that the pages show."""
 
-    merged: Merged
-    parts: list[Part]
+    merged: MergedStudies
+    parts: list[ScorePart]
     more: list[ScoreTable]
     plots: list[Picture]
-    experiments: list[experiments.Drawn]
+    experiments: list[experiments.DrawnExperiment]
     checks: pd.DataFrame | None
-    tuned: tuned_options.Tuned | None = None
+    tuned: tuned_options.TuningReport | None = None
     functions: list[Picture] = field(default_factory=list)
-    chains: chain_diagnostics.Chains | None = None
-    training: training_curves.Training | None = None
-    compared: row_comparison.Comparison | None = None
-    groups: list[rank_groups.Group] = field(default_factory=list)
-    grouped: list[rank_group_figures.Shown] = field(default_factory=list)
+    chains: chain_diagnostics.ChainReport | None = None
+    training: training_curves.TrainingReport | None = None
+    compared: row_comparison.RowComparison | None = None
+    groups: list[rank_groups.RankGroupResult] = field(default_factory=list)
+    grouped: list[rank_group_figures.DrawnRankGroup] = field(default_factory=list)
     points: list[point_table.PointTable] = field(default_factory=list)
 
     @property
@@ -92,14 +92,14 @@ class Report:
 
 
 def write(
-    folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False, tell: Callable[[str], None] = lambda _: None
+    folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False, log: Callable[[str], None] = lambda _: None
 ) -> list[Path]:
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
     if not folders:
         raise UserError("name at least one results folder", where="report")
     merged = merge.merge(folders)
     for note in merged.notes:
-        tell(note)
+        log(note)
     report = make(merged)
     out = Path(out) if out is not None else Path(folders[0]) / "report"
     texts = {out / "report.html": html.page(page_content(report)), out / "report.md": markdown.page(report)}
@@ -124,7 +124,7 @@ def write(
     return [*texts, *drawn]
 
 
-def make(merged: Merged) -> Report:
+def make(merged: MergedStudies) -> Report:
     """Return the report of merged studies: all numbers and figures, nothing written."""
     parts = [part for score in main_scores(set(merged.tasks().values())) if (part := _part(merged, score)) is not None]
     more = {score.name: table for score in MORE if (table := summary.score_table(merged, score)) is not None}
@@ -152,19 +152,19 @@ def make(merged: Merged) -> Report:
     )
 
 
-def _curves(merged: Merged) -> curves.Curves:
-    """Return the curves of all studies; their labels are those of the studies, their cells tell them apart."""
+def _curves(merged: MergedStudies) -> curves.Curves:
+    """Return the curves of all studies; their labels are those of the studies, their cells log them apart."""
     found = [curves.collect(study.folder, study.rows) for study in merged.studies]
     return curves.Curves(
         *([entry for one in found for entry in one[kind]] for kind in range(len(curves.Curves._fields)))
     )
 
 
-def _part(merged: Merged, score: Score) -> Part | None:
+def _part(merged: MergedStudies, score: Score) -> ScorePart | None:
     table = summary.score_table(merged, score)
     if table is None:
         return None
-    part = Part(score, table, summary.rankings(merged, score))
+    part = ScorePart(score, table, summary.rankings(merged, score))
     if score.source in FIGURES:
         part.panels = figures.panels(table)
         testable = [ranking for ranking in part.rankings if ranking.nemenyi is not None]
@@ -172,7 +172,7 @@ def _part(merged: Merged, score: Score) -> Part | None:
     return part
 
 
-def _checks(merged: Merged) -> pd.DataFrame | None:
+def _checks(merged: MergedStudies) -> pd.DataFrame | None:
     """Return the comparison of every study with the published numbers, or None where none is a grid of cells."""
     from ep_bench import published
 
@@ -232,7 +232,7 @@ def _score_content(table: ScoreTable, ranking: Ranking | None = None, picture: P
     }
 
 
-def _comparison(found: row_comparison.Comparison | None) -> dict[str, Any] | None:
+def _comparison(found: row_comparison.RowComparison | None) -> dict[str, Any] | None:
     if found is None:
         return None
     return {"pictures": [html.embedded(picture) for picture in found.pictures], "tables": found.tables}
@@ -246,12 +246,12 @@ def _point_table(found: point_table.PointTable) -> dict[str, Any]:
     }
 
 
-def _group(shown: rank_group_figures.Shown) -> dict[str, Any]:
+def _group(shown: rank_group_figures.DrawnRankGroup) -> dict[str, Any]:
     pictures = [html.embedded(picture) for picture in shown.pictures]
     return {"title": shown.title, "lines": shown.lines, "pictures": pictures, "tables": shown.tables}
 
 
-def _rank_content(part: Part) -> dict[str, Any]:
+def _rank_content(part: ScorePart) -> dict[str, Any]:
     return {
         "title": part.score.title,
         "lines": page_rows.rank_lines(part.rankings),

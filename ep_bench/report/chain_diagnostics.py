@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ep_bench.report import chain_figures
-from ep_bench.report.chain_figures import Monitored
+from ep_bench.report.chain_figures import MonitoredDraws
 from ep_bench.report.figures import Picture
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.report.training_curves import WORDS
 from ep_bench.report.training_curves import words as words_of
 from ep_bench.results import curves
@@ -42,7 +42,7 @@ CAPTION = (
 
 
 @dataclass(frozen=True)
-class Diagnostics:
+class ChainDiagnostics:
     """What a method's chains are like on one data set: by name one number a split, NaN where there is none."""
 
     method: str
@@ -65,37 +65,37 @@ class Diagnostics:
 
 
 @dataclass(frozen=True)
-class Chains:
+class ChainReport:
     """The part of a report on samplers: diagnostics, lines of text and figures."""
 
-    diagnostics: list[Diagnostics]
+    diagnostics: list[ChainDiagnostics]
     lines: list[str]
     pictures: list[Picture]
 
 
-def collect(merged: Merged, kept: curves.Curves) -> Chains | None:
+def collect(merged: MergedStudies, kept: curves.Curves) -> ChainReport | None:
     """Return the diagnostics and chains of merged studies, or None where no method has any."""
     cells, known = merged.cells(), curves.index(kept.chains)
-    found = Chains([], [], [])
+    found = ChainReport([], [], [])
     for method in merged.methods:
-        monitored: list[Monitored] = []
+        monitored: list[MonitoredDraws] = []
         for dataset in merged.datasets:
             entry = curves.find(known, cells.get((method, dataset), {}))
             if entry is not None:
                 found.diagnostics.append(_diagnostics(method, dataset, entry))
                 monitored += _monitored(dataset, entry)
         moving = [one for one in monitored if one.moves()]
-        found.lines.extend(_still(method, [one for one in monitored if not one.moves()]))
+        found.lines.extend(_constant_lines(method, [one for one in monitored if not one.moves()]))
         found.pictures.extend(chain_figures.several(method, moving))
     return found if found.diagnostics else None
 
 
-def _diagnostics(method: str, dataset: str, entry: curves.Entry) -> Diagnostics:
+def _diagnostics(method: str, dataset: str, entry: curves.Entry) -> ChainDiagnostics:
     values = {name: np.array(numbers, dtype=np.float64) for name, numbers in entry["diagnostics"].items()}
-    return Diagnostics(method, dataset, len(entry["splits"]), values)
+    return ChainDiagnostics(method, dataset, len(entry["splits"]), values)
 
 
-def _monitored(dataset: str, entry: curves.Entry) -> Iterator[Monitored]:
+def _monitored(dataset: str, entry: curves.Entry) -> Iterator[MonitoredDraws]:
     """Yield what the chains of one split monitor, in the order of the report's words."""
     order = {name: place for place, name in enumerate(WORDS)}
     for name in sorted(entry["chains"], key=lambda name: (order.get(name, len(order)), name)):
@@ -103,7 +103,7 @@ def _monitored(dataset: str, entry: curves.Entry) -> Iterator[Monitored]:
         title, unit = words_of(name) or (name.replace("_", " "), "as the method has it")
         values = np.array(kept["values"], dtype=np.float64)
         r_hat = _r_hat(entry, name)
-        yield Monitored(name, title, unit, dataset, int(entry["split"]), int(kept["draws"]), values, r_hat)
+        yield MonitoredDraws(name, title, unit, dataset, int(entry["split"]), int(kept["draws"]), values, r_hat)
 
 
 def _r_hat(entry: Mapping[str, Any], name: str) -> float:
@@ -116,7 +116,7 @@ def _r_hat(entry: Mapping[str, Any], name: str) -> float:
     return math.nan
 
 
-def _still(method: str, found: Sequence[Monitored]) -> Iterator[str]:
+def _constant_lines(method: str, found: Sequence[MonitoredDraws]) -> Iterator[str]:
     """Yield one line for every quantity and value that no chain leaves."""
     datasets: dict[tuple[str, str], list[str]] = {}
     for one in found:
@@ -147,7 +147,7 @@ def low_is_bad(name: str) -> bool:
     return name.startswith("ess_") or name == "acceptance"
 
 
-def beyond(name: str, value: float) -> bool:
+def exceeds_limit(name: str, value: float) -> bool:
     """Tell whether a number is beyond the usual limit, where there is one."""
     return (name.startswith("r_hat_") and value > R_HAT) or (name.startswith("ess_") and value < ESS)
 

@@ -38,7 +38,7 @@ SHADES = [LOOKS[place] for place in (2, 0, 1, 5, 3, 4)]  # of the chains: first 
 BAND, OUTSIDE = "0.85", "#D55E00"
 
 
-class Monitored(NamedTuple):
+class MonitoredDraws(NamedTuple):
     """Draws (chains, kept) of one quantity on one split, NaN where not finite; a chain had ``draws`` of them."""
 
     name: str
@@ -80,7 +80,7 @@ def ranks(values: Array) -> Ranks:
     return Ranks(counts, np.linspace(0.0, total, bins + 1), n / bins, low, high)
 
 
-def several(method: str, found: Sequence[Monitored]) -> Iterator[Picture]:
+def several(method: str, found: Sequence[MonitoredDraws]) -> Iterator[Picture]:
     """Yield the figures of a method, each of so many data sets and quantities."""
     datasets = list(dict.fromkeys(one.dataset for one in found))
     order = list(dict.fromkeys(one.name for one in found))
@@ -97,7 +97,7 @@ def _parts(names: Sequence[str], most: int) -> list[Sequence[str]]:
     return [names[start : start + size] for start in range(0, len(names), size)]
 
 
-def _figure(found: Sequence[Monitored], method: str, name: str) -> Picture:
+def _figure(found: Sequence[MonitoredDraws], method: str, name: str) -> Picture:
     datasets = list(dict.fromkeys(one.dataset for one in found))
     quantities = list(dict.fromkeys(one.name for one in found))
     chains = max(len(one.values) for one in found)
@@ -124,7 +124,7 @@ def _figure(found: Sequence[Monitored], method: str, name: str) -> Picture:
 
 
 def _canvas(
-    found: Sequence[Monitored], datasets: Sequence[str], quantities: Sequence[str], handles: Sequence[Any]
+    found: Sequence[MonitoredDraws], datasets: Sequence[str], quantities: Sequence[str], handles: Sequence[Any]
 ) -> tuple[Figure, NDArray[Any]]:
     """Return axes (data sets, quantities, 2) below room for a legend; placed by hand, as in ``training_curves``."""
     height = max(HEIGHT, CHAIN * max(len(one.values) for one in found))
@@ -190,7 +190,7 @@ def _stroke(place: int) -> str:
     return ("-", "--", ":", "-.")[place // len(SHADES) % 4]
 
 
-def _trace(ax: Axes, one: Monitored, *, first: bool) -> None:
+def _trace(ax: Axes, one: MonitoredDraws, *, first: bool) -> None:
     """Draw the chains over each other, their markers apart."""
     kept = one.values.shape[1]
     x = np.linspace(1.0, one.draws, kept)
@@ -210,11 +210,11 @@ def _trace(ax: Axes, one: Monitored, *, first: bool) -> None:
         ax.set_title("\n".join(_head(one)))
 
 
-def _head(one: Monitored) -> list[str]:
+def _head(one: MonitoredDraws) -> list[str]:
     return [*textwrap.wrap(one.title, WRAP), *textwrap.wrap(f"({one.unit})", WRAP)]
 
 
-def _numbers(one: Monitored) -> tuple[tuple[float, float], dict[float, str]]:
+def _numbers(one: MonitoredDraws) -> tuple[tuple[float, float], dict[float, str]]:
     """Return the limits of the axis of values, and its ticks with the decimals that their steps need."""
     known = one.values[np.isfinite(one.values)]
     low, high = float(known.min()), float(known.max())
@@ -226,7 +226,7 @@ def _numbers(one: Monitored) -> tuple[tuple[float, float], dict[float, str]]:
     return (low, high), {place: f"{place:.{decimals}f}" if plain else f"{place:.4g}" for place in places}
 
 
-def _rank_rows(ax: Axes, one: Monitored) -> None:
+def _rank_rows(ax: Axes, one: MonitoredDraws) -> None:
     """Draw a row a chain, the first on top, all on one scale."""
     found = ranks(one.values)
     most = max(min(float(found.counts.max()), CUT * found.uniform), found.high)
@@ -253,7 +253,7 @@ def _rank_rows(ax: Axes, one: Monitored) -> None:
     ax.set_title("ranks" if math.isnan(one.r_hat) else f"R-hat {one.r_hat:.3f}")
 
 
-def _caption(method: str, found: Sequence[Monitored]) -> str:
+def _caption(method: str, found: Sequence[MonitoredDraws]) -> str:
     kept = sorted({one.values.shape[1] for one in found})
     count = f"{kept[0]}" if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
     text = f"Chains of {method} on one split of each data set, after warm-up: {count} draws of each, evenly spaced."

@@ -60,7 +60,7 @@ def _panel(ax: Axes, arrays: Arrays, place: int, shown: NDArray[np.bool_]) -> No
 
 def _caption(arrays: Arrays, labels: list[str]) -> str:
     shapes, names = np.asarray(arrays["shapes"]), [str(name) for name in arrays["shaped"]]
-    told = "; ".join(
+    widths = "; ".join(
         f"{label} {shapes[0, i, names.index('fluctuation')]:.2g} and {shapes[0, i, names.index('width')]:.2g}"
         for i, label in enumerate(labels)
     )
@@ -68,5 +68,5 @@ def _caption(arrays: Arrays, labels: list[str]) -> str:
         f"f by {' and '.join(labels)} from {len(arrays['y'])} noisy rows of a function with a discontinuity at 0: "
         "mean, 95 % interval and true function, below close to the discontinuity. Total variation of the mean beyond "
         "that of a monotone function, and the distance over which it rises from a tenth to nine tenths of the jump: "
-        f"{told}. {networks.ended_early(arrays)}As in figure 5 of {networks.PAPER}, on data of our own."
+        f"{widths}. {networks.ended_early(arrays)}As in figure 5 of {networks.PAPER}, on data of our own."
     )

@@ -84,7 +84,7 @@ ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
 
 @dataclass(frozen=True)
-class Table:
+class ExperimentTable:
     """A table of an experiment; an entry is a text or an item of ``page_rows``."""
 
     head: list[str]
@@ -93,13 +93,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnExperiment:
     """An experiment as the pages show it: figures and its tables."""
 
     name: str
     study: str
     pictures: list[Picture]
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ExperimentTable] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -115,7 +115,7 @@ class Drawn:
         }
 
 
-def draw(study: store.StudyResults) -> Drawn:
+def draw(study: store.StudyResults) -> DrawnExperiment:
     """Return an experiment's figures (none where it has no arrays or nothing is known of it) and its tables."""
     entry = study.lock["experiment"]
     name = str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
@@ -125,10 +125,10 @@ def draw(study: store.StudyResults) -> Drawn:
         with np.load(path, allow_pickle=False) as arrays:
             drawn = DRAWERS[name](dict(arrays), study)
             pictures = [drawn] if isinstance(drawn, Picture) else drawn
-    return Drawn(name, study.name, pictures, list(_tables(name, study)))
+    return DrawnExperiment(name, study.name, pictures, list(_tables(name, study)))
 
 
-def _tables(name: str, study: store.StudyResults) -> Iterator[Table]:
+def _tables(name: str, study: store.StudyResults) -> Iterator[ExperimentTable]:
     """Yield the distances from the reference, where there is one, and the summary without them."""
     path = study.folder / SUMMARY
     if not path.exists():
@@ -137,13 +137,15 @@ def _tables(name: str, study: store.StudyResults) -> Iterator[Table]:
         reader = csv.DictReader(file)
         rows, head = list(reader), list(reader.fieldnames or ())
     if name == "fixed_times" and (relative := fixed_hyperparameters.relative(path)) is not None:
-        yield Table(*relative)
+        yield ExperimentTable(*relative)
     truth = _reference(study)
     if truth is not None and distance_table.DISTANCE in head:
-        yield Table(*distance_table.table(rows, truth, _judgement(study)))
+        yield ExperimentTable(*distance_table.table(rows, truth, _judgement(study)))
         head = [column for column in head if column not in distance_table.COLUMNS]
     if rows:
-        yield Table(head, [[_short(row[column]) for column in head] for row in rows], CAPTIONS.get(name, "Summary"))
+        yield ExperimentTable(
+            head, [[_short(row[column]) for column in head] for row in rows], CAPTIONS.get(name, "Summary")
+        )
 
 
 def _reference(study: store.StudyResults) -> str | None:
@@ -180,7 +182,7 @@ def cubic_toy(arrays: Arrays, study: store.StudyResults) -> Picture:
     labels, first = [str(label) for label in arrays["labels"]], _reference(study)
     titles = [f"{label} (reference)" if label == first else label for label in labels]
     panels = [
-        function_panels.Panel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
+        function_panels.FunctionPanel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
         for i in sorted(range(len(labels)), key=lambda i: labels[i] != first)
     ]
     entries = study.lock.get("options", {}).get("methods", ())

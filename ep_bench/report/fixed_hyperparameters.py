@@ -119,13 +119,13 @@ def relative(summary: Path) -> tuple[list[str], list[list[Any]], str] | None:
         rows = list(csv.DictReader(file))
     datasets, methods = (list(dict.fromkeys(row[key] for row in rows)) for key in ("dataset", "method"))
     known = {(row["method"], row["dataset"]): float(row["relative"]) for row in rows}
-    told = {row["method"]: row for row in published.described_rows() if row["metric"] == METRIC}
+    published_rows = {row["method"]: row for row in published.described_rows() if row["metric"] == METRIC}
     body = []
     for method in methods:
         shares = [known.get((method, dataset), np.nan) for dataset in datasets]
-        printed = told[method]["printed_mean"] if method in told else "–"
+        printed = published_rows[method]["printed_mean"] if method in published_rows else "–"
         body.append([method, *(_share(share) for share in shares), _share(float(np.mean(shares))), item(printed)])
-    source = next(iter(told.values()))
+    source = next(iter(published_rows.values()))
     caption = (
         f"Times of an inference relative to {methods[0]}, means over the configurations that every method solves, and "
         f"their mean over data sets. Published: {source['citation'].strip()} ({source['protocol'].strip()})"

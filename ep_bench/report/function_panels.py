@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ep_bench.report.figures import COLUMNS, STYLE, Picture, finish
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.results import curves
 from ep_bench.types import Array
 
@@ -22,7 +22,7 @@ PANELS = 4 * COLUMNS  # of one figure
 CAPTION = "mean (dashed), mean ± 3 standard deviations, noise included (shaded), {truth}training data (points){test}."
 
 
-class Panel(NamedTuple):
+class FunctionPanel(NamedTuple):
     """A method's predictions over a grid (G,) in original units, and the rows that it was fitted to and tested on."""
 
     title: str
@@ -36,7 +36,7 @@ class Panel(NamedTuple):
     y_test: Array
 
 
-def collect(merged: Merged, kept: curves.Curves) -> list[Picture]:
+def collect(merged: MergedStudies, kept: curves.Curves) -> list[Picture]:
     """Return the figures of the data sets that have one input, as far as their predictions are known."""
     cells, known = merged.cells(), curves.index(kept.panels)
     pictures: list[Picture] = []
@@ -53,20 +53,20 @@ def collect(merged: Merged, kept: curves.Curves) -> list[Picture]:
     return pictures
 
 
-def _panel(title: str, kept: Mapping[str, Any]) -> Panel:
+def _panel(title: str, kept: Mapping[str, Any]) -> FunctionPanel:
     arrays = {key: None if value is None else np.asarray(value, dtype=np.float64) for key, value in kept.items()}
     test = {"x_test": arrays["x_test"], "y_test": arrays["y_test"]}
     main: dict[str, Any] = {key: arrays[key] for key in ("grid", "mean", "std", "truth")}
-    return Panel(title=title, **main, x=arrays["x_train"], y=arrays["y_train"], **test)  # type: ignore[arg-type]
+    return FunctionPanel(title=title, **main, x=arrays["x_train"], y=arrays["y_train"], **test)  # type: ignore[arg-type]
 
 
-def _several(panels: Sequence[Panel], name: str, about: str) -> Iterator[Picture]:
+def _several(panels: Sequence[FunctionPanel], name: str, about: str) -> Iterator[Picture]:
     parts = [panels[start : start + PANELS] for start in range(0, len(panels), PANELS)]
     for place, part in enumerate(parts):
         yield draw(part, f"{name}-{place + 1}" if len(parts) > 1 else name, about)
 
 
-def draw(panels: Sequence[Panel], name: str, about: str) -> Picture:
+def draw(panels: Sequence[FunctionPanel], name: str, about: str) -> Picture:
     """Return one figure of panels with common axes; ``about`` begins its caption."""
     rows = math.ceil(len(panels) / COLUMNS)
     columns = math.ceil(len(panels) / rows)
@@ -90,7 +90,7 @@ def draw(panels: Sequence[Panel], name: str, about: str) -> Picture:
     return finish(figure, name, about + CAPTION.format(truth=truth, test=test))
 
 
-def _draw(ax: Axes, panel: Panel) -> None:
+def _draw(ax: Axes, panel: FunctionPanel) -> None:
     if panel.std is not None:
         low, high = panel.mean - 3.0 * panel.std, panel.mean + 3.0 * panel.std
         ax.fill_between(panel.grid, low, high, color="0.85", linewidth=0, label="mean ± 3 sd")
@@ -106,7 +106,7 @@ def _draw(ax: Axes, panel: Panel) -> None:
     ax.set_xlim(panel.grid[0], panel.grid[-1])
 
 
-def _range(panels: Sequence[Panel]) -> tuple[float, float]:
+def _range(panels: Sequence[FunctionPanel]) -> tuple[float, float]:
     """Return the range of targets to show: every band, but at most half of what must be seen beyond that.
 
     The true function must be seen, and every row.

@@ -28,7 +28,7 @@ COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED)
 
 
 @dataclass
-class Column:
+class MethodColumn:
     """One method of the report: its planned cells by place, each with its hash and its row if it is finished."""
 
     label: str
@@ -38,7 +38,7 @@ class Column:
 
 
 @dataclass
-class Merged:
+class MergedStudies:
     """All cells that a report counts.
 
     ``rows`` has one line a finished cell, the labels final; ``planned`` the number of cells by (method, dataset).
@@ -67,7 +67,7 @@ class Merged:
         return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
 
 
-def merge(folders: Sequence[Path]) -> Merged:
+def merge(folders: Sequence[Path]) -> MergedStudies:
     """Return the cells of all folders as one table. Raises UserError for a folder without results."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     studies = [store.read_study(folder, update=True) for folder in different]
@@ -78,16 +78,16 @@ def merge(folders: Sequence[Path]) -> Merged:
     return merge_studies(studies)
 
 
-def merge_studies(studies: Sequence[store.StudyResults]) -> Merged:
+def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
     """Return the cells of studies as one table; the first study's row stands where two disagree on one hash."""
     notes: list[str] = []
     tags = _tags(studies)
     names = _dataset_names(studies, tags, notes)
-    columns: list[Column] = []
+    columns: list[MethodColumn] = []
     for study, tag in zip(studies, tags, strict=True):
         for column in _columns(study, tag, names):
-            _take_in(columns, column, notes)
-    _tell_apart(columns, notes)
+            _merge_column(columns, column, notes)
+    _disambiguate(columns, notes)
     rows = [
         {**row, "method": column.label, "dataset": place[0], "split": place[1]}
         for column in columns
@@ -95,7 +95,7 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> Merged:
         if row is not None
     ]
     planned = Counter((column.label, dataset) for column in columns for dataset, _ in column.cells)
-    return Merged(
+    return MergedStudies(
         studies=list(studies),
         tags=tags,
         methods=[column.label for column in columns],
@@ -154,18 +154,18 @@ def _meaning(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> str:
     return store.factor_hash({"data": data, "splits": {k: v for k, v in splits.items() if k != "count"}})
 
 
-def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str], str]) -> list[Column]:
+def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str], str]) -> list[MethodColumn]:
     """Return a study's methods in the order of its plan; without a plan, in the order of its rows."""
     rows = {row["cell"]: row for row in study.rows}
-    columns: dict[str, Column] = {}
+    columns: dict[str, MethodColumn] = {}
     for cell in store.lock_cells(study.lock) or study.rows:
-        column = columns.setdefault(cell["method"], Column(cell["method"], [tag], labels={tag: cell["method"]}))
+        column = columns.setdefault(cell["method"], MethodColumn(cell["method"], [tag], labels={tag: cell["method"]}))
         dataset = names.get((tag, cell["dataset"]), cell["dataset"])
         column.cells[dataset, int(cell["split"])] = (cell["cell"], rows.get(cell["cell"]))
     return list(columns.values())
 
 
-def _take_in(columns: list[Column], new: Column, notes: list[str]) -> None:
+def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[str]) -> None:
     """Fold a later study's method into the column that it continues, else add it as one of its own."""
     for column in columns:
         if set(new.studies) & set(column.studies):
@@ -211,7 +211,7 @@ def _largest(splits: Mapping[int, str]) -> str:
     return first if len(splits) == 1 else f"{len(splits)} of them, the first with {first}"
 
 
-def _tell_apart(columns: Sequence[Column], notes: list[str]) -> None:
+def _disambiguate(columns: Sequence[MethodColumn], notes: list[str]) -> None:
     counts = Counter(column.label for column in columns)
     for label in [label for label, count in counts.items() if count > 1]:
         notes.append(f"{label} is configured differently in several studies: the study's name is appended.")
@@ -223,7 +223,7 @@ def _tell_apart(columns: Sequence[Column], notes: list[str]) -> None:
 # What is not there
 
 
-def gaps(merged: Merged) -> list[dict[str, Any]]:
+def gaps(merged: MergedStudies) -> list[dict[str, Any]]:
     """Return every (method, dataset) of which fewer cells are ok than planned, with the counts by status."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for method, dataset, status in merged.rows[["method", "dataset", "status"]].itertuples(index=False):
@@ -239,7 +239,7 @@ def gaps(merged: Merged) -> list[dict[str, Any]]:
     return found
 
 
-def remarks(merged: Merged) -> list[dict[str, Any]]:
+def remarks(merged: MergedStudies) -> list[dict[str, Any]]:
     """Return the reasons that rows carry (failures, cells ok but not converged), kindred ones of a data set together.
 
     Kindred are those that differ in their numbers alone; where these do, the reason has their range.
@@ -253,12 +253,12 @@ def remarks(merged: Merged) -> list[dict[str, Any]]:
     keys = ("method", "dataset", "status")
     return [
         dict(zip(keys, key, strict=False))
-        | {"reason": _together([reason for reason, _ in found]), "splits": _ranges(split for _, split in found)}
+        | {"reason": _joined_reasons([reason for reason, _ in found]), "splits": _ranges(split for _, split in found)}
         for key, found in grouped.items()
     ]
 
 
-def _together(reasons: Sequence[str]) -> str:
+def _joined_reasons(reasons: Sequence[str]) -> str:
     """Return reasons that differ in their numbers alone as one, "2.09 to 2.87" where these differ."""
     columns = zip(*(_NUMBER.findall(reason) for reason in reasons), strict=True)
     spans = iter([min(column, key=float) + _up_to(column) for column in columns])

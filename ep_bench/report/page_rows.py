@@ -12,7 +12,7 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.report import chain_diagnostics, merge, ranks, tables, training_curves, tuned_options
 from ep_bench.report.figures import Picture
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results import store
 from ep_bench.types import Task
@@ -149,7 +149,7 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
         "name": tag,
         "line": line,
         "methods": [
-            [label, str(use), _text(_given(options, entry.get("tune"))), words(columns)]
+            [label, str(use), _text(_entry_options(options, entry.get("tune"))), words(columns)]
             for label, entry in lock.get("methods", {}).items()
             for use, options, columns in [[entry.get(key, "") for key in ("use", "options", "published")]]
         ],
@@ -168,12 +168,12 @@ def study_facts(study: store.StudyResults, tag: str) -> dict[str, Any]:
     }
 
 
-def _given(options: Any, tune: Any) -> str:
+def _entry_options(options: Any, tune: Any) -> str:
     """Return what a study's entry gives, its search last."""
     return "; ".join(part for part in (words(options), f"tune: {_inner(tune)}" if tune else "") if part)
 
 
-def tuned_table(found: tuned_options.Tuned | None) -> dict[str, Any] | None:
+def tuned_table(found: tuned_options.TuningReport | None) -> dict[str, Any] | None:
     """Return what the searches chose, as the template wants it."""
     if found is None:
         return None
@@ -182,7 +182,7 @@ def tuned_table(found: tuned_options.Tuned | None) -> dict[str, Any] | None:
 
 
 def training_part(
-    found: training_curves.Training | None, embedded: Callable[[Picture], dict[str, str]]
+    found: training_curves.TrainingReport | None, embedded: Callable[[Picture], dict[str, str]]
 ) -> dict[str, Any] | None:
     """Return the training curves, as the template wants them."""
     if found is None:
@@ -191,7 +191,7 @@ def training_part(
 
 
 def chains_part(
-    found: chain_diagnostics.Chains | None, embedded: Callable[[Picture], Any] = lambda picture: picture
+    found: chain_diagnostics.ChainReport | None, embedded: Callable[[Picture], Any] = lambda picture: picture
 ) -> dict[str, Any] | None:
     """Return the diagnostics and the figures of chains, as the template wants them."""
     if found is None:
@@ -211,11 +211,11 @@ def chains_part(
     }
 
 
-def _diagnostics(one: chain_diagnostics.Diagnostics, names: Sequence[str]) -> list[Any]:
+def _diagnostics(one: chain_diagnostics.ChainDiagnostics, names: Sequence[str]) -> list[Any]:
     return [one.method, one.dataset, item(str(one.splits), one.splits), *(_diagnostic(one, name) for name in names)]
 
 
-def _diagnostic(one: chain_diagnostics.Diagnostics, name: str) -> Item:
+def _diagnostic(one: chain_diagnostics.ChainDiagnostics, name: str) -> Item:
     """Return a median, beside it the worst split and how many have the number; bold where that is over the limit."""
     if not one.has(name):
         return item("–", "")
@@ -226,7 +226,7 @@ def _diagnostic(one: chain_diagnostics.Diagnostics, name: str) -> Item:
         beside.append(f"{word} {chain_diagnostics.show(name, worst)}")
     if one.count(name) < one.splits:
         beside.append(f"{one.count(name)} of {one.splits} splits")
-    return item(text, median, strong=chain_diagnostics.beyond(name, worst), small=", ".join(beside))
+    return item(text, median, strong=chain_diagnostics.exceeds_limit(name, worst), small=", ".join(beside))
 
 
 def _text(text: str) -> Item:
@@ -308,12 +308,12 @@ def _plain(value: Any) -> str:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
-def gap_rows(merged: Merged) -> list[list[str]]:
+def gap_rows(merged: MergedStudies) -> list[list[str]]:
     """Return the cells that are not ok, one line a method and data set."""
     return [[gap[key] for key in ("method", "dataset", "done", "detail")] for gap in merge.gaps(merged)]
 
 
-def remark_rows(merged: Merged) -> list[list[Any]]:
+def remark_rows(merged: MergedStudies) -> list[list[Any]]:
     """Return the reasons of rows."""
     return [
         [remark["method"], remark["dataset"], remark["status"], _text(remark["reason"]), remark["splits"]]
@@ -321,7 +321,7 @@ def remark_rows(merged: Merged) -> list[list[Any]]:
     ]
 
 
-def summary_line(merged: Merged) -> str:
+def summary_line(merged: MergedStudies) -> str:
     """Return how much was run, in one sentence."""
     planned, done = sum(merged.planned.values()), len(merged.ok())
     if not planned:

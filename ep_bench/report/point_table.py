@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ep_bench import published
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.results import row_scores
 from ep_bench.types import UNCONVERGED
 
@@ -29,7 +29,7 @@ Rows = Mapping[str, row_scores.Scores]  # by a cell's hash
 
 
 @dataclass(frozen=True)
-class Line:
+class PointTableLine:
     """One method on one data set; ``ours`` by METRICS, NaN where there is none, ``printed`` empty where none is.
 
     A line without splits of ours is a published one that nothing here answers to.
@@ -46,21 +46,21 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Block:
+class PointTableBlock:
     """One data set."""
 
     dataset: str
     size: str  # n and d in words
-    lines: tuple[Line, ...]
+    lines: tuple[PointTableLine, ...]
 
 
 @dataclass(frozen=True)
 class PointTable:
     """One published table with what was run of it."""
 
-    table: published.Table
+    table: published.PublishedTable
     unit: str  # label of the method whose times are 1, empty where it was not run
-    blocks: tuple[Block, ...]
+    blocks: tuple[PointTableBlock, ...]
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class PointTable:
         return any(math.isnan(line.ours[at]) for line in lines)
 
 
-def collect(merged: Merged) -> list[PointTable]:
+def collect(merged: MergedStudies) -> list[PointTable]:
     """Return the published tables over test points of whose data sets something was run, ours beside them."""
     found = []
     for table in published.load_sources().tables:
@@ -86,24 +86,24 @@ def collect(merged: Merged) -> list[PointTable]:
     return found
 
 
-def _blocks(table: published.Table, merged: Merged) -> Iterator[Block]:
+def _blocks(table: published.PublishedTable, merged: MergedStudies) -> Iterator[PointTableBlock]:
     """Yield a block a data set, in the order of the report."""
     kept: dict[str, row_scores.Scores] = {}
-    told: dict[str, tuple[str, dict[str, dict[str, str]]]] = {}
+    printed: dict[str, tuple[str, dict[str, dict[str, str]]]] = {}
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         kept |= row_scores.read(study.folder)
         for label, numbers in published.printed_over_points(table, study.lock).items():
             entry = study.lock["datasets"][label]
             own = f"{label} [{tag}]"
-            told[own if own in merged.datasets else label] = f"n = {entry.get('n')}, d = {entry.get('d')}", numbers
+            printed[own if own in merged.datasets else label] = f"n = {entry.get('n')}, d = {entry.get('d')}", numbers
     columns = _columns(merged)
     for dataset in merged.datasets:
-        if dataset in told:
-            size, numbers = told[dataset]
-            yield Block(dataset, size, tuple(_lines(table, merged, kept, dataset, numbers, columns)))
+        if dataset in printed:
+            size, numbers = printed[dataset]
+            yield PointTableBlock(dataset, size, tuple(_lines(table, merged, kept, dataset, numbers, columns)))
 
 
-def _columns(merged: Merged) -> dict[str, tuple[str, ...]]:
+def _columns(merged: MergedStudies) -> dict[str, tuple[str, ...]]:
     """Return the published columns that each method answers to."""
     return {
         merged.names.get((tag, label), label): tuple(entry.get("published") or ())
@@ -113,13 +113,13 @@ def _columns(merged: Merged) -> dict[str, tuple[str, ...]]:
 
 
 def _lines(
-    table: published.Table,
-    merged: Merged,
+    table: published.PublishedTable,
+    merged: MergedStudies,
     kept: Rows,
     dataset: str,
     numbers: Mapping[str, Mapping[str, str]],
     columns: Mapping[str, tuple[str, ...]],
-) -> Iterator[Line]:
+) -> Iterator[PointTableLine]:
     """Yield the published methods in their order, ours that answer to each, then the others of ours."""
     cells = _cells(merged, dataset)
     unit = _seconds(cells.get(_unit(table, merged), []))
@@ -134,10 +134,10 @@ def _lines(
         if method:
             yield _line(method, column, cells[method], kept, unit, printed, merged.planned.get((method, dataset), 0))
         else:
-            yield Line(column, column, (math.nan,) * len(METRICS), printed)
+            yield PointTableLine(column, column, (math.nan,) * len(METRICS), printed)
 
 
-def _cells(merged: Merged, dataset: str) -> dict[str, list[Cell]]:
+def _cells(merged: MergedStudies, dataset: str) -> dict[str, list[Cell]]:
     """Return the finished cells of a data set by method, in the order of the report."""
     rows = merged.ok()
     rows = rows[rows["dataset"] == dataset]
@@ -148,7 +148,7 @@ def _cells(merged: Merged, dataset: str) -> dict[str, list[Cell]]:
 
 def _line(
     method: str, column: str, cells: Sequence[Cell], kept: Rows, unit: float, printed: tuple[str, ...], planned: int
-) -> Line:
+) -> PointTableLine:
     density, square = (
         published.pooled([part for part in parts if not math.isnan(part.mean)])
         for parts in ([published.moments(metric, cell) for cell in cells] for metric in ("lpd-mean", "se-mean"))
@@ -157,7 +157,7 @@ def _line(
     share = _seconds(cells) / unit
     values = (density.mean, density.deviation, low, square.mean, square.deviation, high, share)
     said = sum(str(cell.get("reason")).startswith(UNCONVERGED) for cell in cells)
-    return Line(method, column, values, printed, square.points, len(cells), planned, said)
+    return PointTableLine(method, column, values, printed, square.points, len(cells), planned, said)
 
 
 def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
@@ -177,7 +177,7 @@ def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
     return float(cells[0]["ll_prct1"]) + math.log(scale), float(cells[0]["se_prct99"]) / scale**2
 
 
-def _unit(table: published.Table, merged: Merged) -> str:
+def _unit(table: published.PublishedTable, merged: MergedStudies) -> str:
     """Return the label of the method whose times are 1, empty where none was run."""
     columns, run = _columns(merged), set(merged.ok()["method"])
     return next((m for m in merged.methods if m in run and table.time_unit in columns.get(m, ())), "")

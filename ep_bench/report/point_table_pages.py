@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ep_bench.report import tables
-from ep_bench.report.experiments import Table
+from ep_bench.report.experiments import ExperimentTable
 from ep_bench.report.page_rows import Item, item
-from ep_bench.report.point_table import METRICS, Block, Line, PointTable
+from ep_bench.report.point_table import METRICS, PointTable, PointTableBlock, PointTableLine
 
 HEAD = ("LPD mean", "LPD std", "LPD 1 %", "SE mean", "SE std", "SE 99 %", "time")
 PLACES = (3, 2, 2, 3, 2, 2)
@@ -43,15 +43,15 @@ def notes(found: PointTable) -> list[str]:
     return lines + [f"{dataset} is absent: {why}." for dataset, why in found.table.absent.items()]
 
 
-def grids(found: PointTable) -> list[Table]:
+def grids(found: PointTable) -> list[ExperimentTable]:
     """Return a table a data set."""
     return [
-        Table(["method", *HEAD], [_row(line) for line in block.lines], f"{block.dataset} ({block.size})")
+        ExperimentTable(["method", *HEAD], [_row(line) for line in block.lines], f"{block.dataset} ({block.size})")
         for block in found.blocks
     ]
 
 
-def _row(line: Line) -> list[Item]:
+def _row(line: PointTableLine) -> list[Item]:
     name = item(_name(line), small=shortfall(line), kind="")
     return [
         name,
@@ -62,19 +62,19 @@ def _row(line: Line) -> list[Item]:
     ]
 
 
-def _name(line: Line) -> str:
+def _name(line: PointTableLine) -> str:
     other = f" (published as {line.column})" if line.column not in {"", line.method} else ""
     return line.method + (tables.DAGGER if line.unconverged else "") + other
 
 
-def shortfall(line: Line) -> str:
+def shortfall(line: PointTableLine) -> str:
     """Return ``7 of 10 splits`` where some are missing, ``not run`` without any, else nothing."""
     if not line.splits:
         return "not run"
     return "" if line.splits >= line.planned else f"{line.splits} of {line.planned} splits"
 
 
-def shown(line: Line, j: int) -> str:
+def shown(line: PointTableLine, j: int) -> str:
     """Return our number of METRICS[j] as text, a dash for none."""
     value = line.ours[j]
     if math.isnan(value):
@@ -94,7 +94,7 @@ def markdown(found: PointTable) -> str:
     return "\n".join([*lines, *(f"- {line}" for line in notes(found))]) + "\n"
 
 
-def _entries(line: Line) -> list[str]:
+def _entries(line: PointTableLine) -> list[str]:
     return [_with(shown(line, j), printed) for j, printed in enumerate(line.printed)]
 
 
@@ -114,7 +114,7 @@ def latex(found: PointTable) -> str:
     return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
 
 
-def _latex_block(block: Block) -> list[str]:
+def _latex_block(block: PointTableBlock) -> list[str]:
     title = tables.escape(f"{block.dataset} ({block.size})")
     span = f"\\multicolumn{{{len(HEAD) + 1}}}{{l}}{{\\textit{{{title}}}}} \\\\"
     rows = []

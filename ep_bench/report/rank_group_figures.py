@@ -19,10 +19,10 @@ from matplotlib.ticker import FixedLocator
 from scipy import stats
 
 from ep_bench.report import rank_diagrams
-from ep_bench.report.experiments import Table
+from ep_bench.report.experiments import ExperimentTable
 from ep_bench.report.figures import LETTER, STYLE, Picture, finish, method_axis, strokes
 from ep_bench.report.page_rows import Item, friedman_line, item
-from ep_bench.report.rank_groups import HOLDS, Group, Order, Standing
+from ep_bench.report.rank_groups import HOLDS, RankedPair, RankGroupResult, RankGroupScore
 from ep_bench.report.ranks import ALPHA
 
 ROW = 0.24  # inches a method: two lines of marks
@@ -33,16 +33,16 @@ STAR = "*"
 
 
 @dataclass(frozen=True)
-class Shown:
+class DrawnRankGroup:
     """A group as the pages show it."""
 
     title: str
     lines: list[str]
     pictures: list[Picture]
-    tables: list[Table]
+    tables: list[ExperimentTable]
 
 
-def show(group: Group) -> Shown:
+def show(group: RankGroupResult) -> DrawnRankGroup:
     """Return a group's figures and tables, or why there are none."""
     pictures, tables = [], []
     if group.standings:
@@ -51,12 +51,12 @@ def show(group: Group) -> Shown:
         if testable:
             pictures.append(rank_diagrams.critical_difference(testable, f"critical-difference-group-{group.name}"))
         tables += [_averages(group, standing) for standing in group.standings]
-        tables += [_orders(group, standing) for standing in group.standings if _told_one_by_one(group, standing)]
+        tables += [_orders(group, standing) for standing in group.standings if _listed_pairs(group, standing)]
     lines = [line for standing in group.standings for line in _lines(group, standing)]
-    return Shown(group.name, [*lines, *group.notes], pictures, tables)
+    return DrawnRankGroup(group.name, [*lines, *group.notes], pictures, tables)
 
 
-def starred(group: Group, method: str) -> str:
+def starred(group: RankGroupResult, method: str) -> str:
     """Return a method's name, with a star where its published column is disputed."""
     return method + STAR * (method in group.disputed)
 
@@ -64,7 +64,7 @@ def starred(group: Group, method: str) -> str:
 # The figure
 
 
-def ranks(group: Group) -> Picture:
+def ranks(group: RankGroupResult) -> Picture:
     """Return a panel a score: average ranks of ours with bars of half a critical difference, and the published ones."""
     names = [[starred(group, method) for method in standing.ordered()] for standing in group.standings]
     sides = [0.15 + LETTER * max(len(name) for name in column) for column in names]
@@ -78,14 +78,14 @@ def ranks(group: Group) -> Picture:
             box = (x / size[0], bottom / size[1], WIDTH / size[0], height / size[1])
             _panel(figure.add_axes(box), group, standing, column)
             x += WIDTH + GAP
-        handles = _marks(told=bool(group.source), several=any(s.datasets.n > 1 for s in group.standings))
+        handles = _marks(has_published=bool(group.source), several=any(s.datasets.n > 1 for s in group.standings))
         figure.legend(
             handles=handles, loc="upper center", ncols=len(handles), frameon=False, handletextpad=0.5, columnspacing=1.6
         )
     return finish(figure, f"ranks-{group.name}", _caption(group))
 
 
-def _panel(ax: Axes, group: Group, standing: Standing, names: Sequence[str]) -> None:
+def _panel(ax: Axes, group: RankGroupResult, standing: RankGroupScore, names: Sequence[str]) -> None:
     methods = standing.ordered()
     method_axis(ax, names, named=True)
     lines = np.arange(len(methods), dtype=float)
@@ -95,8 +95,8 @@ def _panel(ax: Axes, group: Group, standing: Standing, names: Sequence[str]) -> 
     ax.plot(*strokes(ours - half, ours + half, above), color="0.45", linewidth=1.6, solid_capstyle="butt")
     ax.plot(ours, above, "o", color="black", markersize=4.5)
     ax.plot(by_set, above, "|", color="black", markersize=8, markeredgewidth=1.1)
-    if standing.told is not None:
-        told = np.array([standing.average(standing.told)[m] for m in methods])
+    if standing.published_ranks is not None:
+        told = np.array([standing.average(standing.published_ranks)[m] for m in methods])
         ax.plot(told, lines + SHIFT, "s", color="#D55E00", markersize=4.5, markerfacecolor="white", markeredgewidth=1.2)
     most = len(methods)
     low, high = min(1.0, float((ours - half).min())), max(float(most), float((ours + half).max()))
@@ -108,20 +108,20 @@ def _panel(ax: Axes, group: Group, standing: Standing, names: Sequence[str]) -> 
     ax.set_title(f"{standing.score.title}: {standing.blocks.n} blocks of {sets}{cd}", fontsize=8)
 
 
-def _marks(*, told: bool, several: bool) -> list[Line2D]:
+def _marks(*, has_published: bool, several: bool) -> list[Line2D]:
     """Return the handles of the legend."""
     named = [Line2D([], [], color="0.45", marker="o", markersize=4.5, markerfacecolor="black", label="ours ± CD / 2")]
     named[0].set_markeredgecolor("black")
     if several:
         mark = {"color": "black", "linestyle": "none", "marker": "|", "markersize": 8}
         named.append(Line2D([], [], **mark, label="ours, by data set"))  # type: ignore[arg-type]
-    if told:
+    if has_published:
         mark = {"color": "#D55E00", "linestyle": "none", "marker": "s", "markersize": 4.5, "markerfacecolor": "white"}
         named.append(Line2D([], [], **mark, label="published, by data set"))  # type: ignore[arg-type]
     return named
 
 
-def _caption(group: Group) -> str:
+def _caption(group: RankGroupResult) -> str:
     text = (
         f"{group.name}: average ranks, 1 the best, over the data sets and splits of which all of these methods have "
         "scores (points). Bars are a critical difference wide: two methods whose bars do not overlap differ at "
@@ -139,21 +139,21 @@ def _caption(group: Group) -> str:
 # Tables and lines
 
 
-def _lines(group: Group, standing: Standing) -> list[str]:
+def _lines(group: RankGroupResult, standing: RankGroupScore) -> list[str]:
     """Return what a score's ranks rest on, their tests, and how far the published order is met."""
     counts = ", ".join(f"{name} {count}" for name, count in standing.splits.items())
     told = f"{standing.score.title}: blocks by data set: {counts}. {friedman_line(standing.blocks)}"
     lines = [told]
-    if standing.told is not None:
+    if standing.published_ranks is not None:
         lines.append(_tally(group, standing))
     return lines
 
 
-def _tally(group: Group, standing: Standing) -> str:
+def _tally(group: RankGroupResult, standing: RankGroupScore) -> str:
     """Return how many of all pairs are in the published order, those with a disputed column by themselves."""
-    assert standing.told is not None  # noqa: S101 asked for where there is a source
+    assert standing.published_ranks is not None  # noqa: S101 asked for where there is a source
     methods = standing.ordered()
-    told, ours = standing.average(standing.told), standing.average(standing.blocks)
+    told, ours = standing.average(standing.published_ranks), standing.average(standing.blocks)
     parts = []
     for disputed in (False, True):
         orders = [o for o in standing.orders() if bool({o.first, o.second} & group.disputed) is disputed]
@@ -169,13 +169,13 @@ def _tally(group: Group, standing: Standing) -> str:
     return f"{head}: {'; '.join(parts)}. Kendall's tau of the average ranks: {tau:.2f}."
 
 
-def _averages(group: Group, standing: Standing) -> Table:
+def _averages(group: RankGroupResult, standing: RankGroupScore) -> ExperimentTable:
     """Return the table of average ranks."""
     head = ["method", f"ours, N = {standing.blocks.n} blocks", f"ours, N = {standing.datasets.n} data sets"]
     columns = [standing.average(standing.blocks), standing.average(standing.datasets)]
-    if standing.told is not None:
+    if standing.published_ranks is not None:
         head.append(f"published, the same {standing.datasets.n} data sets")
-        columns.append(standing.average(standing.told))
+        columns.append(standing.average(standing.published_ranks))
     head += ["printed average rank", "published as"] if group.source else []
     rows = []
     for method in standing.ordered():
@@ -186,34 +186,34 @@ def _averages(group: Group, standing: Standing) -> Table:
     caption = f"{group.name}, {standing.score.inline}: average ranks, 1 the best"
     if group.source:
         caption += f". Printed: by {group.source}, among all of its methods on all of its data sets"
-    return Table([*head, "blocks that it has"], rows, caption + _star_caption(group))
+    return ExperimentTable([*head, "blocks that it has"], rows, caption + _star_caption(group))
 
 
-def _star_caption(group: Group) -> str:
+def _star_caption(group: RankGroupResult) -> str:
     return f". {STAR}: disputed columns" if group.disputed else ""
 
 
-def _told_one_by_one(group: Group, standing: Standing) -> list[Order]:
+def _listed_pairs(group: RankGroupResult, standing: RankGroupScore) -> list[RankedPair]:
     """Return the pairs that a group names; without any, neighbours in the published order."""
     methods = standing.ordered()
     named = [pair for pair in group.pairs if set(pair) <= set(methods)]
-    if not named and standing.told is not None:
+    if not named and standing.published_ranks is not None:
         named = list(pairwise(methods))
     return [standing.order(pair) for pair in named]
 
 
-def _orders(group: Group, standing: Standing) -> Table:
+def _orders(group: RankGroupResult, standing: RankGroupScore) -> ExperimentTable:
     """Return the table of orders, pair by pair."""
     rows = []
-    for order in _told_one_by_one(group, standing):
+    for order in _listed_pairs(group, standing):
         told, sets, blocks = order.ahead
         first, second = starred(group, order.first), starred(group, order.second)
         row: list[str | Item] = [f"{first} above {second}"]
-        if standing.told is not None:
-            row += [item(f"{order.published:+.2f}", order.published), _share(told, standing.told.n)]
+        if standing.published_ranks is not None:
+            row += [item(f"{order.published:+.2f}", order.published), _share(told, standing.published_ranks.n)]
         row += [item(f"{order.ours:+.2f}", order.ours), _share(sets, standing.datasets.n)]
         rows.append([*row, _share(blocks, standing.blocks.n), item(order.verdict, kind="word")])
-    told_head = ["published difference", "ahead on data sets"] if standing.told is not None else []
+    told_head = ["published difference", "ahead on data sets"] if standing.published_ranks is not None else []
     head = ["order", *told_head, "our difference", "ahead on data sets, ours", "on blocks, ours", "our order"]
     whose = f"of {group.source}" if group.source else "as named"
     cd = standing.blocks.cd
@@ -222,14 +222,14 @@ def _orders(group: Group, standing: Standing) -> Table:
         f"{group.name}, {standing.score.inline}: orders {whose} and ours. Differences of average ranks, {limit}; "
         "ahead: where the first scores better, ties half"
     )
-    return Table(head, rows, caption + _star_caption(group))
+    return ExperimentTable(head, rows, caption + _star_caption(group))
 
 
 def _share(share: float, n: int) -> Item:
     return item(f"{share * n:g} of {n}", share)
 
 
-def orders_csv(found: Sequence[Group]) -> str:
+def orders_csv(found: Sequence[RankGroupResult]) -> str:
     """Return all pairs of all groups, one line a score and pair."""
     lines = [
         {

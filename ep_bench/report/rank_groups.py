@@ -23,7 +23,7 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.report import summary
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.report.summary import Ranking
 from ep_bench.types import nearest
@@ -33,7 +33,7 @@ HOLDS, REVERSED, WITHIN, TIED = "holds", "reversed", "within CD", "tied in print
 
 
 @dataclass(frozen=True)
-class Order:
+class RankedPair:
     """Two methods, ``first`` above ``second`` in the published ranks, or named so where there are none.
 
     ``published`` and ``ours`` are differences of average ranks, the second's less the first's: above 0 the first is the
@@ -61,18 +61,18 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankGroupScore:
     """A group's ranks by one score.
 
-    ``blocks`` and ``datasets`` are our rankings over data sets times splits and over data sets, ``told`` the published
-    one over the same data sets, ``printed`` the average ranks as the source prints them, among all of its methods.
-    ``splits`` counts blocks by data set, ``own`` those that a method has, of all that any of the group has.
+    ``blocks`` and ``datasets`` are our rankings over data sets times splits and over data sets, ``published_ranks`` the
+    published one over the same data sets, ``printed`` the average ranks as the source prints them, among all of its
+    methods. ``splits`` counts blocks by data set, ``own`` those that a method has, of all that any of the group has.
     """
 
     score: Score
     blocks: Ranking
     datasets: Ranking
-    told: Ranking | None
+    published_ranks: Ranking | None
     printed: Mapping[str, str]
     splits: Mapping[str, int]
     own: Mapping[str, int]
@@ -84,35 +84,35 @@ class Standing:
 
     def ordered(self) -> list[str]:
         """Return the methods by published ranks, without these by ours; ties as the group names them."""
-        average = self.average(self.told or self.blocks)
+        average = self.average(self.published_ranks or self.blocks)
         return sorted(average, key=lambda method: average[method])
 
-    def order(self, pair: Sequence[str]) -> Order:
+    def order(self, pair: Sequence[str]) -> RankedPair:
         """Return how two methods stand."""
         first, second = pair
-        told, ours = self.told and self.average(self.told), self.average(self.blocks)
+        told, ours = self.published_ranks and self.average(self.published_ranks), self.average(self.blocks)
         if told and told[first] > told[second]:
             first, second = second, first
-        return Order(
+        return RankedPair(
             first,
             second,
             told[second] - told[first] if told else math.nan,
             ours[second] - ours[first],
             self.blocks.cd,
             (
-                _ahead(self.told, first, second),
-                _ahead(self.datasets, first, second),
-                _ahead(self.blocks, first, second),
+                _fraction_ahead(self.published_ranks, first, second),
+                _fraction_ahead(self.datasets, first, second),
+                _fraction_ahead(self.blocks, first, second),
             ),
         )
 
-    def orders(self) -> list[Order]:
+    def orders(self) -> list[RankedPair]:
         """Return all pairs."""
         return [self.order(pair) for pair in combinations(self.ordered(), 2)]
 
 
 @dataclass(frozen=True)
-class Group:
+class RankGroupResult:
     """A group as a study names it, and how its methods stand by each score that all of them have.
 
     ``pairs`` are those to tell one by one; ``columns`` says what a method is called in the source, ``disputed`` which
@@ -124,14 +124,14 @@ class Group:
     pairs: Sequence[tuple[str, str]]
     columns: Mapping[str, str]
     disputed: frozenset[str]
-    standings: list[Standing]
+    standings: list[RankGroupScore]
     notes: list[str] = field(default_factory=list)
 
 
-def collect(merged: Merged) -> list[Group]:
+def collect(merged: MergedStudies) -> list[RankGroupResult]:
     """Return the groups that the studies ask for; the same group of several studies counts once."""
     asked = [(tag, entry) for study, tag in zip(merged.studies, merged.tags, strict=True) for entry in _asked(study)]
-    found: list[Group] = []
+    found: list[RankGroupResult] = []
     seen: list[Any] = []
     for tag, entry in asked:
         if entry not in seen:
@@ -144,7 +144,7 @@ def _asked(study: Any) -> Sequence[Mapping[str, Any]]:
     return study.lock.get("ranks") or ()
 
 
-def _group(merged: Merged, tag: str, entry: Mapping[str, Any]) -> Group:
+def _group(merged: MergedStudies, tag: str, entry: Mapping[str, Any]) -> RankGroupResult:
     notes: list[str] = []
     names = {label: name for label in entry["methods"] if (name := _found(merged, tag, label, notes)) is not None}
     methods = list(dict.fromkeys(names.values()))
@@ -163,14 +163,14 @@ def _group(merged: Merged, tag: str, entry: Mapping[str, Any]) -> Group:
         method for method, column in columns.items() for row in _rows(source, column) if row["trust"] == "disputed"
     )
     pairs = [(names[a], names[b]) for a, b in entry.get("pairs") or () if {names.get(a), names.get(b)} <= ranked]
-    return Group(str(entry["name"]), source, pairs, columns, disputed, standings, list(dict.fromkeys(notes)))
+    return RankGroupResult(str(entry["name"]), source, pairs, columns, disputed, standings, list(dict.fromkeys(notes)))
 
 
-def _scores(merged: Merged) -> list[Score]:
+def _scores(merged: MergedStudies) -> list[Score]:
     return [BY_NAME[name] for name in SCORES if BY_NAME[name].task in set(merged.tasks().values())]
 
 
-def _found(merged: Merged, tag: str, label: str, notes: list[str]) -> str | None:
+def _found(merged: MergedStudies, tag: str, label: str, notes: list[str]) -> str | None:
     """Return what a label of a group is called in the report: the asking study's own method first, then any other."""
     if (tag, label) in merged.names:
         return merged.names[tag, label]
@@ -187,7 +187,7 @@ def _found(merged: Merged, tag: str, label: str, notes: list[str]) -> str | None
     return None
 
 
-def _columns(merged: Merged, methods: Sequence[str], source: str, notes: list[str]) -> dict[str, str]:
+def _columns(merged: MergedStudies, methods: Sequence[str], source: str, notes: list[str]) -> dict[str, str]:
     """Return the source's column of each method that has one: that of its own name, else one that it answers to."""
     datasets, metrics = set(_datasets(merged).values()), {score.source for score in _scores(merged)}
     there = {
@@ -197,7 +197,7 @@ def _columns(merged: Merged, methods: Sequence[str], source: str, notes: list[st
     }
     found: dict[str, str] = {}
     for method in methods:
-        column = next((name for name in (method, *_answers(merged, method)) if name in there), None)
+        column = next((name for name in (method, *_other_names(merged, method)) if name in there), None)
         if column is None:
             notes.append(f"{method} has no column in {source}: not ranked.")
         elif column in found.values():
@@ -208,7 +208,7 @@ def _columns(merged: Merged, methods: Sequence[str], source: str, notes: list[st
     return found
 
 
-def _answers(merged: Merged, method: str) -> Iterator[str]:
+def _other_names(merged: MergedStudies, method: str) -> Iterator[str]:
     """Yield a method's other labels and the published columns that it answers to."""
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         for label, entry in study.lock.get("methods", {}).items():
@@ -222,14 +222,19 @@ def _rows(source: str, column: str) -> list[Mapping[str, Any]]:
 
 
 def _standing(
-    merged: Merged, score: Score, methods: Sequence[str], source: str, columns: Mapping[str, str], notes: list[str]
-) -> Standing | None:
+    merged: MergedStudies,
+    score: Score,
+    methods: Sequence[str],
+    source: str,
+    columns: Mapping[str, str],
+    notes: list[str],
+) -> RankGroupScore | None:
     """Return the ranks of those methods that have a score, None where fewer than two have or no block is complete."""
     table = summary.pivot(merged, score)
     there = [method for method in methods if method in table]
     notes += [f"{method} has no {score.inline}: not ranked by it." for method in methods if method not in table]
     table = table[there].dropna(how="all")
-    told = _told(merged, score, source, columns, there, table) if source else None
+    told = _published_ranking(merged, score, source, columns, there, table) if source else None
     if told is not None and told.empty:
         notes.append(f"No ranks by {score.inline}: {source} has it of no data set that all have.")
         return None
@@ -248,11 +253,11 @@ def _standing(
     def ranked(what: str, incomplete: int, scores: pd.DataFrame) -> Ranking:
         return summary.ranking_of(score, what, names, (), incomplete, scores, pairwise=False)
 
-    return Standing(
+    return RankGroupScore(
         score=score,
         blocks=ranked("data sets × splits", missing[1], blocks),
         datasets=ranked("data sets", missing[0], means),
-        told=None if told is None else ranked("data sets", 0, told.loc[list(names)]),
+        published_ranks=None if told is None else ranked("data sets", 0, told.loc[list(names)]),
         printed=_printed(score, source, columns),
         splits=dict(Counter(str(name) for name in blocks.index.get_level_values("dataset"))),
         own={method: int(table[method].count()) for method in there},
@@ -260,8 +265,8 @@ def _standing(
     )
 
 
-def _told(
-    merged: Merged,
+def _published_ranking(
+    merged: MergedStudies,
     score: Score,
     source: str,
     columns: Mapping[str, str],
@@ -283,7 +288,7 @@ def _dataset(row: Mapping[str, Any]) -> tuple[str, int, str]:
     return row["name"], row["irrelevant_inputs"], row["scheme"]
 
 
-def _datasets(merged: Merged) -> dict[str, tuple[str, int, str]]:
+def _datasets(merged: MergedStudies) -> dict[str, tuple[str, int, str]]:
     """Return each data set's name on its card, irrelevant inputs and split scheme; files of users have none."""
     found = {}
     for study, tag in zip(merged.studies, merged.tags, strict=True):
@@ -306,7 +311,7 @@ def _printed(score: Score, source: str, columns: Mapping[str, str]) -> dict[str,
     }
 
 
-def _ahead(ranking: Ranking | None, first: str, second: str) -> float:
+def _fraction_ahead(ranking: Ranking | None, first: str, second: str) -> float:
     """Return the share of blocks on which one method ranks above another, ties counting half; NaN without ranks."""
     if ranking is None:
         return math.nan

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench import published
-from ep_bench.report.experiments import Table
+from ep_bench.report.experiments import ExperimentTable
 from ep_bench.report.figures import STYLE, Picture, canvas, finish, intervals
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.report.page_rows import Item, item
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.results import row_scores
@@ -35,7 +35,7 @@ METRIC = "cputime-relative-"
 
 
 @dataclass(frozen=True)
-class Means:
+class ScoreMeans:
     """Means of a score by method on one data set, M methods, with central intervals; NaN where there is none.
 
     ``mean``, ``low``, ``high`` (M,) are over all rows that a method has, ``differences`` and their limits (M,) over
@@ -58,19 +58,19 @@ class Means:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RowComparison:
     """The part of a report on methods held against one of them."""
 
     pictures: list[Picture]
-    tables: list[Table]
+    tables: list[ExperimentTable]
 
 
-def collect(merged: Merged) -> Comparison | None:
+def collect(merged: MergedStudies) -> RowComparison | None:
     """Return the comparison that the first study with the key ``compare`` asks for, or None without one."""
     asked = [study.lock["compare"] for study in merged.studies if study.lock.get("compare")]
     if not asked:
         return None
-    found = Comparison([], [])
+    found = RowComparison([], [])
     reference, unit = asked[0].get("rows"), asked[0].get("times")
     if reference in merged.methods:
         kept = {key: row for study in merged.studies for key, row in row_scores.read(study.folder).items()}
@@ -101,8 +101,8 @@ def bootstrap(scores: Array, draws: int = DRAWS, seed: int = 0) -> Array:
 
 
 def _means(
-    merged: Merged, kept: Mapping[str, row_scores.Scores], name: str, dataset: str, reference: str
-) -> Means | None:
+    merged: MergedStudies, kept: Mapping[str, row_scores.Scores], name: str, dataset: str, reference: str
+) -> ScoreMeans | None:
     """Return the means of a data set, None where no method has rows."""
     cells = merged.cells()
     by_split = {
@@ -126,7 +126,7 @@ def _means(
             columns[6, j] = pair.shape[1]
     mean, low, high, difference, difference_low, difference_high, rows = columns
     counts = np.nan_to_num(rows).astype(np.int64)
-    return Means(dataset, tuple(methods), mean, low, high, difference, difference_low, difference_high, counts)
+    return ScoreMeans(dataset, tuple(methods), mean, low, high, difference, difference_low, difference_high, counts)
 
 
 def _has(kept: Mapping[str, row_scores.Scores], key: str, name: str) -> bool:
@@ -147,7 +147,7 @@ def _interval(scores: Array) -> tuple[float, float, float]:
     return mean, float(low), float(high)
 
 
-def picture(means: Sequence[Means], score: Score, reference: str) -> Picture:
+def picture(means: Sequence[ScoreMeans], score: Score, reference: str) -> Picture:
     """Return two panels a data set: means with their intervals, and differences from the reference with theirs."""
     names = list(dict.fromkeys(method for one in means for method in one.methods))
     with mpl.rc_context(STYLE):
@@ -170,7 +170,7 @@ def picture(means: Sequence[Means], score: Score, reference: str) -> Picture:
     return finish(figure, f"rows-{score.name}", caption)
 
 
-def _table(means: Sequence[Means], score: Score, reference: str) -> Table:
+def _table(means: Sequence[ScoreMeans], score: Score, reference: str) -> ExperimentTable:
     head = ["method", *(text for one in means for text in (one.dataset, f"{one.dataset}, less {reference}"))]
     names = list(dict.fromkeys(method for one in means for method in one.methods))
     rows = [[name, *(entry for one in means for entry in _entries(one, name))] for name in names]
@@ -179,10 +179,10 @@ def _table(means: Sequence[Means], score: Score, reference: str) -> Table:
         f"central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap. Bold: the interval of a difference leaves 0 "
         "out"
     )
-    return Table(head, rows, caption)
+    return ExperimentTable(head, rows, caption)
 
 
-def _entries(one: Means, name: str) -> Iterator[Item]:
+def _entries(one: ScoreMeans, name: str) -> Iterator[Item]:
     if name not in one.methods:
         yield from (item("–", ""), item("–", ""))
         return
@@ -202,7 +202,7 @@ def _entry(mean: float, low: float, high: float, *, strong: bool = False) -> Ite
 # Times
 
 
-def _times(merged: Merged, unit: str) -> Iterator[Table]:
+def _times(merged: MergedStudies, unit: str) -> Iterator[ExperimentTable]:
     """Yield the table of times relative to a method's, where its times are known on a data set."""
     rows = merged.ok()
     spent = rows.assign(seconds=rows["fit_seconds"] + rows["predict_seconds"])
@@ -210,8 +210,8 @@ def _times(merged: Merged, unit: str) -> Iterator[Table]:
     datasets = [dataset for dataset in merged.datasets if (unit, dataset) in seconds.index]
     if not datasets:
         return
-    told = _published(merged)
-    kinds = [kind for kind in ("mean", "max") if any(kind in numbers for numbers in told.values())]
+    published_times = _published(merged)
+    kinds = [kind for kind in ("mean", "max") if any(kind in numbers for numbers in published_times.values())]
     body = []
     for method in merged.methods:
         shares = {d: seconds[method, d] / seconds[unit, d] for d in datasets if (method, d) in seconds.index}
@@ -219,21 +219,21 @@ def _times(merged: Merged, unit: str) -> Iterator[Table]:
         entries = [_share(shares.get(dataset, math.nan)) for dataset in datasets]
         entries += [_share(float(known.mean()) if len(known) == len(datasets) else math.nan)]
         entries += [_share(float(known.max()) if len(known) == len(datasets) else math.nan)]
-        printed = [item(told[method].get(kind, "–") if method in told else "–") for kind in kinds]
+        printed = [item(published_times[method].get(kind, "–") if method in published_times else "–") for kind in kinds]
         body.append([method, *entries, *printed])
     head = ["method", *datasets, "mean", "max", *(f"published {kind}" for kind in kinds)]
     caption = (
         f"Times of fit and prediction on one core, means over splits, relative to {unit}: by data set, mean and maximum"
     )
-    sources = dict.fromkeys(numbers["source"] for numbers in told.values())
-    yield Table(head, body, caption + "".join(f". Published: {source}" for source in sources))
+    sources = dict.fromkeys(numbers["source"] for numbers in published_times.values())
+    yield ExperimentTable(head, body, caption + "".join(f". Published: {source}" for source in sources))
 
 
 def _share(value: float) -> Item:
     return item(f"{value:.2g}" if value < 100.0 else f"{value:.0f}", value) if math.isfinite(value) else item("–", "")
 
 
-def _published(merged: Merged) -> dict[str, dict[str, str]]:
+def _published(merged: MergedStudies) -> dict[str, dict[str, str]]:
     """Return the printed relative times by the methods that answer to their columns, and where they stand."""
     columns = {
         method: entry.get("published") or ()

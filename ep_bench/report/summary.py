@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ep_bench.report import ranks
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.report.ranks import Friedman
 from ep_bench.report.scores import Score
 from ep_bench.types import UNCONVERGED, Array
@@ -69,7 +69,7 @@ class Ranking:
         return self.ranks.mean(axis=0).sort_values(kind="stable")
 
 
-def pivot(merged: Merged, score: Score) -> pd.DataFrame:
+def pivot(merged: MergedStudies, score: Score) -> pd.DataFrame:
     """Return one score of the finished cells of its task: an index of (dataset, split), one column a method."""
     datasets = [name for name, task in merged.tasks().items() if score.task in {None, task}]
     rows = merged.ok()
@@ -82,13 +82,13 @@ def pivot(merged: Merged, score: Score) -> pd.DataFrame:
     return table[[method for method in merged.methods if method in table]]
 
 
-def score_table(merged: Merged, score: Score) -> ScoreTable | None:
+def score_table(merged: MergedStudies, score: Score) -> ScoreTable | None:
     """Return the table of one score, or None where no cell has it."""
     table = pivot(merged, score)
     if table.empty:
         return None
     datasets = tuple(table.index.unique("dataset"))
-    without = _without(merged, score.source)
+    without = _cells_without(merged, score.source)
     methods = tuple(m for m in merged.methods if m in table or any((m, d) in without for d in datasets))
     table = table.reindex(columns=list(methods))
     groups = table.groupby(level="dataset", sort=False)
@@ -109,21 +109,21 @@ def score_table(merged: Merged, score: Score) -> ScoreTable | None:
     return ScoreTable(score, datasets, methods, mean, stderr, n, planned, lacks, unconverged, marked, best, p)
 
 
-def _without(merged: Merged, name: str) -> dict[tuple[str, str], int]:
+def _cells_without(merged: MergedStudies, name: str) -> dict[tuple[str, str], int]:
     """Return how many cells ended ok without a score, by (method, data set)."""
     rows = merged.ok()
     lacking = rows.loc[rows[name].isna(), ["method", "dataset"]]
     return dict(Counter((str(method), str(dataset)) for method, dataset in lacking.itertuples(index=False)))
 
 
-def _unconverged(merged: Merged) -> dict[tuple[str, str], int]:
+def _unconverged(merged: MergedStudies) -> dict[tuple[str, str], int]:
     """Return how many finished cells' methods said that they had not converged, by (method, data set)."""
     rows = merged.ok()
     rows = rows.loc[rows["reason"].fillna("").str.startswith(UNCONVERGED), ["method", "dataset"]]
     return dict(Counter((str(method), str(dataset)) for method, dataset in rows.itertuples(index=False)))
 
 
-def _test_fractions(merged: Merged) -> dict[str, float]:
+def _test_fractions(merged: MergedStudies) -> dict[str, float]:
     rows = merged.ok()
     ratio = rows["n_test"].astype(float) / rows["n_train"].astype(float)
     means = ratio.groupby(rows["dataset"]).mean().fillna(0.0)
@@ -163,7 +163,7 @@ def compare_with_best(losses: Array, test_fraction: float) -> tuple[int, Array, 
 # Over data sets
 
 
-def rankings(merged: Merged, score: Score) -> list[Ranking]:
+def rankings(merged: MergedStudies, score: Score) -> list[Ranking]:
     """Return the comparison over data sets (Demsar 2006) and over data sets times splits (as Bui et al. 2016 drew it).
 
     A data set's score is the mean over the splits that all ranked methods finished. Methods with scores on fewer than
@@ -176,7 +176,7 @@ def rankings(merged: Merged, score: Score) -> list[Ranking]:
     covered = table.groupby(level="dataset", sort=False).count().gt(0)
     kept = covered.columns[2 * covered.sum() >= len(covered)]
     datasets_there = set(covered.index)
-    lacking = {method for method, dataset in _without(merged, score.source) if dataset in datasets_there}
+    lacking = {method for method, dataset in _cells_without(merged, score.source) if dataset in datasets_there}
     left_out = tuple(m for m in merged.methods if m not in kept and (m in covered or m in lacking))
     if len(kept) < 2:
         return []

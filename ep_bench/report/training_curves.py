@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ep_bench.report.figures import COLUMNS, LINE, LOOKS, STYLE, Picture, finish, side_by_side
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.results import curves
 from ep_bench.types import Array
 
@@ -42,7 +42,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Curve:
+class TrainingCurve:
     """One method's quantity on one data set over (E,) epochs: median and range over ``n`` splits, NaN where none is.
 
     ``step`` is what the method calls an epoch: of a sampler it is an iteration.
@@ -59,14 +59,14 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingReport:
     """The part of a report on training: lines of text and figures."""
 
     lines: list[str]
     pictures: list[Picture]
 
 
-def collect(merged: Merged, kept: curves.Curves) -> Training | None:
+def collect(merged: MergedStudies, kept: curves.Curves) -> TrainingReport | None:
     """Return the training curves of merged studies, or None where no method traced anything."""
     lines: list[str] = []
     pictures: list[Picture] = []
@@ -77,7 +77,7 @@ def collect(merged: Merged, kept: curves.Curves) -> Training | None:
             lines.append(f"{name} is {value:g} at every {step} on {', '.join(datasets)}: not drawn.")
         left_out = {dataset for datasets in flat.values() for dataset in datasets}
         pictures += _figures(name, [curve for curve in found if curve.dataset not in left_out], merged)
-    return Training(lines, pictures) if lines or pictures else None
+    return TrainingReport(lines, pictures) if lines or pictures else None
 
 
 def words(name: str) -> tuple[str, str] | None:
@@ -89,12 +89,12 @@ def words(name: str) -> tuple[str, str] | None:
     return f"{title}, group {number}", unit
 
 
-def steps(found: Iterable[Curve]) -> str:
+def steps(found: Iterable[TrainingCurve]) -> str:
     """Return what these curves go along: epochs, a sampler's iterations, or both."""
     return " or ".join(sorted({curve.step for curve in found}))
 
 
-def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
+def _flat(found: Sequence[TrainingCurve]) -> dict[float, list[str]]:
     """Return the data sets where every curve has one and the same value throughout, by that value."""
     values: dict[str, set[float]] = {}
     for curve in found:
@@ -106,10 +106,10 @@ def _flat(found: Sequence[Curve]) -> dict[float, list[str]]:
     return flat
 
 
-def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
+def _by_name(merged: MergedStudies, kept: curves.Curves) -> dict[str, list[TrainingCurve]]:
     """Return the curves of every quantity, those that several methods share first."""
     cells, entries = merged.cells(), curves.index(kept.traces)
-    found: dict[str, list[Curve]] = {}
+    found: dict[str, list[TrainingCurve]] = {}
     for dataset in merged.datasets:
         for method in merged.methods:
             mine = cells.get((method, dataset), {})
@@ -124,14 +124,14 @@ def _by_name(merged: Merged, kept: curves.Curves) -> dict[str, list[Curve]]:
     return {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
 
 
-def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: str) -> Curve:
+def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: str) -> TrainingCurve:
     median = np.array(summary["median"], dtype=np.float64)
     low, high = (np.array(summary.get(key, median), dtype=np.float64) for key in ("min", "max"))
     epoch = np.array(summary["epoch"], dtype=np.float64)
-    return Curve(method, dataset, n, epoch, median, low, high, step)
+    return TrainingCurve(method, dataset, n, epoch, median, low, high, step)
 
 
-def _figures(name: str, found: Sequence[Curve], merged: Merged) -> Iterator[Picture]:
+def _figures(name: str, found: Sequence[TrainingCurve], merged: MergedStudies) -> Iterator[Picture]:
     """Yield one figure for each so many data sets."""
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
     parts = [datasets[start : start + PANELS] for start in range(0, len(datasets), PANELS)]
@@ -141,7 +141,7 @@ def _figures(name: str, found: Sequence[Curve], merged: Merged) -> Iterator[Pict
         yield _figure(name, f"training-{name}{suffix}", mine, merged.methods)
 
 
-def _figure(name: str, file: str, found: Sequence[Curve], methods: Sequence[str]) -> Picture:
+def _figure(name: str, file: str, found: Sequence[TrainingCurve], methods: Sequence[str]) -> Picture:
     title, unit = words(name) or (name.replace("_", " "), "as the method traces it")
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
     drawn = [_as_share(curve) for curve in found] if name == "objective" else list(found)
@@ -190,7 +190,7 @@ def _columns(panels: int) -> int:
     return math.ceil(panels / math.ceil(panels / COLUMNS))
 
 
-def _caption(name: str, title: str, found: Sequence[Curve]) -> str:
+def _caption(name: str, title: str, found: Sequence[TrainingCurve]) -> str:
     spread = "median over the splits (line) and their range (shaded)" if any(c.n > 1 for c in found) else "one split"
     text = f"{title} by {steps(found)}: {spread}."
     if name == "objective":
@@ -201,7 +201,7 @@ def _caption(name: str, title: str, found: Sequence[Curve]) -> str:
     return text
 
 
-def _as_share(curve: Curve) -> Curve:
+def _as_share(curve: TrainingCurve) -> TrainingCurve:
     """Return a curve as the share of what its median changes from the first epoch to the last."""
     known = curve.median[np.isfinite(curve.median)]
     change = known[-1] - known[0] or float(np.ptp(known)) or 1.0
@@ -210,7 +210,7 @@ def _as_share(curve: Curve) -> Curve:
     return replace(curve, median=median, low=low, high=high)
 
 
-def _panel(ax: Axes, found: Sequence[Curve], methods: Sequence[str]) -> None:
+def _panel(ax: Axes, found: Sequence[TrainingCurve], methods: Sequence[str]) -> None:
     """Draw the curves of one data set; colour, marker and, beyond the sixth method, the line tell them apart."""
     for curve in found:
         place = methods.index(curve.method)
@@ -228,7 +228,7 @@ def _panel(ax: Axes, found: Sequence[Curve], methods: Sequence[str]) -> None:
     ax.set_title(f"{found[0].dataset} ({splits} split{'s' * (counts[-1] != 1)})")
 
 
-def _scale(ax: Axes, found: Sequence[Curve], *, log: bool) -> None:
+def _scale(ax: Axes, found: Sequence[TrainingCurve], *, log: bool) -> None:
     """Choose the axes: what the medians do fills the panel, ranges are cut where they would dwarf it."""
     last = max(float(curve.epoch[-1]) for curve in found)
     _ticks(ax, "x", (0.9, 1.1 * last) if log else (1.0 - 0.04 * last, 1.04 * last), log=log)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ep_bench.report.merge import Merged
+from ep_bench.report.merge import MergedStudies
 from ep_bench.results import store
 
 HEAD = ["method", "data set", "option", "searched", "chosen", "splits"]
@@ -16,14 +16,14 @@ Group = tuple[str, str]  # method, data set
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningReport:
     """The part of a report on tuning: lines of text, and rows of the columns HEAD."""
 
     lines: list[str]
     rows: list[list[str]]
 
 
-def collect(merged: Merged) -> Tuned | None:
+def collect(merged: MergedStudies) -> TuningReport | None:
     """Return what the searches of finished cells chose, or None where nothing is tuned."""
     factors = {cell["cell"]: cell["factors"] for study in merged.studies for cell in store.lock_cells(study.lock)}
     wanted = {key: found["tune"] for key, found in factors.items() if found.get("tune")}
@@ -42,7 +42,7 @@ def collect(merged: Merged) -> Tuned | None:
             f"{len(notes) or 'none'}."
         )
     rows = [row for group, keys in groups.items() for row in _rows(group, keys, wanted[keys[0]]["space"], notes)]
-    return Tuned(lines, rows)
+    return TuningReport(lines, rows)
 
 
 def _notes(studies: Sequence[store.StudyResults], wanted: set[str]) -> dict[str, Mapping[str, Any]]:

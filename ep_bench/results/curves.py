@@ -47,7 +47,7 @@ class Curves(NamedTuple):
     chains: list[Entry]
 
 
-class Found(NamedTuple):
+class CurveEntries(NamedTuple):
     """The entries of one method and data set."""
 
     traces: Entry | None = None
@@ -76,9 +76,9 @@ def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
     known = [index(entries) for entries in before]
     found = Curves([], [], [])
     for (method, dataset), cells in sorted(finished(rows).items()):
-        old = Found(*(find(entries, cells) for entries in known))
+        old = CurveEntries(*(find(entries, cells) for entries in known))
         local = {split: key for split, key in sorted(cells.items()) if key in here}
-        new = Found() if _covered(local, old) else _read_cells(folder, local)
+        new = CurveEntries() if _is_up_to_date(local, old) else _read_cells(folder, local)
         for entry, kind in zip(_better(old, new), found, strict=True):
             if entry is not None:
                 kind.append({**entry, "method": method, "dataset": dataset})
@@ -146,7 +146,7 @@ def _hash(cells: Cells) -> str:
 # From cell files
 
 
-def _covered(local: Cells, known: Found) -> bool:
+def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
     """Tell whether the cell files of this machine would add nothing to what is known."""
     whole = known.traces or known.chains
     if whole is not None:
@@ -154,7 +154,7 @@ def _covered(local: Cells, known: Found) -> bool:
     return not local or (known.panel is not None and known.panel["splits"][0] <= min(local))
 
 
-def _better(old: Found, new: Found) -> Found:
+def _better(old: CurveEntries, new: CurveEntries) -> CurveEntries:
     """Return of each kind the entry that rests on more splits, of a panel the earlier split; else the new one."""
     traces, panel, chains = new
     if old.traces is not None and (traces is None or len(traces["splits"]) < len(old.traces["splits"])):
@@ -163,10 +163,10 @@ def _better(old: Found, new: Found) -> Found:
         panel = old.panel
     if old.chains is not None and (chains is None or len(chains["splits"]) < len(old.chains["splits"])):
         chains = old.chains
-    return Found(traces, panel, chains)
+    return CurveEntries(traces, panel, chains)
 
 
-def _read_cells(folder: Path, cells: Cells) -> Found:
+def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
     """Return what cells keep, ascending in their splits: curves and diagnostics of all, predictions of the first."""
     panel: Entry | None = None
     traced: dict[int, dict[str, list[float]]] = {}
@@ -174,7 +174,7 @@ def _read_cells(folder: Path, cells: Cells) -> Found:
     for split, record in _records(folder, cells):
         curve = record.notes.get("curve")
         if curve and panel is None:
-            panel = {**_rests_on([split], cells), "panel": curve}
+            panel = {**_splits_used([split], cells), "panel": curve}
         notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
         if not record.trace and not notes:
             break  # a method keeps curves of every fit or of none
@@ -182,12 +182,12 @@ def _read_cells(folder: Path, cells: Cells) -> Found:
             traced[split] = record.trace
         if notes:
             sampled[split] = notes
-    traces = {**_rests_on(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
-    chains = {**_rests_on(sampled, cells), **_sampled(sampled)} if sampled else None
-    return Found(traces, panel, chains)
+    traces = {**_splits_used(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
+    chains = {**_splits_used(sampled, cells), **_sampled(sampled)} if sampled else None
+    return CurveEntries(traces, panel, chains)
 
 
-def _rests_on(splits: Iterable[int], cells: Cells) -> Entry:
+def _splits_used(splits: Iterable[int], cells: Cells) -> Entry:
     used = {split: cells[split] for split in splits}
     return {"splits": list(used), "cells": _hash(used)}
 

@@ -36,7 +36,7 @@ _MODE = 0o666  # less what the umask takes: other people may run in a folder tha
 
 
 @dataclass(frozen=True)
-class Running:
+class LiveRun:
     """A run that is alive: where, since when, and the cells that it has claimed."""
 
     host: str
@@ -157,7 +157,7 @@ class Claims:
                 path.unlink(missing_ok=True)
 
 
-def running(folder: Path) -> list[Running]:
+def running(folder: Path) -> list[LiveRun]:
     """Return the live runs of a results folder; reads alone."""
     claims = folder / CELLS / CLAIMS
     cells: dict[str, list[str]] = {}
@@ -168,7 +168,7 @@ def running(folder: Path) -> list[Running]:
     for path in sorted(claims.glob("*.run")):
         about = _about(path)
         if about and _is_alive(path, write=False):
-            found.append(Running(about["host"], about["pid"], about["started"], tuple(cells.get(path.name, ()))))
+            found.append(LiveRun(about["host"], about["pid"], about["started"], tuple(cells.get(path.name, ()))))
     return found
 
 

@@ -28,7 +28,7 @@ from joblib._dask import DaskDistributedBackend
 from ep_bench.processes.child_process import deaf_to_interrupts
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.payload import Luggage, pack
+from ep_bench.runner.payload import Payload, pack
 from ep_bench.types import Record, UserError
 
 
@@ -45,20 +45,20 @@ _PACKAGES = ("ep-bench", "numpy", "scipy", "scikit-learn", "numba")
 _VERSIONS = f"""{{name: __import__('importlib.metadata').metadata.version(name) for name in {_PACKAGES!r}}}"""
 
 
-class Carrier(WorkerPlugin):  # type: ignore[misc]
+class PayloadPlugin(WorkerPlugin):  # type: ignore[misc]
     """Brings a run's luggage to every worker, and ends on it what the run no longer wants."""
 
-    def __init__(self, luggage: Luggage) -> None:
-        self.name = luggage.run
-        self._luggage = luggage
+    def __init__(self, payload: Payload) -> None:
+        self.name = payload.run
+        self._payload = payload
 
     def setup(self, worker: Any) -> None:  # noqa: ARG002 dask's signature
         """Take the luggage in, on a worker that was there or has joined."""
-        supervisor.take_in(self._luggage)
+        supervisor.take_in(self._payload)
 
     def teardown(self, worker: Any) -> None:  # noqa: ARG002
         """End the run's engines and forget its luggage."""
-        supervisor.end_run(self._luggage.run)
+        supervisor.end_run(self._payload.run)
 
     def transition(self, key: str, start: str, finish: str, **more: Any) -> None:  # noqa: ARG002
         """Kill the engine of a cell that nobody waits for any more: its run was killed, or lost this worker."""
@@ -76,7 +76,7 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
 
 def run_cell_there(job: Job, run: str) -> Record:
     """Run a job in this dask worker's lane."""
-    record = supervisor.run(job, luggage=run, tag=str(get_worker().get_current_task()))
+    record = supervisor.run(job, payload=run, tag=str(get_worker().get_current_task()))
     if record.row["reason"] == supervisor.ABANDONED:
         raise AbandonedError(job.cell.key)
     return record
@@ -94,14 +94,14 @@ def connection(jobs: Sequence[Job], n_jobs: int, scheduler: str | None) -> Itera
     with _client(n_jobs, scheduler) as client:
         _wait_for_workers(client)
         _compare_versions(client)
-        luggage = pack(f"ep-bench-{uuid.uuid4().hex[:12]}", jobs)
-        client.register_plugin(Carrier(luggage))
+        payload = pack(f"ep-bench-{uuid.uuid4().hex[:12]}", jobs)
+        client.register_plugin(PayloadPlugin(payload))
         try:
-            yield Backend(client=client), luggage.run, sum(client.nthreads().values())
+            yield Backend(client=client), payload.run, sum(client.nthreads().values())
         finally:
             if client.status == "running":  # a scheduler that is gone has nothing to forget
                 with contextlib.suppress(Exception):  # nor has a worker that is just going
-                    client.unregister_worker_plugin(luggage.run)
+                    client.unregister_worker_plugin(payload.run)
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     if lost:
         for name in lost:
             del record.row[name]
-        why = scoring.impossible(prediction, dataset.y[split.test], dataset.classes)
+        why = scoring.zero_probability_reason(prediction, dataset.y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(lost)}" + (f": {why}" if why else ""))
     record.notes |= row_scores.note(scoring.by_row(prediction, dataset.y[split.test]))
     drawn = prediction_grid.over_grid(model, job.dataset, dataset, split)

@@ -15,7 +15,7 @@ from ep_bench.types import Dataset, DatasetRef
 
 
 @dataclass(frozen=True)
-class Luggage:
+class Payload:
     """The luggage of one run: data sets by their names in the study, files by their paths where the run is.
 
     A file travels alone: modules that it imports must be installed on every machine.
@@ -26,13 +26,13 @@ class Luggage:
     files: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class Unpacked:
+class UnpackedPayload:
     """Luggage on the machine that it was sent to, its files written to a folder for the time of the run."""
 
-    def __init__(self, luggage: Luggage) -> None:
-        self.datasets = luggage.datasets
-        self._folder = tempfile.mkdtemp(prefix="ep-bench-") if luggage.files else ""
-        self.places = {path: self._write(Path(path), content) for path, content in luggage.files.items()}
+    def __init__(self, payload: Payload) -> None:
+        self.datasets = payload.datasets
+        self._folder = tempfile.mkdtemp(prefix="ep-bench-") if payload.files else ""
+        self.places = {path: self._write(Path(path), content) for path, content in payload.files.items()}
 
     def drop(self) -> None:
         """Remove what was written."""
@@ -47,10 +47,10 @@ class Unpacked:
         return str(beside / path.name)
 
 
-def pack(run: str, jobs: Sequence[Job]) -> Luggage:
+def pack(run: str, jobs: Sequence[Job]) -> Payload:
     """Return what the jobs need that does not come with the program: data sets, files of methods."""
     refs = dict.fromkeys(job.dataset for job in jobs)
     datasets = {ref: data.load(ref) for ref in refs if ref.csv or not data.card(ref.name).embedded}
     used = {(job.use, job.base): job for job in jobs}.values()
     paths = {path for job in used for path in adapters.files(job.use, Path(job.base), job.options)}
-    return Luggage(run, datasets, {str(path): path.read_bytes() for path in sorted(paths)})
+    return Payload(run, datasets, {str(path): path.read_bytes() for path in sorted(paths)})

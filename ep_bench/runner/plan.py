@@ -25,7 +25,7 @@ _SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classificati
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedCell:
     """A job and where it stands: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``, and why."""
 
     job: Job
@@ -40,7 +40,7 @@ class Plan:
 
     study: Study
     folder: Path
-    cells: list[Planned]
+    cells: list[PlannedCell]
     infos: dict[str, DatasetInfo]
     groups: list[dict[str, Any]] = field(default_factory=list)
     stamps: dict[str, int] = field(default_factory=dict)  # of the cell files, from before they were read
@@ -135,7 +135,7 @@ def make_plan(study: Study, results: Path) -> Plan:
     past = _Past(folder)
     infos, schemes = {}, {}
     for ref in study.datasets:
-        with _said_of(study, ref):
+        with _locate_errors(study, ref):
             infos[ref.label] = past.describe(ref)
             schemes[ref.label] = _scheme(study, ref, infos[ref.label])
     require_tasks(study, infos)
@@ -163,14 +163,14 @@ def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
             if not sets:
                 continue
             if task not in able:
-                lines.append(f"{entry.label} does {able[0]} only, of {task} are: {sets}; {_that_can(task)}")
+                lines.append(f"{entry.label} does {able[0]} only, of {task} are: {sets}; {_methods_for(task)}")
             elif _SCORED.get(score, task) != task:
                 lines.append(f"{entry.label} is tuned by {score}, of {task} are: {sets}")
     if lines:
         raise UserError("\n".join(lines), where=str(study.path), field="methods")
 
 
-def _that_can(task: Task) -> str:
+def _methods_for(task: Task) -> str:
     """Return which methods can do a task, in words."""
     names = [name for name in methods.REGISTRY if task in methods.get(name).tasks]
     outside = {
@@ -203,7 +203,7 @@ def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], 
 
 
 @contextlib.contextmanager
-def _said_of(study: Study, ref: DatasetRef) -> Iterator[None]:
+def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
     """Say of what goes wrong with a data set in which study it stands."""
     try:
         yield
@@ -284,18 +284,18 @@ class _Past:
             return info
         return replace(info, checksum=earlier["checksum"])
 
-    def place(self, job: Job) -> Planned:
+    def place(self, job: Job) -> PlannedCell:
         """Return where a job stands. What the machine ended, not the method, counts as missing."""
         row = self.rows.get(job.cell.key)
         if row is not None:
             reason = row.get("reason", "")
             if row["status"] == "ok":
-                return Planned(job, "done")
-            return Planned(job, "missing" if reason.startswith(INFRASTRUCTURE) else "failed", reason)
+                return PlannedCell(job, "done")
+            return PlannedCell(job, "missing" if reason.startswith(INFRASTRUCTURE) else "failed", reason)
         old = self._finished_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
         if old is None:
-            return Planned(job, "missing")
-        return Planned(job, "stale", "; ".join(differences(old["factors"], job.cell.factors)), old)
+            return PlannedCell(job, "missing")
+        return PlannedCell(job, "stale", "; ".join(differences(old["factors"], job.cell.factors)), old)
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the seconds of a cell: of its configuration, else of its method on the data set, else a guess."""

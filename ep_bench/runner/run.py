@@ -37,7 +37,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """Where a study stands after a run: cells by status, over the cells that were asked for."""
 
     statuses: Counter[str]
@@ -49,7 +49,7 @@ class Outcome:
         return set(self.statuses) <= {"ok"}
 
 
-def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
+def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     """Run the cells of ``plan`` that are not finished; ``whole`` is the study's plan before any selection.
 
     Cells that another live run of the folder has claimed are left to it; this run returns when they are finished too.
@@ -73,7 +73,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> Outcome:
     curves.update(plan.folder, finished)
     row_scores.update(plan.folder, lock, finished)
     found = (rows.get(planned.job.cell.key) for planned in plan.cells)
-    return Outcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
+    return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
 
 
 def _stored_unnoted(plan: Plan) -> dict[str, Row]:
@@ -94,7 +94,7 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
     with Progress(_work(jobs), known, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
-        share = Share(plan, claims, progress)
+        share = ClaimedCells(plan, claims, progress)
         waiting = jobs
         while waiting:
             records = run_jobs(
@@ -117,7 +117,7 @@ def _work(jobs: list[Job]) -> dict[str, float]:
     return {job.cell.key: (usual if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
 
 
-class Share:
+class ClaimedCells:
     """The cells that fall to this run: what no other live run has claimed, and what others leave unfinished."""
 
     def __init__(self, plan: Plan, claims: Claims, progress: Progress) -> None:
@@ -148,7 +148,7 @@ class Share:
 
     def left(self) -> list[Job]:
         """Wait for the cells of other runs; return those that a run has left unfinished as soon as there are any."""
-        told = False
+        announced = False
         while self._elsewhere:
             with self._disk():
                 free = [job for key, job in self._elsewhere.items() if self._claims.take(key)]
@@ -157,8 +157,8 @@ class Share:
             unfinished = [job for job in free if self.wanted(job)]
             if unfinished:
                 return unfinished
-            if self._elsewhere and not told:
-                told = True
+            if self._elsewhere and not announced:
+                announced = True
                 self._progress.say(f"{len(self._elsewhere)} cells are under way in another run; waiting for them")
             if self._elsewhere:
                 time.sleep(_LOOK)

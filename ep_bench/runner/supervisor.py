@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ep_bench.processes.child_process import Child, ending
+from ep_bench.processes.child_process import ChildProcess, ending
 from ep_bench.processes.memory import used_gb
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.payload import Luggage, Unpacked
+from ep_bench.runner.payload import Payload, UnpackedPayload
 from ep_bench.runner.records import KILLED, LOST, blank_record, fail
 from ep_bench.runner.worker import IDLE_EXIT, STARTED
 from ep_bench.types import DatasetRef, Record
@@ -32,12 +32,12 @@ ABANDONED = f"{LOST}: the run has ended or given it to another worker"
 _WATCH = 0.5  # seconds between looks at whether the run is still there
 
 _local = threading.local()  # one engine a thread: a worker of dask may have several
-_engines: list[Engine] = []
-_luggage: dict[str, Unpacked] = {}  # of the runs that this worker of a cluster works for
+_workers: list[WorkerProcess] = []
+_payloads: dict[str, UnpackedPayload] = {}  # of the runs that this worker of a cluster works for
 
 
 @dataclass(frozen=True)
-class Ended:
+class UnfinishedCell:
     """A cell that its engine did not finish: why, and whether the machine is to blame rather than the method."""
 
     status: str
@@ -46,7 +46,7 @@ class Ended:
     infrastructure: bool = False
 
 
-def run(job: Job, run_pid: int | None = None, luggage: str | None = None, tag: str | None = None) -> Record:
+def run(job: Job, run_pid: int | None = None, payload: str | None = None, tag: str | None = None) -> Record:
     """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not.
 
     ``run_pid`` is the process of the run: a lane that it has started ends with it, busy or idle. On a cluster
@@ -54,48 +54,48 @@ def run(job: Job, run_pid: int | None = None, luggage: str | None = None, tag: s
     """
     if run_pid is not None:
         _end_with(run_pid)
-    outcome = _attempt(job, luggage, tag)
-    if isinstance(outcome, Ended) and outcome.infrastructure:
-        outcome = _attempt(job, luggage, tag)
-    return _unfinished(job, outcome) if isinstance(outcome, Ended) else outcome
+    outcome = _attempt(job, payload, tag)
+    if isinstance(outcome, UnfinishedCell) and outcome.infrastructure:
+        outcome = _attempt(job, payload, tag)
+    return _unfinished(job, outcome) if isinstance(outcome, UnfinishedCell) else outcome
 
 
-def take_in(luggage: Luggage) -> None:
+def take_in(payload: Payload) -> None:
     """Keep what a run on a cluster has sent, until ``end_run``."""
-    if luggage.run in _luggage:
-        _luggage[luggage.run].drop()
-    _luggage[luggage.run] = Unpacked(luggage)
+    if payload.run in _payloads:
+        _payloads[payload.run].drop()
+    _payloads[payload.run] = UnpackedPayload(payload)
 
 
 def end_run(run: str) -> None:
     """Forget a run of a cluster and end the engines that worked for it."""
-    for engine in [engine for engine in _engines if engine.works_for == run]:
-        engine.abandon()
-    unpacked = _luggage.pop(run, None)
+    for worker in [worker for worker in _workers if worker.works_for == run]:
+        worker.abandon()
+    unpacked = _payloads.pop(run, None)
     if unpacked is not None:
         unpacked.drop()
 
 
 def abandon(tag: str) -> None:
     """End the engine of a job that nobody waits for any more."""
-    for engine in [engine for engine in _engines if engine.tag == tag]:
-        engine.abandon()
+    for worker in [worker for worker in _workers if worker.tag == tag]:
+        worker.abandon()
 
 
-def _attempt(job: Job, luggage: str | None, tag: str | None) -> Record | Ended:
+def _attempt(job: Job, payload: str | None, tag: str | None) -> Record | UnfinishedCell:
     """Run a job once. Whatever goes wrong ends as a cell that is not ok: an exception would end joblib's whole call."""
-    outcome: Record | Ended
+    outcome: Record | UnfinishedCell
     try:
-        engine = _lane_engine()
+        worker = _own_worker()
     except OSError as error:  # no memory or no processes left on the machine, a full disk
-        return Ended("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
-    engine.works_for, engine.tag = luggage, tag
+        return UnfinishedCell("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
+    worker.works_for, worker.tag = payload, tag
     try:
-        outcome = engine.run(job, _luggage.get(luggage or ""))
+        outcome = worker.run(job, _payloads.get(payload or ""))
     except Exception as error:  # noqa: BLE001
-        outcome = Ended("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
-    engine.tag = None
-    if isinstance(outcome, Ended) or engine.leaves_running():
+        outcome = UnfinishedCell("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
+    worker.tag = None
+    if isinstance(outcome, UnfinishedCell) or worker.leaves_running():
         close()
     return outcome
 
@@ -114,8 +114,8 @@ def _end_with(run_pid: int) -> None:
     def watch() -> None:
         while os.getppid() == run_pid:
             time.sleep(_WATCH)
-        for engine in _engines:
-            engine.kill()
+        for worker in _workers:
+            worker.kill()
         os._exit(1)
 
     threading.Thread(target=watch, name="parent watch", daemon=True).start()
@@ -123,22 +123,22 @@ def _end_with(run_pid: int) -> None:
 
 def close() -> None:
     """End this lane's engine, if it has one."""
-    engine = getattr(_local, "engine", None)
-    if engine is not None:
+    worker = getattr(_local, "engine", None)
+    if worker is not None:
         _local.engine = None
-        _engines.remove(engine)
-        engine.stop()
+        _workers.remove(worker)
+        worker.stop()
 
 
 def _close_all() -> None:
-    for engine in _engines:
-        engine.kill()
+    for worker in _workers:
+        worker.kill()
 
 
 atexit.register(_close_all)
 
 
-class Engine:
+class WorkerProcess:
     """A computing process and the connection to it."""
 
     def __init__(self) -> None:
@@ -147,19 +147,19 @@ class Engine:
         self._abandoned = False
         self._has: dict[DatasetRef, str] = {}  # the checksums of the data sets that it was given
         self._places: dict[str, str] = {}  # of files that were sent to this machine
-        self._child = Child("ep_bench.runner.worker")
+        self._child = ChildProcess("ep_bench.runner.worker")
 
     @property
     def alive(self) -> bool:
         """False where it has ended, as one does that had nothing to do for long."""
         return self._child.alive
 
-    def run(self, job: Job, luggage: Unpacked | None = None) -> Record | Ended:
+    def run(self, job: Job, payload: UnpackedPayload | None = None) -> Record | UnfinishedCell:
         """Return the record of a job, or how the engine ended without one."""
         self._child.forget_printed()
         begun, started = time.monotonic(), False
         try:
-            self._give(job.dataset, luggage)
+            self._give(job.dataset, payload)
             self._child.connection.send(job)
             # Reading data and compiling are not the cell's own work, but they end some time too.
             patience = None if job.seconds is None else _STARTING + job.seconds
@@ -172,7 +172,7 @@ class Engine:
         except BaseException:
             self.stop()
             raise
-        if not isinstance(answer, Record | Ended):
+        if not isinstance(answer, Record | UnfinishedCell):
             raise TypeError(f"an answer of type {type(answer).__name__}")
         return answer
 
@@ -193,15 +193,15 @@ class Engine:
         """Kill the process and let go of what belongs to it."""
         self._child.stop()
 
-    def _give(self, ref: DatasetRef, luggage: Unpacked | None) -> None:
+    def _give(self, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
         """Send what the engine could not read here: a data set once, and where the files of methods are."""
-        dataset = luggage.datasets.get(ref) if luggage else None
+        dataset = payload.datasets.get(ref) if payload else None
         if dataset is not None and self._has.get(ref) != dataset.checksum:
             self._child.connection.send((ref, dataset))
             self._has[ref] = dataset.checksum
-        if luggage is not None and luggage.places != self._places:
-            self._child.connection.send(luggage.places)
-            self._places = luggage.places
+        if payload is not None and payload.places != self._places:
+            self._child.connection.send(payload.places)
+            self._places = payload.places
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
         """Return what the engine sends next, or how the cell ended where it went over a limit."""
@@ -209,26 +209,26 @@ class Engine:
         while not self._child.connection.poll(_patience(since, seconds, pause)):
             if seconds is not None and time.monotonic() - since >= seconds:
                 limit = f"over the limit of {job.seconds:g} seconds"
-                return Ended(
+                return UnfinishedCell(
                     "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._child.tail()
                 )
             if job.memory_gb is not None:
                 look = time.monotonic()
                 if (used := used_gb(self._child.pid, job.memory_gb)) > job.memory_gb:
                     reason = f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB"
-                    return Ended("memory", reason, self._child.tail())
+                    return UnfinishedCell("memory", reason, self._child.tail())
                 pause = max(_POLL, _RARELY * (time.monotonic() - look))
         return self._child.connection.recv()
 
-    def _died(self, seconds: float, started: bool) -> Ended:
+    def _died(self, seconds: float, started: bool) -> UnfinishedCell:
         code = self._child.wait()
         if self._abandoned:
-            return Ended("failed", ABANDONED, "")
+            return UnfinishedCell("failed", ABANDONED, "")
         if code == IDLE_EXIT and not started:  # the job came just when the engine gave up waiting
-            return Ended("failed", f"{LOST}: its process had ended", "", infrastructure=True)
+            return UnfinishedCell("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
         what = f"{KILLED}: SIGKILL" if killed else ending(code)
-        return Ended("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
+        return UnfinishedCell("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
 
 
 def _patience(since: float, seconds: float | None, pause: float | None) -> float | None:
@@ -238,16 +238,16 @@ def _patience(since: float, seconds: float | None, pause: float | None) -> float
     return min(waits, default=None)
 
 
-def _lane_engine() -> Engine:
-    if (engine := getattr(_local, "engine", None)) is not None and not engine.alive:
+def _own_worker() -> WorkerProcess:
+    if (worker := getattr(_local, "engine", None)) is not None and not worker.alive:
         close()
     if getattr(_local, "engine", None) is None:
-        _local.engine = Engine()
-        _engines.append(_local.engine)
+        _local.engine = WorkerProcess()
+        _workers.append(_local.engine)
     return _local.engine  # type: ignore[no-any-return]
 
 
-def _unfinished(job: Job, outcome: Ended) -> Record:
+def _unfinished(job: Job, outcome: UnfinishedCell) -> Record:
     record = blank_record(job)
     fail(record, outcome.status, outcome.reason)
     record.traceback = outcome.printed

@@ -43,7 +43,7 @@ def choose(record: Record, job: Job, X: Array, y: Array, build: Build) -> dict[s
     Raises CellError where every trial failed, or where a density is asked for and the method gives none.
     """
     tune = job.tune or {}
-    judge = _Judge(job, X, y, build)
+    judge = _ValidationScorer(job, X, y, build)
     begun = time.perf_counter()
     found = tuning.search(
         judge, tune["space"], _start(job), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
@@ -57,7 +57,7 @@ def choose(record: Record, job: Job, X: Array, y: Array, build: Build) -> dict[s
     return {**job.options, **found.options}
 
 
-class _Judge:
+class _ValidationScorer:
     """Scores options on the validation rows. What a method does wrong is an outcome, kept in ``error`` as well."""
 
     def __init__(self, job: Job, X: Array, y: Array, build: Build) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from ep_bench.types import Bare, UserError, spell
+from ep_bench.types import UnquotedText, UserError, spell
 
 Place = tuple[str | int, ...]
 _SHOWN = 5
@@ -89,13 +89,13 @@ def shorten(text: str, longest: int = MAX_FIELD) -> str:
 def shown(value: Any) -> Any:
     """Return a value as a message shows it: short, and a word for what is no plain value."""
     if isinstance(value, dict):
-        return Bare("a mapping")
+        return UnquotedText("a mapping")
     if isinstance(value, list | tuple):
-        return Bare("a list" if value else "an empty list")
+        return UnquotedText("a list" if value else "an empty list")
     if isinstance(value, bool):
-        return Bare(str(value).lower())
+        return UnquotedText(str(value).lower())
     if isinstance(value, str) and len(value) > _LONGEST:
         return shorten(value, _LONGEST)
     if isinstance(value, int) and abs(value) >= 10**_LONGEST:
-        return Bare("a number of more than sixty digits")
+        return UnquotedText("a number of more than sixty digits")
     return value

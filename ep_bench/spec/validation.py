@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from ep_bench.spec.models import PATTERNS, Strict
 from ep_bench.spec.problems import Place, Problems
-from ep_bench.types import Bare
+from ep_bench.types import UnquotedText
 
 M = TypeVar("M", bound=Strict)
 
@@ -80,4 +80,4 @@ def _plain(message: str) -> str:
 
 def _word(value: Any) -> Any:
     """Return a value for a message; an absent one is said to be nothing."""
-    return Bare("nothing") if value is None else value
+    return UnquotedText("nothing") if value is None else value

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import yaml
 
 from ep_bench.spec.problems import Place, shorten, shown
-from ep_bench.types import Bare, UserError, spell
+from ep_bench.types import UnquotedText, UserError, spell
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 40
@@ -78,7 +78,7 @@ def read_document(path: Path) -> Document:
     values = builder.build(node, ())
     if not isinstance(values, dict):
         raise UserError(
-            "a study is a mapping with study, datasets and methods", where=f"{where}:1", found=Bare(_kind(node))
+            "a study is a mapping with study, datasets and methods", where=f"{where}:1", found=UnquotedText(_kind(node))
         )
     return Document(where, text, values, builder.lines)
 
@@ -168,7 +168,7 @@ class _Builder:
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._refuse(key_node, path, "a key must be text", Bare(_kind(key_node)))
+                self._refuse(key_node, path, "a key must be text", UnquotedText(_kind(key_node)))
             key = self._scalar(key_node, path)
             if not isinstance(key, str):
                 self._refuse(key_node, path, "a key must be text: quote it if it is meant as such", key_node.value)

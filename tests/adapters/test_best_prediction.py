@@ -91,7 +91,7 @@ def test_whole_numbers_have_quantiles_and_no_density(standardize: bool) -> None:
     assert isinstance(sampled, QuantilePrediction)
     np.testing.assert_allclose(sampled.quantile(0.025), stats.laplace(MEAN, SCALE).ppf(0.025))
     counts = type("Counts", (), {"predict_dist": lambda _, X: stats.poisson(np.full(len(X), 8.0))})()
-    found = adapters.OutsideRegressor(counts)
+    found = adapters.ExternalRegressor(counts)
     counts.fit = lambda _X, _y: None
     answer = found.fit(X, y).predict_dist(X)
     assert isinstance(answer, QuantilePrediction)

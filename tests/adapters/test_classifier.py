@@ -30,8 +30,8 @@ class Fake:
         self.seen = X, y
 
 
-def face(model: Any, classes: int = 4) -> adapters.OutsideClassifier:
-    return adapters.OutsideClassifier(model, classes).fit(X, y)
+def face(model: Any, classes: int = 4) -> adapters.ExternalClassifier:
+    return adapters.ExternalClassifier(model, classes).fit(X, y)
 
 
 @pytest.mark.parametrize("use", ["sklearn.linear_model:LogisticRegression", "ep_bench.baselines:ConstantClassifier"])
@@ -49,7 +49,7 @@ def test_columns_are_put_in_their_places(use: str) -> None:
 
 def test_labels_are_whole_numbers_and_inputs_standardised_on_request() -> None:
     model = Fake(predict=np.zeros(50))
-    adapters.OutsideClassifier(model, 3, standardize=True).fit(X, y)
+    adapters.ExternalClassifier(model, 3, standardize=True).fit(X, y)
     np.testing.assert_allclose(model.seen[0].std(axis=0), 1.0)
     assert model.seen[1].dtype == np.int64
     np.testing.assert_array_equal(model.seen[1], y)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import adapters
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
@@ -20,7 +20,7 @@ def read(tmp_path: Path, use: str):
     (tmp_path / "s.yaml").write_text(
         f'study: s\ndatasets: [cubic]\nsplits: {{scheme: standard, count: 1}}\nmethods: [{{use: "{use}"}}]\n'
     )
-    return read_study(tmp_path / "s.yaml", Installed())
+    return read_study(tmp_path / "s.yaml", InstalledCatalogue())
 
 
 def test_a_module_beside_the_study_is_pointed_at(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from ep_bench.conformance.checks import Outcome, checks
-from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.checks import CheckOutcome, checks
+from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
 
@@ -33,9 +33,9 @@ def bad(name: str) -> str:
     return f"./bad_methods.py:{name}"
 
 
-def outcomes(target: str, *, without: Container[str] = (), **options: object) -> dict[str, Outcome]:
+def outcomes(target: str, *, without: Container[str] = (), **options: object) -> dict[str, CheckOutcome]:
     """Run the checks of a target but those named in ``without``."""
-    subject = Subject(target, options, HERE)
+    subject = MethodUnderTest(target, options, HERE)
     subject.prepare()
     chosen = checks(registered=subject.registered, task=subject.task or "regression")
     with threadpool_limits(1):
@@ -43,10 +43,10 @@ def outcomes(target: str, *, without: Container[str] = (), **options: object) ->
         return {outcome.check: outcome for outcome in found}
 
 
-def having(found: dict[str, Outcome], status: str) -> set[str]:
+def having(found: dict[str, CheckOutcome], status: str) -> set[str]:
     return {name for name, outcome in found.items() if outcome.status == status}
 
 
-def told(found: dict[str, Outcome]) -> str:
+def told(found: dict[str, CheckOutcome]) -> str:
     """Return all findings, for the message of an assertion."""
     return "\n".join(f"{name}: {finding}" for name, outcome in found.items() for finding in outcome.findings)

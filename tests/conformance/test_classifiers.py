@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.conformance.checks import Outcome, checks
-from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.checks import CheckOutcome, checks
+from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
 from ep_bench.types import Task, UserError
@@ -69,8 +69,8 @@ BAD = {
 }
 
 
-def outcomes(target: str, base: Path, task: Task | None = None) -> dict[str, Outcome]:
-    subject = Subject(target, {}, base, task)
+def outcomes(target: str, base: Path, task: Task | None = None) -> dict[str, CheckOutcome]:
+    subject = MethodUnderTest(target, {}, base, task)
     subject.prepare()
     assert subject.task == "classification"
     chosen = checks(registered=subject.registered, task=subject.task)
@@ -117,8 +117,8 @@ def test_what_can_do_both_is_told_the_task(tmp_path: Path) -> None:
     code = BASE.replace("ClassifierMixin, ", "")
     (tmp_path / "m.py").write_text(code)
     assert not having(outcomes("./m.py:Shares", tmp_path, "classification"), "FAULT")
-    both = Subject("./m.py:Shares", {}, tmp_path)
+    both = MethodUnderTest("./m.py:Shares", {}, tmp_path)
     both.prepare()
     assert both.task == "regression"
     with pytest.raises(UserError, match="pbp: --task: does regression only"):
-        Subject("pbp", {}, tmp_path, "classification").prepare()
+        MethodUnderTest("pbp", {}, tmp_path, "classification").prepare()

@@ -14,12 +14,12 @@ from scipy import stats
 
 from ep_bench.conformance import suite
 from ep_bench.conformance.calibration import wrong_density
-from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, Outcome
-from ep_bench.conformance.messages import Order
-from ep_bench.conformance.method_under_test import Answer, Subject
+from ep_bench.conformance.checks import ALL_CHECKS, CHECKS, CLASSIFIER_CHECKS, CheckOutcome
+from ep_bench.conformance.messages import CheckRequest
+from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
 from ep_bench.conformance.run_check import CLASSIFIER_FUNCTIONS, FUNCTIONS
-from ep_bench.conformance.suite import Examiner, examine
-from ep_bench.processes.child_process import Child
+from ep_bench.conformance.suite import CheckRunner, examine
+from ep_bench.processes.child_process import ChildProcess
 from ep_bench.types import UserError
 from tests.conformance.support import HERE, bad
 
@@ -38,13 +38,13 @@ DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
 def test_a_child_that_is_lost_is_a_fault_of_that_check_and_the_next_one_goes_on(
     name: str, words: str, line: str
 ) -> None:
-    examiner = Examiner(Order(bad(name), {}, str(HERE)), 2.0)
+    examiner = CheckRunner(CheckRequest(bad(name), {}, str(HERE)), 2.0)
     try:
         examiner.start()
         lost, after = examiner.ask("wide"), examiner.ask("one-row")
     finally:
         examiner.stop()
-    assert (lost.status, after) == ("FAULT", Outcome("one-row", "ok"))
+    assert (lost.status, after) == ("FAULT", CheckOutcome("one-row", "ok"))
     assert words in lost.findings[0].found
     place = re.search(r", in fit \(bad_methods.py, line (\d+)\)", lost.findings[0].found)
     assert (place is not None) == bool(line)
@@ -79,7 +79,7 @@ def test_what_cannot_be_had_is_one_message(
     (tmp_path / "m.py").write_text(source)
     (tmp_path / "bad_methods.py").write_text((HERE / "bad_methods.py").read_text())
     with pytest.raises(UserError, match=words):
-        Subject(target, options, tmp_path).prepare()
+        MethodUnderTest(target, options, tmp_path).prepare()
 
 
 def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
 
 
 def test_a_child_that_is_gone_before_it_is_spoken_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_module: str) -> Child:
-        child = Child("ep_bench.no_such_module")
+    def gone(_module: str) -> ChildProcess:
+        child = ChildProcess("ep_bench.no_such_module")
         child.wait()
         return child
 
-    monkeypatch.setattr(suite, "Child", gone)
+    monkeypatch.setattr(suite, "ChildProcess", gone)
     with pytest.raises(UserError, match=r"exit code 1; it printed: .*No module named ep_bench\.no_such_module"):
         list(examine("pbp", {}, HERE, 30.0))
 
@@ -196,5 +196,5 @@ def test_a_distribution_of_quantiles_alone_has_its_median_for_a_mean() -> None:
         def predict_dist(self, X: np.ndarray) -> Quantiles:
             return Quantiles()
 
-    answer = Subject("./x.py:X", {}, HERE).answer(Face(), np.zeros((4, 1)))
+    answer = MethodUnderTest("./x.py:X", {}, HERE).answer(Face(), np.zeros((4, 1)))
     assert (answer.mean.tolist(), answer.deviation) == ([0.5] * 4, None)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from ep_bench.covariances import Constant, Linear, Network, Product, Stationary, Sum, matrix
+from ep_bench.covariances import Constant, Linear, NetworkCovariance, Product, Stationary, Sum, matrix
 from tests.twins import plain_covariances as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -22,17 +22,17 @@ STATIONARY = {kind: getattr(plain, kind) for kind in ("se", "matern32", "matern5
 def compounds():
     se, line = Stationary("se", D), Linear(D)
     return {
-        "sum": Sum((se, Stationary("matern32", D, ard=False), Network(D, ard=False))),
-        "product": Product((Stationary("matern52", D), line, Network(D))),
-        "nested": Sum((Constant(), Product((se, Sum((line, Constant())))), Network(D))),
+        "sum": Sum((se, Stationary("matern32", D, ard=False), NetworkCovariance(D, ard=False))),
+        "product": Product((Stationary("matern52", D), line, NetworkCovariance(D))),
+        "nested": Sum((Constant(), Product((se, Sum((line, Constant())))), NetworkCovariance(D))),
         "square": Product((line, line)),
     }
 
 
 COVARIANCES = {
     **{f"{kind}{'' if ard else ' of one'}": Stationary(kind, D, ard) for kind in STATIONARY for ard in (True, False)},
-    "nn": Network(D),
-    "nn of one": Network(D, ard=False),
+    "nn": NetworkCovariance(D),
+    "nn of one": NetworkCovariance(D, ard=False),
     "linear": Linear(D),
     "linear of one": Linear(D, ard=False),
     "constant": Constant(),
@@ -70,7 +70,7 @@ def twin_of(covariance, values):
     if isinstance(covariance, Stationary):
         scales, magnitude = take(covariance.ard), values.pop(0)
         return lambda x, z: STATIONARY[covariance.kind](x, z, scales, magnitude)
-    if isinstance(covariance, Network):
+    if isinstance(covariance, NetworkCovariance):
         bias, weights, magnitude = values.pop(0), take(covariance.ard), values.pop(0)
         return lambda x, z: plain.nn(x, z, bias, weights, magnitude)
     if isinstance(covariance, Linear):
@@ -180,14 +180,14 @@ class TestNetwork:
     def test_values_of_other_programs(self, case):
         X = np.array(case["X"])
         theta = np.log([case["bias_variance"], *case["weight_variance"], 1.0])
-        np.testing.assert_allclose(matrix(Network(X.shape[1]), theta, X), case["K"], rtol=2e-11)
+        np.testing.assert_allclose(matrix(NetworkCovariance(X.shape[1]), theta, X), case["K"], rtol=2e-11)
 
     @pytest.mark.parametrize("scale", [0.1, 0.5, 1.5])
     def test_the_mean_of_products_of_hidden_units(self, scale):
         """E erf(w'x) erf(w'z) by quadrature over the two sums, which are Gaussian."""
         rng = np.random.default_rng(3)
         X, S = np.column_stack([np.ones(4), rng.normal(size=(4, 2))]), scale * np.array([0.5, 2.0, 0.3])
-        found = matrix(Network(2), np.log([*S, 1.0]), X[:, 1:])
+        found = matrix(NetworkCovariance(2), np.log([*S, 1.0]), X[:, 1:])
         nodes = np.linspace(-9.0, 9.0, 501)  # equal steps: exact to all digits for such smooth functions
         weights = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
         for i, j in np.ndindex(4, 4):
@@ -203,7 +203,9 @@ class TestNetwork:
         """Near the angle of 90 degrees k is 1 - 2 h / (pi p), p = 1 + 2 x'Sx, h^2 = 2 p - 1."""
         theta, x = np.log([1e-12, 1e8, 1.0]), np.array([[1.0]])
         p = 1 + 2e8
-        assert 1 - matrix(Network(1), theta, x)[0, 0] == pytest.approx(
+        assert 1 - matrix(NetworkCovariance(1), theta, x)[0, 0] == pytest.approx(
             2 / np.pi * np.arcsin(np.sqrt(2 * p - 1) / p), rel=1e-9
         )
-        assert Network(1).diagonal(theta, x)[0] == pytest.approx(matrix(Network(1), theta, x)[0, 0], rel=1e-15)
+        assert NetworkCovariance(1).diagonal(theta, x)[0] == pytest.approx(
+            matrix(NetworkCovariance(1), theta, x)[0, 0], rel=1e-15
+        )

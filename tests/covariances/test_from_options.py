@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ep_bench.covariances import Constant, Linear, Network, Product, Stationary, Sum, build
+from ep_bench.covariances import Constant, Linear, NetworkCovariance, Product, Stationary, Sum, build
 from ep_bench.covariances.from_options import NAMES, checked
 
 
@@ -13,7 +13,7 @@ def test_names(ard):
     stationary = [Stationary(kind, 4, ard) for kind in ("se", "matern32", "matern52")]
     assert [build(checked(name), 4, ard) for name in NAMES] == [
         *stationary,
-        Network(4, ard),
+        NetworkCovariance(4, ard),
         Linear(4, ard),
         Constant(),
     ]
@@ -22,7 +22,7 @@ def test_names(ard):
 def test_lists_to_any_depth():
     words = checked({"sum": ("se", {"product": ["linear", {"sum": ["constant", "nn"]}]})})
     assert words == {"sum": ["se", {"product": ["linear", {"sum": ["constant", "nn"]}]}]}
-    inner = Product((Linear(2), Sum((Constant(), Network(2)))))
+    inner = Product((Linear(2), Sum((Constant(), NetworkCovariance(2)))))
     assert build(words, 2, ard=True) == Sum((Stationary("se", 2), inner))
 
 

@@ -7,14 +7,14 @@ import pytest
 from scipy.stats import norm
 
 from ep_bench.covariances import build
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from tests.twins.plain_networks import check_gradient
 
 SUM = {"sum": ["se", "nn", "linear"]}
 
 
 def hyper(kernel=SUM, d=4, *, ard=True, flat=False, **given):
-    return Hyper.of((*build(kernel, d, ard).names, "noise_variance"), d, given, flat=flat)
+    return Hyperparameters.of((*build(kernel, d, ard).names, "noise_variance"), d, given, flat=flat)
 
 
 def test_the_start_is_at_the_medians():
@@ -89,7 +89,7 @@ def test_what_runs_to_a_limit_is_told_but_for_irrelevance():
 
 
 def test_the_scale_of_a_t_at_a_limit_is_told():
-    space = Hyper.of(("magnitude", "scale", "nu"), 1, {})
+    space = Hyperparameters.of(("magnitude", "scale", "nu"), 1, {})
     theta = space.start()
     theta[1], theta[2] = space.low[1], space.high[2]
     assert space.stopped(theta) == "scale runs to 0, stopped at 0.0001"

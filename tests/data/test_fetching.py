@@ -23,11 +23,11 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data.cards import Card
-from ep_bench.data.download import Patience, TransferError, download
+from ep_bench.data.download import RetryLimits, TransferError, download
 from ep_bench.types import UserError
 
 CONTENT = np.random.RandomState(0).bytes(300_000)
-PATIENCE = Patience(tries=2, pause=0.0, timeout=5.0)
+PATIENCE = RetryLimits(tries=2, pause=0.0, timeout=5.0)
 PATH = "uci/toy/data.txt"
 
 
@@ -206,7 +206,7 @@ def test_a_whole_part_needs_no_more_bytes(serve, tmp_path) -> None:
 def test_a_stalled_connection_is_taken_up_by_another(serve, toy, cache) -> None:
     server = serve("stall", "ok")
     toy(server.base)
-    data.fetch(["toy"], progress=False, patience=Patience(tries=1, pause=0.0, timeout=0.2))
+    data.fetch(["toy"], progress=False, patience=RetryLimits(tries=1, pause=0.0, timeout=0.2))
     assert (cache / PATH).read_bytes() == CONTENT
     assert server.ranges() == [None, "bytes=100000-"]
 
@@ -214,7 +214,7 @@ def test_a_stalled_connection_is_taken_up_by_another(serve, toy, cache) -> None:
 def test_a_silent_server_is_given_up(serve, toy) -> None:
     toy(serve("silent").base)
     with pytest.raises(UserError, match="timed out"):
-        data.fetch(["toy"], progress=False, patience=Patience(tries=1, pause=0.0, timeout=0.2))
+        data.fetch(["toy"], progress=False, patience=RetryLimits(tries=1, pause=0.0, timeout=0.2))
 
 
 def test_what_is_no_address(tmp_path) -> None:

@@ -99,7 +99,7 @@ def test_the_input_without_effect_has_none_with_ard_priors(
 ) -> None:
     assert arrays["labels"][int(arrays["network"])] == "ARD priors"
     mean, std = arrays["weights"][:, 0], arrays["weights_std"][:, 0]
-    assert not network_fits.clear(mean, std).any()
+    assert not network_fits.excludes_zero(mean, std).any()
     assert int(rows["ARD priors", "1"]["clear"]) == 0
     inside = np.abs(arrays["grid"]) <= np.pi
     # The mean of f moves by less along input 1 than the noise's deviation, and by less than with fixed priors.
@@ -137,7 +137,9 @@ def test_the_report_draws_it(folder: Path) -> None:
 
 
 def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(additive_effects, "fitted", lambda *_, **__: network_fits.Fit(None, 0.1, "no fixed point"))
+    monkeypatch.setattr(
+        additive_effects, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point")
+    )
     config = additive_effects.Config(methods=[LINEAR], draws=2, points=11)
     arrays, rows = additive_effects.compute(config, 0)
     assert (rows[-1]["failed"], rows[-1]["rmse"], rows[-1]["reason"]) == (2, "", "no fixed point")

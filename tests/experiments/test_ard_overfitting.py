@@ -89,7 +89,7 @@ def test_the_network_uses_both_inputs(arrays: dict[str, Any], rows: dict[str, di
     assert int(row["used"]) == DRAWS
     assert int(row["pruned"]) == 0
     assert min(float(row["effect_1"]), float(row["effect_2"])) > 0.1  # the noise's deviation
-    clear = network_fits.clear(arrays["weights"], arrays["weights_std"])
+    clear = network_fits.excludes_zero(arrays["weights"], arrays["weights_std"])
     assert clear[:, 0].sum() == int(row["clear_1"]) > 0
     assert clear[:, 1].sum() == int(row["clear_2"]) > 0
 
@@ -114,7 +114,9 @@ def test_the_report_draws_it(folder: Path) -> None:
 
 
 def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ard_overfitting, "fitted", lambda *_, **__: network_fits.Fit(None, 0.1, "no fixed point"))
+    monkeypatch.setattr(
+        ard_overfitting, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point")
+    )
     config = ard_overfitting.Config(methods=[PROCESS], draws=2, points=5)
     arrays, (row,) = ard_overfitting.compute(config, 0)
     assert (row["failed"], row["converged"], row["pruned"], row["share"]) == (2, 0, 0, "")

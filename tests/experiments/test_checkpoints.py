@@ -105,10 +105,10 @@ def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatc
     monkeypatch.setattr(network_restarts, "restarted", cut)
     with pytest.raises(KeyboardInterrupt):
         experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
-    assert experiments.pieces_kept(tmp_path / "cut") == 2
+    assert experiments.checkpoints_kept(tmp_path / "cut") == 2
     experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
     assert seen == [0, 1, 2, 2]
-    assert experiments.pieces_kept(tmp_path / "cut") == 0
+    assert experiments.checkpoints_kept(tmp_path / "cut") == 0
     assert not (tmp_path / "cut" / "pieces").exists()
     (tmp_path / "cut" / "pieces").mkdir()  # as a run that was stopped at its very end leaves it
     experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
@@ -123,9 +123,9 @@ def test_another_version_of_a_method_is_computed_anew(tmp_path: Path, monkeypatc
     options = {**OPTIONS, "datasets": [{"name": "friedman1", "restarts": 1}]}
     what = ("network_restarts", options, 0, tmp_path / "one")
     experiments.run(*what, "one")
-    assert experiments.stands(*what)
+    assert experiments.is_computed(*what)
     lock = experiments.store.read_lock(tmp_path / "one")
     assert lock is not None
     assert list(lock["method_versions"]) == ["ep_nn"]
     monkeypatch.setattr("ep_bench.methods.version", lambda _: "another")
-    assert not experiments.stands(*what)
+    assert not experiments.is_computed(*what)

@@ -61,11 +61,11 @@ def test_the_mode_has_the_highest_evidence(found: Any) -> None:
     arrays, _ = found
     data = conflict_examples.example(1)
     length, size = arrays["mode_1_0"]
-    top = evidence.solved(data, conflict_examples.Hyper(length, size, 0.095, 1.2), 1.0)
+    top = evidence.solved(data, conflict_examples.ExampleHyperparameters(length, size, 0.095, 1.2), 1.0)
     for factor in (0.97, 1.03):
         for hyper in (
-            conflict_examples.Hyper(factor * length, size, 0.095, 1.2),
-            conflict_examples.Hyper(length, factor * size, 0.095, 1.2),
+            conflict_examples.ExampleHyperparameters(factor * length, size, 0.095, 1.2),
+            conflict_examples.ExampleHyperparameters(length, factor * size, 0.095, 1.2),
         ):
             assert evidence.solved(data, hyper, 1.0) < top
     assert np.nanmax(arrays["evidence_1_0"]) <= top
@@ -73,8 +73,10 @@ def test_the_mode_has_the_highest_evidence(found: Any) -> None:
 
 def test_sweeps_that_oscillate_are_told() -> None:
     data = conflict_examples.example(2)
-    assert not evidence.sweeps_converge(data, conflict_examples.Hyper(0.88, 3.0, 0.1, 2.0), 1.0)  # figure 3's
-    assert evidence.sweeps_converge(data, conflict_examples.Hyper(0.88, 3.0, 0.1, 2.0), 0.5)
+    assert not evidence.sweeps_converge(
+        data, conflict_examples.ExampleHyperparameters(0.88, 3.0, 0.1, 2.0), 1.0
+    )  # figure 3's
+    assert evidence.sweeps_converge(data, conflict_examples.ExampleHyperparameters(0.88, 3.0, 0.1, 2.0), 0.5)
 
 
 def test_bad_options_are_told_with_their_place() -> None:

@@ -81,7 +81,7 @@ def test_undamped_updates_do_to_the_pair_what_the_paper_says(tilted: Path) -> No
 
 
 def test_the_round_over_the_other_sites_is_that_of_plain_formulas() -> None:
-    data, hyper = conflict_examples.example(1), conflict_examples.Hyper(0.9, 4.3, 0.095, 1.2)
+    data, hyper = conflict_examples.example(1), conflict_examples.ExampleHyperparameters(0.9, 4.3, 0.095, 1.2)
     K = hyper.magnitude * np.exp(-0.5 * (np.subtract.outer(data.x, data.x) / hyper.lengthscale) ** 2)
     tau, b = np.zeros(len(data.x)), np.zeros(len(data.x))
     grid = np.linspace(-12.0, 12.0, 40001)
@@ -137,7 +137,7 @@ def test_where_a_scheme_ends_is_the_fixed_point_of_the_method(convergence: Any) 
     arrays, _ = convergence
     config = conflict_convergence.Config()
     data = conflict_examples.example(2)
-    hyper = conflict_examples.Hyper(config.lengthscale, config.magnitude, config.scale, config.nu)
+    hyper = conflict_examples.ExampleHyperparameters(config.lengthscale, config.magnitude, config.scale, config.nu)
     given = {"optimize": False, "standardize": False, "fraction": 0.5}
     fractional = Estimator("gp_t", **hyper._asdict(), **given).fit(data.x[:, None], data.y)
     last = list(arrays["labels"]).index("parallel, δ = 1, η = 0.5")

@@ -119,7 +119,7 @@ def test_the_report_draws_it(folder: Path) -> None:
 
 
 def test_a_method_that_fails_is_told_and_is_never_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(discontinuity, "fitted", lambda *_, **__: network_fits.Fit(None, 0.1, "no fixed point"))
+    monkeypatch.setattr(discontinuity, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point"))
     arrays, (row,) = discontinuity.compute(discontinuity.Config(methods=[PROCESS], draws=2, points=101), 0)
     assert (row["failed"], row["least_fluctuation"], row["width"], row["width_median"]) == (2, 0, "", "")
     assert row["reason"] == "no fixed point"

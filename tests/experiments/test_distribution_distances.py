@@ -23,7 +23,7 @@ def predictive(*mixtures: Mixture) -> Predictive:
     return Predictive(weights[0], np.array(means).T, np.array(deviations).T ** 2)
 
 
-def apart(ours: Predictive, truth: Predictive) -> distribution_distances.Apart:
+def apart(ours: Predictive, truth: Predictive) -> distribution_distances.DistributionDistances:
     return distribution_distances.compare(distribution_distances.tabulate(ours), distribution_distances.tabulate(truth))
 
 

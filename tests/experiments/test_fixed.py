@@ -10,7 +10,7 @@ import pytest
 from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import fixed_predictions, fixed_times
-from ep_bench.experiments.posterior_means import Chains, posterior_means
+from ep_bench.experiments.posterior_means import ChainOptions, posterior_means
 from ep_bench.types import Rows, SplitScheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short chains
@@ -101,7 +101,7 @@ def test_posterior_means_are_those_of_the_logarithms() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 2))
     rows = Rows(X, np.sin(X[:, 0]))
-    means, r_hat = posterior_means(rows, Chains(chains=2, warmup=10, samples=12), 3)
+    means, r_hat = posterior_means(rows, ChainOptions(chains=2, warmup=10, samples=12), 3)
     model = Estimator(
         "gp_t",
         inference="mcmc",
@@ -144,7 +144,7 @@ def test_there_are_28_configurations_and_relative_times(times: Any) -> None:
 def test_configurations_are_the_mean_and_all_combinations_around_it() -> None:
     mean = {"lengthscale": (1.0, 2.0), "magnitude": 2.0, "scale": 0.2, "nu": 3.0}
     config = fixed_times.Config(spread=0.5)
-    first, *others = fixed_times.around(mean, config, 2, np.random.default_rng(0))
+    first, *others = fixed_times.configurations_around(mean, config, 2, np.random.default_rng(0))
     assert first == mean
     found = {(round(one["nu"], 9), round(one["scale"], 9), round(one["magnitude"], 9)) for one in others}
     assert found == {(nu, s, m) for nu in (1.5, 3.0, 6.0) for s in (0.1, 0.2, 0.4) for m in (0.5, 2.0, 8.0)}

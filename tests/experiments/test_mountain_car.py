@@ -27,7 +27,7 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def values() -> mountain_car_dynamics.Values:
+def values() -> mountain_car_dynamics.ValueFunction:
     return mountain_car_dynamics.iterate(201)
 
 
@@ -44,7 +44,7 @@ def slow_step(x: float, v: float, action: int) -> tuple[float, float]:
     return min(x, 0.5), v
 
 
-def slow_drive(values: mountain_car_dynamics.Values, x: float, v: float) -> int:
+def slow_drive(values: mountain_car_dynamics.ValueFunction, x: float, v: float) -> int:
     """Return the steps of a greedy driver, one state at a time, with an interpolation written out."""
 
     def worth(state: tuple[float, float]) -> float:
@@ -78,7 +78,7 @@ def test_steps_are_those_of_the_book() -> None:
         np.testing.assert_allclose(mountain_car_dynamics.step(states, action), expected, atol=1e-15)
 
 
-def test_the_cruise_to_the_goal_costs_what_it_takes(values: mountain_car_dynamics.Values) -> None:
+def test_the_cruise_to_the_goal_costs_what_it_takes(values: mountain_car_dynamics.ValueFunction) -> None:
     """Close to the goal at full speed 1 step ends the episode; at it there is nothing to do."""
     assert mountain_car_dynamics.shortest(values, np.array([[0.45, 0.07], [0.5, 0.0], [0.36, 0.07]])).tolist() == [
         1,
@@ -87,7 +87,7 @@ def test_the_cruise_to_the_goal_costs_what_it_takes(values: mountain_car_dynamic
     ]
 
 
-def test_values_meet_bellmans_equation_at_the_nodes(values: mountain_car_dynamics.Values) -> None:
+def test_values_meet_bellmans_equation_at_the_nodes(values: mountain_car_dynamics.ValueFunction) -> None:
     nodes = mountain_car_dynamics.nodes(values.position, values.velocity)
     after = [mountain_car_dynamics.step(nodes, action) for action in (-1, 0, 1)]
     best = np.max([np.where(mountain_car_dynamics.at_goal(s), 0.0, values.at(s)) for s in after], axis=0) - 1.0
@@ -96,12 +96,12 @@ def test_values_meet_bellmans_equation_at_the_nodes(values: mountain_car_dynamic
     assert values.change <= 1e-8
 
 
-def test_driving_takes_as_many_steps_as_the_slow_twin(values: mountain_car_dynamics.Values) -> None:
+def test_driving_takes_as_many_steps_as_the_slow_twin(values: mountain_car_dynamics.ValueFunction) -> None:
     states = uniform(40, seed=1)
     assert mountain_car_dynamics.drive(values, states).tolist() == [slow_drive(values, x, v) for x, v in states]
 
 
-def test_steps_to_the_goal_are_minus_the_value(values: mountain_car_dynamics.Values) -> None:
+def test_steps_to_the_goal_are_minus_the_value(values: mountain_car_dynamics.ValueFunction) -> None:
     states = uniform(1000, seed=2)
     gap = values.at(states) + mountain_car_dynamics.shortest(values, states)
     assert np.median(np.abs(gap)) < 0.3
@@ -109,12 +109,12 @@ def test_steps_to_the_goal_are_minus_the_value(values: mountain_car_dynamics.Val
     assert values.at(np.array([[-0.5, 0.0]]))[0] == pytest.approx(-103, abs=3)  # at rest in the valley
 
 
-def test_another_first_step_is_never_worse(values: mountain_car_dynamics.Values) -> None:
+def test_another_first_step_is_never_worse(values: mountain_car_dynamics.ValueFunction) -> None:
     states = uniform(500, seed=3)
     assert np.all(mountain_car_dynamics.shortest(values, states) <= mountain_car_dynamics.drive(values, states))
 
 
-def test_finer_grids_come_closer(values: mountain_car_dynamics.Values) -> None:
+def test_finer_grids_come_closer(values: mountain_car_dynamics.ValueFunction) -> None:
     coarse, coarser = mountain_car_dynamics.iterate(101), mountain_car_dynamics.iterate(51)
     near = np.abs(values.values[::2, ::2] - coarse.values).mean()
     assert near < 0.8 * np.abs(coarse.values[::2, ::2] - coarser.values).mean()

@@ -39,7 +39,7 @@ def test_a_fit_is_the_beginning_of_a_longer_one(arrays: dict[str, Any]) -> None:
     whole = data.load_dataset("friedman1")
     split = data.make_split(data.resolve_scheme(SplitScheme("kfold", folds=2), whole.card), whole, 0)
     for sweeps in (80, 60):
-        entry = network_convergence.MethodEntry.model_validate({**EASY, "sweeps": sweeps})
+        entry = network_convergence.ExperimentMethod.model_validate({**EASY, "sweeps": sweeps})
         fit = fitted(entry, whole.X[split.train], whole.y[split.train], standardize=True, seed=0)
         steps = np.array([fit.model.trace_[f"step_{group}"] for group in arrays["groups"].tolist()])
         same = sweeps - LAST

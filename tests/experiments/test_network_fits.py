@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench.experiments import network_fits
-from ep_bench.experiments.method_entries import MethodEntry
+from ep_bench.experiments.method_entries import ExperimentMethod
 
 UNITS, INPUTS = 3, 2
 
@@ -47,7 +47,7 @@ def test_marginals_are_means_and_roots_of_the_diagonals() -> None:
 
 def test_an_interval_is_clear_of_0_beyond_two_deviations_or_so() -> None:
     np.testing.assert_array_equal(
-        network_fits.clear(np.array([1.95, 1.97, -1.97, 0.0]), np.ones(4)), [False, True, True, False]
+        network_fits.excludes_zero(np.array([1.95, 1.97, -1.97, 0.0]), np.ones(4)), [False, True, True, False]
     )
 
 
@@ -55,7 +55,7 @@ def test_the_noise_is_in_the_targets_unit() -> None:
     assert network_fits.noise_deviation(stand_in()) == pytest.approx(0.2 * 5.0)
     x = np.linspace(-1.0, 1.0, 30)[:, None]
     y = 50.0 * np.sin(3.0 * x[:, 0])
-    entry = MethodEntry(use="gp", noise_variance=0.04)
+    entry = ExperimentMethod(use="gp", noise_variance=0.04)
     fit = network_fits.fitted(entry, x, y, standardize=True, seed=0)
     assert network_fits.noise_deviation(fit.model) == pytest.approx(0.2 * y.std())
 
@@ -64,7 +64,7 @@ def test_a_fit_is_of_the_units_asked_for_and_says_whether_it_converged() -> None
     x = np.linspace(-1.0, 1.0, 12)[:, None]
     y = 7.0 + x[:, 0]
     for standardize in (True, False):
-        fit = network_fits.fitted(MethodEntry(use="gp"), x, y, standardize=standardize, seed=0)
+        fit = network_fits.fitted(ExperimentMethod(use="gp"), x, y, standardize=standardize, seed=0)
         assert (fit.model.y_scaling_.shift[0] != 0.0) == standardize
         assert not network_fits.is_network(fit.model)
         mean, std = fit.latent(x)
@@ -73,10 +73,10 @@ def test_a_fit_is_of_the_units_asked_for_and_says_whether_it_converged() -> None
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         fit = network_fits.fitted(
-            MethodEntry(use="gp", steps=1, starts=1), x, np.sin(9.0 * y), standardize=True, seed=0
+            ExperimentMethod(use="gp", steps=1, starts=1), x, np.sin(9.0 * y), standardize=True, seed=0
         )
     assert fit.converged is False
-    failed = network_fits.Fit(None, 0.1, "no start")
+    failed = network_fits.NetworkFit(None, 0.1, "no start")
     assert network_fits.unconverged([fit, failed, failed._replace(model=stand_in())]).tolist() == [True, False, False]
 
 
@@ -85,7 +85,7 @@ def test_a_fit_that_fails_has_a_reason_and_no_numbers(monkeypatch: pytest.Monkey
         raise FloatingPointError("no start")
 
     monkeypatch.setattr(network_fits, "Estimator", lambda *_, **__: SimpleNamespace(fit=fails))
-    fit = network_fits.fitted(MethodEntry(use="gp"), np.zeros((3, 1)), np.zeros(3), standardize=True, seed=0)
+    fit = network_fits.fitted(ExperimentMethod(use="gp"), np.zeros((3, 1)), np.zeros(3), standardize=True, seed=0)
     assert (fit.model, fit.reason, fit.converged) == (None, "no start", None)
     assert np.isnan(fit.latent(np.zeros((4, 1)))).all()
 
@@ -96,11 +96,11 @@ def test_numbers_that_there_are_not_are_left_out() -> None:
 
 
 def test_entries_take_a_methods_options_and_refuse_others() -> None:
-    assert MethodEntry(use="gp", label="mine").name == "mine"
-    assert MethodEntry(use="gp").name == "gp"
+    assert ExperimentMethod(use="gp", label="mine").name == "mine"
+    assert ExperimentMethod(use="gp").name == "gp"
     with pytest.raises(ValidationError, match="did you mean 'gp'"):
-        MethodEntry(use="gpp")
+        ExperimentMethod(use="gpp")
     with pytest.raises(ValidationError, match="did you mean 'kernel'"):
-        MethodEntry(use="gp", kernal="nn")
+        ExperimentMethod(use="gp", kernal="nn")
     with pytest.raises(ValidationError, match="noise_variance"):
-        MethodEntry(use="gp", noise_variance=-1.0)
+        ExperimentMethod(use="gp", noise_variance=-1.0)

@@ -36,7 +36,7 @@ def test_starts_differ_and_each_is_that_of_its_seed(found: dict[str, Any]) -> No
     assert len(np.unique(found["log_evidence"])) == 6
     whole = data.load_dataset("friedman1")
     train, test = data.standard_split(len(whole.y), 0)
-    entry = network_restarts.MethodEntry.model_validate(SMALL)
+    entry = network_restarts.ExperimentMethod.model_validate(SMALL)
     fit = network_fits.fitted(entry, whole.X[train], whole.y[train], standardize=True, seed=2)
     assert fit.model.log_evidence_ == found["log_evidence"][0, 2]
     prediction = fit.model.predict_dist(whole.X[test])
@@ -72,12 +72,12 @@ def test_failed_and_non_finite_fits_are_counted() -> None:
     values[:, 1] = math.nan
     values[MEASURES.index("converged"), 1:3] = 0.0
     values[MEASURES.index("ll"), 2] = math.nan
-    row = network_restarts.told(values, ["", "no posterior", "", ""])
+    row = network_restarts.summarise(values, ["", "no posterior", "", ""])
     assert (row["converged"], row["failed"], row["non_finite"], row["reason"]) == (2, 1, 1, "no posterior")
 
 
 def test_where_all_fail_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: network_fits.Fit(None, 0.1, "no posterior"))
+    monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no posterior"))
     config = network_restarts.Config(datasets=[{"name": "friedman1", "restarts": 2}], methods=[SMALL])
     arrays, (row,) = network_restarts.compute(config, 0)
     assert (row["failed"], row["converged"], row["ll_median"], row["ll_of_highest_evidence"]) == (2, 0, "", "")

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 
 from ep_bench.methods.ep_nn import schedule
-from ep_bench.methods.ep_nn.approximation import Approximation, Problem
+from ep_bench.methods.ep_nn.approximation import NetworkApproximation, NetworkProblem
 from ep_bench.methods.ep_nn.priors import GAUSSIAN
-from ep_bench.methods.ep_nn.sites import GROUPS, Record, Sites, record
+from ep_bench.methods.ep_nn.sites import GROUPS, LikelihoodSites, SweepRecord, record
 from tests.twins import plain_ep_nn as plain
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference_values" / "ep_nn.json").read_text(encoding="utf-8"))
-PLAN = schedule.Schedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, True, False)
+PLAN = schedule.SweepSchedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, True, False)
 
 
 def tiny(**changes):
@@ -36,12 +36,14 @@ def approximation(
     """The method's approximation of a twin's model, its likelihood's sites empty."""
     n, K = len(model.y), model.K
     groups = np.zeros(model.w_tau.shape, np.int64) if groups is None else groups
-    problem = Problem(
+    problem = NetworkProblem(
         np.ascontiguousarray(model.X, dtype=float), np.array(model.y, dtype=float),
         np.array([model.is_linear(k) for k in range(K)]), groups,
         kind, scale_prior, model.noise_prior, (4.0, 1.0), model.eta, prior_eta, sequential, model.clip,
     )  # fmt: skip
-    ours = Approximation(problem, 0.0 if model.noise is None else model.noise, np.arange(n) if order is None else order)
+    ours = NetworkApproximation(
+        problem, 0.0 if model.noise is None else model.noise, np.arange(n) if order is None else order
+    )
     prior = ours.prior
     prior.tau[:], prior.nu[:], prior.output_tau[:], prior.output_nu[:] = (
         model.w_tau,
@@ -145,10 +147,12 @@ def stub(sizes):
         told.append(damping)
         steps = np.zeros((len(GROUPS), 2))
         steps[0] = sizes(len(told)) ** 2, 1.0
-        return Record(record().counts, steps, record().least)
+        return SweepRecord(record().counts, steps, record().least)
 
     n = 3
-    sites = Sites(*np.zeros((2, n, 1)), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.ones(n))
+    sites = LikelihoodSites(
+        *np.zeros((2, n, 1)), np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n), np.zeros(n), np.ones(n)
+    )
     post = SimpleNamespace(noise=np.zeros(2))
     one = SimpleNamespace(
         vector=np.zeros(4),

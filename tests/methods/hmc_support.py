@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import Model
-from ep_bench.methods.hmc.trajectory import Rows
+from ep_bench.methods.hmc.chain import NetworkModel
+from ep_bench.methods.hmc.trajectory import NetworkRows
 from ep_bench.models import mlp
 from ep_bench.models.residuals import ACTIVATIONS
 
@@ -33,8 +33,8 @@ def small_model(
     rng = np.random.default_rng(seed)
     layers = mlp.layout(d, hidden)
     X, y = rng.normal(size=(rows, d)), rng.normal(size=rows)
-    return Model(
-        Rows(X, y, layers, ACTIVATIONS[activation]),
+    return NetworkModel(
+        NetworkRows(X, y, layers, ACTIVATIONS[activation]),
         hyperparameters.groups(layers, prior, scales),
         weight_prior,
         noise_prior,

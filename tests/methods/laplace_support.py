@@ -86,7 +86,7 @@ def wave(n=60, seed=3, noise=0.1):
 
 def most_gained(rows, layers, weights, noise_variance=0.05):
     """Nats of log joint density that a step down the gradient or in Newton's direction gains; prior variance 1."""
-    slope = network.Slope(rows.X, rows.y, layers)
+    slope = network.HalfSquaresGradient(rows.X, rows.y, layers)
 
     def loss(w):
         return slope(w)[0] / noise_variance + 0.5 * w @ w

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 from ep_bench import Estimator, data
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.methods import bb_alpha
 from ep_bench.methods.bb_alpha.energy import deviations, energy, workspace
 from ep_bench.methods.vi import bound as vi_bound
@@ -318,7 +318,7 @@ class TestConfig:
         text = "study: s\ndatasets: [diabetes]\nmethods:\n  - use: bb_alpha\n    covariance: full\n"
         (tmp_path / "s.yaml").write_text(text)
         with pytest.raises(UserError) as caught:
-            read_study(tmp_path / "s.yaml", Installed())
+            read_study(tmp_path / "s.yaml", InstalledCatalogue())
         words = "covariance: full takes a model without hidden layers, hidden: []"
         assert str(caught.value).endswith(f"s.yaml:4: methods[0]: {words}")
 

@@ -42,15 +42,15 @@ def test_fits_have_the_same_bits_wherever_arrays_begin(hidden, inducing):
 STEPS = """
 import resource
 import numpy as np
-from ep_bench.methods.dgp_ep.energy import Problem, evaluator
+from ep_bench.methods.dgp_ep.energy import DGPProblem, evaluator
 from ep_bench.methods.dgp_ep.layout import Structure
 from ep_bench.methods.dgp_ep.initialisation import start
-from ep_bench.methods.dgp_ep.training import Schedule, run
+from ep_bench.methods.dgp_ep.training import AdamSchedule, run
 
 rng = np.random.default_rng(0)
 X, structure = rng.standard_normal((100, 3)), Structure((3, 2, 2, 1), 100)
 theta, faults = start(structure, X, X, rng), []
-evaluate, schedule = evaluator(Problem(structure, "gaussian", 100)), Schedule(16, 50, 0.005, None)
+evaluate, schedule = evaluator(DGPProblem(structure, "gaussian", 100)), AdamSchedule(16, 50, 0.005, None)
 run(
     evaluate, theta, X, X[:, 0].copy(), schedule, (0, 1), rng,
     lambda: faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt),

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 from scipy.special import ndtr
 
 from ep_bench.methods.dgp_ep import likelihoods
-from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
 from tests.twins import plain_dgp
 from tests.twins.plain_networks import check_gradient
@@ -30,7 +30,7 @@ class Case:
         self.n, self.alpha, self.likelihood = n, alpha, likelihood
         self.X, self.y = rows(n, dims[0], likelihood, dims[-1])
         self.structure, self.theta = structure_of(self.net), vector(self.net)
-        self.problem = Problem(self.structure, likelihood=likelihood, n=n, alpha=alpha)
+        self.problem = DGPProblem(self.structure, likelihood=likelihood, n=n, alpha=alpha)
         self.noise = self.rng.normal(size=(30, dims[-1])) if likelihood == "softmax" else None
 
     def energy(self, theta=None, noise=None):

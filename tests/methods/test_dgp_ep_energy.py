@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 from ep_bench.methods.dgp_ep.layout import layers
 from tests.methods.dgp_ep_support import network, rows, scattered, structure_of, unpacked, vector
 from tests.twins import plain_dgp, plain_dgp_sites
@@ -26,7 +26,7 @@ class Case:
         self.n, self.alpha = n, alpha
         self.X, self.y = rows(n, dims[0])
         self.structure, self.theta = structure_of(self.net), vector(self.net)
-        self.problem = Problem(self.structure, likelihood="gaussian", n=n, alpha=alpha)
+        self.problem = DGPProblem(self.structure, likelihood="gaussian", n=n, alpha=alpha)
 
     def energy(self, theta=None, rows=slice(None), **changes):
         theta = self.theta if theta is None else theta

@@ -7,7 +7,7 @@ import pytest
 
 from ep_bench import Estimator
 from ep_bench.methods import dgp_ep
-from ep_bench.methods.dgp_ep.energy import Problem, energy, moments, noise_variances
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments, noise_variances
 from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
@@ -48,7 +48,7 @@ class TestFit:
         """Full batches: the second pass's energy is that of the parameters after one step."""
         train = rows_of()
         (one, _), (_, trace) = fitted(train, batch_size=40, steps=1), fitted(train, batch_size=40, steps=2)
-        value, _ = energy(Problem(one.structure, "gaussian", 40), one.theta, train.X, train.y)
+        value, _ = energy(DGPProblem(one.structure, "gaussian", 40), one.theta, train.X, train.y)
         assert trace["objective"][1] == pytest.approx(value / 40, rel=1e-12)
 
     @pytest.mark.parametrize("classes", [2, 3])
@@ -76,7 +76,7 @@ class TestFit:
     def test_the_evidence_is_minus_the_energy_of_all_rows(self, hidden, alpha, classes):
         train = rows_of(classes=classes)
         state, _ = fitted(train, hidden=hidden, alpha=alpha, steps=5)
-        problem = Problem(state.structure, state.likelihood, 40, alpha)
+        problem = DGPProblem(state.structure, state.likelihood, 40, alpha)
         value, _ = energy(problem, state.theta, train.X, train.y)
         assert state.log_evidence == pytest.approx(-value, rel=1e-12)
 
@@ -84,7 +84,7 @@ class TestFit:
     def test_of_three_classes_by_many_draws(self, propagation):
         train = rows_of(classes=3)
         state, _ = fitted(train, propagation=propagation)
-        problem = Problem(state.structure, "softmax", 40, propagation=propagation)
+        problem = DGPProblem(state.structure, "softmax", 40, propagation=propagation)
         noise = np.random.default_rng(1).normal(size=(20_000, 3))
         value, _ = energy(problem, state.theta, train.X, train.y, noise)
         assert state.log_evidence == pytest.approx(-value, abs=0.3)

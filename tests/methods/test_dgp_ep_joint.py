@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ep_bench.methods import dgp_ep
-from ep_bench.methods.dgp_ep.energy import Problem, energy, joint_moments, log_evidence, moments, noise_variances
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, joint_moments, log_evidence, moments, noise_variances
 from tests.methods.dgp_ep_support import drawn, network, rows, scattered, structure_of, unpacked, vector
 from tests.twins import plain_dgp, plain_dgp_full
 from tests.twins.plain_networks import check_gradient
@@ -34,7 +34,7 @@ class Case:
         self.n, self.alpha, self.likelihood = n, alpha, likelihood
         self.X, self.y = rows(n, dims[0], likelihood, dims[-1])
         self.structure, self.theta = structure_of(self.net), vector(self.net)
-        self.problem = Problem(self.structure, likelihood, n, alpha, "full")
+        self.problem = DGPProblem(self.structure, likelihood, n, alpha, "full")
         self.noise = self.rng.normal(size=(30, dims[-1])) if likelihood == "softmax" else None
 
     def energy(self, theta=None, rows=slice(None), **changes):

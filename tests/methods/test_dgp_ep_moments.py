@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 from tests.methods.dgp_ep_support import network, rows, structure_of, unpacked, vector
 from tests.twins import plain_dgp, plain_dgp_moments, plain_dgp_sites
 
@@ -36,7 +36,7 @@ def test_the_gradient_is_the_distance_from_the_average_of_the_matched_moments(di
     net = network(dims, 3)
     X, y = rows(3, 2, likelihood)
     structure = structure_of(net)
-    _, gradient = energy(Problem(structure, likelihood, 3, alpha), vector(net), X, y)
+    _, gradient = energy(DGPProblem(structure, likelihood, 3, alpha), vector(net), X, y)
     found = unpacked(structure, gradient)
     for l, o in places(net):
         by_theta2, by_Theta1 = plain_dgp_moments.by_theta(net, (l, o), X, y, 3, alpha, likelihood)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ep_bench.methods import dgp_ep
-from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, sampled_moments
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, log_evidence, sampled_moments
 from tests.methods.dgp_ep_support import layer_moments, network, rows, structure_of, vector
 from tests.twins import plain_dgp
 
@@ -161,13 +161,13 @@ class TestEvidence:
     def test_is_minus_the_energy_of_all_rows(self, dims, alpha):
         net = network(dims)
         X, y = rows(10, 2)
-        problem = Problem(structure_of(net), "gaussian", 10, alpha)
+        problem = DGPProblem(structure_of(net), "gaussian", 10, alpha)
         value, _ = energy(problem, vector(net), X, y)
         assert log_evidence(problem, vector(net), X, y) == pytest.approx(-value, rel=1e-13)
 
     def test_more_rows_than_one_block_takes(self):
         net = network((2, 2, 1), 20)
         X, y = rows(12_000, 2)
-        problem = Problem(structure_of(net), "gaussian", 12_000)
+        problem = DGPProblem(structure_of(net), "gaussian", 12_000)
         value, _ = energy(problem, vector(net), X, y)
         assert log_evidence(problem, vector(net), X, y) == pytest.approx(-value, rel=1e-11)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 from tests.methods.dgp_ep_support import VALUES, layer_moments, network, rows, stiff, structure_of, unpacked, vector
 from tests.twins import plain_dgp
 
@@ -29,7 +29,7 @@ class Case:
         self.net = network((D, *case["hidden"], 1), M)
         self.X, self.y = rows(N, D, self.likelihood)
         self.structure, self.theta = structure_of(self.net), vector(self.net)
-        self.problem = Problem(self.structure, likelihood=self.likelihood, n=N, alpha=self.alpha)
+        self.problem = DGPProblem(self.structure, likelihood=self.likelihood, n=N, alpha=self.alpha)
         self.latent = self.likelihood != "gaussian"
 
     def inputs_and_share(self, which):
@@ -98,7 +98,7 @@ def test_no_digits_are_lost_where_inducing_inputs_are_close(values):
     net = stiff()
     X, y = rows(N, D)
     structure = structure_of(net)
-    problem = Problem(structure, likelihood="gaussian", n=N, alpha=values["alpha"])
+    problem = DGPProblem(structure, likelihood="gaussian", n=N, alpha=values["alpha"])
     found, gradient = energy(problem, vector(net), X, y)
     assert found == pytest.approx(values["energy"], rel=1e-13)
     layer = unpacked(structure, gradient)[1]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ep_bench.methods.dgp_ep.energy import Problem, energy
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 from tests.methods.dgp_ep_support import network, rows, structure_of, unpacked, vector
 from tests.twins import plain_dgp, plain_dgp_sites
 
@@ -27,7 +27,7 @@ class Case:
         self.alpha, self.likelihood = alpha, likelihood
 
     def energy(self, layer):
-        problem = Problem(structure_of([layer]), likelihood=self.likelihood, n=len(self.y), alpha=self.alpha)
+        problem = DGPProblem(structure_of([layer]), likelihood=self.likelihood, n=len(self.y), alpha=self.alpha)
         return energy(problem, vector([layer]), self.X, self.y)
 
     def untied(self):

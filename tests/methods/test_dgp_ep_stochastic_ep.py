@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 
 from ep_bench.methods import dgp_ep
 from ep_bench.methods.dgp_ep import network, stochastic_ep
-from ep_bench.methods.dgp_ep.energy import Problem, energy, log_evidence, model_of, moments, sampled_moments
+from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, log_evidence, model_of, moments, sampled_moments
 from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 from ep_bench.methods.dgp_ep.likelihoods import LikelihoodTerm
@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     @property
     def problem(self):
-        return Problem(self.structure, "gaussian", len(self.y))
+        return DGPProblem(self.structure, "gaussian", len(self.y))
 
     @property
     def whitened(self):
@@ -73,7 +73,7 @@ def units_of(case, theta):
 
 def matching(case, rate):
     """Steps of the case's problem by matching moments."""
-    return stochastic_ep.Matching(
+    return stochastic_ep.MomentMatching(
         model_of(case.problem), LikelihoodTerm("gaussian", case.problem.n, case.problem.alpha), rate
     )
 

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from ep_bench.methods.dgp_ep.initialisation import PAIRWISE, first_inputs, median_distance, start
 from ep_bench.methods.dgp_ep.layout import Layer, Structure, layers, offsets, shapes, size
-from ep_bench.methods.dgp_ep.training import Schedule, on_plateau, run
+from ep_bench.methods.dgp_ep.training import AdamSchedule, on_plateau, run
 from tests.twins.plain_networks import adam
 
 STRUCTURES = [
@@ -142,7 +142,7 @@ def trained(recorder, *, n=10, steps=7, batch=3, rate=0.1, plateau=None, noise=(
     watched = []
     theta = np.array([1.0, -2.0, 3.0]) if theta is None else theta
     path = run(
-        recorder, theta, X, X[:, 0].copy(), Schedule(steps, batch, rate, plateau), noise,
+        recorder, theta, X, X[:, 0].copy(), AdamSchedule(steps, batch, rate, plateau), noise,
         np.random.default_rng(seed), lambda: watched.append(len(recorder.batches)) or len(watched),
     )  # fmt: skip
     return path, theta, watched

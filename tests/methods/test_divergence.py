@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ep_bench import data, methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.models import mlp
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
@@ -50,7 +50,7 @@ class TestEngines:
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             f"methods: [{{use: {name}, hidden: [4], epochs: 5, learning_rate: 1.0e+300}}]\n"
         )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
         row = run_cell(cell.job).row
         assert row["status"] == "failed"
         assert row["reason"].startswith("FloatingPointError: epoch ")

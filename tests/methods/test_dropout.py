@@ -9,7 +9,7 @@ from ep_bench import Estimator, data
 from ep_bench.methods import dropout
 from ep_bench.models import mlp
 from ep_bench.numerics.normal_rng import fill_masks, stream
-from ep_bench.numerics.validation_split import held_back
+from ep_bench.numerics.validation_split import hold_out
 from ep_bench.types import Predictive, Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
@@ -173,7 +173,7 @@ class TestFit:
         config = dropout.Config(hidden=(8,), rate=0.1, epochs=60, passes=50, lengthscale=2.0, validation_fraction=0.3)
         state, trace = dropout.fit(train, config, np.random.default_rng(19))
         rng, layers = np.random.default_rng(19), state.layers
-        inner, held = held_back(60, 0.3, rng)
+        inner, held = hold_out(60, 0.3, rng)
         assert len(held) == 18
         first, _ = dropout._descend(train.X[inner], train.y[inner], layers, config, 1.0, rng)
         networks = dropout._thinned(dropout.State(layers, first, 0.1, 1.0, 50), rng)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.methods.ep_nn import METHOD, NOISE_START, Config, problem, schedule, schedule_of, weight_groups
-from ep_bench.methods.ep_nn.approximation import Approximation
+from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
 from ep_bench.types import Rows
 from tests.methods.ep_nn_support import taken
@@ -63,7 +63,9 @@ class TestConvergence:
     def stands_still(self, data, prior, updates):
         config = Config(hidden=(2,), prior=prior, updates=updates)
         X = np.column_stack([data.X, np.ones(len(data.y))])
-        ours = Approximation(problem(X, data.y, config), NOISE_START, along_a_direction(X, np.random.default_rng(0)))
+        ours = NetworkApproximation(
+            problem(X, data.y, config), NOISE_START, along_a_direction(X, np.random.default_rng(0))
+        )
         start(ours, 0.5, 4.0)
         path, done = schedule.run(ours, schedule_of(config))
         if not done:

@@ -13,7 +13,7 @@ from tests.methods.ep_nn_support import PLAN, approximation, stub, tiny
 class TestAJumpThatLeadsAstray:
     def run(self, monkeypatch, thrown_after, throw, sweeps=20):
         """Sweep from the start, with one jump after some sweep; return the path, the end, and what was restarted."""
-        ours, path, restarts = approximation(tiny()), schedule.Path(), []
+        ours, path, restarts = approximation(tiny()), schedule.ConvergenceHistory(), []
 
         def moved(approximation, *_):
             if len(path.sizes) != thrown_after:
@@ -21,7 +21,7 @@ class TestAJumpThatLeadsAstray:
             throw(approximation.sites)
             return approximation.refresh()
 
-        monkeypatch.setattr(schedule, "moved", moved)
+        monkeypatch.setattr(schedule, "accelerate", moved)
         monkeypatch.setattr(Accelerator, "restart", lambda *_: restarts.append(len(path.sizes)))
         plan = PLAN._replace(sweeps=sweeps, final_damping=0.1, tolerance=1e-12, accelerate=True)
         schedule.converge(ours, plan, path)
@@ -42,18 +42,18 @@ class TestAJumpThatLeadsAstray:
 
     def test_so_it_is_where_evidence_is_lost_later(self):
         """Any sweep up to the next jump counts."""
-        path = schedule.Path()
+        path = schedule.ConvergenceHistory()
         jump = schedule.Jump((np.zeros(1), np.ones(1)), 5.0, 1)
         for value, lost in ((5.0 - schedule.LOSS, False), (4.9 - schedule.LOSS, True), (np.nan, True), (9.0, False)):
             path.trace["log_evidence"].append(value)
-            assert jump.astray(path) is lost
-        assert not jump._replace(log_evidence=np.nan).astray(path)
+            assert jump.has_diverged(path) is lost
+        assert not jump._replace(log_evidence=np.nan).has_diverged(path)
 
     def test_a_fit_that_ends_there_says_so(self, monkeypatch):
         monkeypatch.setattr(schedule, "LAST", 0)
         path, ours, _ = self.run(monkeypatch, 9, lambda sites: np.multiply(sites.beta, 30.0, out=sites.beta), 10)
         assert path.back == 9
-        assert path.told().endswith("; went back to sweep 9")
+        assert path.reason().endswith("; went back to sweep 9")
         assert ours.evidence()[0] == pytest.approx(path.trace["log_evidence"][8], rel=1e-9)
 
     def test_a_start_without_a_posterior_is_no_way_back(self, monkeypatch):
@@ -63,7 +63,7 @@ class TestAJumpThatLeadsAstray:
             sites.beta[:] *= 30.0
 
         expected, _, restarts = self.run(monkeypatch, 4, throw)
-        whole, asked = schedule.LastStage._taken_back, []
+        whole, asked = schedule.LastStage._rolled_back, []
 
         def without(stage):
             there = stage.approximation.copied()
@@ -72,7 +72,7 @@ class TestAJumpThatLeadsAstray:
             asked.append(there)
             return found
 
-        monkeypatch.setattr(schedule.LastStage, "_taken_back", without)
+        monkeypatch.setattr(schedule.LastStage, "_rolled_back", without)
         path, _, restarts = self.run(monkeypatch, 4, throw)
         assert restarts == []
         np.testing.assert_array_equal(asked[1][0], asked[2][0])  # put back what the sweep had left
@@ -90,7 +90,7 @@ class TestAJumpThatLeadsAstray:
     def test_a_sweep_that_loses_the_posterior(self, monkeypatch, jumped):
         """After a jump it is taken back; else the fit ends at the best sweep, and says so."""
         one, told = stub(lambda turn: 0.5**turn)
-        path, restored, whole = schedule.Path(), [], one.sweep
+        path, restored, whole = schedule.ConvergenceHistory(), [], one.sweep
 
         def sweep(*damping):
             if len(told) == 3 and len(restored) == 0:
@@ -98,7 +98,7 @@ class TestAJumpThatLeadsAstray:
             return whole(*damping)
 
         one.sweep, one.restored = sweep, lambda point: restored.append(point) or True
-        monkeypatch.setattr(schedule, "moved", lambda *_: jumped and len(path.sizes) == 3)
+        monkeypatch.setattr(schedule, "accelerate", lambda *_: jumped and len(path.sizes) == 3)
         found = schedule.converge(one, PLAN._replace(sweeps=30, accelerate=True), path)
         assert len(restored) == 1
         assert found is jumped
@@ -109,7 +109,7 @@ class TestAJumpThatLeadsAstray:
         one, _ = stub(lambda turn: 0.5**turn)
         one.sweep = raises
         with pytest.raises(FloatingPointError, match="lost"):
-            schedule.converge(one, PLAN._replace(sweeps=30), schedule.Path())
+            schedule.converge(one, PLAN._replace(sweeps=30), schedule.ConvergenceHistory())
 
 
 def raises(*_):

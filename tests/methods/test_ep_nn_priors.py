@@ -7,7 +7,7 @@ import pytest
 
 from ep_bench.methods.ep_nn.prior_sweeps import output_priors, weight_priors
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE
-from ep_bench.methods.ep_nn.sites import OUTPUT_PRIOR, SHORTENED, SKIPPED_PRIORS, Posterior, PriorSites, record
+from ep_bench.methods.ep_nn.sites import OUTPUT_PRIOR, SHORTENED, SKIPPED_PRIORS, NetworkPosterior, PriorSites, record
 from tests.methods.ep_nn_support import approximation, settle, taken, tiny
 from tests.methods.test_ep_nn_fixed_points import derivative
 from tests.twins import plain_ep_nn as plain
@@ -28,7 +28,7 @@ class OneUnit:
         self.prior = PriorSites(*sites, np.zeros(2), np.zeros(2))
         mean, S = plain.usual(*self.likelihood_and(0.1))
         scales = np.array([np.full(L, 1 / phi_V), np.full(L, phi / phi_V)])
-        self.post = Posterior(mean[None], S[None], np.zeros(2), np.zeros((2, 2)), np.zeros(2), scales)
+        self.post = NetworkPosterior(mean[None], S[None], np.zeros(2), np.zeros((2, 2)), np.zeros(2), scales)
 
     def likelihood_and(self, tau):
         P, r = plain.natural(self.m, self.V)
@@ -153,7 +153,7 @@ def output(P, r, eta, prior_tau=1.0):
     tau, nu = np.full(K1, prior_tau), np.zeros(K1)
     tau[-1] = 1.0
     prior = PriorSites(*np.zeros((4, 1, 1)), tau, nu)
-    post = Posterior(
+    post = NetworkPosterior(
         np.zeros((1, 1)), np.ones((1, 1, 1)), np.empty(K1), np.empty((K1, K1)), np.zeros(2), np.ones((2, 1))
     )
     told = record()
@@ -193,7 +193,7 @@ class TestOutputPriors:
 
     def test_no_posterior_is_told(self):
         prior = PriorSites(*np.zeros((4, 1, 1)), np.zeros(2), np.zeros(2))
-        post = Posterior(*np.zeros((2, 1, 1)), np.empty(2), np.empty((2, 2)), np.zeros(2), np.ones((2, 1)))
+        post = NetworkPosterior(*np.zeros((2, 1, 1)), np.empty(2), np.empty((2, 2)), np.zeros(2), np.ones((2, 1)))
         assert not output_priors(-np.eye(2), np.zeros(2), prior, post, 1.0, 4.0, 1.0, 5, 1e-9, record())
 
 

@@ -132,11 +132,11 @@ class TestWithoutAPosterior:
         for proposed in (np.full(len(swept[0]), np.nan), swept[0] - 1e6 * (np.arange(len(swept[0])) < 2)):
             accelerator.propose = lambda *_, proposed=proposed: proposed.copy()
             ours.problem = ours.problem._replace(clip=False)
-            assert not schedule.moved(ours, accelerator, before, 1.0)
+            assert not schedule.accelerate(ours, accelerator, before, 1.0)
             np.testing.assert_array_equal(ours.vector, swept[0])
         assert accelerator.bound == 64.0 / 16.0  # each is a failure of the accelerator's
         accelerator.propose = lambda *_: swept[0].copy()
-        assert not schedule.moved(ours, accelerator, before, 1.0)
+        assert not schedule.accelerate(ours, accelerator, before, 1.0)
         assert accelerator.bound == 64.0 / 16.0  # and this none
 
     def test_alphas_end_in_no_negative_number(self):
@@ -149,7 +149,7 @@ class TestWithoutAPosterior:
         expected = np.abs(alpha[1, -1]), ours.sites.alpha.copy()
         alpha[1] *= -1.0
         accelerator = SimpleNamespace(propose=lambda *_: proposed)
-        assert schedule.moved(ours, accelerator, before, 1.0)
+        assert schedule.accelerate(ours, accelerator, before, 1.0)
         assert ours.sites.alpha[1, -1] == expected[0] > 0.0
         np.testing.assert_array_equal(ours.sites.alpha, expected[1])
 
@@ -157,14 +157,14 @@ class TestWithoutAPosterior:
 class TestTheWayToAFixedPoint:
     def test_it_ends_at_the_first_step_below_the_tolerance(self):
         one, told = stub(lambda turn: 0.5**turn)
-        path = schedule.Path()
+        path = schedule.ConvergenceHistory()
         assert schedule.converge(one, PLAN, path)
         assert path.sizes == [0.5**turn for turn in range(1, 15)]
         assert set(told) == {(0.8, 0.8, 0.8)}
 
     def test_going_round_is_damped_and_told(self):
         one, told = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
-        path = schedule.Path()
+        path = schedule.ConvergenceHistory()
         assert not schedule.converge(one, PLAN._replace(sweeps=700), path)
         damping = np.array(path.trace["damping"])
         assert len(path.sizes) == 700
@@ -177,53 +177,53 @@ class TestTheWayToAFixedPoint:
         """What the accelerator has seen before is forgotten."""
         forgotten = []
         monkeypatch.setattr(Accelerator, "forget", lambda *_: forgotten.append(1))
-        monkeypatch.setattr(schedule, "moved", lambda *_: False)
+        monkeypatch.setattr(schedule, "accelerate", lambda *_: False)
         one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
-        path = schedule.Path()
+        path = schedule.ConvergenceHistory()
         assert not schedule.converge(one, PLAN._replace(sweeps=700, accelerate=True), path)
         assert len(forgotten) == 1 + len(np.unique(path.trace["damping"])) - 1 + (path.trace["damping"][-1] <= 0.1)
 
     def test_a_step_that_is_no_number_is_astray(self):
         one, _ = stub(lambda turn: np.nan if turn == 3 else 0.5**turn)
-        one.evidence, path = lambda: (np.nan, np.nan), schedule.Path()
+        one.evidence, path = lambda: (np.nan, np.nan), schedule.ConvergenceHistory()
         one.refresh = lambda: False
         with pytest.raises(FloatingPointError, match="no sweep"):
             schedule.converge(one, PLAN._replace(sweeps=3), path)
         assert path.sizes == [0.5, 0.25, np.inf]
-        one, path = stub(lambda _: np.nan)[0], schedule.Path()
+        one, path = stub(lambda _: np.nan)[0], schedule.ConvergenceHistory()
         one.evidence = lambda: (np.nan, np.nan)
         assert not schedule.converge(one, PLAN._replace(sweeps=3), path)  # where a posterior is there, it stays
         assert path.back is None
 
     def test_a_stage_without_sweeps_leaves_the_last_step_to_the_one_before(self):
-        path = schedule.Path()
+        path = schedule.ConvergenceHistory()
         path.sizes = [0.5, 7.0]
         assert not schedule.converge(stub(np.zeros_like)[0], PLAN._replace(sweeps=2), path)
         assert path.back is None
 
     def test_nothing_converges_without_evidence(self):
         one, _ = stub(lambda turn: 0.5**turn)
-        one.evidence, path = lambda: (np.nan, 0.0), schedule.Path()
+        one.evidence, path = lambda: (np.nan, 0.0), schedule.ConvergenceHistory()
         assert not schedule.converge(one, PLAN._replace(sweeps=30), path)
 
     def test_a_small_damping_stays_small(self):
-        path = schedule.Path()
+        path = schedule.ConvergenceHistory()
         one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
         assert not schedule.converge(one, PLAN._replace(sweeps=700, final_damping=0.03), path)
         assert set(path.trace["damping"]) == {0.03}
 
     def test_a_fit_that_settles_without_evidence_stays_where_it_is(self):
         one, _ = stub(lambda turn: 0.5**turn)
-        one.evidence, path = lambda: (np.nan, np.nan), schedule.Path()
+        one.evidence, path = lambda: (np.nan, np.nan), schedule.ConvergenceHistory()
         path.back = 2  # as an earlier stage may have left it
         assert not schedule.converge(one, PLAN._replace(sweeps=5), path)
         assert path.back is None
-        assert path.told() == "a relative step of 0.031 after 5 sweeps"
+        assert path.reason() == "a relative step of 0.031 after 5 sweeps"
 
     def test_a_step_that_had_to_be_halved_is_no_convergence(self):
         one, _ = stub(lambda turn: 0.5**turn)
         one.recover = lambda *_: False
-        assert not schedule.converge(one, PLAN._replace(sweeps=40), schedule.Path())
+        assert not schedule.converge(one, PLAN._replace(sweeps=40), schedule.ConvergenceHistory())
 
     def test_every_group_counts(self):
         for group in range(len(GROUPS)):
@@ -236,14 +236,14 @@ class TestTheWayToAFixedPoint:
                 return found
 
             one.sweep = sweep
-            assert not schedule.converge(one, PLAN._replace(sweeps=3), schedule.Path())
+            assert not schedule.converge(one, PLAN._replace(sweeps=3), schedule.ConvergenceHistory())
 
     @pytest.mark.parametrize("sequential", [False, True])
     def test_acceleration_shortens_it(self, sequential):
         """To the fixed point of plain sweeps."""
         lengths, found = [], []
         for accelerate in (False, True):
-            ours, path = approximation(tiny(), sequential=sequential), schedule.Path()
+            ours, path = approximation(tiny(), sequential=sequential), schedule.ConvergenceHistory()
             assert schedule.converge(
                 ours, PLAN._replace(accelerate=accelerate, final_damping=0.1, tolerance=1e-8, sweeps=3000), path
             )
@@ -255,8 +255,8 @@ class TestTheWayToAFixedPoint:
 
     def test_a_fit_ends_with_sweeps(self, monkeypatch):
         """However far an accelerator throws it."""
-        ours, path, thrown = approximation(tiny()), schedule.Path(), []
-        monkeypatch.setattr(schedule, "moved", lambda *_: thrown.append(len(path.sizes)) or False)
+        ours, path, thrown = approximation(tiny()), schedule.ConvergenceHistory(), []
+        monkeypatch.setattr(schedule, "accelerate", lambda *_: thrown.append(len(path.sizes)) or False)
         assert not schedule.converge(ours, PLAN._replace(sweeps=30, tolerance=1e-12, accelerate=True), path)
         assert thrown == list(range(1, 31 - schedule.LAST))
 
@@ -268,7 +268,7 @@ class TestTheWayToAFixedPoint:
         ours.sites.alpha[2] += 0.3
         ours.sites.alpha[3] += 0.3
         ours.sites.sign[2] *= -1
-        start_vector = schedule.forget_turned(ours, (start_vector, signs))
+        start_vector = schedule.forget_turned_signs(ours, (start_vector, signs))
         step = ours.vector - start_vector
         place = 2 * ours.sites.tau.size
         step = step[place : place + ours.sites.alpha.size].reshape(-1, 3)
@@ -278,7 +278,7 @@ class TestTheWayToAFixedPoint:
     def test_sites_are_made_comparable(self):
         ours = approximation(tiny())
         settle(ours)
-        weighted, place = ours.vector * schedule.comparable(ours), 0
+        weighted, place = ours.vector * schedule.group_weights(ours), 0
         for array in (*ours.sites[:6], *ours.prior):
             part = weighted[place : place + array.size]
             place += array.size
@@ -288,9 +288,9 @@ class TestTheWayToAFixedPoint:
 
 
 def test_best_is_the_least_step_that_has_an_evidence():
-    ours, path = approximation(tiny()), schedule.Path()
+    ours, path = approximation(tiny()), schedule.ConvergenceHistory()
     start(ours, 0.5, 4.0)
-    best = schedule.Best(ours)
+    best = schedule.BestSweep(ours)
     with pytest.raises(FloatingPointError, match="no sweep"):
         best.restore(ours)
     points = []
@@ -306,9 +306,9 @@ def test_best_is_the_least_step_that_has_an_evidence():
 
 
 def test_a_fit_says_where_it_went_back_to():
-    path = schedule.Path()
+    path = schedule.ConvergenceHistory()
     path.trace["skipped"], path.sizes, path.back, path.unsettled = [3.0], [7.0], 12, True
-    assert path.told() == (
+    assert path.reason() == (
         "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, weights' priors that did not settle; "
         "went back to sweep 12"
     )

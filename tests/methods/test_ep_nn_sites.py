@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.ep_nn.outputs import damp_output, dominant, output_cavity
+from ep_bench.methods.ep_nn.outputs import damp_output, dominant_eigenpair, output_cavity
 from ep_bench.methods.ep_nn.sites import CLIPPED, NEGATIVE, SHORTENED, SKIPPED_ROWS
 from tests.methods.ep_nn_support import (
     approximation,
@@ -232,7 +232,7 @@ def test_eigenvalue_of_largest_magnitude():
     for _ in range(50):
         root = rng.normal(size=(2, 2))
         A = root @ root.T @ np.diag(rng.choice([1.0, -1.0], 2))  # of real eigenvalues
-        value, *vector = dominant(*A.ravel())
+        value, *vector = dominant_eigenpair(*A.ravel())
         values = np.linalg.eigvals(A)
         assert value == pytest.approx(values[np.argmax(abs(values))].real, rel=1e-9)
         np.testing.assert_allclose(A @ vector, value * np.array(vector), atol=1e-12 * np.linalg.norm(vector) + 1e-13)

@@ -16,7 +16,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from ep_bench import Estimator
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
 from ep_bench.methods import gp
 from ep_bench.methods.gp.evidence import evidence, factorised
@@ -256,7 +256,7 @@ class TestFailures:
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             "methods: [{use: gp, optimize: false, lengthscale: 1.0e+4, noise_variance: 1.0e-30}]\n"
         )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
         row = run_cell(cell.job).row
         assert row["status"] == "failed"
         assert "not positive definite at lengthscale 1e+04, magnitude 1, noise_variance 1e-30" in row["reason"]
@@ -265,7 +265,7 @@ class TestFailures:
         (tmp_path / "s.yaml").write_text(
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [{use: gp, steps: 2}]\n"
         )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
         row = run_cell(cell.job).row
         assert row["status"] == "ok"
         assert row["reason"].startswith("not converged: the search for hyperparameters")
@@ -286,7 +286,7 @@ class TestOptions:
     def test_mistakes_are_told(self, options, message):
         with pytest.raises(ValidationError, match=message):
             gp.Config(**options)
-        (problem,) = Installed().check_options("gp", options, Path())
+        (problem,) = InstalledCatalogue().check_options("gp", options, Path())
         assert problem.path == (next(iter(options)),)
 
     @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ class TestOptions:
     def test_a_value_that_the_kernel_has_no_use_for(self, options, message):
         with pytest.raises(ValidationError, match=message.removesuffix("$")):
             gp.Config(**options)
-        (problem,) = Installed().check_options("gp", options, Path())
+        (problem,) = InstalledCatalogue().check_options("gp", options, Path())
         assert re.search(message, problem.problem)
 
     def test_a_value_that_one_part_of_a_sum_has(self):
@@ -312,7 +312,7 @@ class TestOptions:
 
     def test_options_of_a_study(self):
         options = {"kernel": {"sum": ["se", {"product": ["linear", "nn"]}]}, "lengthscale": [1, 2.5], "starts": 1}
-        assert Installed().check_options("gp", options, Path()) == []
+        assert InstalledCatalogue().check_options("gp", options, Path()) == []
         assert gp.Config(**options).model_dump(mode="json")["kernel"] == options["kernel"]
 
     def test_published_columns(self):
@@ -332,4 +332,4 @@ class TestSize:
         evidence(problem, theta)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak + problem.room.nbytes < arrays * problem.room.nbytes
+        assert peak + problem.workspace.nbytes < arrays * problem.workspace.nbytes

@@ -13,7 +13,7 @@ from ep_bench.estimator import standardisation
 from ep_bench.methods import gp_t
 from ep_bench.methods.gp_t import double_loop, ep, laplace, newton
 from ep_bench.methods.gp_t.posterior import gaussian, marginals
-from ep_bench.methods.gp_t.sites import Model, log_evidence, sites
+from ep_bench.methods.gp_t.sites import SiteModel, log_evidence, sites
 from ep_bench.types import Rows
 from tests.methods.test_gp_t import VALUES, conflicting
 from tests.twins import plain_sites as plain
@@ -208,7 +208,7 @@ class TestDerivatives:
     """Of what the double loop and Newton's method climb on, where some sites are negative."""
 
     def model(self, eta):
-        return Model(covariances(0.9), conflicting().y, 2.0, 0.1, eta)
+        return SiteModel(covariances(0.9), conflicting().y, 2.0, 0.1, eta)
 
     def begun(self, model):
         """Sites some way from the fixed point."""
@@ -224,12 +224,12 @@ class TestDerivatives:
         model, mu = self.model(eta), 0.3
         now = self.begun(model)
         outer = 0.9 / now.posterior.variance, 1.05 * now.posterior.mean / now.posterior.variance
-        held = double_loop._held(model, outer, now.tau, now.b)
+        held = double_loop._fixed_marginals(model, outer, now.tau, now.b)
         step, slope, _ = double_loop._direction(model, held, mu)
-        by_tau, by_b = newton.moved(step, held.posterior)
+        by_tau, by_b = newton.site_changes(step, held.posterior)
 
         def value(part):
-            at = double_loop._held(model, outer, now.tau + part * by_tau, now.b + part * by_b)
+            at = double_loop._fixed_marginals(model, outer, now.tau + part * by_tau, now.b + part * by_b)
             return at.value + mu * at.barrier
 
         h = 1e-3
@@ -255,7 +255,7 @@ class TestDerivatives:
 
         np.testing.assert_allclose(at.residual, conditions(now.tau, now.b), atol=1e-12)
         direction = np.random.default_rng(0).normal(size=50)
-        by_tau, by_b = (1e-5 * one for one in newton.moved(direction, now.posterior))
+        by_tau, by_b = (1e-5 * one for one in newton.site_changes(direction, now.posterior))
         slope = (conditions(now.tau + by_tau, now.b + by_b) - conditions(now.tau - by_tau, now.b - by_b)) / 2e-5
         np.testing.assert_allclose(newton._jacobian(at, eta) @ direction, slope, rtol=1e-5, atol=1e-7)
 
@@ -263,7 +263,7 @@ class TestDerivatives:
     def test_newton_ends_within_a_few_steps(self, eta):
         model = self.model(eta)
         near = sites(model, *(0.999 * one for one in self.ended(model)))
-        found, steps = newton.polished(model, near, 1e-11)
+        found, steps = newton.polish(model, near, 1e-11)
         assert near.mismatch > 1e-4
         assert found.mismatch < 1e-11
         assert steps <= 3
@@ -314,9 +314,9 @@ class TestSchemes:
         assert path.log_evidence[-1] == pytest.approx(VALUES["cases"]["B"]["ep"]["logZ"], rel=1e-10)
 
     def test_fractional_updates_end_at_the_power_that_is_asked(self):
-        model = Model(covariances(0.5), conflicting().y, 1.5, 0.05, 1.0)
+        model = SiteModel(covariances(0.5), conflicting().y, 1.5, 0.05, 1.0)
         with np.errstate(all="ignore"):
-            found = ep._fractional(model, 0.8, ep.LIMITS)
+            found = ep._from_smaller_power(model, 0.8, ep.LIMITS)
         assert found.sites.mismatch < 1e-9
         assert rung(0.5, 1.5, 0.05).log_evidence == pytest.approx(log_evidence(found.sites, 1.0), abs=1e-9)
 
@@ -325,14 +325,14 @@ class TestSchemes:
             r"did not converge; parallel 0.8: mismatch .* after \d+ steps, parallel 0.2: .*, double loop: mismatch "
         )
         with pytest.raises(FloatingPointError, match=expected + r".* after \d+ steps, fractional: mismatch .* steps$"):
-            rung(3.0, 20.0, 0.02, limits=ep.Limits(1e-9, 5))
+            rung(3.0, 20.0, 0.02, limits=ep.EPLimits(1e-9, 5))
         for scheme in ("parallel", "sequential", "double_loop"):
             with pytest.raises(FloatingPointError, match=f"{scheme.replace('_', ' ')}.*: mismatch"):
-                rung(3.0, 4.0, 0.2, scheme=scheme, limits=ep.Limits(0.0, 5))
+                rung(3.0, 4.0, 0.2, scheme=scheme, limits=ep.EPLimits(0.0, 5))
 
     def test_rounds_of_many_rows(self):
-        assert [ep._rounds(1000, n) for n in (25, 250, 500, 5000)] == [1000, 1000, 250, 30]
-        assert [ep._rounds(rounds, 5000) for rounds in (0, 5, 60)] == [0, 5, 30]
+        assert [ep._round_limit(1000, n) for n in (25, 250, 500, 5000)] == [1000, 1000, 250, 30]
+        assert [ep._round_limit(rounds, 5000) for rounds in (0, 5, 60)] == [0, 5, 30]
 
     def test_no_other_scheme(self):
         with pytest.raises(ValueError, match="no plain scheme: robust"):
@@ -344,7 +344,7 @@ class TestSchemes:
         problem = gp_t.problem_of(Rows(X, y), gp_t.Config())
         theta = np.log([682.6, 17.84, 1e-4, 4.0])
         found = gp_t.infer(problem, theta)
-        model = Model(gp_t.matrix(problem.covariance, theta[:-2], X), y, 4.0, 1e-4, 1.0)
+        model = SiteModel(gp_t.matrix(problem.covariance, theta[:-2], X), y, 4.0, 1e-4, 1.0)
         assert ep.CLOSE < sites(model, found.precisions, found.shifts).mismatch < ep.ROUNDING
         assert found.stage == "parallel 0.8"
 

@@ -14,10 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.covariances import build
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.methods import gp_t
 from ep_bench.methods.gp_t import sampling, scale_mixture
-from ep_bench.methods.gp_t.sampling import Model, Walker
+from ep_bench.methods.gp_t.sampling import ChainWalker, StudentTModel
 from ep_bench.numerics import mcmc_diagnostics, slice_sampling
 from ep_bench.types import Rows
 from tests.methods.hmc_support import distance, standard_error
@@ -30,8 +30,10 @@ def small_model(**given):
     """Five rows of one input, under priors that are no wider than a test can see over."""
     rng = np.random.default_rng(0)
     covariance = build("se", 1, True)
-    hyper = Hyper.of((*covariance.names, "scale", "nu"), 1, given)
-    return Model(rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, deviation=np.full(4, 0.5)))
+    hyper = Hyperparameters.of((*covariance.names, "scale", "nu"), 1, given)
+    return StudentTModel(
+        rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, deviation=np.full(4, 0.5))
+    )
 
 
 @pytest.mark.slow
@@ -57,7 +59,7 @@ class TestConditionals:
     DRAWS = 3000
 
     def walker(self, **given):
-        return Walker(small_model(**given), np.random.default_rng(1))
+        return ChainWalker(small_model(**given), np.random.default_rng(1))
 
     def test_a_draw_of_the_prior_of_deficient_rank(self):
         root = np.random.default_rng(0).normal(size=(4, 2))
@@ -119,7 +121,7 @@ class TestConditionals:
         model, hyper = walker.model, walker.model.hyper
         U = walker.V * np.exp(-2 * walker.theta[-2])
         if ellipses:
-            walker.law = slice_sampling.Law(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
+            walker.law = slice_sampling.StudentTApproximation(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
         draws = []
         for _ in range(1000):
             walker.draw_hyperparameters()
@@ -152,7 +154,7 @@ class TestConditionals:
     def test_flat_priors_end_at_the_limits(self):
         model, ends = small_model(), np.full(4, 0.5)
         hyper = replace(model.hyper, deviation=np.full(4, np.inf), median=np.zeros(4), low=-ends, high=ends)
-        walker = Walker(model._replace(hyper=hyper), np.random.default_rng(0))
+        walker = ChainWalker(model._replace(hyper=hyper), np.random.default_rng(0))
         thetas = []
         for _ in range(200):
             walker.step()
@@ -185,9 +187,9 @@ class TestJointLaw:
 
     def by_turns(self, model, rng, n):
         theta, V, y = (part[0] for part in self.from_prior(model, rng, 1))
-        walker = Walker(model._replace(y=y), rng)
+        walker = ChainWalker(model._replace(y=y), rng)
         walker.theta, walker.V, out = theta, V, []
-        walker.law = slice_sampling.Law(model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5]))
+        walker.law = slice_sampling.StudentTApproximation(model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5]))
         for _ in range(n):
             walker.weights, walker.log_targets = walker.factorise()
             walker.step()
@@ -229,11 +231,11 @@ class TestJointLaw:
         monkeypatch.setattr(sampling, "ELLIPSES", 2)
         monkeypatch.setattr(sampling, "TURNS", 1)
         if fault == "scales":
-            right = Walker.draw_scales
-            monkeypatch.setattr(Walker, "draw_scales", lambda self, r: 1.1 * right(self, r))
+            right = ChainWalker.draw_scales
+            monkeypatch.setattr(ChainWalker, "draw_scales", lambda self, r: 1.1 * right(self, r))
         elif fault == "residuals":
-            right = Walker.draw_residuals
-            monkeypatch.setattr(Walker, "draw_residuals", lambda self: 0.9 * right(self))
+            right = ChainWalker.draw_residuals
+            monkeypatch.setattr(ChainWalker, "draw_residuals", lambda self: 0.9 * right(self))
         else:
             monkeypatch.setattr(slice_sampling, "_log_t", lambda square, entries: 0.0)  # noqa: ARG005
         assert self.largest_distance(free, self.MANY) > 6.0
@@ -322,7 +324,7 @@ class TestDiagnostics:
             assert value == pytest.approx(expected[name], rel=0.01), name  # other units break other ties of ranks
 
     def test_log_joint(self):
-        walker = Walker(small_model(), np.random.default_rng(0))
+        walker = ChainWalker(small_model(), np.random.default_rng(0))
         model, theta, V = walker.model, walker.theta, walker.V
         scale, nu = np.exp(theta[-2:])
         C = gp_t.matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
@@ -334,10 +336,10 @@ class TestDiagnostics:
     def test_chains_apart_are_told(self):
         draws = np.random.default_rng(0).normal(size=(50, 4))
         chains = [
-            sampling.Chain(draws[:5], np.ones((5, 5)), draws, draws[:, 0], draws[:, :2] + shift, 1, {"nu": []})
+            sampling.StudentTChain(draws[:5], np.ones((5, 5)), draws, draws[:, 0], draws[:, :2] + shift, 1, {"nu": []})
             for shift in (0.0, 3.0)
         ]
-        state = sampling.draws(small_model(), chains, sampling.Schedule(0, 50, 5))
+        state = sampling.draws(small_model(), chains, sampling.SliceSamplingSchedule(0, 50, 5))
         assert not state.converged
         assert "R-hat of predictions" in sampling.problem(state.diagnostics, 2, 50)
 

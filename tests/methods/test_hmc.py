@@ -14,7 +14,7 @@ from ep_bench.estimator import parse_options
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import chain, diagnostics
 from ep_bench.methods.hmc.adaptation import WINDOW, StepSize, windows
-from ep_bench.methods.hmc.chain import Chain
+from ep_bench.methods.hmc.chain import HMCChain
 from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Rows, UserError
 from tests.twins import plain_networks as plain
@@ -39,7 +39,7 @@ def chain_of(predictions, **series):
     """A chain of nothing but what the diagnostics look at; predictions (draws, M)."""
     draws = len(predictions)
     fixed = {name: np.ones(draws) for name in chain.TRACED} | series
-    return Chain(np.empty((0, 1)), np.empty(0), np.empty((0, 1)), **fixed,
+    return HMCChain(np.empty((0, 1)), np.empty(0), np.empty((0, 1)), **fixed,
                  prior_deviations=fixed["prior_deviation"][:, None], predictions=predictions, divergences=1,
                  step_size=0.1, gradients=10, warmup_trace={})  # fmt: skip
 
@@ -197,7 +197,7 @@ class TestDiagnostics:
 
     def test_watched_rows_are_the_trainings_and_midpoints_of_two(self):
         X = rows(40).X
-        watched = mcmc_diagnostics.watched_rows(X, np.random.default_rng(0))
+        watched = mcmc_diagnostics.monitored_inputs(X, np.random.default_rng(0))
         assert watched.shape == (64, 2)
         assert all((row == X).all(axis=1).any() for row in watched[:32])
         middles = 0.5 * (X[:, None] + X[None]).reshape(-1, 2)

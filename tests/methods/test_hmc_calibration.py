@@ -11,7 +11,7 @@ from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.calibration import QUANTITIES, Config, compute, judge
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import Model
+from ep_bench.methods.hmc.chain import NetworkModel
 from ep_bench.methods.hmc.joint_draws import draw
 from ep_bench.runner.execute import run_cell
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
@@ -45,7 +45,7 @@ def test_draws_of_the_joint_law():
         [np.mean((d.y - d.predictions) ** 2) - 1.0 for d, _ in drawn], [np.mean(d.w) for d, _ in drawn],
     ):  # fmt: skip
         assert abs(np.mean(values)) < TOLERANCE * np.std(values) / np.sqrt(len(values))
-    assert all(m.rows.y is d.y and isinstance(m, Model) for d, m in drawn)
+    assert all(m.rows.y is d.y and isinstance(m, NetworkModel) for d, m in drawn)
     assert all(np.isfinite(d.log_joint) for d, _ in drawn)
 
 

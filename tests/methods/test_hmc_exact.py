@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.adaptation import Curvature
+from ep_bench.methods.hmc.adaptation import RunningCurvature
 from ep_bench.methods.hmc.chain import log_joint
 from ep_bench.methods.hmc.trajectory import leapfrog
 from ep_bench.models import mlp, residuals
@@ -93,7 +93,7 @@ def moved(model, w, p, step, count):
     """Where a trajectory ends, and the change of the energy; inverse masses differ from weight to weight."""
     w, p, P = w.copy(), p.copy(), len(w)
     tau, inverse_mass = np.linspace(0.5, 2.0, P), np.linspace(1.5, 0.5, P)
-    work = residuals.scratch(model.rows.layers, model.rows.kind)
+    work = residuals.workspace(model.rows.layers, model.rows.kind)
     change, error, gradients = leapfrog(model.rows, w, p, 3.0, tau, inverse_mass, step, count, work)
     assert gradients == count + 1
     f = plain.outputs(
@@ -144,7 +144,7 @@ class TestIntegrator:
     def test_a_trajectory_that_is_lost_is_told(self):
         model = small_model(hidden=(9,), rows=20, activation="relu")
         w, p = start_of(model)
-        work, ones = residuals.scratch(model.rows.layers, model.rows.kind), np.ones(len(w))
+        work, ones = residuals.workspace(model.rows.layers, model.rows.kind), np.ones(len(w))
         change, _, gradients = leapfrog(model.rows, w, p, 3.0, ones, ones, 50.0, 100, work)
         assert change == np.inf
         assert gradients < 101
@@ -159,9 +159,9 @@ class TestCurvature:
         X, _, layers, kind = model.rows
         probes, h = (1000, 3000), 1e-5
         draws = start_of(model)
-        found, squares = Curvature(len(draws[0])), []
+        found, squares = RunningCurvature(len(draws[0])), []
         for w, count in zip(draws, probes, strict=True):
-            found.learn(model.rows, w, residuals.scratch(layers, model.rows.kind), rng, count)
+            found.learn(model.rows, w, residuals.workspace(layers, model.rows.kind), rng, count)
             steps = h * np.eye(len(w))
             up, down = (residuals.outputs(X, ends, layers, kind) for ends in (w + steps, w - steps))
             squares.append(np.sum(((up - down) / (2 * h)) ** 2, axis=1))

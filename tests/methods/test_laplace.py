@@ -47,7 +47,7 @@ class TestNetwork:
     def test_half_the_squares_and_gradient_over_chunks(self, hidden, monkeypatch):
         case = Case(hidden, 4, rows=70)
         monkeypatch.setattr(mlp, "CHUNK", 32)
-        half, gradient = network.Slope(case.X, case.y, case.layers)(case.w)
+        half, gradient = network.HalfSquaresGradient(case.X, case.y, case.layers)(case.w)
         residuals = plain.outputs(case.X, case.w, case.sizes) - case.y
         assert half == pytest.approx(0.5 * (residuals**2).sum(), rel=1e-12)
         np.testing.assert_allclose(gradient, case.jacobian().T @ residuals, rtol=1e-10, atol=1e-10)
@@ -57,7 +57,7 @@ def test_the_squares_hang_on_no_place_in_memory():
     case, found, kept = Case((50,), 12, d=13, rows=455), set(), []
     for size in case.rng.integers(1, 5000, size=40):
         kept.append(np.empty(size))
-        half, gradient = network.Slope(case.X.copy(), case.y.copy(), case.layers)(case.w.copy())
+        half, gradient = network.HalfSquaresGradient(case.X.copy(), case.y.copy(), case.layers)(case.w.copy())
         found.add((half, gradient.tobytes()))
     assert len(found) == 1
 
@@ -110,7 +110,7 @@ class TestFormsAmongThemselves:
         """The diagonal's is never below the full one's, which exceeds neither rows nor weights."""
         for seed in range(5):
             case = Case(hidden, 20 + seed)
-            problem, at = mode_search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
+            problem, at = mode_search.ModeProblem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
             diag, full = (evidence.approximate(problem, case.w, at, form).gamma.sum() for form in ("diag", "full"))
             assert diag >= full
             assert full < min(case.P, len(case.y)) + 1e-9
@@ -121,7 +121,7 @@ class TestFormsAmongThemselves:
     @pytest.mark.parametrize("hidden", SHAPES)
     def test_evidence_by_the_formula(self, form, hidden):
         case = Case(hidden, 10)
-        problem, at = mode_search.Problem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
+        problem, at = mode_search.ModeProblem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
         found, covariance = evidence.approximate(problem, case.w, at, form), case.covariance(form)
         w, prior = case.w[-len(covariance) :], case.prior[-len(covariance) :]
         f = plain.outputs(case.X, case.w, case.sizes)
@@ -225,7 +225,7 @@ class TestNetworks:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
             state, _ = fitted(rows, hidden=(4,), updates=300, steps=1000)
-        problem, h = mode_search.Problem(rows.X, rows.y, state.layers), 1e-3
+        problem, h = mode_search.ModeProblem(rows.X, rows.y, state.layers), 1e-3
         at = np.log([1 / state.prior_variance[0], 1 / state.noise_variance])
 
         def log_evidence(point):

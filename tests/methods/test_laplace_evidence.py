@@ -13,11 +13,11 @@ ALLOWED = [(form, shared) for form in FORMS for shared in (True, False) if share
 
 
 def problem_of(case):
-    return mode_search.Problem(case.X, case.y, case.layers)
+    return mode_search.ModeProblem(case.X, case.y, case.layers)
 
 
 def settings_of(form, *, shared=True):
-    return evidence.Settings(form, shared, fixed_prior=False, fixed_noise=False, updates=1, steps=1)
+    return evidence.UpdateSettings(form, shared, fixed_prior=False, fixed_noise=False, updates=1, steps=1)
 
 
 def slope(log_evidence, h=1e-4):

@@ -40,8 +40,8 @@ class TestWeakness:
 
     def test_gamma_beyond_the_rows_has_a_positive_update(self):
         rng, layers = np.random.default_rng(11), mlp.layout(4, (19,))
-        problem, w = mode_search.Problem(rng.normal(size=(6, 4)), rng.normal(size=6), layers), rng.normal(size=115)
-        settings = evidence.Settings("diag", True, False, False, 1, 1)
+        problem, w = mode_search.ModeProblem(rng.normal(size=(6, 4)), rng.normal(size=6), layers), rng.normal(size=115)
+        settings = evidence.UpdateSettings("diag", True, False, False, 1, 1)
         found = evidence.approximate(problem, w, evidence.Precisions(np.full(2, 0.1), 1e3), "diag")
         assert found.gamma.sum() > 6
         at = evidence.updated(found, problem, settings)

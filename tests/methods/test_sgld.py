@@ -33,7 +33,7 @@ class Case:
     def __init__(self, hidden, seed, rows=9, d=5, n=40, prior=None):
         rng = np.random.default_rng(seed)
         self.sizes, self.layers, self.rng, self.n = (d, *hidden, 1), mlp.layout(d, hidden), rng, n
-        self.prior = prior or sampling.Prior(0.7, 30.0, noise_known=False)
+        self.prior = prior or sampling.NetworkPrior(0.7, 30.0, noise_known=False)
         self.theta = np.append(rng.normal(size=mlp.count(self.layers)), rng.normal(-1.0, 1.5))
         self.X, self.y = rng.normal(size=(rows, d)), rng.normal(size=rows)
 
@@ -69,7 +69,7 @@ class TestDensity:
         assert case.energy(case.theta)[1][-1] == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
     def test_known_noise_has_neither_prior_nor_gradient(self, hidden):
-        case = Case(hidden, 4, prior=sampling.Prior(0.7, 30.0, noise_known=True))
+        case = Case(hidden, 4, prior=sampling.NetworkPrior(0.7, 30.0, noise_known=True))
         value, gradient, _ = case.energy(case.theta)
         assert value == pytest.approx(case.twin(case.theta), rel=1e-12)
         assert gradient[-1] == 0.0
@@ -104,7 +104,7 @@ class Chain:
         words, e, V = stream(rng), np.empty(len(theta)), np.zeros(len(theta) - 1)
         starts = range(0, n, config.batch_size)
         total, t = len(starts) * config.epochs, 0
-        prior = sampling.Prior(config.prior_variance, config.noise_prior_variance, noise_known=False)
+        prior = sampling.NetworkPrior(config.prior_variance, config.noise_prior_variance, noise_known=False)
         b = (total - 1) / (config.final_step ** (-1 / config.decay) - 1)
         self.thetas, self.eps = [], []
         G = np.ones(len(theta))
@@ -181,7 +181,7 @@ def linear_chain(train, config, seed, steps, batch=None):
     batch = batch or n
     theta = np.append(np.zeros(mlp.count(layers)), np.log(np.expm1(config.noise_variance or 1.0)))
     schedule = sgld._schedule(config, n, steps)
-    due = sgld._due(config, steps)
+    due = sgld._sample_steps(config, steps)
     samples = np.empty((len(due), len(theta)))
     order = np.concatenate([rng.permutation(n) for _ in range(steps * batch // n)])
     prior, work, words = sgld._prior(config), sampling.workspace(layers, batch), stream(rng)

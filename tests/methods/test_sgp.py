@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import starting_points
@@ -306,11 +306,11 @@ class TestSearch:
 
     def test_units_of_the_inducing_inputs(self):
         values = {"lengthscale": np.array([4.0, 9.0]), "magnitude": 100.0}
-        np.testing.assert_allclose(sgp.reach(values, 2), [2.0, 3.0])
+        np.testing.assert_allclose(sgp.step_scales(values, 2), [2.0, 3.0])
         np.testing.assert_allclose(
-            sgp.reach({"1.lengthscale": 25.0, "2.lengthscale": values["lengthscale"]}, 2), [2, 3]
+            sgp.step_scales({"1.lengthscale": 25.0, "2.lengthscale": values["lengthscale"]}, 2), [2, 3]
         )
-        np.testing.assert_allclose(sgp.reach({"bias_variance": 4.0}, 3), np.ones(3))
+        np.testing.assert_allclose(sgp.step_scales({"bias_variance": 4.0}, 3), np.ones(3))
 
     def test_what_is_given_stays(self):
         state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2, inducing=6)
@@ -371,7 +371,7 @@ class TestFailures:
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             "methods: [{use: sgp, optimize: false, kernel: linear, weight_variance: 1.0e+308}]\n"
         )
-        (cell,) = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells
+        (cell,) = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
         row = run_cell(cell.job).row
         assert row["status"] == "failed"
         assert (
@@ -388,7 +388,7 @@ class TestOptions:
     def test_mistakes_are_told(self, options, message):
         with pytest.raises(ValidationError, match=message):
             sgp.Config(**options)
-        (problem,) = Installed().check_options("sgp", options, Path())
+        (problem,) = InstalledCatalogue().check_options("sgp", options, Path())
         assert problem.path == (next(iter(options)),)
 
     def test_published_columns(self):

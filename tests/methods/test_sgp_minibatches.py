@@ -143,9 +143,9 @@ class TestSteps:
             whole = sgp.fit(rows, sgp.Config(**options), np.random.default_rng(0))[0]
             config = sgp.Config(**options, minibatch=True, batch_size=100, epochs=300)
             monkeypatch.setattr(sgp, "FIRST_STEPS", 1)
-            climb, started = minibatches.climb, []
+            climb, started = minibatches.optimise, []
             monkeypatch.setattr(
-                sgp, "climb", lambda problem, start, *more: started.append(start) or climb(problem, start, *more)
+                sgp, "optimise", lambda problem, start, *more: started.append(start) or climb(problem, start, *more)
             )
             found, trace = sgp.fit(rows, config, np.random.default_rng(0))
         assert found.log_evidence > whole.log_evidence - 6.0
@@ -160,7 +160,7 @@ class TestSteps:
         problem = sgp.problem_of(rows, sgp.Config(approximation=approximation))
         point = np.append(problem.hyper.start(), rows.X[:5])
         point[:2], point[3] = 11.5, -18.3
-        end = minibatches.climb(problem, point, 5, 40, 0.2, np.random.default_rng(0)).point[:4]
+        end = minibatches.optimise(problem, point, 5, 40, 0.2, np.random.default_rng(0)).point[:4]
         assert np.all((end >= problem.hyper.low) & (end <= problem.hyper.high))
 
 
@@ -199,9 +199,9 @@ class TestFits:
 
     def test_settled(self):
         falling = list(np.linspace(1.0, 0.0, 40))
-        assert not minibatches.settled(falling)
-        assert minibatches.settled(falling + [0.0] * 40)
-        assert not minibatches.settled([0.5, 0.5, 0.5])
+        assert not minibatches.has_settled(falling)
+        assert minibatches.has_settled(falling + [0.0] * 40)
+        assert not minibatches.has_settled([0.5, 0.5, 0.5])
 
     @pytest.mark.parametrize("seed", [0, 1])
     def test_the_seed_decides(self, seed):

@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from ep_bench import Estimator, methods
 from ep_bench.conformance.exemptions import EXEMPT
-from ep_bench.conformance.method_under_test import Subject
+from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.registry_checks import DEMANDS_A_GOOD_FIT, check_name, fitting_well
 from ep_bench.estimator import MethodEstimator
 from tests.conformance.support import HERE, QUICK
@@ -24,7 +24,7 @@ ESTIMATORS = [
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda model: dict(EXEMPT.get(model.method.name, {})))
 def test_scikit_learns_checks(estimator: MethodEstimator, check: Callable[[MethodEstimator], None]) -> None:
     name = estimator.method.name
-    check(fitting_well(estimator, check, Subject(name, QUICK.get(name, {}), HERE)))
+    check(fitting_well(estimator, check, MethodUnderTest(name, QUICK.get(name, {}), HERE)))
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ class TestRows:
         x, w, _, _ = network(3, (), 1, 11)
         g, target = np.append(x[0], 1.0), 5.0
         for rate in (1e-4, 0.05, 100.0):
-            step = mlp.shortened(rate, momentum, float(g @ g))
+            step = mlp.row_step_size(rate, momentum, float(g @ g))
             residual = w @ g - target
             left = (w - step / (1 - momentum) * residual * g) @ g - target
             if rate / (1 - momentum) * (g @ g) < 1:

@@ -26,7 +26,7 @@ def two_passes(X, y, w, layers):
 
 def one_pass(X, y, w, layers):
     g = np.full(len(w), np.nan)
-    return rectified.half_squares(X, y, w, rectified.room(layers), g), g
+    return rectified.half_squares(X, y, w, rectified.workspace(layers), g), g
 
 
 @needs_registers
@@ -41,7 +41,7 @@ class TestOnePass:
 
     def test_scratch_may_be_used_again(self):
         (X, y, w, layers), other = problem(30, 3, 50), problem(30, 3, 50, seed=1)
-        room, g = rectified.room(layers), np.empty(len(w))
+        room, g = rectified.workspace(layers), np.empty(len(w))
         rectified.half_squares(*other[:3], room, g)
         value = rectified.half_squares(X, y, w, room, g)
         assert (value, g.tolist()) == (one_pass(X, y, w, layers)[0], one_pass(X, y, w, layers)[1].tolist())
@@ -53,7 +53,7 @@ class TestOnePass:
 
     @pytest.mark.parametrize("hidden", [(113,), (20, 20), ()])
     def test_what_it_does_not_serve_has_no_room(self, hidden):
-        assert rectified.room(mlp.layout(4, hidden)) is None
+        assert rectified.workspace(mlp.layout(4, hidden)) is None
 
 
 @pytest.mark.parametrize(("rows", "hidden"), [(2, (50,)), (300, (50,)), (300, (113,)), (300, (20, 20))])
@@ -62,7 +62,7 @@ def test_residuals_take_either_way(rows, hidden):
     layers = mlp.layout(4, hidden)
     w = np.random.default_rng(2).normal(size=mlp.count(layers))
     g = np.full(len(w), np.nan)
-    work = residuals.scratch(layers, residuals.RELU, rows)
+    work = residuals.workspace(layers, residuals.RELU, rows)
     value = residuals.half_squares(X, y, w, layers, residuals.RELU, work, g)
     expected, gradient = two_passes(X, y, w, layers)
     assert value == pytest.approx(expected, rel=1e-13)
@@ -73,5 +73,5 @@ def test_residuals_take_either_way(rows, hidden):
 def test_fewer_rows_than_the_scratch_is_for_give_no_number():
     X, y, _, _ = problem(300, 4, 50)
     layers = mlp.layout(4, (50,))
-    w, work = np.ones(mlp.count(layers)), residuals.scratch(layers, residuals.RELU, 300)
+    w, work = np.ones(mlp.count(layers)), residuals.workspace(layers, residuals.RELU, 300)
     assert np.isnan(residuals.half_squares(X[:2], y[:2], w, layers, residuals.RELU, work, np.empty(len(w))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ep_bench.methods.hmc.trajectory import Rows, potential
+from ep_bench.methods.hmc.trajectory import NetworkRows, potential
 from ep_bench.models import mlp, residuals
 from ep_bench.models.residuals import ACTIVATIONS, CHUNK
 from tests.models.test_mlp import SHAPES, network
@@ -18,7 +18,7 @@ each = pytest.mark.parametrize("activation", ACTIVATIONS)
 def evaluated(X, y, w, layers, activation, work=None):
     g = np.full(len(w), np.nan)
     kind = ACTIVATIONS[activation]
-    return residuals.half_squares(X, y, w, layers, kind, work or residuals.scratch(layers, kind, len(y)), g), g
+    return residuals.half_squares(X, y, w, layers, kind, work or residuals.workspace(layers, kind, len(y)), g), g
 
 
 def expected(X, y, w, sizes, activation):
@@ -51,11 +51,11 @@ def test_chunks_do_not_show(activation, hidden, rows):
 @each
 def test_scratch_of_earlier_calls_does_not_show(activation):
     X, w, layers, rng = network(3, (9, 17), CHUNK + 5, 3)
-    y, work = rng.normal(size=len(X)), residuals.scratch(layers, ACTIVATIONS[activation], 7)
+    y, work = rng.normal(size=len(X)), residuals.workspace(layers, ACTIVATIONS[activation], 7)
     for part in work[:-1]:
         if part is not None:
             part[:] = np.nan
-    assert work.room is None  # of one rectified layer alone, and tested with it
+    assert work.workspace is None  # of one rectified layer alone, and tested with it
     first = evaluated(X, y, w, layers, activation, work)
     evaluated(X[:7], y[:7], 3.0 * w, layers, activation, work)
     again = evaluated(X, y, w, layers, activation, work)
@@ -91,11 +91,11 @@ def test_another_number_of_columns_is_refused(activation, shape):
 def test_no_weight_that_is_not_finite_leaves_the_log_joint_finite(activation, hidden, bad):
     """Where a unit saturates, infinity may vanish from the outputs; the prior's term keeps it."""
     X, w, layers, rng = network(3, hidden, 20, 6)
-    rows = Rows(X, rng.normal(size=20), layers, ACTIVATIONS[activation])
+    rows = NetworkRows(X, rng.normal(size=20), layers, ACTIVATIONS[activation])
     for place in range(len(w)):
         broken = w.copy()
         broken[place] = bad
-        work = residuals.scratch(layers, rows.kind, 20)
+        work = residuals.workspace(layers, rows.kind, 20)
         energy, _ = potential(rows, broken, 2.0, np.ones(len(w)), work, np.empty(len(w)))
         assert not energy < np.inf, place
 
@@ -123,8 +123,8 @@ def test_the_potential_is_its_formula(activation, hidden):
     def formula(at):
         return 1.7 * expected(X, y, at, (3, *hidden, 1), activation) + 0.5 * np.sum(tau * at**2)
 
-    rows = Rows(X, y, layers, ACTIVATIONS[activation])
-    energy, error = potential(rows, w, 1.7, tau, residuals.scratch(layers, rows.kind, 20), g)
+    rows = NetworkRows(X, y, layers, ACTIVATIONS[activation])
+    energy, error = potential(rows, w, 1.7, tau, residuals.workspace(layers, rows.kind, 20), g)
     assert energy == pytest.approx(formula(w), rel=1e-12)
     assert error == pytest.approx(expected(X, y, w, (3, *hidden, 1), activation), rel=1e-12)
     check_gradient(formula, w, g, rng, step=1e-7 if activation == "relu" else 1e-4, rel=2e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import OptimizeResult, rosen, rosen_der
 
-from ep_bench.numerics.lbfgs import least
+from ep_bench.numerics.lbfgs import minimise
 
 LOW, HIGH = np.full(3, -5.0), np.full(3, 5.0)
 
@@ -23,7 +23,7 @@ def wells(x):
 
 
 def test_a_known_minimum():
-    found = least(banana, [np.full(3, -1.2)], LOW, HIGH, 500)
+    found = minimise(banana, [np.full(3, -1.2)], LOW, HIGH, 500)
     assert found.converged
     np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
     assert found.value < 1e-7
@@ -35,21 +35,21 @@ def test_a_known_minimum():
 
 def test_the_best_of_several_starts():
     starts = [np.full(3, 1.0), np.array([-1.0, 1.0, 1.0]), np.full(3, -1.0), np.array([-1.0, 1.0, -1.0])]
-    found = least(wells, starts, LOW, HIGH, 100)
+    found = minimise(wells, starts, LOW, HIGH, 100)
     assert np.all(found.point < 0)
-    assert found.value == min(least(wells, [start], LOW, HIGH, 100).value for start in starts)
+    assert found.value == min(minimise(wells, [start], LOW, HIGH, 100).value for start in starts)
 
 
 def test_limits_hold():
-    found = least(lambda x: (float(x.sum()), np.ones(3)), [np.zeros(3)], LOW, HIGH, 100)
+    found = minimise(lambda x: (float(x.sum()), np.ones(3)), [np.zeros(3)], LOW, HIGH, 100)
     np.testing.assert_array_equal(found.point, LOW)
     assert found.converged
-    outside = least(banana, [np.full(3, 100.0)], np.full(3, 2.0), HIGH, 100)
+    outside = minimise(banana, [np.full(3, 100.0)], np.full(3, 2.0), HIGH, 100)
     assert np.all(outside.point >= 2.0)
 
 
 def test_an_end_at_the_limit_of_steps_is_told():
-    found = least(banana, [np.full(3, -1.2)], LOW, HIGH, 3)
+    found = minimise(banana, [np.full(3, -1.2)], LOW, HIGH, 3)
     assert not found.converged
     assert found.iterations == 3
 
@@ -65,7 +65,7 @@ class TestHoles:
                 raise FloatingPointError("nothing here")
             return float(np.cosh(3 * (x - 1)).sum()), 3 * np.sinh(3 * (x - 1))
 
-        found = least(function, [np.full(3, -4.0), np.array([-4.0, 0.0, 0.9])], LOW, HIGH, 200)
+        found = minimise(function, [np.full(3, -4.0), np.array([-4.0, 0.0, 0.9])], LOW, HIGH, 200)
         assert met
         assert found.converged
         np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
@@ -81,7 +81,7 @@ class TestHoles:
             lowest.append((value, x.copy()))
             return value, 2 * (x - [1, 1, 0]) + [0, 0, 2 * np.sin(40 * x[2])]
 
-        found = least(function, [np.array([-2.0, -1.5, 0.7])], LOW, HIGH, 200)
+        found = minimise(function, [np.array([-2.0, -1.5, 0.7])], LOW, HIGH, 200)
         value, point = min(lowest, key=lambda one: one[0])
         assert not found.converged
         assert found.value == value
@@ -94,9 +94,9 @@ class TestHoles:
                 raise FloatingPointError(f"nothing at {x[0]:g}")
             return banana(x)
 
-        assert least(function, [-np.ones(3), np.full(3, 0.5)], LOW, HIGH, 500).value < 1e-7
+        assert minimise(function, [-np.ones(3), np.full(3, 0.5)], LOW, HIGH, 500).value < 1e-7
         with pytest.raises(FloatingPointError, match="nothing at -2"):
-            least(function, [-np.ones(3), -2 * np.ones(3)], LOW, HIGH, 500)
+            minimise(function, [-np.ones(3), -2 * np.ones(3)], LOW, HIGH, 500)
 
     @pytest.mark.parametrize("offset", [0.0, 1e8])
     def test_an_end_in_front_of_points_without_a_value_is_none(self, offset):
@@ -107,10 +107,10 @@ class TestHoles:
                 raise FloatingPointError("nothing here")
             return offset - 3.0 * x[0] + x[1] ** 2, np.array([-3.0, 2.0 * x[1]])
 
-        found = least(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.full(2, 5.0), 200)
+        found = minimise(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.full(2, 5.0), 200)
         assert 0.9 < found.point[0] <= 1.0
         assert not found.converged
-        found = least(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.array([1.0, 5.0]), 200)
+        found = minimise(function, [np.array([-3.0, -0.5])], np.full(2, -5.0), np.array([1.0, 5.0]), 200)
         assert found.converged
 
 
@@ -125,7 +125,7 @@ def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeyp
     monkeypatch.setattr("scipy.optimize.minimize", Mock(return_value=ended))
 
     def search(low, high):
-        return least(lambda _: (value, gradient), [np.zeros(3)], low, high, 500)
+        return minimise(lambda _: (value, gradient), [np.zeros(3)], low, high, 500)
 
     assert search(LOW, HIGH).converged == converged
     assert search(np.where(gradient > 0, 0.0, LOW), np.where(gradient < 0, 0.0, HIGH)).converged
@@ -134,8 +134,8 @@ def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeyp
 def test_a_search_that_gains_next_to_nothing_has_settled():
     wide = np.full(100, 5.0)
     starts = [np.zeros(100)]
-    whole = least(banana, starts, -wide, wide, 5000)
-    ended = least(banana, starts, -wide, wide, 5000, gain=21.0)
+    whole = minimise(banana, starts, -wide, wide, 5000)
+    ended = minimise(banana, starts, -wide, wide, 5000, gain=21.0)
     assert ended.converged
     assert 100 < ended.iterations < whole.iterations
     values = [value for _, value in ended.path]

@@ -9,7 +9,7 @@ import pytest
 from arviz_stats.base import array_stats
 
 from ep_bench.numerics import slice_sampling
-from ep_bench.numerics.slice_sampling import Law, Point, along, around
+from ep_bench.numerics.slice_sampling import ChainPoint, StudentTApproximation, update_along_line, update_on_ellipse
 
 DRAWS = 6000
 ROOT = np.array([[1.0, 0.0], [0.4, 0.7]])
@@ -23,26 +23,26 @@ def log_density(x):
 
 def by_axes(at, rng):
     for axis in range(2):
-        at = along(log_density, at, 1.5 * np.eye(2)[axis], rng)
+        at = update_along_line(log_density, at, 1.5 * np.eye(2)[axis], rng)
     return at
 
 
 def by_lines(at, rng):
-    return along(log_density, at, ROOT @ rng.standard_normal(2), rng)
+    return update_along_line(log_density, at, ROOT @ rng.standard_normal(2), rng)
 
 
-def by_ellipses(at, rng, law=Law(np.array([0.3, 0.9]), np.array([[1.5, 0.0], [0.5, 0.6]]))):  # noqa: B008
-    return around(log_density, at, law, rng)
+def by_ellipses(at, rng, law=StudentTApproximation(np.array([0.3, 0.9]), np.array([[1.5, 0.0], [0.5, 0.6]]))):  # noqa: B008
+    return update_on_ellipse(log_density, at, law, rng)
 
 
 def by_tiny_steps(at, rng):
-    return along(log_density, at, np.array([0.2, 0.1]), rng) if rng.random() < 0.5 else by_axes(at, rng)
+    return update_along_line(log_density, at, np.array([0.2, 0.1]), rng) if rng.random() < 0.5 else by_axes(at, rng)
 
 
 @pytest.mark.parametrize("update", [by_axes, by_lines, by_ellipses, by_tiny_steps])
 def test_a_known_law(update):
     rng = np.random.default_rng(1)
-    at, draws = Point(np.zeros(2), log_density(np.zeros(2))), []
+    at, draws = ChainPoint(np.zeros(2), log_density(np.zeros(2))), []
     for _ in range(DRAWS):
         at = update(at, rng)
         draws.append(at.x)
@@ -61,7 +61,7 @@ def test_a_known_law(update):
 
 def test_the_log_density_goes_with_the_point():
     rng = np.random.default_rng(0)
-    at = Point(np.zeros(2), log_density(np.zeros(2)))
+    at = ChainPoint(np.zeros(2), log_density(np.zeros(2)))
     for update in (by_axes, by_lines, by_ellipses):
         at = update(at, rng)
         assert at.log_density == log_density(at.x)
@@ -74,21 +74,21 @@ def test_what_has_no_density_is_never_met():
     def half(x):
         return -0.5 * float(x @ x) if x[0] > 0.0 else -math.inf
 
-    at, law = Point(np.ones(2), half(np.ones(2))), Law(np.zeros(2), np.eye(2))
+    at, law = ChainPoint(np.ones(2), half(np.ones(2))), StudentTApproximation(np.zeros(2), np.eye(2))
     for _ in range(200):
-        at = around(half, along(half, at, np.array([1.0, 0.3]), rng), law, rng)
+        at = update_on_ellipse(half, update_along_line(half, at, np.array([1.0, 0.3]), rng), law, rng)
         assert at.x[0] > 0.0
 
 
 def test_a_point_stays_where_no_other_will_do():
-    start = Point(np.zeros(2), 0.0)
+    start = ChainPoint(np.zeros(2), 0.0)
 
     def needle(x):
         return 0.0 if np.array_equal(x, start.x) else -math.inf
 
     rng = np.random.default_rng(0)
-    assert along(needle, start, np.ones(2), rng) is start
-    assert around(needle, start, Law(np.zeros(2), np.eye(2)), rng) is start
+    assert update_along_line(needle, start, np.ones(2), rng) is start
+    assert update_on_ellipse(needle, start, StudentTApproximation(np.zeros(2), np.eye(2)), rng) is start
 
 
 def test_slices_step_out_of_what_is_narrow(monkeypatch):
@@ -99,7 +99,7 @@ def test_slices_step_out_of_what_is_narrow(monkeypatch):
     def flat(x):
         return 0.0 if abs(x[0]) < 1.0 else -math.inf
 
-    moved = [along(flat, Point(np.zeros(1), 0.0), np.array([0.01]), rng).x[0] for _ in range(300)]
+    moved = [update_along_line(flat, ChainPoint(np.zeros(1), 0.0), np.array([0.01]), rng).x[0] for _ in range(300)]
     assert 0.4 < np.max(np.abs(moved)) < 0.52
     assert np.mean(moved) == pytest.approx(0.0, abs=0.05)
 
@@ -108,19 +108,19 @@ class TestLaw:
     def test_of_many_draws(self):
         rng = np.random.default_rng(0)
         covariance = ROOT @ ROOT.T
-        law = Law.of(np.array([2.0, -1.0]) + rng.standard_normal((20_000, 2)) @ ROOT.T)
+        law = StudentTApproximation.of(np.array([2.0, -1.0]) + rng.standard_normal((20_000, 2)) @ ROOT.T)
         np.testing.assert_allclose(law.mean, [2.0, -1.0], atol=0.03)
         np.testing.assert_allclose(law.factor @ law.factor.T, covariance, atol=0.04)
 
     def test_of_few_draws_of_many_entries(self):
         draws = np.random.default_rng(0).standard_normal((3, 10))
-        law = Law.of(draws)
+        law = StudentTApproximation.of(draws)
         covariance = law.factor @ law.factor.T
         np.testing.assert_allclose(covariance.diagonal(), draws.var(axis=0), rtol=1e-9)
         off = covariance - np.diag(covariance.diagonal())
         assert 0.0 < np.abs(off).max() < 0.1 * covariance.diagonal().max()
 
     def test_of_draws_that_stand_still(self):
-        law = Law.of(np.ones((5, 2)))
+        law = StudentTApproximation.of(np.ones((5, 2)))
         assert np.isfinite(law.factor).all()
         assert (law.factor.diagonal() > 0.0).all()

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from ep_bench import Estimator, adapters, methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.cli import output
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
@@ -51,7 +51,7 @@ def study(tmp_path: Path, entry: str) -> Path:
 
 
 def read(tmp_path: Path, entry: str):
-    return read_study(study(tmp_path, entry), Installed())
+    return read_study(study(tmp_path, entry), InstalledCatalogue())
 
 
 def test_names_need_no_import(plugged: Site) -> None:
@@ -142,7 +142,7 @@ def test_a_study_through_the_command_line(plugged: Site, tmp_path: Path) -> None
         rows = list(csv.DictReader(file))
     assert [(row["method"], row["status"]) for row in rows] == [("flat", "ok")] * 2 + [("wide", "ok")] * 2
     assert all(row["ll"] and row["crps"] and not row["reason"] for row in rows)
-    cells = make_plan(read_study(path, Installed()), tmp_path / "results").cells
+    cells = make_plan(read_study(path, InstalledCatalogue()), tmp_path / "results").cells
     assert [planned.state for planned in cells] == ["done"] * 4
     broken = ep_bench("plan", study(tmp_path, "broken"), cwd=tmp_path)
     assert broken.returncode == 2

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ep_bench.published import DENSITY, SQUARE, Moments, moments, normalised, pooled
+from ep_bench.published import DENSITY, SQUARE, ScoreMoments, moments, normalised, pooled
 
 SCALES, POINTS = (9.0, 8.5, 9.6), (51, 50, 50)
 
@@ -56,4 +56,4 @@ def test_what_a_row_lacks_is_nan() -> None:
     assert math.isnan(without.deviation)
     assert moments("rmse", {"rmse": 3.0}).mean == 3.0
     assert math.isnan(pooled([]).mean)
-    assert pooled([Moments(1.0, 2.0, 10)]) == Moments(1.0, 2.0, 10)
+    assert pooled([ScoreMoments(1.0, 2.0, 10)]) == ScoreMoments(1.0, 2.0, 10)

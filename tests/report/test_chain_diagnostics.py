@@ -52,7 +52,7 @@ def collected(folder):
 
 def monitored(values, **other):
     about = {"name": "a", "title": "A", "unit": "nats", "dataset": "toy", "split": 0, "r_hat": 1.0}
-    return chain_figures.Monitored(**(about | {"draws": values.shape[1], "values": values} | other))
+    return chain_figures.MonitoredDraws(**(about | {"draws": values.shape[1], "values": values} | other))
 
 
 def by_label(part):

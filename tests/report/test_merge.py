@@ -42,7 +42,7 @@ def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
     assert "2 of them, the first with rmse" in note
     assert "and 99 (splits 0-1); shown are those of a, not of b" in note
     told: list[str] = []
-    build([first, second], tmp_path / "out", tell=told.append)
+    build([first, second], tmp_path / "out", log=told.append)
     assert told == [note]
 
 

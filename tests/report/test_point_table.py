@@ -58,7 +58,7 @@ def collected(*folders: Path) -> point_table.PointTable:
     return found
 
 
-def line(found: point_table.PointTable, method: str, block: int = 0) -> point_table.Line:
+def line(found: point_table.PointTable, method: str, block: int = 0) -> point_table.PointTableLine:
     (one,) = (line for line in found.blocks[block].lines if line.method == method)
     return one
 

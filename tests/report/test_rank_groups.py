@@ -28,7 +28,7 @@ def study(folder: Path, make_study: Any, asked: Any = None, change: Any = levell
     return make_study(folder, options.pop("methods", METHODS), DATASETS, SPLITS, change=change, lock=lock, **options)
 
 
-def collected(*folders: Path) -> list[rank_groups.Group]:
+def collected(*folders: Path) -> list[rank_groups.RankGroupResult]:
     return rank_groups.collect(merge.merge(folders))
 
 
@@ -49,8 +49,8 @@ def test_published_ranks_are_of_the_same_methods_on_the_same_data_sets(tmp_path:
     for standing, sign in zip(group.standings, (-1.0, 1.0), strict=True):
         means = table[table.metric == standing.score.name].pivot_table("mean", "dataset", "method")
         expected = (sign * means).rank(axis=1).mean()
-        assert standing.told is not None
-        assert standing.average(standing.told) == pytest.approx(expected[ASKED["methods"]].to_dict())
+        assert standing.published_ranks is not None
+        assert standing.average(standing.published_ranks) == pytest.approx(expected[ASKED["methods"]].to_dict())
     assert group.standings[0].printed == {"PBP-1": "13.70 ± 0.40", "HMC-1": "8.80 ± 1.38", "DGP-2-50": "5.30 ± 0.51"}
 
 
@@ -64,8 +64,8 @@ def test_a_block_that_one_method_lacks_counts_for_none(tmp_path: Path, make_stud
         assert standing.splits == {"boston": 4, "yacht": 4}
         assert standing.own == {"PBP-1": 18, "HMC-1": 8, "DGP-2-50": 18}
         assert standing.possible == 18
-        assert standing.told is not None
-        assert standing.told.n == standing.datasets.n == 2
+        assert standing.published_ranks is not None
+        assert standing.published_ranks.n == standing.datasets.n == 2
 
 
 def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -> None:
@@ -108,7 +108,7 @@ def test_what_cannot_stand_beside_is_left_out_and_told(tmp_path: Path, make_stud
     plain = [{"name": "g", "methods": list(METHODS)}]
     (group,) = collected(study(tmp_path / "t", make_study, plain))
     assert group.standings[0].average(group.standings[0].blocks)["mine"] == 4.0
-    assert (group.columns, group.standings[0].told) == ({}, None)
+    assert (group.columns, group.standings[0].published_ranks) == ({}, None)
 
 
 def test_a_file_of_the_user_is_no_data_set_of_the_tables(tmp_path: Path, make_study: Any) -> None:
@@ -134,14 +134,14 @@ ORDERS = [  # published difference, ours, critical difference: verdict
 
 @pytest.mark.parametrize(("told", "ours", "cd", "verdict"), ORDERS)
 def test_verdicts(told: float, ours: float, cd: float, verdict: str) -> None:
-    assert rank_groups.Order("a", "b", told, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
+    assert rank_groups.RankedPair("a", "b", told, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
 
 
 def test_an_order_is_the_published_one_however_the_pair_is_named(tmp_path: Path, make_study: Any) -> None:
     (group,) = collected(study(tmp_path / "s", make_study))
     standing = group.standings[0]
-    assert standing.told is not None
-    told = standing.average(standing.told)
+    assert standing.published_ranks is not None
+    told = standing.average(standing.published_ranks)
     first, second = sorted(("PBP-1", "DGP-2-50"), key=lambda method: told[method])
     one, other = standing.order(("PBP-1", "DGP-2-50")), standing.order(("DGP-2-50", "PBP-1"))
     assert one == other
@@ -158,10 +158,10 @@ def test_the_figure_shows_both_sides_on_each_methods_line(
     picture = rank_group_figures.ranks(group)
     no_overlap(picture.figure)
     for ax, standing in zip(picture.figure.axes, group.standings, strict=True):
-        assert standing.told is not None
+        assert standing.published_ranks is not None
         methods = standing.ordered()
         marks = {line.get_marker(): np.asarray(line.get_xdata()) for line in ax.lines if line.get_marker() != "None"}
-        ours, told = standing.average(standing.blocks), standing.average(standing.told)
+        ours, told = standing.average(standing.blocks), standing.average(standing.published_ranks)
         np.testing.assert_allclose(marks["o"], [ours[method] for method in methods])
         np.testing.assert_allclose(marks["s"], [told[method] for method in methods])
         assert list(marks["s"]) == sorted(marks["s"])

@@ -34,7 +34,7 @@ def compared(folder: Path, make_study: Any, absent: Any = lambda *_: False, **lo
     return folder
 
 
-def found(folder: Path) -> row_comparison.Comparison:
+def found(folder: Path) -> row_comparison.RowComparison:
     report = builder.make(merge.merge([folder]))
     assert report.compared is not None
     return report.compared

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ep_bench import data
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import row_scores, store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
@@ -29,7 +29,7 @@ methods:
 def run(folder: Path, text: str) -> Path:
     file = folder / "s.yaml"
     file.write_text(text)
-    plan = make_plan(read_study(file, Installed()), folder / "results")
+    plan = make_plan(read_study(file, InstalledCatalogue()), folder / "results")
     run_plan(plan, plan, RunOptions(quiet=True))
     return plan.folder
 
@@ -52,7 +52,7 @@ def test_the_means_of_the_rows_are_the_scores_of_the_cell(finished: Path) -> Non
 
 def test_rows_stand_in_the_order_of_the_split(finished: Path) -> None:
     study = store.read_study(finished)
-    scheme = data.resolve_scheme(read_study(finished.parents[1] / "s.yaml", Installed()).splits)
+    scheme = data.resolve_scheme(read_study(finished.parents[1] / "s.yaml", InstalledCatalogue()).splits)
     toy = data.load_dataset("cubic")
     for row in study.rows:
         if row["method"] == "constant":

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, store
 from ep_bench.runner import chain_summary
 from ep_bench.runner.execute import run_cell
@@ -27,7 +27,9 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 def jobs_of(folder: Path, method: str) -> list[Job]:
     text = f"study: s\ndatasets: [diabetes]\nsplits: {{scheme: standard, count: 2}}\nmethods: [{method}]\n"
     (folder / "s.yaml").write_text(text)
-    return [planned.job for planned in make_plan(read_study(folder / "s.yaml", Installed()), folder / "r").cells]
+    return [
+        planned.job for planned in make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "r").cells
+    ]
 
 
 def kept(**found: object) -> dict[str, object]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import store
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import Plan, make_plan
@@ -40,7 +40,7 @@ def planned(tmp_path: Path, *entries: str, datasets: str = "", splits: str = "{s
     listed = "".join(f"  - {entry}\n" for entry in entries)
     path = tmp_path / "study.yaml"
     path.write_text(f"study: s\ndatasets: [{mine}]\nsplits: {splits}\nmethods:\n{listed}")
-    return make_plan(read_study(path, Installed()), tmp_path / "results")
+    return make_plan(read_study(path, InstalledCatalogue()), tmp_path / "results")
 
 
 def records(plan: Plan) -> dict[int, Record]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, data
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.estimator import warm_up
 from ep_bench.results import store
 from ep_bench.runner import execute
@@ -23,7 +23,10 @@ from tests.runner.support import REF, job
 
 def jobs_of(tmp_path: Path, text: str) -> list[Job]:
     (tmp_path / "s.yaml").write_text(text)
-    return [planned.job for planned in make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r").cells]
+    return [
+        planned.job
+        for planned in make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r").cells
+    ]
 
 
 def test_a_cells_row_is_what_the_estimator_gives(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
@@ -212,7 +212,7 @@ def test_an_interrupt_between_storing_a_cell_and_noting_it(study: Path, monkeypa
             raise KeyboardInterrupt
 
     monkeypatch.setattr(store, "write_record", write_then_interrupt)
-    plan = make_plan(read_study(study, Installed()), study.parent / "results")
+    plan = make_plan(read_study(study, InstalledCatalogue()), study.parent / "results")
     with pytest.raises(KeyboardInterrupt):
         run_plan(plan, plan, RunOptions(quiet=True))
     assert {row["cell"] for row in store.read_rows(plan.folder / "results.csv")} == store.stamps(plan.folder).keys()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
 from ep_bench.runner.plan import Plan, cell_seed, differences, make_plan
@@ -29,7 +29,7 @@ methods:
 def planned(tmp_path: Path, text: str = STUDY) -> Plan:
     path = tmp_path / "study.yaml"
     path.write_text(text)
-    return make_plan(read_study(path, Installed()), tmp_path / "results")
+    return make_plan(read_study(path, InstalledCatalogue()), tmp_path / "results")
 
 
 def finish(plan: Plan, **row: Any) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ep_bench import Estimator, data
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, store
 from ep_bench.runner import prediction_grid
 from ep_bench.runner.execute import run_cell
@@ -64,7 +64,9 @@ def jobs_of(folder: Path, method: str, dataset: str = "cubic") -> list[Job]:
     (folder / "odd.py").write_text(METHODS)
     text = f"study: s\ndatasets: [{dataset}]\nsplits: {{scheme: standard, count: 2}}\nmethods: ['{method}']\n"
     (folder / "s.yaml").write_text(text)
-    return [planned.job for planned in make_plan(read_study(folder / "s.yaml", Installed()), folder / "r").cells]
+    return [
+        planned.job for planned in make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "r").cells
+    ]
 
 
 def test_a_cell_with_one_input_keeps_what_the_method_predicts_beyond_the_data(tmp_path: Path) -> None:
@@ -145,7 +147,7 @@ def test_a_constant_input_still_has_a_grid(tmp_path: Path) -> None:
 
 def test_a_run_leaves_the_curves_beside_its_results(tmp_path: Path) -> None:
     jobs_of(tmp_path, "pbp")
-    plan = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r")
+    plan = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r")
     outcome = run_plan(plan, plan, RunOptions(quiet=True))
     assert outcome.complete
     kept = curves.read(plan.folder)
@@ -161,7 +163,7 @@ def test_a_run_leaves_the_curves_beside_its_results(tmp_path: Path) -> None:
 
 def test_a_file_of_curves_that_cannot_be_read_is_refused_before_anything_runs(tmp_path: Path) -> None:
     jobs_of(tmp_path, "pbp")
-    plan = make_plan(read_study(tmp_path / "s.yaml", Installed()), tmp_path / "r")
+    plan = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r")
     plan.folder.mkdir(parents=True)
     (plan.folder / curves.FILE).write_text("<<<<<<< HEAD")
     with pytest.raises(UserError, match=r"curves\.json: cannot be read"):

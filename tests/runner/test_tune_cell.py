@@ -12,7 +12,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from ep_bench import Estimator, adapters, data, estimator, tuning
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.runner import execute, tune_cell
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
@@ -127,7 +127,7 @@ def test_no_trial_sees_the_test_rows(folder: Path) -> None:
         (place / "own.csv").write_text("a,b,c,y\n" + lines)
         own = "study: s\ndatasets: [{name: own, csv: own.csv, target: y}]\nsplits: {scheme: holdout, test_rows: 10}\n"
         (place / "h.yaml").write_text(f"{own}methods:\n  - {RIDGE}\n")
-        plan = make_plan(read_study(place / "h.yaml", Installed()), folder / "results")
+        plan = make_plan(read_study(place / "h.yaml", InstalledCatalogue()), folder / "results")
         records.append(run_cell(plan.cells[0].job))
     clean, altered = records
     assert trials_of(clean) == trials_of(altered)

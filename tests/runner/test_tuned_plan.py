@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
 from ep_bench.runner.jobs import Job
@@ -61,7 +61,7 @@ def test_the_seed_of_a_tuned_cell_is_that_of_its_split(tmp_path: Path) -> None:
 
 
 def test_finished_cells_of_earlier_studies_stay_finished() -> None:
-    plan = make_plan(read_study(ROOT / "configs" / "pbp_table1.yaml", Installed()), ROOT / "results")
+    plan = make_plan(read_study(ROOT / "configs" / "pbp_table1.yaml", InstalledCatalogue()), ROOT / "results")
     assert len(plan.cells) == 165
     assert states(plan) == {"done"}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ep_bench.processes.child_process import Child, ending
+from ep_bench.processes.child_process import ChildProcess, ending
 from ep_bench.processes.memory import used_gb
 from ep_bench.runner import supervisor
 from ep_bench.types import Record
@@ -141,7 +141,7 @@ def test_a_method_that_ends_with_an_idle_engines_code_is_to_blame(bad: Path) -> 
 
 
 def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = Child("ep_bench.runner.worker")
+    child = ChildProcess("ep_bench.runner.worker")
     child.signal(signal.SIGKILL)
     assert becomes_true(lambda: not child.alive)
     assert child.wait() == -signal.SIGKILL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ep_bench.catalogue import Installed
+from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
 
@@ -82,4 +82,4 @@ def plan_of(
     lines = "".join(f"  - {entry}\n" for entry in entries)
     text = f"study: s\n{head}datasets: {datasets}\nsplits: {{scheme: standard, {splits}}}\nmethods:\n{lines}"
     (folder / "s.yaml").write_text(text)
-    return make_plan(read_study(folder / "s.yaml", Installed()), folder / "results")
+    return make_plan(read_study(folder / "s.yaml", InstalledCatalogue()), folder / "results")

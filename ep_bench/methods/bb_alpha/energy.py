@@ -32,7 +32,7 @@ from ep_bench.numerics.simd.vector import WIDTH, load, store
 TINY = 1e-14  # an alpha of this size is 0: below, its inverse would lift rounding above everything else
 
 
-class Work(NamedTuple):
+class EnergyWorkspace(NamedTuple):
     """Scratch for K samples, B rows and P weights."""
 
     noise: Any  # (K, P) e
@@ -48,7 +48,7 @@ class Work(NamedTuple):
 
 
 @jit(relaxed=FUSE)
-def deviations(theta: Any, prior_variance: float, work: Work, n: int) -> None:
+def deviations(theta: Any, prior_variance: float, work: EnergyWorkspace, n: int) -> None:
     """Write s, tau and nu of the parameters (2 P + 1,)."""
     P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
@@ -63,7 +63,15 @@ def deviations(theta: Any, prior_variance: float, work: Work, n: int) -> None:
 
 @jit(relaxed=REORDER)
 def energy(
-    theta: Any, X: Any, y: Any, layers: Any, n: int, alpha: float, prior_variance: float, work: Work, gradient: Any
+    theta: Any,
+    X: Any,
+    y: Any,
+    layers: Any,
+    n: int,
+    alpha: float,
+    prior_variance: float,
+    work: EnergyWorkspace,
+    gradient: Any,
 ) -> float:
     """Return the energy of a batch X (B, d), y (B,) of n rows at the noise in ``work``; write its gradient (2 P + 1,).
 
@@ -94,7 +102,7 @@ def energy(
 
 
 @jit(relaxed=REORDER)
-def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: Work) -> float:
+def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: EnergyWorkspace) -> float:
     """Return the sum over rows of log E[(p / f)^alpha] / alpha; write outputs and p."""
     K, P = work.W.shape
     rows = X.shape[0]
@@ -151,7 +159,7 @@ def _mean_share(shares: Any, b: int) -> float:
 
 
 @jit(relaxed=REORDER)
-def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: Work, gradient: Any) -> None:
+def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: EnergyWorkspace, gradient: Any) -> None:
     """Turn the sums over samples into the gradient by m and rho: through them, the factor and log Z_q."""
     P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
@@ -198,9 +206,9 @@ def _log_normalisers(theta: Any, prior_variance: float, s: Any) -> float:
     return 0.5 * (total + s.size * math.log(prior_variance)) - sum_of_logs(s)
 
 
-def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> Work:
+def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> EnergyWorkspace:
     """Return scratch for batches of up to ``rows`` rows; only whole batches fill it."""
-    return Work(
+    return EnergyWorkspace(
         noise=np.empty((samples, weights)),
         W=np.empty((samples, weights)),
         gradients=np.empty(weights),

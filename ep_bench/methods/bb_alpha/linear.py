@@ -22,8 +22,8 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from ep_bench.methods.bb_alpha.linear_energy import Gradient, Problem, energy, gradient, point
-from ep_bench.methods.bb_alpha.linear_newton import Fit, Search
+from ep_bench.methods.bb_alpha.linear_energy import EnergyGradient, LinearRegressionProblem, energy, gradient, point
+from ep_bench.methods.bb_alpha.linear_newton import NewtonPoint, TrustRegionSearch
 from ep_bench.types import Array
 
 Family = Literal["diagonal", "full"]
@@ -101,7 +101,7 @@ def linear_energy(
     noise_variance: float,
     mean: Array,
     covariance: Array,
-) -> tuple[float, Gradient]:
+) -> tuple[float, EnergyGradient]:
     """Return the energy of any q = N(mean (d,), covariance (d, d)), and its gradient.
 
     The gradient is by mean (d,), by covariance (d, d), symmetric, and by the noise variance, each with the others held.
@@ -124,10 +124,12 @@ def linear_energy(
     slope = gradient(problem, at, mu)
     # by A the mean is held and the root moves: V = T exp(A) T', so dV = T dA T'
     by_covariance = inverse.T @ slope.covariance @ inverse
-    return energy(problem, at, mu), Gradient(inverse.T @ slope.mean, by_covariance, slope.noise / noise)
+    return energy(problem, at, mu), EnergyGradient(inverse.T @ slope.mean, by_covariance, slope.noise / noise)
 
 
-def _search(problem: Problem, noise_variance: float | None, *, diagonal: bool) -> tuple[Fit, list[float]]:
+def _search(
+    problem: LinearRegressionProblem, noise_variance: float | None, *, diagonal: bool
+) -> tuple[NewtonPoint, list[float]]:
     """Return the stationary point and the energies on the way, by stages in alpha from the variational answer."""
     least = None
     if noise_variance is None:
@@ -138,13 +140,13 @@ def _search(problem: Problem, noise_variance: float | None, *, diagonal: bool) -
         root = _variational_root(problem, noise, diagonal=diagonal)
     for alpha in _stages(problem.alpha):
         stage = problem._replace(alpha=alpha)
-        search = Search(stage, diagonal=diagonal, least_noise=least)
+        search = TrustRegionSearch(stage, diagonal=diagonal, least_noise=least)
         found, trace = search.descend(_start(search, stage, root, noise))
         root, noise = found.at.T, found.at.noise_variance
     return found, trace
 
 
-def _checked(X: Array, y: Array, alpha: float, prior_variance: float) -> Problem:
+def _checked(X: Array, y: Array, alpha: float, prior_variance: float) -> LinearRegressionProblem:
     """Return the problem, or raise ValueError."""
     inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if inputs.ndim != 2 or 0 in inputs.shape:
@@ -158,7 +160,7 @@ def _checked(X: Array, y: Array, alpha: float, prior_variance: float) -> Problem
             f"alpha must be finite and below the number of rows, {len(targets)}, found {alpha:g}: "
             "from there on no cavity distribution hangs on q as it should and the energy has no minimum"
         )
-    return Problem(inputs, targets, float(alpha), _positive("prior_variance", prior_variance))
+    return LinearRegressionProblem(inputs, targets, float(alpha), _positive("prior_variance", prior_variance))
 
 
 def _positive(name: str, value: float) -> float:
@@ -173,7 +175,7 @@ def _is_diagonal(covariance: str) -> bool:
     return covariance == "diagonal"
 
 
-def _variational_root(problem: Problem, noise: float, *, diagonal: bool) -> Array:
+def _variational_root(problem: LinearRegressionProblem, noise: float, *, diagonal: bool) -> Array:
     """Return the root of the covariance at alpha = 0: the posterior's (4a), or that of its precisions' diagonal."""
     X, prior = problem.X, problem.prior_variance
     if diagonal:
@@ -184,13 +186,13 @@ def _variational_root(problem: Problem, noise: float, *, diagonal: bool) -> Arra
     return np.asarray(vectors.T / np.sqrt(1.0 / prior + values**2 / noise))
 
 
-def _learned(problem: Problem, *, diagonal: bool) -> tuple[Array, float]:
+def _learned(problem: LinearRegressionProblem, *, diagonal: bool) -> tuple[Array, float]:
     """Return covariance root and noise variance of the least energy at alpha = 0."""
     noise = float(np.mean(problem.y**2))
     if noise == 0.0:
         raise FloatingPointError("all targets are 0: no noise variance has the least energy; give noise_variance")
     variational = problem._replace(alpha=0.0)
-    search = Search(variational, diagonal=diagonal, least_noise=VANISHED * noise)
+    search = TrustRegionSearch(variational, diagonal=diagonal, least_noise=VANISHED * noise)
     for _ in range(10):  # expectation-maximisation, quick from afar
         fit = _start(search, variational, _variational_root(variational, noise, diagonal=diagonal), noise)
         noise *= 1.0 - 2.0 * fit.slope[-1] / math.sqrt(len(problem.y))
@@ -206,7 +208,7 @@ def _stages(alpha: float) -> list[float]:
     return [*stages, alpha] if alpha < -4.0 else [alpha]
 
 
-def _start(search: Search, problem: Problem, root: Array, noise: float) -> Fit:
+def _start(search: TrustRegionSearch, problem: LinearRegressionProblem, root: Array, noise: float) -> NewtonPoint:
     """Return the fit at a root of the variational answer; at a negative alpha of one so narrow that it is proper."""
     if problem.alpha < 0.0:
         T = np.asarray(root)
@@ -217,7 +219,7 @@ def _start(search: Search, problem: Problem, root: Array, noise: float) -> Fit:
     return fit
 
 
-def _widening(problem: Problem, T: Array, noise: float) -> Array:
+def _widening(problem: LinearRegressionProblem, T: Array, noise: float) -> Array:
     """Return what scales the squared columns (d,) of T so that no tilted distribution is improper, alpha negative.
 
     The cavity's covariance is given T T' times at most 1, so that alpha s >= -noise / 2; q's follows from it.

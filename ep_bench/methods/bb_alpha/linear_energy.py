@@ -33,7 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ep_bench.types import Array
 
 
-class Problem(NamedTuple):
+class LinearRegressionProblem(NamedTuple):
     """What the energy rests on besides q and the noise."""
 
     X: Array  # (N, d)
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
         return self.alpha / len(self.y)
 
 
-class Point(NamedTuple):
+class EnergyPoint(NamedTuple):
     """A covariance T T' and a noise variance, with what energy, gradient and curvature share."""
 
     T: Array  # (d, d)
@@ -59,7 +59,7 @@ class Point(NamedTuple):
     D: Array  # (N,)
 
 
-class Gradient(NamedTuple):
+class EnergyGradient(NamedTuple):
     """Derivatives of the energy by mu (d,), by A (d, d) at constant mean, and by a."""
 
     mean: Array
@@ -67,7 +67,7 @@ class Gradient(NamedTuple):
     noise: float
 
 
-def point(problem: Problem, root: Array, noise_variance: float) -> Point | None:
+def point(problem: LinearRegressionProblem, root: Array, noise_variance: float) -> EnergyPoint | None:
     """Return the point of covariance root root'; None where a cavity or a tilted distribution is improper."""
     T = root if _is_diagonal(root) else _with_orthogonal_columns(root)
     r = np.einsum("ij,ij->j", T, T) / problem.prior_variance
@@ -79,7 +79,7 @@ def point(problem: Problem, root: Array, noise_variance: float) -> Point | None:
     Z = problem.X @ (T / g)
     s = np.square(Z) @ g
     width = noise_variance + problem.alpha * s
-    return Point(T, noise_variance, r, g, Z, s, 1.0 / width) if width.min() > 0.0 else None
+    return EnergyPoint(T, noise_variance, r, g, Z, s, 1.0 / width) if width.min() > 0.0 else None
 
 
 def _is_diagonal(root: Array) -> bool:
@@ -92,12 +92,12 @@ def _with_orthogonal_columns(root: Array) -> Array:
     return np.asarray(vectors * values)
 
 
-def best_mean(problem: Problem, at: Point) -> Array:
+def best_mean(problem: LinearRegressionProblem, at: EnergyPoint) -> Array:
     """Return mu (d,) of the least energy at a covariance and a noise: m / v0 = X' D e is linear in it."""
     return np.asarray(cho_solve(_mean_system(problem, at), at.Z.T @ (at.D * problem.y)))
 
 
-def _mean_system(problem: Problem, at: Point) -> tuple[Array, bool]:
+def _mean_system(problem: LinearRegressionProblem, at: EnergyPoint) -> tuple[Array, bool]:
     """Return the Cholesky factor of diag(r / g) + (1 - beta) Z' D Z, the energy's second derivative by mu."""
     matrix = (1.0 - problem.beta) * (at.Z.T * at.D) @ at.Z
     matrix[np.diag_indices_from(matrix)] += at.r / at.g
@@ -105,12 +105,12 @@ def _mean_system(problem: Problem, at: Point) -> tuple[Array, bool]:
     return factor
 
 
-def residuals(problem: Problem, at: Point, mu: Array) -> Array:
+def residuals(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> Array:
     """Return e (N,), targets less the cavity's means."""
     return problem.y - (1.0 - problem.beta) * (at.Z @ mu)
 
 
-def energy(problem: Problem, at: Point, mu: Array) -> float:
+def energy(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> float:
     """Return E, in nats."""
     beta, noise = problem.beta, at.noise_variance
     weights = -np.log(at.r) + _log1p_over(at.r - 1.0, beta) + (1.0 - beta) * at.r * mu**2 / at.g
@@ -127,7 +127,7 @@ def _log1p_over(x: Array, scale: float) -> Array:
     return x * ratio
 
 
-def gradient(problem: Problem, at: Point, mu: Array) -> Gradient:
+def gradient(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> EnergyGradient:
     """Return the gradient in the whitened coordinates; every term of order one in alpha."""
     beta, noise = problem.beta, at.noise_variance
     e = residuals(problem, at, mu)
@@ -137,13 +137,13 @@ def gradient(problem: Problem, at: Point, mu: Array) -> Gradient:
     by_covariance = (at.Z.T * h) @ at.Z + beta * (np.outer(rho, rho) - np.outer(pull, rho) - np.outer(rho, pull))
     by_covariance[np.diag_indices_from(by_covariance)] += (at.r - 1.0) / at.g
     by_noise = 0.5 * float(np.sum(1.0 - at.s * at.D - noise * (e * at.D) ** 2))
-    return Gradient((1.0 - beta) * pull, 0.5 * (1.0 - beta) * by_covariance, by_noise)
+    return EnergyGradient((1.0 - beta) * pull, 0.5 * (1.0 - beta) * by_covariance, by_noise)
 
 
-class Curvature:
+class EnergyCurvature:
     """Second derivatives at a point whose mean is the best one, the mean following: products, no matrix."""
 
-    def __init__(self, problem: Problem, at: Point, mu: Array) -> None:
+    def __init__(self, problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> None:
         self._problem, self._at = problem, at
         self._e = residuals(problem, at, mu)
         self._rho = at.r * mu / at.g

@@ -13,7 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.bb_alpha.linear_energy import Curvature, Point, Problem, best_mean, energy, gradient, point
+from ep_bench.methods.bb_alpha.linear_energy import (
+    EnergyCurvature,
+    EnergyPoint,
+    LinearRegressionProblem,
+    best_mean,
+    energy,
+    gradient,
+    point,
+)
 from ep_bench.types import Array
 
 STEPS = 1000  # of Newton; a dozen is usual
@@ -21,23 +29,23 @@ SHARP, STATIONARY = 1e-13, 1e-8  # gradient norms: no further step is tried, and
 NARROWEST = 1e-12  # radius of the trust region
 
 
-class Fit(NamedTuple):
+class NewtonPoint(NamedTuple):
     """A point with its best mean, the energy there, its gradient as a step's vector, and the gradient's norm."""
 
-    at: Point
+    at: EnergyPoint
     mu: Array
     energy: float
     slope: Array
     norm: float  # over (1 - beta) / 2, the scale of the energy's curvature
 
 
-class Search:
+class TrustRegionSearch:
     """The search of one problem, in a family of q.
 
     ``least_noise`` is the noise variance below which a learned one counts as vanishing; None where it is not learned.
     """
 
-    def __init__(self, problem: Problem, *, diagonal: bool, least_noise: float | None) -> None:
+    def __init__(self, problem: LinearRegressionProblem, *, diagonal: bool, least_noise: float | None) -> None:
         self._problem = problem
         self._learn_noise = least_noise is not None
         self._least_noise = least_noise or 0.0
@@ -45,7 +53,7 @@ class Search:
         self._root_rows = math.sqrt(rows)
         self._mask = np.eye(self._d) if diagonal else np.ones((self._d, self._d))
 
-    def fit(self, root: Array, noise_variance: float) -> Fit | None:
+    def fit(self, root: Array, noise_variance: float) -> NewtonPoint | None:
         """Return the fit of covariance root root'; None where q, a cavity or a tilted distribution is improper."""
         at = point(self._problem, root, noise_variance)
         if at is None:
@@ -54,9 +62,9 @@ class Search:
         slope = gradient(self._problem, at, mu)
         vector = self._vector(slope.covariance, slope.noise)
         norm = 2.0 * float(np.linalg.norm(vector)) / (1.0 - self._problem.beta)
-        return Fit(at, mu, energy(self._problem, at, mu), vector, norm)
+        return NewtonPoint(at, mu, energy(self._problem, at, mu), vector, norm)
 
-    def descend(self, fit: Fit) -> tuple[Fit, list[float]]:
+    def descend(self, fit: NewtonPoint) -> tuple[NewtonPoint, list[float]]:
         """Return the stationary point below a fit and the energies on the way.
 
         Raises FloatingPointError where there is none.
@@ -70,7 +78,7 @@ class Search:
             if trial is not None and trial.at.noise_variance < self._least_noise:
                 raise FloatingPointError(self._collapse())
             drowned = fall <= 1e-14 * (len(self._problem.y) + self._d + abs(fit.energy))
-            share = _share(fit, trial, fall, drowned=drowned)
+            share = _fall_ratio(fit, trial, fall, drowned=drowned)
             if drowned and share <= 0.0 and fit.norm <= STATIONARY:
                 break
             length = float(np.linalg.norm(step))
@@ -92,9 +100,9 @@ class Search:
             f"alpha = {alpha:g}: no stationary point found: the energy falls as the noise variance goes to 0; {advice}"
         )
 
-    def _step(self, fit: Fit, radius: float) -> tuple[Array, float]:
+    def _step(self, fit: NewtonPoint, radius: float) -> tuple[Array, float]:
         """Return the step of least quadratic model inside the radius (Steihaug), and how far the model falls."""
-        curvature = Curvature(self._problem, fit.at, fit.mu)
+        curvature = EnergyCurvature(self._problem, fit.at, fit.mu)
         step, bent = np.zeros_like(fit.slope), np.zeros_like(fit.slope)  # bent: curvature times step
         residual, direction = fit.slope.copy(), -fit.slope
         size = float(np.linalg.norm(fit.slope))
@@ -114,7 +122,7 @@ class Search:
             direction = -residual + float(residual @ residual) / square * direction
         return step, -float(fit.slope @ step + 0.5 * step @ bent)
 
-    def _product(self, curvature: Curvature, vector: Array) -> Array:
+    def _product(self, curvature: EnergyCurvature, vector: Array) -> Array:
         A, a = vector[:-1].reshape(self._d, self._d), float(vector[-1]) / self._root_rows
         return self._vector(*curvature.times(A, a))
 
@@ -122,7 +130,7 @@ class Search:
         noise = by_noise / self._root_rows if self._learn_noise else 0.0
         return np.append((by_covariance * self._mask).ravel(), noise)
 
-    def _moved(self, fit: Fit, step: Array) -> Fit | None:
+    def _moved(self, fit: NewtonPoint, step: Array) -> NewtonPoint | None:
         """Return the fit at T exp(A) T' and sigma^2 exp(a), or None."""
         A = step[:-1].reshape(self._d, self._d)
         values, vectors = np.linalg.eigh(0.5 * (A + A.T))
@@ -131,7 +139,7 @@ class Search:
         return self.fit(root * self._mask, noise) if np.isfinite(root).all() else None
 
 
-def _share(fit: Fit, trial: Fit | None, fall: float, *, drowned: bool) -> float:
+def _fall_ratio(fit: NewtonPoint, trial: NewtonPoint | None, fall: float, *, drowned: bool) -> float:
     """Return the energy's fall over the model's; 1 or 0 by the gradient's where that drowns in rounding."""
     if trial is None or not math.isfinite(trial.energy):
         return -math.inf

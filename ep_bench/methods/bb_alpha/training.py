@@ -8,14 +8,14 @@ import numpy as np
 
 from ep_bench.methods.bb_alpha.energy import deviations, energy
 from ep_bench.models.meanfield import draw_weights
-from ep_bench.numerics.adam import Moments, adam_step
+from ep_bench.numerics.adam import AdamMoments, adam_step
 from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import jit
 
 
 @jit()
 def train_epoch(
-    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: Moments, gradient: Any, layers: Any, work: Any,
+    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
     words: Any, alpha: float, prior_variance: float, rate: float, learn_noise: bool,
 ) -> float:  # fmt: skip
     """Take the rows in their order, ``batch`` at a time, one step each; return the mean energy."""

@@ -37,7 +37,7 @@ from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.dgp_ep.energy import (
-    Problem,
+    DGPProblem,
     evaluator,
     joint_moments,
     log_evidence,
@@ -52,8 +52,8 @@ from ep_bench.methods.dgp_ep.energy import (
 from ep_bench.methods.dgp_ep.initialisation import first_inputs, start
 from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood
-from ep_bench.methods.dgp_ep.stochastic_ep import Matching
-from ep_bench.methods.dgp_ep.training import Path, Schedule, run
+from ep_bench.methods.dgp_ep.stochastic_ep import MomentMatching
+from ep_bench.methods.dgp_ep.training import AdamSchedule, TrainingHistory, run
 from ep_bench.predictions import ClassProbabilities
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -160,8 +160,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         (X.shape[1], *config.hidden, outputs), len(inducing), config.shared, config.optimizer == "sep"
     )
     theta = start(structure, X, inducing, rng)
-    problem = Problem(structure, likelihood, len(y), config.alpha, config.propagation)
-    schedule = Schedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
+    problem = DGPProblem(structure, likelihood, len(y), config.alpha, config.propagation)
+    schedule = AdamSchedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
     noise = layers(structure, theta)[-1].log_noise
     draws = (config.draws, outputs) if likelihood == "softmax" else (0, outputs)
     evaluate = matcher(problem, theta, config.site_rate) if structure.whitened else evaluator(problem)
@@ -178,7 +178,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         raise FloatingPointError(f"step {len(path.energies)}: after it the energy of all rows is not finite")
     state = State(structure, likelihood, config.propagation, theta, samples, evidence, len(path.energies), converged)
     trace = _trace(path, len(y), likelihood)
-    if isinstance(evaluate, Matching):
+    if isinstance(evaluate, MomentMatching):
         ends = pairwise([0, *path.epochs])
         trace["halved_steps"] = [float(np.count_nonzero(evaluate.halvings[a:b])) for a, b in ends]
     return state, trace
@@ -233,7 +233,7 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     return mean[:, 0], variance.reshape(len(X))
 
 
-def _trace(path: Path, n: int, likelihood: Likelihood) -> dict[str, list[float]]:
+def _trace(path: TrainingHistory, n: int, likelihood: Likelihood) -> dict[str, list[float]]:
     ends = [0, *path.epochs]
     means = [float(path.energies[a:b].mean()) / n for a, b in pairwise(ends)]
     return {"objective": means} | ({"noise_deviation": path.values} if likelihood == "gaussian" else {})

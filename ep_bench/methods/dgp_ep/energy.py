@@ -12,14 +12,14 @@ from ep_bench.methods.dgp_ep import joint, network, stochastic_ep
 from ep_bench.methods.dgp_ep.factor import Power, power
 from ep_bench.methods.dgp_ep.layout import Structure, layers, offsets, size
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood, LikelihoodTerm
-from ep_bench.methods.dgp_ep.network import Model
+from ep_bench.methods.dgp_ep.network import DGPModel
 from ep_bench.types import Array
 
 DRAWS = 2**10  # quasi-random, of the softmax's evidence and predictions
 MOST = 2**20  # numbers a temporary of all rows at once may have
 
 
-class Problem(NamedTuple):
+class DGPProblem(NamedTuple):
     """What the energy is of."""
 
     structure: Structure
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     propagation: Literal["diagonal", "full"] = "diagonal"
 
 
-def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> tuple[float, Array]:
+def energy(problem: DGPProblem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> tuple[float, Array]:
     """Return the energy (nats, to be minimised) of a minibatch, and its gradient (P,).
 
     X (B, d); y (B,) targets, class indices for probit and softmax. ``noise`` (S, C) are the softmax's standard normal
@@ -43,7 +43,7 @@ def energy(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | No
     return evaluator(problem)(theta, X, targets(problem, y), noise, gradient), gradient
 
 
-def targets(problem: Problem, y: Array) -> Array:
+def targets(problem: DGPProblem, y: Array) -> Array:
     """Return targets as the likelihood takes them: -1 and 1 for the probit's classes 0 and 1."""
     y = np.asarray(y, dtype=np.float64)
     return 2.0 * y - 1.0 if problem.likelihood == "probit" else np.ascontiguousarray(y)
@@ -52,7 +52,7 @@ def targets(problem: Problem, y: Array) -> Array:
 class Evaluator:
     """The energy of minibatches as a function that writes its gradient; keeps its arrays from one to the next."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: DGPProblem) -> None:
         """Make room when it is first called."""
         self._model = model_of(problem)
         self._term = LikelihoodTerm(problem.likelihood, problem.n, problem.alpha)
@@ -79,23 +79,23 @@ class Evaluator:
         return float(value + likelihood)
 
 
-def evaluator(problem: Problem) -> Callable[[Array, Array, Array, Array, Array], float]:
+def evaluator(problem: DGPProblem) -> Callable[[Array, Array, Array, Array, Array], float]:
     """Return the energy as a function of parameters, rows, targets and noise that writes its gradient."""
     if problem.structure.whitened:
-        return stochastic_ep.Matching(
+        return stochastic_ep.MomentMatching(
             model_of(problem), LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), 0.0
         )
     return Evaluator(problem)
 
 
-def matcher(problem: Problem, theta: Array, rate: float) -> stochastic_ep.Matching:
+def matcher(problem: DGPProblem, theta: Array, rate: float) -> stochastic_ep.MomentMatching:
     """Return the same, matching moments on the way; whitens the factors in ``theta``, so far those of ``network``."""
     model = model_of(problem)
     stochastic_ep.whiten(model, theta, network.units(model, 1))
-    return stochastic_ep.Matching(model, LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), rate)
+    return stochastic_ep.MomentMatching(model, LikelihoodTerm(problem.likelihood, problem.n, problem.alpha), rate)
 
 
-def log_evidence(problem: Problem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
+def log_evidence(problem: DGPProblem, theta: Array, X: Array, y: Array, noise: Array | None = None) -> float:
     """Return minus the energy of all rows X (n, d), y (n,), as ``energy`` takes them; nats."""
     parts = blocks(problem.structure, len(X))
     shares = [(part.stop - part.start) / len(X) for part in parts]
@@ -154,16 +154,16 @@ def _samples_through(
 ) -> tuple[Array, Array]:
     """Return means and variances (S, B, D_out) of the last layer, of ``count`` samples through the others."""
     model, hidden = _any_model(structure), structure.dims[1:-1]
-    x, room = np.ascontiguousarray(X, dtype=np.float64), network.units(model, 1)
+    x, workspace = np.ascontiguousarray(X, dtype=np.float64), network.units(model, 1)
     for layer, width in enumerate(hidden):
         m, v = np.empty((len(x), width)), np.empty((len(x), width))
-        _kernels(structure).layer_moments(model, theta, layer, x, room, m, v)
+        _kernels(structure).layer_moments(model, theta, layer, x, workspace, m, v)
         rows = (count, len(X), width)
         noise = rng.standard_normal(rows)
         x = (m.reshape(-1, len(X), width) + np.sqrt(v).reshape(-1, len(X), width) * noise).reshape(-1, width)
     outputs = structure.dims[-1]
     m, v = np.empty((len(x), outputs)), np.empty((len(x), outputs))
-    _kernels(structure).layer_moments(model, theta, len(hidden), x, room, m, v)
+    _kernels(structure).layer_moments(model, theta, len(hidden), x, workspace, m, v)
     return m.reshape(count, len(X), outputs), v.reshape(count, len(X), outputs)
 
 
@@ -206,16 +206,16 @@ def _kernels(structure: Structure) -> Any:
     return stochastic_ep if structure.whitened else network
 
 
-def _any_model(structure: Structure, beta: float = 1.0) -> Model:
+def _any_model(structure: Structure, beta: float = 1.0) -> DGPModel:
     """Return what propagation needs of a problem, with a share beta of the tied factors."""
-    return model_of(Problem(structure, "gaussian", 1))._replace(power=Power(1.0, 1.0, beta))
+    return model_of(DGPProblem(structure, "gaussian", 1))._replace(power=Power(1.0, 1.0, beta))
 
 
-def model_of(problem: Problem) -> Model:
+def model_of(problem: DGPProblem) -> DGPModel:
     """Return the problem as kernels take it."""
     structure = problem.structure
     groups = [1 if structure.shared else width for width in structure.dims[1:]]
-    return Model(
+    return DGPModel(
         np.array(structure.dims, dtype=np.int64), offsets(structure), np.array(groups, dtype=np.int64),
         structure.inducing, power(problem.n, problem.alpha),
     )  # fmt: skip

@@ -52,7 +52,7 @@ class Cavity(NamedTuple):
     quadratic: float  # t' K A = m' V^-1 m
 
 
-class Tied(NamedTuple):
+class TiedTerms(NamedTuple):
     """What the energy and its gradient need beside the cavity."""
 
     energy: float  # this output's share, nats
@@ -61,7 +61,7 @@ class Tied(NamedTuple):
     Ke: Any  # (M,)
 
 
-class Kept(NamedTuple):
+class BackwardTerms(NamedTuple):
     """What the backward pass needs."""
 
     G: Any  # (M, M), the cavity's
@@ -112,7 +112,7 @@ def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
 
 
 @jit(relaxed=FUSE, merged=True)
-def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
+def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> TiedTerms:
     """Return what ties the posterior to its cavity."""
     beta = power.beta
     inverse, log_determinant = inverse_factor(_plus_identity(own.spread, 1.0))
@@ -132,11 +132,13 @@ def tie(K: Any, R: Any, theta_2: Any, power: Power, own: Cavity) -> Tied:
     else:  # the limit, the divergence of q from the prior: beta is 1, the cavity the posterior
         trace = len(K) - (inverse * inverse).sum()
         energy = np.dot(own.mean, theta_2) - 0.5 * (trace + np.dot(Rm, Rm)) - phi
-    return Tied(energy, H, e, np.dot(K, e))
+    return TiedTerms(energy, H, e, np.dot(K, e))
 
 
 @jit(relaxed=REORDER)
-def back(K: Any, R: Any, power: Power, kept: Kept, D: Any, a: Any, dK: Any, d_theta_2: Any, d_factor: Any) -> None:
+def back(
+    K: Any, R: Any, power: Power, kept: BackwardTerms, D: Any, a: Any, dK: Any, d_theta_2: Any, d_factor: Any
+) -> None:
     """Write the gradient of the energy and of the propagation with respect to K, theta_2 and the packed factor.
 
     ``D`` (M, M), symmetric, and ``a`` (M,) are the propagation's with respect to the cavity's G and A; dK (M, M) is

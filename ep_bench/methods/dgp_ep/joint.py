@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.methods.dgp_ep import factor, network
-from ep_bench.methods.dgp_ep.network import Model, Units
+from ep_bench.methods.dgp_ep.network import DGPModel, Units
 from ep_bench.numerics import psi, psi_joint
 from ep_bench.numerics.jit import FUSE, jit
 
 
-class Moments(NamedTuple):
+class JointLayerMoments(NamedTuple):
     """Means (L + 1, B, W) and covariances of every layer, and the energy's gradients with respect to them."""
 
     means: Any
@@ -32,10 +32,10 @@ class Moments(NamedTuple):
     d_covariances: Any
 
 
-class Passes(NamedTuple):
+class JointForwardPass(NamedTuple):
     """What the backward pass needs of the forward pass of U outputs, in the order of the layers."""
 
-    moments: Moments
+    moments: JointLayerMoments
     units: Units
     S: Any  # (U, M, M) as in ``factor``, also the next ones
     G: Any  # (U, M, M)
@@ -48,13 +48,13 @@ class Passes(NamedTuple):
     Sk: Any  # (U, B, M) of the first layer
 
 
-def passes(model: Model, rows: int) -> Passes:
+def passes(model: DGPModel, rows: int) -> JointForwardPass:
     """Return room for a pass of B rows."""
     U, M, V = int(model.dims[1:].sum()), model.inducing, model.dims[1:].max()
     means, covariances = (len(model.dims), rows, model.dims.max()), (len(model.dims), rows, V, V)
     square, vector = (U, M, M), (U, M)
-    return Passes(
-        Moments(np.zeros(means), np.zeros(covariances), np.zeros(means), np.zeros(covariances)),
+    return JointForwardPass(
+        JointLayerMoments(np.zeros(means), np.zeros(covariances), np.zeros(means), np.zeros(covariances)),
         network.units(model, U),
         np.empty(square), np.empty(square), np.empty(square),
         np.empty(vector), np.empty(vector), np.empty(vector), np.empty(vector),
@@ -63,7 +63,7 @@ def passes(model: Model, rows: int) -> Passes:
 
 
 @jit(relaxed=FUSE)
-def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
+def forward(model: DGPModel, theta: Any, X: Any, done: JointForwardPass) -> float:
     """Return the energy of a minibatch X (B, d) but for the likelihood; write the moments of every layer.
 
     Those of the last layer are without noise. Moments and energy are nan where a matrix has no factor.
@@ -104,7 +104,7 @@ def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
 
 
 @jit(relaxed=FUSE)
-def _couples(done: Passes, one: int, other: int, D: int) -> tuple[Any, Any]:
+def _couples(done: JointForwardPass, one: int, other: int, D: int) -> tuple[Any, Any]:
     """Return the couples of two outputs' inducing inputs, and what their expectations are contracted with."""
     a, b = network.unit_at(done.units, one, D), network.unit_at(done.units, other, D)
     T = network.outer(done.A[one], done.A[other])
@@ -114,7 +114,7 @@ def _couples(done: Passes, one: int, other: int, D: int) -> tuple[Any, Any]:
 
 
 @jit(relaxed=FUSE)
-def _covariances(done: Passes, first: int, width: int, D: int, x: Any, C: Any, m: Any, out: Any) -> None:
+def _covariances(done: JointForwardPass, first: int, width: int, D: int, x: Any, C: Any, m: Any, out: Any) -> None:
     """Write one later layer's covariances without noise, from inputs of means x and covariances C."""
     for o in range(width):
         for p in range(o + 1):
@@ -129,7 +129,7 @@ def _covariances(done: Passes, first: int, width: int, D: int, x: Any, C: Any, m
 
 
 @jit(relaxed=FUSE)
-def backward(model: Model, done: Passes, gradient: Any) -> None:
+def backward(model: DGPModel, done: JointForwardPass, gradient: Any) -> None:
     """Add to the gradient (P,), given that of the last layer's moments; those of the layers before come on the way."""
     first = len(done.A)
     for layer in range(len(model.dims) - 2, -1, -1):
@@ -138,7 +138,7 @@ def backward(model: Model, done: Passes, gradient: Any) -> None:
 
 
 @jit(relaxed=FUSE)
-def _layer_back(model: Model, layer: int, done: Passes, first: int, gradient: Any) -> None:
+def _layer_back(model: DGPModel, layer: int, done: JointForwardPass, first: int, gradient: Any) -> None:
     """Write one layer's gradient and those of its inputs' moments."""
     M, D, width, last = model.inducing, model.dims[layer], model.dims[layer + 1], layer == len(model.dims) - 2
     moments = done.moments
@@ -178,9 +178,19 @@ def _layer_back(model: Model, layer: int, done: Passes, first: int, gradient: An
 
 @jit(relaxed=FUSE)
 def _covariances_back(
-    done: Passes, first: int, x: Any, C: Any, gC: Any, dx: Any, dC: Any, dZ: Any, dlog_l: Any, dlog_s: Any, a: Any,
+    done: JointForwardPass,
+    first: int,
+    x: Any,
+    C: Any,
+    gC: Any,
+    dx: Any,
+    dC: Any,
+    dZ: Any,
+    dlog_l: Any,
+    dlog_s: Any,
+    a: Any,
     G: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Add to the gradients of what a later layer's covariances rest on, but for the products of means."""
     width, D, M = dlog_l.shape[0], dlog_l.shape[1], a.shape[1]
     dT, g = np.empty((M, M)), np.empty(len(x))

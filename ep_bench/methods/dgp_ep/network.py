@@ -29,7 +29,7 @@ from ep_bench.numerics.jit import FUSE, jit
 JITTER = 1e-6  # on the diagonal of K, absolute; not a function of the parameters
 
 
-class Model(NamedTuple):
+class DGPModel(NamedTuple):
     """What every step has in common."""
 
     dims: Any  # (L + 1,) inputs, hidden layers, outputs
@@ -63,7 +63,7 @@ class Unit(NamedTuple):
     R: Any  # (M, M)
 
 
-class Moments(NamedTuple):
+class LayerMoments(NamedTuple):
     """Means and variances of every layer, (L + 1, B, W), and the energy's gradients with respect to them."""
 
     means: Any
@@ -72,10 +72,10 @@ class Moments(NamedTuple):
     d_variances: Any
 
 
-class Passes(NamedTuple):
+class ForwardPass(NamedTuple):
     """What the backward pass needs of the forward pass of U outputs, in the order of the layers."""
 
-    moments: Moments
+    moments: LayerMoments
     units: Units
     S: Any  # (U, M, M) as in ``factor``, also the next ones
     G: Any  # (U, M, M)
@@ -89,7 +89,7 @@ class Passes(NamedTuple):
     excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``
 
 
-def units(model: Model, count: int) -> Units:
+def units(model: DGPModel, count: int) -> Units:
     """Return room for the parameters of ``count`` outputs."""
     D, M = model.dims[:-1].max(), model.inducing
     return Units(
@@ -98,17 +98,17 @@ def units(model: Model, count: int) -> Units:
     )  # fmt: skip
 
 
-def moments(model: Model, rows: int) -> Moments:
+def moments(model: DGPModel, rows: int) -> LayerMoments:
     """Return room for the moments of B rows."""
     shape = len(model.dims), rows, model.dims.max()
-    return Moments(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
+    return LayerMoments(np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape))
 
 
-def passes(model: Model, rows: int) -> Passes:
+def passes(model: DGPModel, rows: int) -> ForwardPass:
     """Return room for a pass of B rows."""
     U, M = int(model.dims[1:].sum()), model.inducing
     later, square, vector = U - model.dims[1], (U, M, M), (U, M)
-    return Passes(
+    return ForwardPass(
         moments(model, rows), units(model, U),
         np.empty(square), np.empty(square), np.empty(square),
         np.empty(vector), np.empty(vector), np.empty(vector), np.empty(vector),
@@ -117,7 +117,7 @@ def passes(model: Model, rows: int) -> Passes:
 
 
 @jit(relaxed=FUSE, merged=True)
-def unit_of(model: Model, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
+def unit_of(model: DGPModel, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
     """Unpack one output's parameters to place i."""
     M, at = model.inducing, model.offsets[layer]
     packed = M * (M + 1) // 2
@@ -126,7 +126,7 @@ def unit_of(model: Model, theta: Any, layer: int, output: int, units: Units, i: 
 
 
 @jit(relaxed=FUSE, merged=True)
-def unit_with(model: Model, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
+def unit_with(model: DGPModel, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
     """Unpack one output's parameters to place i, where its factor is already."""
     D, M, at = model.dims[layer], model.inducing, model.offsets[layer]
     group = output if model.groups[layer] > 1 else 0
@@ -226,7 +226,7 @@ def outer(a: Any, b: Any) -> Any:
 
 
 @jit(relaxed=FUSE)
-def layer_moments(model: Model, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
+def layer_moments(model: DGPModel, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
     """Write one layer's moments (B, D_out) by the posterior at inputs x (B, D_in) that are known.
 
     Those of the last layer are without noise. ``units`` has room for one output.
@@ -241,7 +241,7 @@ def layer_moments(model: Model, theta: Any, layer: int, x: Any, units: Units, m:
 
 
 @jit(relaxed=FUSE)
-def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
+def forward(model: DGPModel, theta: Any, X: Any, done: ForwardPass) -> float:
     """Return the energy of a minibatch X (B, d) but for the likelihood; write the moments of every layer.
 
     Those of the last layer are without noise. Moments and energy are nan where a matrix has no factor.
@@ -271,7 +271,7 @@ def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
 
 
 @jit(relaxed=FUSE, merged=True)
-def keep(own: factor.Cavity, tied: factor.Tied, Sk: Any, done: Any, i: int) -> None:
+def keep(own: factor.Cavity, tied: factor.TiedTerms, Sk: Any, done: Any, i: int) -> None:
     """Write what the backward pass needs of an output to place i."""
     copy_matrix(own.S, done.S[i])
     copy_matrix(own.G, done.G[i])
@@ -284,7 +284,7 @@ def keep(own: factor.Cavity, tied: factor.Tied, Sk: Any, done: Any, i: int) -> N
 
 
 @jit(relaxed=FUSE)
-def backward(model: Model, done: Passes, gradient: Any) -> None:
+def backward(model: DGPModel, done: ForwardPass, gradient: Any) -> None:
     """Add to the gradient (P,), given that of the last layer's moments; those of the layers before come on the way."""
     L, M, i = len(model.dims) - 1, model.inducing, len(done.A)
     moments, D = done.moments, np.empty((M, M))
@@ -313,9 +313,9 @@ def backward(model: Model, done: Passes, gradient: Any) -> None:
 
 
 @jit(relaxed=FUSE, merged=True)
-def factor_at(done: Any, i: int) -> factor.Kept:
+def factor_at(done: Any, i: int) -> factor.BackwardTerms:
     """Return what the factor's backward pass needs, of the output at place i."""
-    return factor.Kept(done.G[i], done.H[i], done.A[i], done.mean[i], done.e[i], done.Ke[i])
+    return factor.BackwardTerms(done.G[i], done.H[i], done.A[i], done.mean[i], done.e[i], done.Ke[i])
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -356,7 +356,7 @@ def spread_back(
 
 @jit(relaxed=FUSE, merged=True)
 def unit_back(
-    model: Model, unit: Unit, kept: factor.Kept, layer: int, o: int, D: Any, a: Any, dZt: Any,
+    model: DGPModel, unit: Unit, kept: factor.BackwardTerms, layer: int, o: int, D: Any, a: Any, dZt: Any,
     dlog_l: Any, dlog_s: float, dlog_noise: float, gradient: Any,
 ) -> None:  # fmt: skip
     """Write one output's gradient, from that of its propagation."""
@@ -372,7 +372,7 @@ def unit_back(
 
 @jit(relaxed=FUSE, merged=True)
 def covariance_back(
-    model: Model, unit: Unit, layer: int, o: int, dK: Any, dZt: Any, dlog_l: Any, dlog_s: float, dlog_noise: float,
+    model: DGPModel, unit: Unit, layer: int, o: int, dK: Any, dZt: Any, dlog_l: Any, dlog_s: float, dlog_noise: float,
     gradient: Any,
 ) -> None:  # fmt: skip
     """Write the gradient of one output's inducing inputs and hyperparameters, given K's; dK is used up."""

@@ -41,7 +41,7 @@ import numpy as np
 
 from ep_bench.methods.dgp_ep import network
 from ep_bench.methods.dgp_ep.likelihoods import LikelihoodTerm
-from ep_bench.methods.dgp_ep.network import Model, Moments, Unit, Units
+from ep_bench.methods.dgp_ep.network import DGPModel, LayerMoments, Unit, Units
 from ep_bench.numerics import psi
 from ep_bench.numerics.cholesky import factorise, inverse_factor
 from ep_bench.numerics.copying import copy_matrix, copy_vector
@@ -52,8 +52,8 @@ KEPT = 0.5  # of the posterior's precision in every direction, by one step
 HALVINGS = 60  # of a step, before it counts as impossible
 
 
-class Whitened(NamedTuple):
-    """The cavity (or, with beta = 1, the posterior) of one output; a view of ``Passes`` but for phi."""
+class WhitenedCavity(NamedTuple):
+    """The cavity (or, with beta = 1, the posterior) of one output; a view of ``WhitenedForwardPass`` but for phi."""
 
     inverse: Any  # (M, M) L^-1
     P: Any  # (M, M)
@@ -64,12 +64,12 @@ class Whitened(NamedTuple):
     phi: float  # (m' P m - log|P|) / 2; nan where K or P has no factor
 
 
-class Passes(NamedTuple):
+class WhitenedForwardPass(NamedTuple):
     """What the backward pass needs of the forward pass of U outputs, in the order of the layers."""
 
-    moments: Moments
+    moments: LayerMoments
     units: Units  # R is T, theta_2 is t
-    inverse: Any  # (U, M, M) as in ``Whitened``, also the next ones
+    inverse: Any  # (U, M, M) as in ``WhitenedCavity``, also the next ones
     P: Any  # (U, M, M)
     back: Any  # (U, M, M)
     V: Any  # (U, M, M)
@@ -81,11 +81,11 @@ class Passes(NamedTuple):
     excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``
 
 
-def passes(model: Model, rows: int) -> Passes:
+def passes(model: DGPModel, rows: int) -> WhitenedForwardPass:
     """Return room for a pass of B rows."""
     U, M = int(model.dims[1:].sum()), model.inducing
     later, square = U - model.dims[1], (U, M, M)
-    return Passes(
+    return WhitenedForwardPass(
         network.moments(model, rows), network.units(model, U),
         np.empty(square), np.empty(square), np.empty(square), np.empty(square), np.empty((U, M)), np.empty((U, M)),
         np.empty((later, M, M)), np.empty((U, rows, M)), np.empty((U, rows, M)),
@@ -93,14 +93,14 @@ def passes(model: Model, rows: int) -> Passes:
     )  # fmt: skip
 
 
-class Matching:
+class MomentMatching:
     """The energy as a function that writes its gradient, and matches moments on the way."""
 
-    def __init__(self, model: Model, term: LikelihoodTerm, rate: float) -> None:
+    def __init__(self, model: DGPModel, term: LikelihoodTerm, rate: float) -> None:
         """Take steps of a share ``rate`` of a new factor."""
         self.model, self.term, self.rate = model, term, rate
         self.halvings: list[int] = []  # of each step
-        self._passes: Passes | None = None
+        self._passes: WhitenedForwardPass | None = None
 
     def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
         """Return the energy of a minibatch at the parameters given, nan where it or a new factor does not exist.
@@ -124,7 +124,7 @@ class Matching:
 
 
 @jit(relaxed=FUSE, merged=True)
-def unit_of(model: Model, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
+def unit_of(model: DGPModel, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
     """Unpack one output's parameters to place i, with T in the place of R and t in that of theta_2."""
     M = model.inducing
     T, at = units.R[i], model.offsets[layer, 4] + output * (M * (M + 1) // 2)
@@ -137,7 +137,7 @@ def unit_of(model: Model, theta: Any, layer: int, output: int, units: Units, i: 
 
 
 @jit(relaxed=FUSE)
-def whitened(unit: Unit, inverse: Any, beta: float) -> Whitened:
+def whitened(unit: Unit, inverse: Any, beta: float) -> WhitenedCavity:
     """Return the state with a share beta of the tied factor; ``inverse`` is L^-1."""
     M = len(unit.K)
     P = beta * unit.R
@@ -147,11 +147,11 @@ def whitened(unit: Unit, inverse: Any, beta: float) -> Whitened:
     V = np.dot(back.T, back)
     t = beta * unit.theta_2
     mean = np.dot(V, t)
-    return Whitened(inverse, P, back, V, mean, np.dot(inverse.T, mean), 0.5 * (np.dot(t, mean) - log_determinant))
+    return WhitenedCavity(inverse, P, back, V, mean, np.dot(inverse.T, mean), 0.5 * (np.dot(t, mean) - log_determinant))
 
 
 @jit(relaxed=FUSE)
-def state_of(unit: Unit, beta: float) -> Whitened:
+def state_of(unit: Unit, beta: float) -> WhitenedCavity:
     """Return the state with a share beta of the tied factor."""
     inverse, log_determinant = inverse_factor(unit.K.copy())
     if np.isnan(log_determinant):
@@ -160,7 +160,7 @@ def state_of(unit: Unit, beta: float) -> Whitened:
 
 
 @jit(relaxed=FUSE)
-def _spread_matrix(own: Whitened, G: Any) -> None:
+def _spread_matrix(own: WhitenedCavity, G: Any) -> None:
     """Write G = L'^-1 (I - V) L^-1 (M, M)."""
     rest = -own.V
     for i in range(len(rest)):
@@ -169,7 +169,7 @@ def _spread_matrix(own: Whitened, G: Any) -> None:
 
 
 @jit(relaxed=FUSE)
-def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
+def _given_k(unit: Unit, own: WhitenedCavity, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o where k (B, M) is certain; return L^-1 k of each row."""
     white = np.dot(k, own.inverse.T)
     mean, spread = np.dot(white, own.mean), np.dot(white, own.back.T)
@@ -184,7 +184,7 @@ def _given_k(unit: Unit, own: Whitened, k: Any, m: Any, v: Any, o: int) -> Any:
 
 
 @jit(relaxed=FUSE)
-def layer_moments(model: Model, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
+def layer_moments(model: DGPModel, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
     """Write one layer's moments (B, D_out) by the posterior at inputs x (B, D_in) that are known.
 
     Those of the last layer are without noise. ``units`` has room for one output.
@@ -199,7 +199,7 @@ def layer_moments(model: Model, theta: Any, layer: int, x: Any, units: Units, m:
 
 
 @jit(relaxed=FUSE)
-def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
+def forward(model: DGPModel, theta: Any, X: Any, done: WhitenedForwardPass) -> float:
     """Return the energy of a minibatch X (B, d) but for the likelihood; write the moments of every layer.
 
     Those of the last layer are without noise. Moments and energy are nan where a matrix has no factor.
@@ -229,7 +229,7 @@ def forward(model: Model, theta: Any, X: Any, done: Passes) -> float:
 
 
 @jit(relaxed=FUSE, merged=True)
-def _keep(own: Whitened, done: Passes, i: int) -> None:
+def _keep(own: WhitenedCavity, done: WhitenedForwardPass, i: int) -> None:
     """Write an output's state to place i."""
     copy_matrix(own.inverse, done.inverse[i])
     copy_matrix(own.P, done.P[i])
@@ -240,7 +240,7 @@ def _keep(own: Whitened, done: Passes, i: int) -> None:
 
 
 @jit(relaxed=FUSE)
-def backward(model: Model, done: Passes, rate: float, theta: Any, gradient: Any) -> int:
+def backward(model: DGPModel, done: WhitenedForwardPass, rate: float, theta: Any, gradient: Any) -> int:
     """Add to the gradient (P,), given that of the last layer's moments, and move the factors in ``theta``.
 
     The factors take a share ``rate`` of the new ones; their gradient is left at 0. Returns how many times steps were
@@ -258,7 +258,7 @@ def backward(model: Model, done: Passes, rate: float, theta: Any, gradient: Any)
         for o in range(model.dims[layer + 1] - 1, -1, -1):
             i -= 1
             unit, k = network.unit_at(done.units, i, model.dims[layer]), done.k[i]
-            own = Whitened(done.inverse[i], done.P[i], done.back[i], done.V[i], done.mean[i], done.A[i], 0.0)
+            own = WhitenedCavity(done.inverse[i], done.P[i], done.back[i], done.V[i], done.mean[i], done.A[i], 0.0)
             gm, gv = moments.d_means[layer + 1, :, o].copy(), moments.d_variances[layer + 1, :, o].copy()
             dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
             a, weights = _back_from_k(own, k, done.white[i], gm, gv, D)
@@ -281,7 +281,7 @@ def backward(model: Model, done: Passes, rate: float, theta: Any, gradient: Any)
 
 
 @jit(relaxed=FUSE)
-def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+def _back_from_k(own: WhitenedCavity, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to m, and k times that with respect to k (B, M); write that of I - V."""
     rest = np.dot(white, own.V)
     scaled = np.empty(k.shape)
@@ -293,7 +293,7 @@ def _back_from_k(own: Whitened, k: Any, white: Any, gm: Any, gv: Any, D: Any) ->
 
 
 @jit(relaxed=FUSE)
-def _covariance_gradient(own: Whitened, D: Any, a: Any) -> Any:
+def _covariance_gradient(own: WhitenedCavity, D: Any, a: Any) -> Any:
     """Return the gradient with respect to K (M, M), symmetric, every element counted once, for fixed T and t.
 
     dL = L tril(L^-1 dK L'^-1), with half its diagonal, moves A = L'^-1 m and G = L'^-1 (I - V) L^-1.
@@ -310,7 +310,9 @@ def _covariance_gradient(own: Whitened, D: Any, a: Any) -> Any:
 
 
 @jit(relaxed=FUSE)
-def _match(model: Model, unit: Unit, own: Whitened, D: Any, a: Any, rate: float, theta: Any, layer: int, o: int) -> int:
+def _match(
+    model: DGPModel, unit: Unit, own: WhitenedCavity, D: Any, a: Any, rate: float, theta: Any, layer: int, o: int
+) -> int:
     """Move one output's factor in ``theta``; return how many times its step was halved, -1 where there is none.
 
     ``D`` and ``a`` are gradients of the energy, -N times those of the mean log Z.
@@ -362,7 +364,7 @@ def _halvings(T: Any, change: Any, rate: float) -> int:
 
 
 @jit(relaxed=FUSE)
-def whiten(model: Model, theta: Any, units: Units) -> None:
+def whiten(model: DGPModel, theta: Any, units: Units) -> None:
     """Write T = L' R' R L and t = L' theta_2 in the places of R, its diagonal as logarithms, and theta_2.
 
     ``units`` has room for one output.

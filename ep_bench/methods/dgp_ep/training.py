@@ -16,7 +16,7 @@ from ep_bench.types import Array
 KEPT = 2**22 - 2**10
 
 
-class Schedule(NamedTuple):
+class AdamSchedule(NamedTuple):
     """How long and how far steps go."""
 
     steps: int
@@ -25,7 +25,7 @@ class Schedule(NamedTuple):
     plateau: int | None  # steps whose mean energy must lie below that of as many before
 
 
-class Path(NamedTuple):
+class TrainingHistory(NamedTuple):
     """What the steps came to."""
 
     energies: Array  # (T,) estimates, one a step
@@ -36,8 +36,8 @@ class Path(NamedTuple):
 
 def run(
     evaluate: Callable[[Array, Array, Array, Array, Array], float], theta: Array, X: Array, y: Array,
-    schedule: Schedule, noise_shape: tuple[int, int], rng: np.random.Generator, watch: Callable[[], Any],
-) -> Path:  # fmt: skip
+    schedule: AdamSchedule, noise_shape: tuple[int, int], rng: np.random.Generator, watch: Callable[[], Any],
+) -> TrainingHistory:  # fmt: skip
     """Move the parameters (P,), in place, and return the path.
 
     ``evaluate(theta, X, y, noise, gradient)`` returns the energy of a minibatch and writes its gradient; ``noise`` is
@@ -65,7 +65,7 @@ def run(
         epochs.append(done)
         values.append(watch())
         settled = schedule.plateau is not None and on_plateau(energies[:done], schedule.plateau)
-    return Path(energies[:done], epochs, values, settled)
+    return TrainingHistory(energies[:done], epochs, values, settled)
 
 
 def on_plateau(energies: Array, window: int) -> bool:

@@ -48,7 +48,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 from threadpoolctl import threadpool_limits
 
 from ep_bench.methods.ep_nn import schedule
-from ep_bench.methods.ep_nn.approximation import Approximation, Problem
+from ep_bench.methods.ep_nn.approximation import NetworkApproximation, NetworkProblem
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start, start_at_maximum
 from ep_bench.methods.ep_nn.posterior import marginals
 from ep_bench.methods.ep_nn.prediction import function_moments
@@ -188,7 +188,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     FloatingPointError where no proper posterior is left.
     """
     X = np.column_stack([np.asarray(train.X, dtype=np.float64), np.ones(len(train.X))])
-    approximation = Approximation(
+    approximation = NetworkApproximation(
         problem(X, np.array(train.y, dtype=np.float64), config),
         NOISE_START if config.noise_variance is None else log(config.noise_variance),
         along_a_direction(X, rng),
@@ -201,14 +201,14 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
-        warnings.warn(path.told(), ConvergenceWarning, stacklevel=2)
+        warnings.warn(path.reason(), ConvergenceWarning, stacklevel=2)
     return _state(approximation, path, converged), dict(path.trace)
 
 
-def problem(X: Array, y: Array, config: Config) -> Problem:
+def problem(X: Array, y: Array, config: Config) -> NetworkProblem:
     """Return the rows X (n, d + 1), y (n,) with network and priors. Raises ValueError for groups that do not fit."""
     K = config.hidden[0]
-    return Problem(
+    return NetworkProblem(
         np.ascontiguousarray(X),
         y,
         np.arange(K) < config.linear_units,
@@ -238,19 +238,19 @@ def weight_groups(config: Config, K: int, D: int) -> Indices:
     return found
 
 
-def schedule_of(config: Config) -> schedule.Schedule:
+def schedule_of(config: Config) -> schedule.SweepSchedule:
     """Return how a fit goes."""
     given = config.damping, config.output_damping, config.final_damping
     first, output, final = (
         usual if one is None else one for one, usual in zip(given, DAMPING[config.updates], strict=True)
     )
-    return schedule.Schedule(
+    return schedule.SweepSchedule(
         config.sweeps, config.tolerance, first, output, final, config.prior == "gaussian",
         config.prior_updates == "once", config.release or np.inf, config.noise_variance is None, config.accelerate,
     )  # fmt: skip
 
 
-def _state(approximation: Approximation, path: schedule.Path, converged: bool) -> State:
+def _state(approximation: NetworkApproximation, path: schedule.ConvergenceHistory, converged: bool) -> State:
     problem, post = approximation.problem, approximation.post
     released = approximation.released.weights
     precisions, locations = post.scales if released else np.empty((2, 0))

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from ep_bench.methods.ep_nn import evidence, posterior, sites
 from ep_bench.methods.ep_nn.prior_sweeps import output_priors, weight_priors
-from ep_bench.methods.ep_nn.sites import SHORTENED, Posterior, PriorSites, Record, Sites, Sweep
+from ep_bench.methods.ep_nn.sites import (
+    SHORTENED,
+    LikelihoodSites,
+    NetworkPosterior,
+    PriorSites,
+    SweepOptions,
+    SweepRecord,
+)
 from ep_bench.methods.ep_nn.sweeps import sweep
 from ep_bench.types import Array, Indices
 
@@ -20,7 +27,7 @@ ADVICE = "; a smaller damping, output_damping or final_damping may help"
 Point = tuple[Array, Array]  # the vector of sites, and the signs of those of v
 
 
-class Problem(NamedTuple):
+class NetworkProblem(NamedTuple):
     """Rows, network and priors."""
 
     X: Array  # (n, D), the constant 1 last
@@ -38,7 +45,7 @@ class Problem(NamedTuple):
 
 
 @dataclass
-class Released:
+class ReleasedSites:
     """Which sites EP updates; the others stand as Gaussian terms."""
 
     noise: bool = False
@@ -47,21 +54,21 @@ class Released:
     settled: bool = False  # the weights' sites stay as EP left them
 
 
-class Approximation:
+class NetworkApproximation:
     """Sites of all terms in one vector, and the posterior that they make."""
 
     vector: Array
-    sites: Sites
+    sites: LikelihoodSites
     prior: PriorSites
-    post: Posterior
+    post: NetworkPosterior
 
-    def __init__(self, problem: Problem, noise: float, order: Indices) -> None:
+    def __init__(self, problem: NetworkProblem, noise: float, order: Indices) -> None:
         """Start from empty sites and a theta known to be ``noise``; the priors' sites are the caller's to fill."""
         n, D = problem.X.shape
         K, L = len(problem.linear), int(problem.groups.max()) + 1
-        self.problem, self.order, self.released = problem, order, Released()
+        self.problem, self.order, self.released = problem, order, ReleasedSites()
         self.vector, self.sites, self.prior = sites.empty(n, K, D)
-        self.post = Posterior(
+        self.post = NetworkPosterior(
             np.zeros((K, D)), np.zeros((K, D, D)), np.zeros(K + 1), np.zeros((K + 1, K + 1)), np.array([noise, 0.0]),
             np.zeros((2, L)),
         )  # fmt: skip
@@ -100,7 +107,7 @@ class Approximation:
         self.vector[:], self.sites.sign[:] = point
         return self.refresh()
 
-    def recover(self, before: Point, record: Record) -> bool:
+    def recover(self, before: Point, record: SweepRecord) -> bool:
         """Compute q anew; while it does not exist, take half of the step from ``before`` back.
 
         Returns whether nothing had to be taken back. Raises FloatingPointError where that does not help.
@@ -111,7 +118,7 @@ class Approximation:
             self._halve(before, record)
         raise FloatingPointError(f"a step of the sites, however short, leaves no proper posterior{ADVICE}")
 
-    def _halve(self, before: Point, record: Record) -> None:
+    def _halve(self, before: Point, record: SweepRecord) -> None:
         """Take half of the step from ``before`` back, all of it for sites of v whose sign has turned."""
         record.counts[SHORTENED] += 1
         vector, signs = before
@@ -122,19 +129,21 @@ class Approximation:
             place += array.size
         self.sites.sign[:] = signs
 
-    def sweep(self, damping: float, output_damping: float, prior_damping: float, blocks: int = 1) -> Record:
+    def sweep(self, damping: float, output_damping: float, prior_damping: float, blocks: int = 1) -> SweepRecord:
         """Update all released sites once; return what happened. Raises FloatingPointError where q is lost.
 
         Where sweeps are sequential, q(w_k) has come by updates of rank one and should be computed anew before the next.
         """
         before, record = self.copied(), sites.record()
-        told = Sweep(
+        options = SweepOptions(
             self.problem.fraction, damping, output_damping, damping if self.released.noise else 0.0,
             self.problem.sequential, self.problem.clip,
         )  # fmt: skip
         for part in np.array_split(self.order, blocks):
             m, V = self._marginals()
-            sweep(self.problem.X, self.problem.y, part, self.problem.linear, m, V, self.sites, self.post, told, record)
+            sweep(
+                self.problem.X, self.problem.y, part, self.problem.linear, m, V, self.sites, self.post, options, record
+            )
             if not self.problem.sequential:
                 self.recover(before, record)
         self._settle_outputs(before, record)
@@ -142,7 +151,7 @@ class Approximation:
             self.sweep_weight_priors(prior_damping, record)
         return record
 
-    def sweep_weight_priors(self, damping: float, record: Record) -> None:
+    def sweep_weight_priors(self, damping: float, record: SweepRecord) -> None:
         """Update the sites of the input weights' priors and of the scales once."""
         problem = self.problem
         weight_priors(problem.groups, self.prior, self.post, problem.prior_fraction, damping, problem.kind, record)
@@ -153,7 +162,7 @@ class Approximation:
             return np.empty(shape), np.empty(shape)
         return posterior.marginals(self.problem.X, self.post.weight_mean, self.post.weight_covariance)
 
-    def _settle_outputs(self, before: Point, record: Record) -> None:
+    def _settle_outputs(self, before: Point, record: SweepRecord) -> None:
         """Compute q(v) anew, and run EP on its priors where they are released; take back what leaves no q(v)."""
         turns = INNER_SWEEPS if self.released.outputs else 0
         for _ in range(HALVINGS):

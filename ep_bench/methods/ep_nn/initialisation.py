@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import erf
 
-from ep_bench.methods.ep_nn.approximation import Approximation
+from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.types import Array, Indices
 
 OUTPUT_MEANS = (1.0, 2.0)  # ends of the linear spacing of the means of v
@@ -14,7 +14,7 @@ BIAS_VARIANCE = 1.0  # of the output bias v_0, its prior (section 2.1)
 ITERATIONS = 500  # of the search for a maximum
 
 
-def start(approximation: Approximation, weight_variance: float, bias_variance: float) -> None:
+def start(approximation: NetworkApproximation, weight_variance: float, bias_variance: float) -> None:
     """Fill the priors' sites with Gaussians and compute q."""
     prior = approximation.prior
     prior.tau[:] = 1.0 / weight_variance
@@ -35,7 +35,7 @@ def along_a_direction(X: Array, rng: np.random.Generator) -> Indices:
     return np.argsort(inputs @ direction, kind="stable")
 
 
-def start_at_maximum(approximation: Approximation, rng: np.random.Generator) -> None:
+def start_at_maximum(approximation: NetworkApproximation, rng: np.random.Generator) -> None:
     """Move the means of the priors' sites to a maximum of the posterior under these priors, found by L-BFGS.
 
     Output weights are made positive by turning units round, which changes no prediction.
@@ -60,7 +60,7 @@ def start_at_maximum(approximation: Approximation, rng: np.random.Generator) -> 
 
 
 def log_posterior(
-    theta: Array, X: Array, y: Array, linear: Array, noise: float, approximation: Approximation
+    theta: Array, X: Array, y: Array, linear: Array, noise: float, approximation: NetworkApproximation
 ) -> tuple[float, Array]:
     """Return minus the log posterior density of w (K, D) and v (K + 1,), one after the other, and its gradient."""
     prior = approximation.prior

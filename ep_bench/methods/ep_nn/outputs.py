@@ -87,7 +87,7 @@ def output_site(
 
 
 @jit(relaxed=FUSE)
-def dominant(a: float, b: float, c: float, d: float) -> tuple[float, float, float]:
+def dominant_eigenpair(a: float, b: float, c: float, d: float) -> tuple[float, float, float]:
     """Return the eigenvalue of [[a, b], [c, d]] of largest magnitude, its two are real, and an eigenvector."""
     half = 0.5 * (a + d)
     root = math.sqrt(max(half * half - (a * d - b * c), 0.0))
@@ -102,7 +102,7 @@ def dominant(a: float, b: float, c: float, d: float) -> tuple[float, float, floa
 @jit(relaxed=FUSE)
 def damp_output(
     eta: float, damping: float, old: Any, old_sign: float, new: Any, sign: float, b: Any, mu: Any, S: Any, u: Any,
-    s: float, alpha: Any, beta: Any, room: Any,
+    s: float, alpha: Any, beta: Any, workspace: Any,
 ) -> float:  # fmt: skip
     """Write the rank-one site nearest to (1 - delta) old + delta new whose posterior mean is the same, (44) and (45).
 
@@ -112,13 +112,13 @@ def damp_output(
     """
     wo, wn = math.sqrt(1.0 - damping), math.sqrt(damping)
     oo, on, nn = wo * wo * inner(old, old), wo * wn * inner(old, new), wn * wn * inner(new, new)
-    value, zo, zn = dominant(old_sign * oo, old_sign * on, sign * on, sign * nn)
+    value, zo, zn = dominant_eigenpair(old_sign * oo, old_sign * on, sign * on, sign * nn)
     norm = math.sqrt(max(zo * zo * oo + 2.0 * zo * zn * on + zn * zn * nn, 0.0))
     length = math.sqrt(abs(value)) / norm if norm > 0.0 else 0.0
     if zo * wo * old[old.size - 1] + zn * wn * new[old.size - 1] < 0.0:
         length = -length
     zo, zn, merged = zo * length, zn * length, (1.0 if value >= 0.0 else -1.0)
-    eo, en = _means(eta, wo, wn, old, old_sign, new, sign, b, mu, S, u, s, room)
+    eo, en = _means(eta, wo, wn, old, old_sign, new, sign, b, mu, S, u, s, workspace)
     along = merged * (zo * eo + zn * en)
     for j in range(old.size):
         direction = zo * wo * old[j] + zn * wn * new[j]
@@ -130,7 +130,7 @@ def damp_output(
 @jit(relaxed=FUSE)
 def _means(
     eta: float, wo: float, wn: float, old: Any, old_sign: float, new: Any, sign: float, b: Any, mu: Any, S: Any,
-    u: Any, s: float, room: Any,
+    u: Any, s: float, workspace: Any,
 ) -> tuple[float, float]:  # fmt: skip
     """Return A' mu*, mu* the mean under the cavity times the rank-two site: (I + eta A' C A D)^-1 A' (mu + eta C b)."""
     factor = old_sign / s
@@ -138,10 +138,10 @@ def _means(
     oo = inner(old, u)
     oo += factor * oo * oo
     on = along_new * (1.0 + factor * inner(old, u))
-    times(S, new, room)
-    nn = inner(new, room) + factor * along_new * along_new
+    times(S, new, workspace)
+    nn = inner(new, workspace) + factor * along_new * along_new
     first = inner(old, mu) + eta * along_b * (1.0 + factor * inner(old, u))
-    second = inner(new, mu) + eta * (inner(b, room) + factor * along_b * along_new)
+    second = inner(new, mu) + eta * (inner(b, workspace) + factor * along_b * along_new)
     t00, t01 = 1.0 + eta * wo * wo * oo * old_sign, eta * wo * wn * on * sign
     t10, t11 = eta * wo * wn * on * old_sign, 1.0 + eta * wn * wn * nn * sign
     determinant = t00 * t11 - t01 * t10

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ep_bench.methods.ep_nn.sites import PriorSites, Sites
+from ep_bench.methods.ep_nn.sites import LikelihoodSites, PriorSites
 from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.copying import copy_matrix
 from ep_bench.numerics.jit import FUSE, jit
@@ -23,7 +23,7 @@ def marginals(X: Array, mean: Array, covariance: Array) -> tuple[Array, Array]:
     return X @ mean.T, variances
 
 
-def weights(X: Array, sites: Sites, prior: PriorSites, mean: Array, covariance: Array) -> bool:
+def weights(X: Array, sites: LikelihoodSites, prior: PriorSites, mean: Array, covariance: Array) -> bool:
     """Write means (K, D) and covariances (K, D, D) of q(w_k), (21); return whether all are positive definite."""
     found = np.empty_like(covariance)
     for k in range(len(mean)):
@@ -59,7 +59,7 @@ def _mirror(upper: Any, whole: Any) -> None:
                     whole[b, a] = upper[a, b]
 
 
-def output_sums(sites: Sites) -> tuple[Array, Array]:
+def output_sums(sites: LikelihoodSites) -> tuple[Array, Array]:
     """Return the sums (K + 1, K + 1) and (K + 1,) of the likelihood's sites of v."""
     return (sites.alpha * sites.sign[:, None]).T @ sites.alpha, sites.beta.sum(axis=0)
 
@@ -84,7 +84,7 @@ def outputs(P: Any, r: Any, tau: Any, nu: Any, mean: Any, S: Any) -> bool:
     return True
 
 
-def noise(sites: Sites, mean: float, variance: float) -> Array:
+def noise(sites: LikelihoodSites, mean: float, variance: float) -> Array:
     """Return mean and variance (2,) of q(theta), (17), from sites and its prior."""
     precision = sites.noise_precision.sum() + 1.0 / variance
     return np.array([(sites.noise_location.sum() + mean / variance) / precision, 1.0 / precision])

@@ -25,16 +25,16 @@ from ep_bench.numerics.jit import FUSE, jit
 def weight_priors(groups: Any, prior: Any, post: Any, eta: float, damping: float, kind: int, record: Any) -> None:
     """Update the sites of all weights and scales one after the other, (26) to (30), q(w_k) and q(phi_l) with them."""
     K, D = groups.shape
-    room = np.empty(SCALE_NODES), np.empty(SCALE_NODES), np.empty(SCALE_NODES)
+    workspace = np.empty(SCALE_NODES), np.empty(SCALE_NODES), np.empty(SCALE_NODES)
     column = np.empty(D)
     for k in range(K):
         for j in range(D):
-            _weight_prior(k, j, groups[k, j], prior, post, eta, damping, kind, record, room, column)
+            _weight_prior(k, j, groups[k, j], prior, post, eta, damping, kind, record, workspace, column)
 
 
 @jit(relaxed=FUSE, merged=True)
 def _weight_prior(
-    k: int, j: int, l: int, prior: Any, post: Any, eta: float, damping: float, kind: int, record: Any, room: Any,
+    k: int, j: int, l: int, prior: Any, post: Any, eta: float, damping: float, kind: int, record: Any, workspace: Any,
     column: Any,
 ) -> None:  # fmt: skip
     """Update the site of one weight and its scale."""
@@ -50,7 +50,7 @@ def _weight_prior(
     cavity_m, cavity_V = (m - eta * prior.nu[k, j] * V) / share, V / share
     phi = (scales[1, l] - eta * prior.scale_location[k, j]) / precision
     _, m_hat, V_hat, phi_hat, phi_V = weight_moments(
-        cavity_m, cavity_V, phi, 1.0 / precision, eta, kind, room[0], room[1], room[2]
+        cavity_m, cavity_V, phi, 1.0 / precision, eta, kind, workspace[0], workspace[1], workspace[2]
     )
     if not (V_hat > 1e-12 * cavity_V and phi_V * precision > 1e-12):
         record.counts[SKIPPED_PRIORS] += 1

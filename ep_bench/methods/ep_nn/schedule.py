@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.methods.ep_nn.acceleration import Accelerator
-from ep_bench.methods.ep_nn.approximation import ADVICE, Approximation, Point
+from ep_bench.methods.ep_nn.approximation import ADVICE, NetworkApproximation, Point
 from ep_bench.methods.ep_nn.sites import (
     CLIPPED,
     GROUPS,
@@ -18,7 +18,7 @@ from ep_bench.methods.ep_nn.sites import (
     SKIPPED_PRIORS,
     SKIPPED_ROWS,
     SKIPPED_SITES,
-    Record,
+    SweepRecord,
     record,
 )  # fmt: skip
 from ep_bench.types import Array
@@ -34,7 +34,7 @@ SHORTEST = 0.1
 LOSS = 10.0  # nats of log evidence below the start of the last jump at which it is taken back
 
 
-class Schedule(NamedTuple):
+class SweepSchedule(NamedTuple):
     """How a fit goes."""
 
     sweeps: int  # over the rows, at most
@@ -49,7 +49,7 @@ class Schedule(NamedTuple):
     accelerate: bool
 
 
-class Path:
+class ConvergenceHistory:
     """What a fit told, sweep by sweep."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Path:
         self.unsettled = False  # weights' priors that were updated once ended before they settled
         self.back: int | None = None  # sweep to whose end the fit went back
 
-    def add(self, found: Record, approximation: Approximation, part: float) -> float:
+    def add(self, found: SweepRecord, approximation: NetworkApproximation, part: float) -> float:
         """Add a sweep; return the largest relative step of a group."""
         with np.errstate(invalid="ignore"):  # infinite steps of infinite sites: astray
             values = np.sqrt(found.steps[:, 0] / np.maximum(found.steps[:, 1], 1e-300))
@@ -71,20 +71,20 @@ class Path:
             self.trace[f"step_{name}"].append(float(value))
             self.trace[f"least_cavity_{name}"].append(float(cavity))
         sites = approximation.sites
-        told = {
+        counted = {
             "skipped": counts[SKIPPED_ROWS] + counts[SKIPPED_SITES] + counts[SKIPPED_PRIORS],
             "shortened": counts[SHORTENED], "negative": counts[NEGATIVE] + counts[NEGATIVE_PRIORS],
             "clipped": counts[CLIPPED], "negative_output": (sites.sign < 0.0).sum(),
             "negative_noise": (sites.noise_precision < 0.0).sum(), "damping": part,
             "noise_deviation": float(np.exp(0.5 * approximation.post.noise[0])),
         }  # fmt: skip
-        for name, value in told.items():
+        for name, value in counted.items():
             self.trace[name].append(float(value))
         largest = float(values.max())
         self.sizes.append(np.inf if np.isnan(largest) else largest)
         return self.sizes[-1]
 
-    def told(self) -> str:
+    def reason(self) -> str:
         """Return why the fit has not converged, in words."""
         skipped = int(self.trace["skipped"][-1])
         words = f"a relative step of {self.sizes[-1]:.2g} after {len(self.sizes)} sweeps"
@@ -93,9 +93,9 @@ class Path:
         return words + (f"; went back to sweep {self.back}" if self.back is not None else "")
 
 
-def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
+def run(approximation: NetworkApproximation, schedule: SweepSchedule) -> tuple[ConvergenceHistory, bool]:
     """Fit; return the path and whether it converged."""
-    path = Path()
+    path = ConvergenceHistory()
     first = min(WEIGHTS_FROM, schedule.sweeps)
     for number in range(first):
         if number == OUTPUTS_FROM:
@@ -120,7 +120,7 @@ def run(approximation: Approximation, schedule: Schedule) -> tuple[Path, bool]:
     return path, converge(approximation, schedule, path) and not path.unsettled
 
 
-def settle_weight_priors(approximation: Approximation, tolerance: float, sweeps: int = PRIOR_SWEEPS) -> bool:
+def settle_weight_priors(approximation: NetworkApproximation, tolerance: float, sweeps: int = PRIOR_SWEEPS) -> bool:
     """Run EP on the input weights' priors alone, the likelihood's sites given; return whether it settled."""
     before, settled = approximation.copied(), False
     for _ in range(sweeps):
@@ -132,7 +132,7 @@ def settle_weight_priors(approximation: Approximation, tolerance: float, sweeps:
     return approximation.recover(before, found) and settled and not found.counts[SKIPPED_PRIORS]
 
 
-def make_proper(approximation: Approximation) -> None:
+def make_proper(approximation: NetworkApproximation) -> None:
     """Turn weights' prior sites of no positive precision, which cannot stand alone, into Gaussians of their scale."""
     prior, (precisions, locations) = approximation.prior, approximation.post.scales
     improper = prior.tau <= 0.0
@@ -141,7 +141,7 @@ def make_proper(approximation: Approximation) -> None:
     approximation.refresh()
 
 
-def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bool:
+def converge(approximation: NetworkApproximation, schedule: SweepSchedule, path: ConvergenceHistory) -> bool:
     """Sweep until no group of sites has a relative undamped step above the tolerance, and none was skipped.
 
     Returns whether that came. Where the least step has not fallen for ``PATIENCE`` sweeps, sweeps go round: they are
@@ -153,11 +153,11 @@ def converge(approximation: Approximation, schedule: Schedule, path: Path) -> bo
 class LastStage:
     """Sweeps over all sites, with jumps in between that are taken back where they lead astray."""
 
-    def __init__(self, approximation: Approximation, schedule: Schedule, path: Path) -> None:
+    def __init__(self, approximation: NetworkApproximation, schedule: SweepSchedule, path: ConvergenceHistory) -> None:
         """Begin at the sites as they are."""
         self.approximation, self.schedule, self.path = approximation, schedule, path
         self.accelerator = Accelerator() if schedule.accelerate else None
-        self.part, self.first, self.best = schedule.final_damping, len(path.sizes), Best(approximation)
+        self.part, self.first, self.best = schedule.final_damping, len(path.sizes), BestSweep(approximation)
         self.jump: Jump | None = None  # the last one
         path.back = None  # an earlier stage may have gone back
 
@@ -169,7 +169,7 @@ class LastStage:
                 if self._settled():
                     return True
             except FloatingPointError:
-                if self._taken_back():
+                if self._rolled_back():
                     continue
                 if self.best.sweep is None:
                     raise
@@ -177,7 +177,7 @@ class LastStage:
                 return False
             self._damp_where_sweeps_go_round()
         if len(self.path.sizes) > begun:
-            self._go_back_from_astray()
+            self._restore_best()
         return False
 
     def _settled(self) -> bool:
@@ -186,7 +186,7 @@ class LastStage:
         before, path.back = approximation.copied(), None
         found = approximation.sweep(self.part, self.part, self.part)
         size = path.add(found, approximation, self.part)
-        if self.jump is not None and self.jump.astray(path) and self._taken_back():
+        if self.jump is not None and self.jump.has_diverged(path) and self._rolled_back():
             return False
         close = size < self.schedule.tolerance and path.trace["skipped"][-1] == 0.0
         if close and np.isfinite(path.trace["log_evidence"][-1]) and approximation.recover(before, found):
@@ -194,14 +194,14 @@ class LastStage:
         self.best.consider(approximation, size, path)
         ends = len(path.sizes) > self.schedule.sweeps - LAST
         here = Jump(approximation.copied(), path.trace["log_evidence"][-1], len(path.sizes))
-        if self.accelerator is not None and not ends and moved(approximation, self.accelerator, before, size):
+        if self.accelerator is not None and not ends and accelerate(approximation, self.accelerator, before, size):
             self.jump = here
         else:
             approximation.recover(before, found)
             path.trace["shortened"][-1] = float(found.counts[SHORTENED])
         return False
 
-    def _taken_back(self) -> bool:
+    def _rolled_back(self) -> bool:
         """Go back to where the last jump began, if there was one and a posterior is there; return whether so."""
         jump, self.jump = self.jump, None
         if jump is None or self.accelerator is None:
@@ -221,7 +221,7 @@ class LastStage:
             if self.accelerator is not None:
                 self.accelerator.forget()
 
-    def _go_back_from_astray(self) -> None:
+    def _restore_best(self) -> None:
         """Go back to the best sweep from one that is astray; stay where there was none, but a posterior is there."""
         path, best = self.path, self.best
         astray = not path.sizes[-1] <= ASTRAY
@@ -238,33 +238,33 @@ class Jump(NamedTuple):
     log_evidence: float
     sweep: int
 
-    def astray(self, path: Path) -> bool:
+    def has_diverged(self, path: ConvergenceHistory) -> bool:
         """Return whether the sweeps since then have lost evidence that the jump had."""
         return bool(np.isfinite(self.log_evidence)) and not path.trace["log_evidence"][-1] >= self.log_evidence - LOSS
 
 
-class Best:
+class BestSweep:
     """The point of the least step so far that has an evidence."""
 
-    def __init__(self, approximation: Approximation) -> None:
+    def __init__(self, approximation: NetworkApproximation) -> None:
         """Begin without any."""
         self.size = np.inf
         self.sweep: int | None = None
         self.point = approximation.copied()
 
-    def consider(self, approximation: Approximation, size: float, path: Path) -> None:
+    def consider(self, approximation: NetworkApproximation, size: float, path: ConvergenceHistory) -> None:
         """Keep the point that the last sweep of ``path`` ended at if it is better."""
         if size < self.size and np.isfinite(path.trace["log_evidence"][-1]):
             self.size, self.sweep, self.point = size, len(path.sizes), approximation.copied()
 
-    def restore(self, approximation: Approximation) -> int:
+    def restore(self, approximation: NetworkApproximation) -> int:
         """Go back there; return after which sweep it was. Raises FloatingPointError if there is no posterior."""
         if self.sweep is None or not approximation.restored(self.point):
             raise FloatingPointError(f"no sweep of the last stage left a proper posterior to go back to{ADVICE}")
         return self.sweep
 
 
-def forget_turned(approximation: Approximation, before: Point) -> Array:
+def forget_turned_signs(approximation: NetworkApproximation, before: Point) -> Array:
     """Return the start of a step with alphas whose sign has turned as at its end: they have no direction to follow."""
     start, signs = before[0].copy(), before[1]
     turned, alpha = approximation.sites.sign != signs, approximation.sites.alpha
@@ -273,11 +273,11 @@ def forget_turned(approximation: Approximation, before: Point) -> Array:
     return start
 
 
-def moved(approximation: Approximation, accelerator: Accelerator, before: Point, size: float) -> bool:
+def accelerate(approximation: NetworkApproximation, accelerator: Accelerator, before: Point, size: float) -> bool:
     """Go where the accelerator says, q with it; stay where the sweep ended and return False if there is no q."""
     vector, here = approximation.vector, approximation.vector.copy()
-    start = forget_turned(approximation, before)
-    proposed = accelerator.propose(start, here - start, comparable(approximation), size)
+    start = forget_turned_signs(approximation, before)
+    proposed = accelerator.propose(start, here - start, group_weights(approximation), size)
     if np.allclose(proposed, here, rtol=1e-12, atol=0.0):
         return False
     vector[:] = proposed
@@ -292,7 +292,7 @@ def moved(approximation: Approximation, accelerator: Accelerator, before: Point,
     return False
 
 
-def comparable(approximation: Approximation) -> Array:
+def group_weights(approximation: NetworkApproximation) -> Array:
     """Return weights that give every array of sites the same length, 1; 0 for the priors' of v, which follow others."""
     weights = np.empty_like(approximation.vector)
     place = 0

@@ -15,15 +15,16 @@ import numpy as np
 
 from ep_bench.types import Array
 
-# What is counted, by place in ``Record.counts``.
+# What is counted, by place in ``SweepRecord.counts``.
 SKIPPED_ROWS, SKIPPED_SITES, SHORTENED, NEGATIVE, CLIPPED, SKIPPED_PRIORS, NEGATIVE_PRIORS = range(7)
 COUNTS = 7
-# Groups of sites, by place in ``Record.steps`` and ``Record.least`` (of a cavity of v its precision along alpha).
+# Groups of sites, by place in ``SweepRecord.steps`` and ``SweepRecord.least`` (of a cavity of v its precision along
+# alpha).
 INPUT, OUTPUT, NOISE, WEIGHT_PRIOR, SCALE, OUTPUT_PRIOR = range(6)
 GROUPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")
 
 
-class Sites(NamedTuple):
+class LikelihoodSites(NamedTuple):
     """Sites of the likelihood's terms, equations (12) and (19)."""
 
     tau: Array  # (n, K)
@@ -46,7 +47,7 @@ class PriorSites(NamedTuple):
     output_nu: Array  # (K + 1,)
 
 
-class Posterior(NamedTuple):
+class NetworkPosterior(NamedTuple):
     """q(w_k), q(v), q(theta) and q(phi_l)."""
 
     weight_mean: Array  # (K, D)
@@ -57,7 +58,7 @@ class Posterior(NamedTuple):
     scales: Array  # (2, L) precisions and locations of phi
 
 
-class Sweep(NamedTuple):
+class SweepOptions(NamedTuple):
     """What a sweep over the rows is told."""
 
     fraction: float  # eta
@@ -68,7 +69,7 @@ class Sweep(NamedTuple):
     clip: bool  # keep tau at 0 or above
 
 
-class Record(NamedTuple):
+class SweepRecord(NamedTuple):
     """What a sweep tells."""
 
     counts: Array  # (COUNTS,)
@@ -76,16 +77,20 @@ class Record(NamedTuple):
     least: Array  # (6,) smallest precision of a cavity as a part of the marginal's, by group
 
 
-def empty(n: int, K: int, D: int) -> tuple[Array, Sites, PriorSites]:
+def empty(n: int, K: int, D: int) -> tuple[Array, LikelihoodSites, PriorSites]:
     """Return a vector of all site parameters but the signs, all 0, and sites that are views of it."""
     shapes = [(n, K), (n, K), (n, K + 1), (n, K + 1), (n,), (n,), *[(K, D)] * 4, (K + 1,), (K + 1,)]
     sizes = [int(np.prod(shape)) for shape in shapes]
     vector = np.zeros(sum(sizes))
     parts = np.split(vector, np.cumsum(sizes)[:-1])
     views = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-    return vector, Sites(views[0], views[1], views[2], views[3], views[4], views[5], np.ones(n)), PriorSites(*views[6:])
+    return (
+        vector,
+        LikelihoodSites(views[0], views[1], views[2], views[3], views[4], views[5], np.ones(n)),
+        PriorSites(*views[6:]),
+    )
 
 
-def record() -> Record:
+def record() -> SweepRecord:
     """Return an empty record."""
-    return Record(np.zeros(COUNTS), np.zeros((len(GROUPS), 2)), np.ones(len(GROUPS)))
+    return SweepRecord(np.zeros(COUNTS), np.zeros((len(GROUPS), 2)), np.ones(len(GROUPS)))

@@ -30,7 +30,7 @@ _M_G, _V_G, _CAVITY_M, _CAVITY_V, _MU, _SPREAD, _CROSS, _U, _NEW, _B, _SPARE = r
 
 @jit(relaxed=FUSE)
 def sweep(
-    X: Any, y: Any, order: Any, linear: Any, m: Any, V: Any, sites: Any, post: Any, told: Any, record: Any
+    X: Any, y: Any, order: Any, linear: Any, m: Any, V: Any, sites: Any, post: Any, options: Any, record: Any
 ) -> None:
     """Update the sites of the rows in ``order``; where sequential, q(w_k) and q(theta) after each row.
 
@@ -38,13 +38,13 @@ def sweep(
     """
     K, D = post.weight_mean.shape
     scale = 1.0 / math.sqrt(K)
-    room = np.empty(MOST), np.empty(MOST), np.empty((K, D)), np.empty((11, K + 1))
+    workspace = np.empty(MOST), np.empty(MOST), np.empty((K, D)), np.empty((11, K + 1))
     for place in range(order.size):
         i = order[place]
-        if told.sequential:
+        if options.sequential:
             for k in range(K):
-                m[i, k], V[i, k] = project(X[i], post.weight_mean[k], post.weight_covariance[k], room[2][k])
-        _row(y[i], i, linear, scale, m[i], V[i], sites, post, told, record, room)
+                m[i, k], V[i, k] = project(X[i], post.weight_mean[k], post.weight_covariance[k], workspace[2][k])
+        _row(y[i], i, linear, scale, m[i], V[i], sites, post, options, record, workspace)
 
 
 @jit(relaxed=FUSE)
@@ -62,12 +62,12 @@ def project(x: Any, mean: Any, S: Any, Sx: Any) -> tuple[float, float]:
 
 @jit(relaxed=FUSE, merged=True)
 def _row(
-    y: float, i: int, linear: Any, scale: float, m: Any, V: Any, sites: Any, post: Any, told: Any, record: Any,
-    room: Any,
+    y: float, i: int, linear: Any, scale: float, m: Any, V: Any, sites: Any, post: Any, options: Any, record: Any,
+    workspace: Any,
 ) -> None:  # fmt: skip
     """Update all sites of one row."""
-    logs, roots, Sx, vectors = room
-    K, eta = m.size, told.fraction
+    logs, roots, Sx, vectors = workspace
+    K, eta = m.size, options.fraction
     if not _input_cavities(i, eta, linear, scale, m, V, sites, record, vectors):
         record.counts[SKIPPED_ROWS] += 1
         return
@@ -96,11 +96,11 @@ def _row(
             y - m_f, noise, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k], m_g[k], mu[k], spread[k], cross[k], rest,
             scale, linear[k], logs, roots,
         )  # fmt: skip
-        _input_site(i, k, m_hat, V_hat, m[k], V[k], sites, post, told, record, vectors, Sx[k])
+        _input_site(i, k, m_hat, V_hat, m[k], V[k], sites, post, options, record, vectors, Sx[k])
     alpha, beta, sign = output_site(eta, y - m_f, ratio, ratio_V, parallel, inner(mu, m_g))
-    _write_output(i, alpha, beta, sign, s, sites, post, told, record, vectors)
-    if told.noise_damping > 0.0:
-        _noise_site(i, theta, theta_V, noise_m, noise_V, sites, post, told, record)
+    _write_output(i, alpha, beta, sign, s, sites, post, options, record, vectors)
+    if options.noise_damping > 0.0:
+        _noise_site(i, theta, theta_V, noise_m, noise_V, sites, post, options, record)
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -125,11 +125,11 @@ def _input_cavities(
 
 @jit(relaxed=FUSE)
 def _input_site(
-    i: int, k: int, m_hat: float, V_hat: float, m: float, V: float, sites: Any, post: Any, told: Any, record: Any,
+    i: int, k: int, m_hat: float, V_hat: float, m: float, V: float, sites: Any, post: Any, options: Any, record: Any,
     vectors: Any, Sx: Any,
 ) -> None:  # fmt: skip
     """Update tau and nu of one unit, equation (46); where sequential, q(w_k) with them."""
-    eta, cavity_m, cavity_V = told.fraction, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k]
+    eta, cavity_m, cavity_V = options.fraction, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k]
     if not (V_hat > NARROWEST * cavity_V and math.isfinite(m_hat)):
         record.counts[SKIPPED_SITES] += 1
         return
@@ -137,14 +137,14 @@ def _input_site(
     nu = (m_hat / V_hat - cavity_m / cavity_V) / eta
     if tau < 0.0:
         record.counts[NEGATIVE] += 1
-        if told.clip:  # the location that keeps the tilted mean
+        if options.clip:  # the location that keeps the tilted mean
             record.counts[CLIPPED] += 1
             tau, nu = 0.0, (m_hat - cavity_m) / cavity_V / eta
     record.steps[INPUT, 0] += (tau - sites.tau[i, k]) ** 2 + (nu - sites.nu[i, k]) ** 2
     record.steps[INPUT, 1] += tau * tau + nu * nu
-    part = _shortened(told.damping, (tau - sites.tau[i, k]) * V, told.sequential, record)
+    part = _shortened(options.damping, (tau - sites.tau[i, k]) * V, options.sequential, record)
     step_tau, step_nu = part * (tau - sites.tau[i, k]), part * (nu - sites.nu[i, k])
-    if told.sequential:
+    if options.sequential:
         share = 1.0 + step_tau * V
         rank_one(post.weight_mean[k], post.weight_covariance[k], Sx, step_tau / share, (step_nu - step_tau * m) / share)
     sites.tau[i, k] += step_tau
@@ -172,7 +172,7 @@ def rank_one(mean: Any, S: Any, Sx: Any, factor: float, shift: float) -> None:
 
 @jit(relaxed=FUSE, merged=True)
 def _write_output(
-    i: int, alpha: float, beta: float, sign: float, s: float, sites: Any, post: Any, told: Any, record: Any,
+    i: int, alpha: float, beta: float, sign: float, s: float, sites: Any, post: Any, options: Any, record: Any,
     vectors: Any,
 ) -> None:  # fmt: skip
     """Damp the site of v towards alpha m_g and beta m_g."""
@@ -183,11 +183,23 @@ def _write_output(
         location = beta * m_g[j]
         record.steps[OUTPUT, 0] += (new[j] - agree * old[j]) ** 2 + (location - sites.beta[i, j]) ** 2
         record.steps[OUTPUT, 1] += new[j] ** 2 + location**2
-        b[j] = sites.beta[i, j] + told.output_damping * (location - sites.beta[i, j])
+        b[j] = sites.beta[i, j] + options.output_damping * (location - sites.beta[i, j])
     sites.sign[i] = damp_output(
-        told.fraction, told.output_damping, old, sites.sign[i], new, sign, b, vectors[_MU], post.output_covariance,
-        vectors[_U], s, sites.alpha[i], sites.beta[i], vectors[_SPARE],
-    )  # fmt: skip
+        options.fraction,
+        options.output_damping,
+        old,
+        sites.sign[i],
+        new,
+        sign,
+        b,
+        vectors[_MU],
+        post.output_covariance,
+        vectors[_U],
+        s,
+        sites.alpha[i],
+        sites.beta[i],
+        vectors[_SPARE],
+    )
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -199,20 +211,20 @@ def _noise_site(
     cavity_V: float,
     sites: Any,
     post: Any,
-    told: Any,
+    options: Any,
     record: Any,
 ) -> None:
     """Update the site of theta by matching moments; where sequential, q(theta) with it."""
     if not theta_V > 0.0:
         record.counts[SKIPPED_SITES] += 1
         return
-    precision = (1.0 / theta_V - 1.0 / cavity_V) / told.fraction
-    location = (theta / theta_V - cavity_m / cavity_V) / told.fraction
+    precision = (1.0 / theta_V - 1.0 / cavity_V) / options.fraction
+    location = (theta / theta_V - cavity_m / cavity_V) / options.fraction
     step_p, step_l = precision - sites.noise_precision[i], location - sites.noise_location[i]
     record.steps[NOISE, 0] += step_p * step_p + step_l * step_l
     record.steps[NOISE, 1] += precision * precision + location * location
-    part = _shortened(told.noise_damping, step_p * post.noise[1], told.sequential, record)
-    if told.sequential:
+    part = _shortened(options.noise_damping, step_p * post.noise[1], options.sequential, record)
+    if options.sequential:
         share = 1.0 + part * step_p * post.noise[1]
         post.noise[0] = (post.noise[0] + part * step_l * post.noise[1]) / share
         post.noise[1] = post.noise[1] / share

@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks, rectangle
-from ep_bench.methods.gp.evidence import Problem, evidence, factorised
+from ep_bench.methods.gp.evidence import GPProblem, evidence, factorised
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows
@@ -45,7 +45,7 @@ class State(NamedTuple):
     """The posterior of f, in the units that the method sees."""
 
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
     theta: Array  # (P,) logarithms of the hyperparameters, the noise variance last
     X: Array  # (N, d) training rows
     factor: Array  # (N, N) L in its lower triangle
@@ -97,23 +97,23 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     return mean, np.maximum(variance, 0.0)  # rounding can leave less than nothing beside a training row
 
 
-def problem_of(train: Rows, config: Config) -> Problem:
+def problem_of(train: Rows, config: Config) -> GPProblem:
     """Return covariance, hyperparameters and room for rows X (n, d), y (n,) under the options.
 
     Raises as ``prepared`` does.
     """
     X, y, covariance, hyper = prepared(train, config, "noise_variance")
-    return Problem(X, y, covariance, hyper, symmetric.square(len(y)))
+    return GPProblem(X, y, covariance, hyper, symmetric.square(len(y)))
 
 
-def _state(problem: Problem, theta: Array, iterations: int, converged: bool) -> State:
+def _state(problem: GPProblem, theta: Array, iterations: int, converged: bool) -> State:
     factor, weights, log_evidence = factorised(problem, theta)
     return State(
         problem.covariance, problem.hyper, theta, problem.X, factor, weights, log_evidence, iterations, converged
     )
 
 
-def _trace(found: Optimum, hyper: Hyper, n: int) -> dict[str, list[float]]:
+def _trace(found: Optimum, hyper: Hyperparameters, n: int) -> dict[str, list[float]]:
     return {
         "objective": [value / n for _, value in found.path],
         "log_evidence": [-value - hyper.log_prior(theta)[0] for theta, value in found.path],

@@ -17,22 +17,22 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.numerics import symmetric
 from ep_bench.types import Array
 
 
-class Problem(NamedTuple):
+class GPProblem(NamedTuple):
     """Training rows, covariance, hyperparameters (the noise variance last), and the array."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
     covariance: Covariance
-    hyper: Hyper
-    room: Array  # (N, N)
+    hyper: Hyperparameters
+    workspace: Array  # (N, N)
 
 
-class Factorised(NamedTuple):
+class GPFactorisation(NamedTuple):
     """What predictions need at given hyperparameters."""
 
     factor: Array  # (N, N) L in its lower triangle
@@ -40,37 +40,37 @@ class Factorised(NamedTuple):
     log_evidence: float  # nats
 
 
-def factorised(problem: Problem, theta: Array) -> Factorised:
+def factorised(problem: GPProblem, theta: Array) -> GPFactorisation:
     """Return L, alpha and the evidence at logarithms theta (P,), L in the problem's array.
 
     Raises FloatingPointError, with the hyperparameters, where C is not positive definite or the evidence not finite.
     """
-    X, y, covariance, hyper, room = problem
+    X, y, covariance, hyper, workspace = problem
     n = len(y)
     with np.errstate(over="ignore"):
-        covariance.fill(theta[:-1], X, room)
-        room.reshape(-1)[:: n + 1] += np.exp(theta[-1])
-    if not symmetric.factorise(room):
+        covariance.fill(theta[:-1], X, workspace)
+        workspace.reshape(-1)[:: n + 1] += np.exp(theta[-1])
+    if not symmetric.factorise(workspace):
         raise FloatingPointError(f"the covariance of the targets is not positive definite at {hyper.words(theta)}")
-    weights = symmetric.solve(room, y)
+    weights = symmetric.solve(workspace, y)
     with np.errstate(over="ignore", invalid="ignore"):
-        log_evidence = -0.5 * (float(y @ weights) + symmetric.log_determinant(room) + n * math.log(2.0 * math.pi))
+        log_evidence = -0.5 * (float(y @ weights) + symmetric.log_determinant(workspace) + n * math.log(2.0 * math.pi))
     if not math.isfinite(log_evidence):
         raise FloatingPointError(f"the evidence is not finite at {hyper.words(theta)}")
-    return Factorised(room, weights, log_evidence)
+    return GPFactorisation(workspace, weights, log_evidence)
 
 
-def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
+def evidence(problem: GPProblem, theta: Array) -> tuple[float, Array]:
     """Return the log evidence (nats) and its gradient (P,) by the logarithms theta (P,).
 
     Raises FloatingPointError as ``factorised`` does, and where the gradient is not finite.
     """
-    room, weights, log_evidence = factorised(problem, theta)
-    symmetric.invert(room)
-    np.negative(room, out=room)
-    symmetric.add_outer(room, weights, 1.0)
-    by_covariance = problem.covariance.contract(theta[:-1], problem.X, room)
-    by_noise = math.exp(theta[-1]) * float(np.trace(room))
+    workspace, weights, log_evidence = factorised(problem, theta)
+    symmetric.invert(workspace)
+    np.negative(workspace, out=workspace)
+    symmetric.add_outer(workspace, weights, 1.0)
+    by_covariance = problem.covariance.contract(theta[:-1], problem.X, workspace)
+    by_noise = math.exp(theta[-1]) * float(np.trace(workspace))
     gradient = 0.5 * np.append(by_covariance, by_noise)
     if not np.isfinite(gradient).all():
         raise FloatingPointError(f"the gradient of the evidence is not finite at {problem.hyper.words(theta)}")

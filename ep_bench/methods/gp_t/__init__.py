@@ -37,19 +37,19 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, Posi
 from scipy.special import logsumexp
 
 from ep_bench.covariances import Covariance, matrix
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, scale_mixture, variational
-from ep_bench.methods.gp_t.posterior import BLOCK, Blocks, Inferred, divided
-from ep_bench.methods.gp_t.warm_start import Path
+from ep_bench.methods.gp_t.posterior import BLOCK, InferenceResult, SiteBlocks, divided
+from ep_bench.methods.gp_t.warm_start import WarmStartPath
 from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Array, Method, Predictive, Rows
 
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
 START_NU = 4.0
-SEARCHED = ep.Limits(1e-6, 60)  # of EP within a search: the evidence is off by the square of the mismatch
+SEARCHED = ep.EPLimits(1e-6, 60)  # of EP within a search: the evidence is off by the square of the mismatch
 SAME = 1e-5  # nats between evidences of the same fixed point, at most
 LEAST = 1e-6  # share of a part that predictions count
 STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # inferences that may start from an earlier one's end
@@ -99,22 +99,22 @@ class Config(GaussianProcessConfig):
         return self
 
 
-class Problem(NamedTuple):
+class StudentTProblem(NamedTuple):
     """Training rows, covariance, hyperparameters (log sigma and log nu last) and options."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
     config: Config
 
 
-class Part(NamedTuple):
+class PosteriorPart(NamedTuple):
     """The approximate posterior of f at one value of the hyperparameters."""
 
     theta: Array  # (P,) logarithms
     weights: Array  # (N,)
-    blocks: Blocks  # of (K + S^-1)^-1, S the precisions
+    blocks: SiteBlocks  # of (K + S^-1)^-1, S the precisions
     precisions: Array  # (N,) of EP's sites and the bounds; of Laplace the curvatures W
     log_evidence: float  # nats
     n_iterations: int  # of the search, or of the inference where nothing was learned
@@ -126,15 +126,15 @@ class State(NamedTuple):
     """The approximate posterior of f, in the units that the method sees: one part, or one a value of nu."""
 
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
     X: Array  # (N, d)
-    parts: tuple[Part, ...]
+    parts: tuple[PosteriorPart, ...]
     shares: Array  # (J,) of the parts, 1 in all
     log_evidence: float  # nats; the mean over nu where it is integrated
     converged: bool
 
     @property
-    def best(self) -> Part:
+    def best(self) -> PosteriorPart:
         """The part with the largest share."""
         return self.parts[int(np.argmax(self.shares))]
 
@@ -169,12 +169,12 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State | 
     return state, _trace(path, problem)
 
 
-def _sampled(problem: Problem, rng: np.random.Generator) -> tuple[sampling.Draws, dict[str, list[float]]]:
+def _sampled(problem: StudentTProblem, rng: np.random.Generator) -> tuple[sampling.Draws, dict[str, list[float]]]:
     """Return draws, and what the chains monitor, one value an iteration, warm-up first."""
     config = problem.config
-    model = sampling.Model(problem.X, problem.y, problem.covariance, _drawn(problem))
-    schedule = sampling.Schedule(config.warmup, config.samples, max(1, config.stored // config.chains))
-    watched = mcmc_diagnostics.watched_rows(model.X, rng)
+    model = sampling.StudentTModel(problem.X, problem.y, problem.covariance, _drawn(problem))
+    schedule = sampling.SliceSamplingSchedule(config.warmup, config.samples, max(1, config.stored // config.chains))
+    watched = mcmc_diagnostics.monitored_inputs(model.X, rng)
     chains = sampling.run(model, schedule, watched, rng.spawn(config.chains))
     state = sampling.draws(model, chains, schedule)
     reason = sampling.problem(state.diagnostics, config.chains, config.samples)
@@ -185,7 +185,7 @@ def _sampled(problem: Problem, rng: np.random.Generator) -> tuple[sampling.Draws
     return state, sampling.trace(chains)
 
 
-def _drawn(problem: Problem) -> Hyper:
+def _drawn(problem: StudentTProblem) -> Hyperparameters:
     """Return what chains draw: without ``optimize`` nothing, or nu alone, the rest being at the medians."""
     if problem.config.optimize:
         return problem.hyper
@@ -195,10 +195,12 @@ def _drawn(problem: Problem) -> Hyper:
     return replace(problem.hyper, given=held)
 
 
-def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None) -> tuple[Part, list[float]]:
+def _part(
+    problem: StudentTProblem, rng: np.random.Generator, start: Array | None = None
+) -> tuple[PosteriorPart, list[float]]:
     """Return the posterior, hyperparameters learned as far as they are not given, and the values of the search."""
     hyper, config = problem.hyper, problem.config
-    found: Inferred | None = None
+    found: InferenceResult | None = None
     if config.optimize and hyper.free.any():
         if config.inference == "fvb":
             rows = Rows(problem.X, problem.y)
@@ -217,14 +219,14 @@ def _part(problem: Problem, rng: np.random.Generator, start: Array | None = None
         theta, iterations, converged, path = hyper.start(), 0, True, []
     found = found or infer(problem, theta)
     of_rows = divided(matrix(problem.covariance, theta[:-2], problem.X), found.precisions)
-    part = Part(
+    part = PosteriorPart(
         theta, found.weights, of_rows, found.precisions, found.log_evidence,
         iterations or found.iterations, converged, found.stage,
     )  # fmt: skip
     return part, path
 
 
-def _integrated(problem: Problem, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
+def _integrated(problem: StudentTProblem, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
     """Return the mixture over NU, and the trace of its largest part."""
     parts, paths, lost = _walk(problem, rng)
     if not parts:
@@ -242,10 +244,12 @@ def _integrated(problem: Problem, rng: np.random.Generator) -> tuple[State, dict
     return state, _trace(paths[int(np.argmax(shares))], problem)
 
 
-def _walk(problem: Problem, rng: np.random.Generator) -> tuple[dict[float, Part], list[list[float]], list[str]]:
+def _walk(
+    problem: StudentTProblem, rng: np.random.Generator
+) -> tuple[dict[float, PosteriorPart], list[list[float]], list[str]]:
     """Return the parts by nu in rising order, their searches, and what was said where there is none."""
     middle = int(np.argmin(np.abs(NU - START_NU)))
-    found: dict[float, tuple[Part, list[float]]] = {}
+    found: dict[float, tuple[PosteriorPart, list[float]]] = {}
     lost = []
     for way in (range(middle, len(NU)), range(middle - 1, -1, -1)):
         start = found[NU[middle]][0].theta if NU[middle] in found else None
@@ -260,7 +264,7 @@ def _walk(problem: Problem, rng: np.random.Generator) -> tuple[dict[float, Part]
     return {nu: found[nu][0] for nu in rising}, [found[nu][1] for nu in rising], lost
 
 
-def _log_prior_of_nu(nu: Array, problem: Problem) -> Array:
+def _log_prior_of_nu(nu: Array, problem: StudentTProblem) -> Array:
     """Return log probabilities (J,) of values on the grid of log log nu, 1 in all."""
     log_nu = np.log(nu)
     density = np.zeros(len(nu))
@@ -269,18 +273,20 @@ def _log_prior_of_nu(nu: Array, problem: Problem) -> Array:
     return np.asarray(density - logsumexp(density))
 
 
-def _trace(path: list[float], problem: Problem) -> dict[str, list[float]]:
+def _trace(path: list[float], problem: StudentTProblem) -> dict[str, list[float]]:
     return {"objective": [value / len(problem.y) for value in path]} if path else {}
 
 
-def problem_of(train: Rows, config: Config) -> Problem:
+def problem_of(train: Rows, config: Config) -> StudentTProblem:
     """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
     learned = config.nu == "optimize" or (config.nu == "integrate" and config.inference == "mcmc")
     nu = None if learned else START_NU if config.nu == "integrate" else float(config.nu)
-    return Problem(*prepared(train, config, "scale", "nu", nu=nu), config)
+    return StudentTProblem(*prepared(train, config, "scale", "nu", nu=nu), config)
 
 
-def infer(problem: Problem, theta: Array, start: ep.Start | None = None, limits: ep.Limits = ep.LIMITS) -> Inferred:
+def infer(
+    problem: StudentTProblem, theta: Array, start: ep.Start | None = None, limits: ep.EPLimits = ep.LIMITS
+) -> InferenceResult:
     """Return the inference at logarithms theta (P,). Raises FloatingPointError with the hyperparameters.
 
     ``start`` are sites that EP, Laplace's method and KL try first, ``limits`` are EP's.
@@ -303,7 +309,7 @@ def infer(problem: Problem, theta: Array, start: ep.Start | None = None, limits:
     return found
 
 
-def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
+def evidence(problem: StudentTProblem, theta: Array) -> tuple[float, Array]:
     """Return the approximate log evidence (nats) and its gradient (P,) by the logarithms theta (P,)."""
     return Evidence(problem, ep.LIMITS)(theta)
 
@@ -311,8 +317,8 @@ def evidence(problem: Problem, theta: Array) -> tuple[float, Array]:
 class Evidence:
     """The evidence and its gradient along a search."""
 
-    def __init__(self, problem: Problem, limits: ep.Limits) -> None:
-        self._problem, self._path = problem, Path(partial(infer, problem), limits)
+    def __init__(self, problem: StudentTProblem, limits: ep.EPLimits) -> None:
+        self._problem, self._path = problem, WarmStartPath(partial(infer, problem), limits)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         X, covariance = self._problem.X, self._problem.covariance
@@ -320,7 +326,7 @@ class Evidence:
         by_covariance = 0.5 * covariance.contract(theta[:-2], X, np.ascontiguousarray(found.by_covariance))
         return found.log_evidence, np.append(by_covariance, found.by_likelihood)
 
-    def ended(self, theta: Array) -> Inferred:
+    def ended(self, theta: Array) -> InferenceResult:
         """Return the inference that is reported."""
         return self._path.ended(theta)
 
@@ -336,7 +342,7 @@ def predict(state: State | sampling.Draws, X: Array, rng: np.random.Generator) -
         mean, variance = _latent(state, part, X)
         scale, nu = np.exp(part.theta[-2:]).tolist()
         heights, noise = scale_mixture.fine(nu, scale)
-        beyond += share * scale_mixture.beyond(nu, scale, heights, noise)
+        beyond += share * scale_mixture.missing_variance(nu, scale, heights, noise)
         weights.append(share * heights)
         means.append(np.broadcast_to(mean, (len(noise), len(mean))))
         variances.append(variance + noise[:, None])
@@ -354,7 +360,7 @@ def latent(state: State | sampling.Draws, X: Array) -> tuple[Array, Array]:
     return mean, state.shares @ (variances + (means - mean) ** 2)
 
 
-def _latent(state: State, part: Part, X: Array) -> tuple[Array, Array]:
+def _latent(state: State, part: PosteriorPart, X: Array) -> tuple[Array, Array]:
     X = np.ascontiguousarray(X, dtype=np.float64)
     share = part.theta[:-2]
     mean, variance = np.empty(len(X)), state.covariance.diagonal(share, X)

@@ -43,7 +43,7 @@ DAMPING = 0.8
 SHRINKS = 100  # of an ellipse's bracket, after which a run stays
 
 
-class Estimate(NamedTuple):
+class EvidenceEstimate(NamedTuple):
     """Log evidence (nats), its standard error, and how many even weights the runs' weights are worth."""
 
     log_evidence: float
@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
     effective: float
 
 
-class Start(NamedTuple):
+class StartingGaussian(NamedTuple):
     """The Gaussian of the sites."""
 
     mean: Array  # (N,)
@@ -79,7 +79,7 @@ def log_evidence(
     runs: int = RUNS,
     temperatures: int = TEMPERATURES,
     sites: tuple[Array, Array] | None = None,
-) -> Estimate:
+) -> EvidenceEstimate:
     """Return the evidence for covariances K (N, N), in full.
 
     ``sites`` are precisions and precision-times-means (N,) to start from, by default those of the module's text.
@@ -110,7 +110,7 @@ def starting_sites(K: Array, y: Array, nu: float, scale: float) -> tuple[Array, 
     return WEAKER * found.precisions, WEAKER * found.shifts
 
 
-def _start(K: Array, precisions: Array, shifts: Array) -> Start:
+def _start(K: Array, precisions: Array, shifts: Array) -> StartingGaussian:
     posterior = gaussian(K, precisions)
     if posterior is None:
         raise FloatingPointError("the sites to start from give no proper Gaussian")
@@ -118,10 +118,10 @@ def _start(K: Array, precisions: Array, shifts: Array) -> Start:
     values, vectors = eigh(posterior.covariance)
     # what rounding has below 0 has no variance that could be told apart from none
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    return Start(mean, factor, precisions, shifts, 0.5 * (float(shifts @ mean) - posterior.log_determinant))
+    return StartingGaussian(mean, factor, precisions, shifts, 0.5 * (float(shifts @ mean) - posterior.log_determinant))
 
 
-def _ratio(f: Array, start: Start, target: Likelihood) -> Array:
+def _ratio(f: Array, start: StartingGaussian, target: Likelihood) -> Array:
     """Return l (R,) of runs f (N, R)."""
     y, nu, s2 = target
     constant = log_constant(nu, s2 / nu)
@@ -131,7 +131,7 @@ def _ratio(f: Array, start: Start, target: Likelihood) -> Array:
 
 
 def _move(
-    f: Array, level: Array, beta: float, start: Start, target: Likelihood, rng: np.random.Generator
+    f: Array, level: Array, beta: float, start: StartingGaussian, target: Likelihood, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return runs (N, R), and l there (R,), after an elliptical slice each."""
     runs = f.shape[1]
@@ -156,9 +156,9 @@ def _move(
     return f, level
 
 
-def _estimate(log_weights: Array) -> Estimate:
+def _estimate(log_weights: Array) -> EvidenceEstimate:
     """Return the log of the mean of weights (R,) and its standard error, to first order."""
     log_mean = float(logsumexp(log_weights) - math.log(len(log_weights)))
     relative = np.exp(log_weights - log_mean)
     error = float(relative.std(ddof=1)) / math.sqrt(len(relative))
-    return Estimate(log_mean, error, float(relative.sum() ** 2 / (relative**2).sum()))
+    return EvidenceEstimate(log_mean, error, float(relative.sum() ** 2 / (relative**2).sum()))

@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from ep_bench.methods.gp_t.newton import curvatures, moved
+from ep_bench.methods.gp_t.newton import curvatures, site_changes
 from ep_bench.methods.gp_t.posterior import Marginals, marginals
-from ep_bench.methods.gp_t.sites import Model, Sites, psi, sites
+from ep_bench.methods.gp_t.sites import SiteModel, SitePosterior, psi, sites
 from ep_bench.methods.gp_t.tilted import moments
 from ep_bench.types import Array
 
@@ -39,7 +39,7 @@ SHORTEST = 1e-4  # of outer steps, 1 being to the posterior's marginals
 EDGE = 0.9  # part of the way to a cavity of precision 0 that a step goes at most
 
 
-class Held(NamedTuple):
+class FixedMarginals(NamedTuple):
     """Sites under held marginals, and the terms of F that hang on them."""
 
     outer: tuple[Array, Array]
@@ -53,13 +53,13 @@ class Held(NamedTuple):
     short: float  # of F below its maximum, by the last quadratic
 
 
-def double_loop(model: Model, start: Sites) -> Iterator[Sites]:
+def double_loop(model: SiteModel, start: SitePosterior) -> Iterator[SitePosterior]:
     """Yield the state after each round of the outer loop, until no outer step lowers G any more."""
     mu, length = BARRIER, 1.0
-    found = _held(model, _natural(start.posterior), start.tau, start.b)
+    found = _fixed_marginals(model, _natural(start.posterior), start.tau, start.b)
     if found is None:
         return
-    now = _inner(model, found, mu, TIGHT)
+    now = _inner_loop(model, found, mu, TIGHT)
     while True:
         state = sites(model, now.tau, now.b)
         if state is not None:
@@ -68,12 +68,12 @@ def double_loop(model: Model, start: Sites) -> Iterator[Sites]:
         close = TIGHT * min(gap, 1.0)
         if BARRIER * gap < DROP * mu:
             mu = BARRIER * gap
-            now = _inner(model, now, mu, close)
+            now = _inner_loop(model, now, mu, close)
         while True:
-            moved_out, length = _outer(model, now, length)
+            moved_out, length = _outer_loop(model, now, length)
             if moved_out is None:
                 return
-            after = _inner(model, moved_out, mu, close)
+            after = _inner_loop(model, moved_out, mu, close)
             allowed = now.short + 1e-10 * (1.0 + abs(now.value))
             if after.value + mu * after.barrier <= now.value + mu * now.barrier + allowed:
                 break
@@ -94,7 +94,7 @@ def _distance(outer: tuple[Array, Array], posterior: Marginals) -> float:
     return float(np.maximum(by_mean, np.abs(precision * posterior.variance - 1.0)).max())
 
 
-def _held(model: Model, outer: tuple[Array, Array], tau: Array, b: Array) -> Held | None:
+def _fixed_marginals(model: SiteModel, outer: tuple[Array, Array], tau: Array, b: Array) -> FixedMarginals | None:
     """Return the state of sites, or None where the posterior or a cavity is improper."""
     precision, shift = outer[0] - model.eta * tau, outer[1] - model.eta * b
     if not np.all(precision > 0.0):
@@ -108,10 +108,10 @@ def _held(model: Model, outer: tuple[Array, Array], tau: Array, b: Array) -> Hel
     if not (np.isfinite(value) and np.isfinite(tilted[[1, 2, 5, 6]]).all()):
         return None
     barrier = float(np.log(precision * model.K.diagonal()).sum())
-    return Held(outer, tau, b, (precision, shift), posterior, tilted, float(value), barrier, np.inf)
+    return FixedMarginals(outer, tau, b, (precision, shift), posterior, tilted, float(value), barrier, np.inf)
 
 
-def _inner(model: Model, start: Held, mu: float, close: float) -> Held:
+def _inner_loop(model: SiteModel, start: FixedMarginals, mu: float, close: float) -> FixedMarginals:
     """Return where Newton's steps, each of which raises F, end."""
     now = start
     for _ in range(INNER_STEPS):
@@ -121,14 +121,14 @@ def _inner(model: Model, start: Held, mu: float, close: float) -> Held:
         now = now._replace(short=0.5 * slope)
         if gap < close:
             return now
-        after = _raised(model, now, *moved(step, now.posterior), slope, mu)
+        after = _ascent_step(model, now, *site_changes(step, now.posterior), slope, mu)
         if after is None:
             return now
         now = after
     return now
 
 
-def _direction(model: Model, now: Held, mu: float) -> tuple[Array | None, float, float]:
+def _direction(model: SiteModel, now: FixedMarginals, mu: float) -> tuple[Array | None, float, float]:
     """Return Newton's step (2N,), the derivative of F along it, and the largest element of the gradient."""
     at = curvatures(model, now.tau, now.posterior, now.tilted)
     if at is None:
@@ -152,29 +152,31 @@ def _direction(model: Model, now: Held, mu: float) -> tuple[Array | None, float,
     return step, float(gradient @ step), float(np.abs(gradient).max())
 
 
-def _raised(model: Model, now: Held, by_tau: Array, by_b: Array, slope: float, mu: float) -> Held | None:
+def _ascent_step(
+    model: SiteModel, now: FixedMarginals, by_tau: Array, by_b: Array, slope: float, mu: float
+) -> FixedMarginals | None:
     """Return the state after a step that raises F, shortened as far as that takes, or None."""
     toward = float((model.eta * by_tau / now.cavity[0]).max())
     part = min(1.0, EDGE / toward) if toward > 0.0 else 1.0
     least = now.value + mu * now.barrier
     for _ in range(HALVINGS):
-        after = _held(model, now.outer, now.tau + part * by_tau, now.b + part * by_b)
+        after = _fixed_marginals(model, now.outer, now.tau + part * by_tau, now.b + part * by_b)
         if after is not None and after.value + mu * after.barrier > least + 1e-4 * part * slope - 1e-12 * abs(least):
             return after
         part *= 0.5
     return None
 
 
-def _outer(model: Model, now: Held, length: float) -> tuple[Held | None, float]:
+def _outer_loop(model: SiteModel, now: FixedMarginals, length: float) -> tuple[FixedMarginals | None, float]:
     """Return the sites under marginals moved towards the posterior's, and how far that was."""
     target = _natural(now.posterior)
     for _ in range(HALVINGS):
         by_precision, by_shift = (length * (new - old) for new, old in zip(target, now.outer, strict=True))
         outer = now.outer[0] + by_precision, now.outer[1] + by_shift
         if np.all(outer[0] - model.eta * now.tau > (1.0 - EDGE) * np.minimum(now.cavity[0], outer[0])):
-            after = _held(model, outer, now.tau, now.b)
+            after = _fixed_marginals(model, outer, now.tau, now.b)
         else:  # the cavities stay, the sites go along
-            after = _held(model, outer, now.tau + by_precision / model.eta, now.b + by_shift / model.eta)
+            after = _fixed_marginals(model, outer, now.tau + by_precision / model.eta, now.b + by_shift / model.eta)
         if after is not None:
             return after, length
         length *= 0.5

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, psi
 
 from ep_bench.covariances import Covariance, matrix
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import fixed_scales
-from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.methods.gp_t.posterior import InferenceResult
 from ep_bench.methods.gp_t.variational import factors
 from ep_bench.numerics.lbfgs import Function, Optimum
 from ep_bench.numerics.symmetric import square
@@ -40,11 +40,11 @@ INNER = 5  # iterations of an M step's search
 def learn(
     rows: Rows,
     covariance: Covariance,
-    hyper: Hyper,
+    hyper: Hyperparameters,
     config: GaussianProcessConfig,
     rng: np.random.Generator,
     start: Array | None = None,
-) -> tuple[Optimum, Inferred]:
+) -> tuple[Optimum, InferenceResult]:
     """Return the end of the best run, as ``covariances.map_search.learn`` does, and the inference there.
 
     ``iterations`` are EM steps, of which a run makes ``config.steps`` at most. Warns and raises as that does.
@@ -62,23 +62,27 @@ def learn(
     return best
 
 
-def _run(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, steps: int) -> tuple[Optimum, Inferred]:
+def _run(
+    rows: Rows, covariance: Covariance, hyper: Hyperparameters, theta: Array, steps: int
+) -> tuple[Optimum, InferenceResult]:
     theta = np.where(hyper.free, np.clip(theta, hyper.low, hyper.high), theta)
     at = _inferred(rows, covariance, hyper, theta, None)
     values = [_value(at, hyper, theta)]
     path: list[tuple[Array, float]] = []
-    room = square(len(rows.y))
+    workspace = square(len(rows.y))
     for _ in range(steps):
-        theta = maximised(rows, covariance, hyper, theta, at, room)
+        theta = maximised(rows, covariance, hyper, theta, at, workspace)
         at = _inferred(rows, covariance, hyper, theta, at.precisions)
         values.append(_value(at, hyper, theta))
         path.append((theta, values[-1]))
-        if _to_come(values) < ENOUGH:
+        if _remaining_fall(values) < ENOUGH:
             return Optimum(theta, values[-1], len(path), True, path), at
     return Optimum(theta, values[-1], len(path), False, path), at
 
 
-def maximised(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, at: Inferred, room: Array) -> Array:
+def maximised(
+    rows: Rows, covariance: Covariance, hyper: Hyperparameters, theta: Array, at: InferenceResult, workspace: Array
+) -> Array:
     """Return the hyperparameters (P,) after one M step from theta (P,), where the E step gave ``at``."""
     D, nu = at.precisions, math.exp(theta[-1])
     # 1 / V ~ Gamma((nu + 1) / 2, (nu + 1) / (2 D))
@@ -86,7 +90,7 @@ def maximised(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, at
     likelihood = np.isin(np.arange(len(theta)), [len(theta) - 2, len(theta) - 1])
 
     def targets(point: Array) -> tuple[float, Array]:
-        value, gradient = fixed_scales.evidence(covariance, point[:-2], rows.X, rows.y, 1.0 / D, room)
+        value, gradient = fixed_scales.evidence(covariance, point[:-2], rows.X, rows.y, 1.0 / D, workspace)
         return value, np.append(gradient, [0.0, 0.0])
 
     def scales(point: Array) -> tuple[float, Array]:
@@ -109,14 +113,16 @@ def log_scales(log_sigma: float, log_nu: float, n: int, mean_log: float, mean_pr
     return n * value, n * np.array([by_sigma, by_nu])
 
 
-def _best(bound: Function, hyper: Hyper, theta: Array, free: NDArray[np.bool_]) -> Array:
+def _best(bound: Function, hyper: Hyperparameters, theta: Array, free: NDArray[np.bool_]) -> Array:
     """Return theta (P,) with the entries that are free moved to where bound and log prior are highest."""
     if not free.any():
         return theta
     return search(bound, replace(hyper, given=np.where(free, np.nan, theta)), [theta], INNER).point
 
 
-def _inferred(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, start: Array | None) -> Inferred:
+def _inferred(
+    rows: Rows, covariance: Covariance, hyper: Hyperparameters, theta: Array, start: Array | None
+) -> InferenceResult:
     scale, nu = np.exp(theta[-2:])
     try:
         return factors(matrix(covariance, theta[:-2], rows.X), rows.y, float(nu), float(scale), start)
@@ -124,11 +130,11 @@ def _inferred(rows: Rows, covariance: Covariance, hyper: Hyper, theta: Array, st
         raise FloatingPointError(f"{error}; at {hyper.words(theta)}") from None
 
 
-def _value(at: Inferred, hyper: Hyper, theta: Array) -> float:
+def _value(at: InferenceResult, hyper: Hyperparameters, theta: Array) -> float:
     return -(at.log_evidence + hyper.log_prior(theta)[0])
 
 
-def _to_come(values: list[float]) -> float:
+def _remaining_fall(values: list[float]) -> float:
     """Return how far values that fall at the rate of the last two steps would fall yet."""
     if len(values) < 3:
         return math.inf

@@ -29,9 +29,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ep_bench.methods.gp_t.double_loop import double_loop
-from ep_bench.methods.gp_t.newton import polished
-from ep_bench.methods.gp_t.posterior import Inferred
-from ep_bench.methods.gp_t.sites import CLOSE, Model, Sites, empty, inferred, log_evidence, sites
+from ep_bench.methods.gp_t.newton import polish
+from ep_bench.methods.gp_t.posterior import InferenceResult
+from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, inferred, log_evidence, sites
 from ep_bench.methods.gp_t.sweeps import parallel, sequential
 from ep_bench.types import Array
 
@@ -51,7 +51,7 @@ LEAST_POWER = 0.5  # of eta, where fractional updates begin
 LONGEST, SHORTEST = 0.1, 0.01  # steps of the power
 
 
-class Limits(NamedTuple):
+class EPLimits(NamedTuple):
     """The largest mismatch that counts as a fixed point, and rounds of the double loop at most.
 
     Without rounds the robust scheme ends after its sweeps.
@@ -61,10 +61,10 @@ class Limits(NamedTuple):
     rounds: int
 
 
-LIMITS = Limits(CLOSE, 1000)
+LIMITS = EPLimits(CLOSE, 1000)
 
 
-class Trace(NamedTuple):
+class SchemeTrace(NamedTuple):
     """A scheme, one row a sweep, or a round of the outer loop."""
 
     mismatch: Array  # (T,) infinite where a cavity was improper
@@ -72,10 +72,10 @@ class Trace(NamedTuple):
     precisions: Array  # (T, N) of the sites
 
 
-class Ended(NamedTuple):
+class StageEnd(NamedTuple):
     """Where a stage was left, and the number of its sweeps, rounds and Newton's steps."""
 
-    sites: Sites
+    sites: SitePosterior
     steps: int
 
 
@@ -88,13 +88,13 @@ def infer(
     damping: float,
     scheme: Scheme = "robust",
     start: Start | None = None,
-    limits: Limits = LIMITS,
-) -> Inferred:
+    limits: EPLimits = LIMITS,
+) -> InferenceResult:
     """Return a fixed point for covariances K (N, N), in full; the robust scheme seeks it first from ``start``.
 
     Raises FloatingPointError, with the state reached by each stage, where none converges.
     """
-    model = Model(K, y, nu, scale, eta)
+    model = SiteModel(K, y, nu, scale, eta)
     tried, total = [], 0
     close = max(limits.close, ROUNDING) if scheme == "robust" else limits.close
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -109,21 +109,23 @@ def infer(
 def trace(
     K: Array, y: Array, nu: float, scale: float, eta: float, scheme: Scheme, damping: float, rounds: int,
     before: int = 0,
-) -> Trace:  # fmt: skip
+) -> SchemeTrace:  # fmt: skip
     """Return what a plain scheme does from empty sites in so many rounds, the first ``before`` parallel sweeps.
 
     It is shorter where a state cannot be left.
     """
-    model = Model(K, y, nu, scale, eta)
+    model = SiteModel(K, y, nu, scale, eta)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         path = list(islice(parallel(model, empty(model), damping), before))
         last = path[-1] if path else empty(model)
         path += islice(_scheme(model, last, scheme, damping), rounds - before)
         evidence = [log_evidence(now, eta) for now in path]
-    return Trace(np.array([now.mismatch for now in path]), np.array(evidence), np.array([now.tau for now in path]))
+    return SchemeTrace(
+        np.array([now.mismatch for now in path]), np.array(evidence), np.array([now.tau for now in path])
+    )
 
 
-def _scheme(model: Model, start: Sites, scheme: Scheme, damping: float) -> Iterator[Sites]:
+def _scheme(model: SiteModel, start: SitePosterior, scheme: Scheme, damping: float) -> Iterator[SitePosterior]:
     if scheme == "double_loop":
         return double_loop(model, start)
     if scheme in ("parallel", "sequential"):
@@ -132,8 +134,8 @@ def _scheme(model: Model, start: Sites, scheme: Scheme, damping: float) -> Itera
 
 
 def _stages(
-    model: Model, damping: float, scheme: Scheme, start: Start | None, limits: Limits
-) -> Iterator[tuple[str, Ended]]:
+    model: SiteModel, damping: float, scheme: Scheme, start: Start | None, limits: EPLimits
+) -> Iterator[tuple[str, StageEnd]]:
     if scheme == "double_loop":
         yield "double loop", _double_loop(model, empty(model), limits)
     elif scheme != "robust":
@@ -142,28 +144,28 @@ def _stages(
         yield from _robust(model, damping, start, limits)
 
 
-def _robust(model: Model, damping: float, start: Start | None, limits: Limits) -> Iterator[tuple[str, Ended]]:
+def _robust(model: SiteModel, damping: float, start: Start | None, limits: EPLimits) -> Iterator[tuple[str, StageEnd]]:
     given = None if start is None else sites(model, *start)
     if given is not None and math.isfinite(given.mismatch):
         yield f"parallel {damping:g} from given sites", _parallel(model, given, damping, limits)
-        yield "Newton's method from given sites", Ended(*polished(model, given, limits.close))
+        yield "Newton's method from given sites", StageEnd(*polish(model, given, limits.close))
     for factor in (damping, RETRY * damping):
         yield f"parallel {factor:g}", _parallel(model, empty(model), factor, limits)
     if limits.rounds > 0:
         yield "double loop", _double_loop(model, empty(model), limits)
-        yield "fractional", _fractional(model, damping, limits)
+        yield "fractional", _from_smaller_power(model, damping, limits)
 
 
-def _plain(scheme: Iterator[Sites], limits: Limits) -> Ended:
+def _plain(scheme: Iterator[SitePosterior], limits: EPLimits) -> StageEnd:
     steps = 0
     for now in islice(scheme, SWEEPS):
         steps += 1
         if now.mismatch < limits.close:
             break
-    return Ended(now, steps)
+    return StageEnd(now, steps)
 
 
-def _parallel(model: Model, start: Sites, damping: float, limits: Limits) -> Ended:
+def _parallel(model: SiteModel, start: SitePosterior, damping: float, limits: EPLimits) -> StageEnd:
     """Sweep as long as it helps; then polish what is near."""
     now, path, window = start, [start.mismatch], math.ceil(WINDOW / damping)
     for after in parallel(model, now, damping):
@@ -174,58 +176,58 @@ def _parallel(model: Model, start: Sites, damping: float, limits: Limits) -> End
         slow = len(path) > FIRST / damping and path[-1] > PROGRESS * path[-1 - window]
         if now.mismatch < limits.close or slow:
             break
-    now, polishing = _near(model, now, limits, NEAR)
-    return Ended(now, len(path) - 1 + polishing)
+    now, polishing = _polish(model, now, limits, NEAR)
+    return StageEnd(now, len(path) - 1 + polishing)
 
 
-def _double_loop(model: Model, start: Sites, limits: Limits) -> Ended:
+def _double_loop(model: SiteModel, start: SitePosterior, limits: EPLimits) -> StageEnd:
     now, steps, near = start, 0, NEAR
-    for now in islice(double_loop(model, start), _rounds(limits.rounds, len(model.y))):
-        ended, polishing = _near(model, now, limits, near)
+    for now in islice(double_loop(model, start), _round_limit(limits.rounds, len(model.y))):
+        ended, polishing = _polish(model, now, limits, near)
         steps += 1 + polishing
         if ended.mismatch < limits.close:
-            return Ended(ended, steps)
+            return StageEnd(ended, steps)
         if polishing:
             near = NEARER * now.mismatch
-    return Ended(now, steps)
+    return StageEnd(now, steps)
 
 
-def _rounds(rounds: int, n: int) -> int:
+def _round_limit(rounds: int, n: int) -> int:
     """Return how many rounds n rows are given: each takes some ten solves of 2n equations."""
     return max(int(rounds * min(1.0, ROWS / n) ** 2), min(rounds, FEWEST))
 
 
-def _near(model: Model, now: Sites, limits: Limits, near: float) -> Ended:
+def _polish(model: SiteModel, now: SitePosterior, limits: EPLimits, near: float) -> StageEnd:
     """Polish what is near but not there."""
     if limits.close <= now.mismatch < near:
-        return Ended(*polished(model, now, limits.close))
-    return Ended(now, 0)
+        return StageEnd(*polish(model, now, limits.close))
+    return StageEnd(now, 0)
 
 
-def _fractional(model: Model, damping: float, limits: Limits) -> Ended:
+def _from_smaller_power(model: SiteModel, damping: float, limits: EPLimits) -> StageEnd:
     """Find the fixed point at LEAST_POWER of eta, and follow it to eta."""
-    now, total = _eased(model, empty(model), LEAST_POWER, damping, limits)
+    now, total = _at_power(model, empty(model), LEAST_POWER, damping, limits)
     power, step = LEAST_POWER, LONGEST
     brief = limits._replace(rounds=limits.rounds // 10)
     while now.mismatch < limits.close and power < 1.0 and step >= SHORTEST:
         onward = min(power + step, 1.0)
-        after, steps = _eased(model, now, onward, damping, brief)
+        after, steps = _at_power(model, now, onward, damping, brief)
         total += steps
         if after.mismatch < limits.close:
             now, power = after, onward
         else:
             step *= 0.5
-    return Ended(sites(model, now.tau, now.b) or now, total)
+    return StageEnd(sites(model, now.tau, now.b) or now, total)
 
 
-def _eased(model: Model, start: Sites, power: float, damping: float, limits: Limits) -> Ended:
+def _at_power(model: SiteModel, start: SitePosterior, power: float, damping: float, limits: EPLimits) -> StageEnd:
     """Return where sweeps or the double loop come to at a part of eta."""
     eased = model._replace(eta=power * model.eta)
     begun = sites(eased, start.tau, start.b)
     if begun is None or not math.isfinite(begun.mismatch):
-        return Ended(start._replace(mismatch=math.inf), 0)
+        return StageEnd(start._replace(mismatch=math.inf), 0)
     now, steps = _parallel(eased, begun, damping, limits)
     if not now.mismatch < limits.close:
         now, rounds = _double_loop(eased, begun, limits)
         steps += rounds
-    return Ended(now, steps)
+    return StageEnd(now, steps)

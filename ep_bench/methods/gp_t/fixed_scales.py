@@ -18,7 +18,7 @@ from ep_bench.numerics import symmetric
 from ep_bench.types import Array
 
 
-class Factorised(NamedTuple):
+class FixedScaleFactorisation(NamedTuple):
     """L in the lower triangle (N, N), w (N,), and log p(y | V) in nats."""
 
     factor: Array
@@ -26,29 +26,33 @@ class Factorised(NamedTuple):
     log_evidence: float
 
 
-def factorised(covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, room: Array) -> Factorised:
+def factorised(
+    covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, workspace: Array
+) -> FixedScaleFactorisation:
     """Return the factor, in ``room`` (N, N), at logarithms theta of the covariance's parameters.
 
     Raises FloatingPointError where C is not positive definite or the evidence not finite.
     """
     n = len(y)
     with np.errstate(over="ignore"):
-        covariance.fill(theta, X, room)
-        room.reshape(-1)[:: n + 1] += V
-    if not symmetric.factorise(room):
+        covariance.fill(theta, X, workspace)
+        workspace.reshape(-1)[:: n + 1] += V
+    if not symmetric.factorise(workspace):
         raise FloatingPointError("the covariance of the targets is not positive definite")
-    weights = symmetric.solve(room, y)
+    weights = symmetric.solve(workspace, y)
     with np.errstate(over="ignore", invalid="ignore"):
-        value = -0.5 * (float(y @ weights) + symmetric.log_determinant(room) + n * math.log(2.0 * math.pi))
+        value = -0.5 * (float(y @ weights) + symmetric.log_determinant(workspace) + n * math.log(2.0 * math.pi))
     if not math.isfinite(value):
         raise FloatingPointError("the evidence of the targets is not finite")
-    return Factorised(room, weights, value)
+    return FixedScaleFactorisation(workspace, weights, value)
 
 
-def evidence(covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, room: Array) -> tuple[float, Array]:
+def evidence(
+    covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, workspace: Array
+) -> tuple[float, Array]:
     """Return log p(y | V) and its gradient by theta. Raises FloatingPointError as ``factorised`` does."""
-    _, weights, value = factorised(covariance, theta, X, y, V, room)
-    symmetric.invert(room)
-    np.negative(room, out=room)
-    symmetric.add_outer(room, weights, 1.0)
-    return value, 0.5 * covariance.contract(theta, X, room)
+    _, weights, value = factorised(covariance, theta, X, y, V, workspace)
+    symmetric.invert(workspace)
+    np.negative(workspace, out=workspace)
+    symmetric.add_outer(workspace, weights, 1.0)
+    return value, 0.5 * covariance.contract(theta, X, workspace)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.gp_t.posterior import Inferred, Marginals, by_likelihood, marginals
+from ep_bench.methods.gp_t.posterior import InferenceResult, Marginals, by_likelihood, marginals
 from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.methods.gp_t.variational import MEMORY, extrapolated
 from ep_bench.types import Array
@@ -30,7 +30,7 @@ REACH = 9.0  # deviations of a Gaussian to either side
 ROUNDING = 1e-13  # of the bound
 
 
-class Means(NamedTuple):
+class LikelihoodMeans(NamedTuple):
     """Means (N,) under Gaussians of log(1 + u^2 / s2), u^2 / (s2 + u^2), h' and -h''."""
 
     logarithm: Array
@@ -39,17 +39,17 @@ class Means(NamedTuple):
     curvature: Array
 
 
-class Fitted(NamedTuple):
+class KLFit(NamedTuple):
     """q(f) of b and L, its means and its bound."""
 
     b: Array
     precisions: Array
     posterior: Marginals
-    means: Means
+    means: LikelihoodMeans
     bound: float
 
 
-def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array] | None = None) -> Inferred:
+def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array] | None = None) -> InferenceResult:
     """Return the highest bound for covariances K (N, N), in full, from L and b (N,) where ``start`` has them.
 
     Raises FloatingPointError, with the mismatch reached, where no stationary point is found.
@@ -65,14 +65,14 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array
         gap = float(np.abs(off).max())
         if gap < CLOSE:
             return _ended(now, nu, step)
-        after = _raised(K, y, now, history, nu, scale)
+        after = _ascent_step(K, y, now, history, nu, scale)
         if after is None and gap < VERIFIED:
             return _ended(now, nu, step)
         now, step = after, step + 1
     raise FloatingPointError(f"KL: no stationary point; mismatch {gap:.2g} after {step} steps")
 
 
-def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> Means:
+def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> LikelihoodMeans:
     """Return the means under N(m, v) (N,), for targets y (N,)."""
     s = np.sqrt(nu) * scale
     reach = REACH * np.sqrt(v)
@@ -84,10 +84,10 @@ def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> Means:
         p = np.exp(-0.5 * (s * u + (y - m)[:, None]) ** 2 / v[:, None]) * np.sqrt(q)
     p /= p.sum(axis=1, keepdims=True)
     slope, curvature = -(nu + 1.0) / s * u / q, (nu + 1.0) / s**2 * (1.0 - u**2) / q**2
-    return Means(*((p * part).sum(axis=1) for part in (np.log1p(u**2), u**2 / q, slope, curvature)))
+    return LikelihoodMeans(*((p * part).sum(axis=1) for part in (np.log1p(u**2), u**2 / q, slope, curvature)))
 
 
-def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float) -> Fitted | None:
+def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float) -> KLFit | None:
     """Return q(f), or None where it is improper."""
     posterior = marginals(K, precisions, b)
     if posterior is None:
@@ -98,12 +98,12 @@ def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float
     targets = len(y) * constant - 0.5 * (nu + 1.0) * found.logarithm.sum()
     divergence = 0.5 * (log_determinant - float(precisions @ variance) + float(weights @ mean))
     bound = float(targets) - divergence
-    return Fitted(b, precisions, posterior, found, bound) if np.isfinite(bound) else None
+    return KLFit(b, precisions, posterior, found, bound) if np.isfinite(bound) else None
 
 
-def _raised(
-    K: Array, y: Array, now: Fitted, history: list[tuple[Array, Array]], nu: float, scale: float
-) -> Fitted | None:
+def _ascent_step(
+    K: Array, y: Array, now: KLFit, history: list[tuple[Array, Array]], nu: float, scale: float
+) -> KLFit | None:
     """Return q(f) after the extrapolated step, else the longest of steps by halves, that does not lower the bound."""
     at = np.concatenate([now.b, now.precisions])
     change = np.concatenate([now.means.slope + now.means.curvature * now.posterior.mean, now.means.curvature]) - at
@@ -118,9 +118,9 @@ def _raised(
     return None
 
 
-def _ended(now: Fitted, nu: float, steps: int) -> Inferred:
+def _ended(now: KLFit, nu: float, steps: int) -> InferenceResult:
     """Return bound and gradient at an optimum, where the derivatives by q(f) vanish."""
     weights = now.posterior.weights
     A = np.outer(weights, weights) - now.posterior.resolvent()
     likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
-    return Inferred(now.bound, weights, now.precisions, A, likelihood, steps, "kl", now.b)
+    return InferenceResult(now.bound, weights, now.precisions, A, likelihood, steps, "kl", now.b)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.gp_t.posterior import Inferred, by_likelihood, marginals
+from ep_bench.methods.gp_t.posterior import InferenceResult, by_likelihood, marginals
 from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.types import Array
 
@@ -32,7 +32,7 @@ ROUNDING = 1e-15  # of each term of a density
 Start = tuple[Array, Array]
 
 
-class Point(NamedTuple):
+class ModePoint(NamedTuple):
     """f = K weights (N,) and what follows from it."""
 
     weights: Array
@@ -41,7 +41,7 @@ class Point(NamedTuple):
     q: Array
 
 
-def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = None) -> Inferred:
+def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = None) -> InferenceResult:
     """Return evidence and gradient at the mode for covariances K (N, N), in full.
 
     The climb begins at the mean under the precisions and precision-times-means ``start`` (N,), by default at f = 0.
@@ -63,25 +63,25 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = Non
     R = posterior.resolvent()
     A, likelihood = _gradient(K, weights, (r, q, W), posterior.variance, R, nu, s2)
     likelihood += by_likelihood(logarithm, share, nu)
-    return Inferred(log_evidence, weights, W, A - R, likelihood, steps, "laplace", W * f + g)
+    return InferenceResult(log_evidence, weights, W, A - R, likelihood, steps, "laplace", W * f + g)
 
 
 def _curvature(r: Array, q: Array, nu: float, s2: float) -> Array:
     return np.asarray((nu + 1.0) * (s2 - r**2) / q**2)
 
 
-def _at(K: Array, y: Array, weights: Array, s2: float) -> Point:
+def _at(K: Array, y: Array, weights: Array, s2: float) -> ModePoint:
     f = K @ weights
     r = y - f
-    return Point(weights, f, r, s2 + r**2)
+    return ModePoint(weights, f, r, s2 + r**2)
 
 
-def _first(K: Array, y: Array, s2: float, start: Start | None) -> Point:
+def _first(K: Array, y: Array, s2: float, start: Start | None) -> ModePoint:
     found = marginals(K, *start) if start is not None else None
     return _at(K, y, np.zeros(len(y)) if found is None else found.weights, s2)
 
 
-def _mode(K: Array, y: Array, nu: float, s2: float, at: Point, reweighted: int) -> tuple[Point, int]:
+def _mode(K: Array, y: Array, nu: float, s2: float, at: ModePoint, reweighted: int) -> tuple[ModePoint, int]:
     """Return the mode, and the number of steps, of which so many at least are reweighted unless the mode is near."""
     gap, size = np.inf, max(float(np.abs(y).max()), 1e-300)
     for step in range(STEPS):
@@ -89,34 +89,34 @@ def _mode(K: Array, y: Array, nu: float, s2: float, at: Point, reweighted: int) 
         gap = float(np.abs(K @ rest).max() / size)
         after = None
         if gap < EARLY or step >= reweighted:
-            ahead = _ahead(K, _curvature(at.r, at.q, nu, s2), rest)
+            ahead = _newton_step(K, _curvature(at.r, at.q, nu, s2), rest)
             if ahead is not None and np.abs(ahead[1]).max() <= CLOSE * size:
                 return _at(K, y, at.weights + ahead[0], s2), step
-            after = None if ahead is None else _risen(at, ahead, nu, s2)
+            after = None if ahead is None else _line_search(at, ahead, nu, s2)
             if ahead is None and gap <= CLOSE:
-                after = _aside(K, at.weights, size)
+                after = _perturbed(K, at.weights, size)
         if after is None:
-            ahead = _ahead(K, (nu + 1.0) / at.q, rest)
-            after = None if ahead is None else _risen(at, ahead, nu, s2)
+            ahead = _newton_step(K, (nu + 1.0) / at.q, rest)
+            after = None if ahead is None else _line_search(at, ahead, nu, s2)
         if after is None:
             break
         at = _at(K, y, after, s2)
     raise FloatingPointError(f"Laplace's method found no mode: mismatch {gap:.2g} after {step} steps")
 
 
-def _ahead(K: Array, precisions: Array, rest: Array) -> tuple[Array, Array] | None:
+def _newton_step(K: Array, precisions: Array, rest: Array) -> tuple[Array, Array] | None:
     """Return the step (K^-1 + S)^-1 (g - K^-1 f) of the weights and of f, None where that is not proper."""
     found = marginals(K, precisions, rest)
     return None if found is None else (found.weights, K @ found.weights)
 
 
-def _aside(K: Array, weights: Array, size: float) -> Array:
+def _perturbed(K: Array, weights: Array, size: float) -> Array:
     """Return weights whose f differs from that of these by ASIDE, in a direction without symmetry."""
     direction = np.random.default_rng(0).standard_normal(len(weights))
     return np.asarray(weights + ASIDE * size / max(float(np.abs(K @ direction).max()), 1e-300) * direction)
 
 
-def _risen(at: Point, ahead: tuple[Array, Array], nu: float, s2: float) -> Array | None:
+def _line_search(at: ModePoint, ahead: tuple[Array, Array], nu: float, s2: float) -> Array | None:
     """Return the weights along the step where the density is highest, None where it nowhere rises.
 
     Where rounding hides by how much it rises they are those of the whole step.

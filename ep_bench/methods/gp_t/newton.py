@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ep_bench.methods.gp_t.posterior import Marginals, gaussian
-from ep_bench.methods.gp_t.sites import Model, Sites, sites
+from ep_bench.methods.gp_t.sites import SiteModel, SitePosterior, sites
 from ep_bench.types import Array
 
 STEPS = 20
@@ -42,7 +42,7 @@ def residual(posterior: Marginals, tilted: Array) -> Array:
     return np.concatenate([mean, -0.5 * (tilted[2] / posterior.variance + mean**2 - 1.0)])
 
 
-def curvatures(model: Model, tau: Array, posterior: Marginals, tilted: Array) -> Curvatures | None:
+def curvatures(model: SiteModel, tau: Array, posterior: Marginals, tilted: Array) -> Curvatures | None:
     """Return the curvatures at sites, or None where rounding leaves no posterior."""
     found = gaussian(model.K, tau)
     if found is None:
@@ -58,14 +58,14 @@ def curvatures(model: Model, tau: Array, posterior: Marginals, tilted: Array) ->
     )
 
 
-def moved(step: Array, posterior: Marginals) -> tuple[Array, Array]:
+def site_changes(step: Array, posterior: Marginals) -> tuple[Array, Array]:
     """Return the changes of tau and b that a step (2N,) of the natural parameters is."""
     half = len(step) // 2
     by_tau = step[half:] / posterior.variance
     return by_tau, step[:half] / np.sqrt(posterior.variance) + by_tau * posterior.mean
 
 
-def polished(model: Model, start: Sites, close: float) -> tuple[Sites, int]:
+def polish(model: SiteModel, start: SitePosterior, close: float) -> tuple[SitePosterior, int]:
     """Return where Newton's steps end, each of which lowers the residual, and their number."""
     now = start
     for step in range(STEPS):
@@ -78,14 +78,14 @@ def polished(model: Model, start: Sites, close: float) -> tuple[Sites, int]:
     return now, STEPS
 
 
-def _step(model: Model, now: Sites) -> Sites | None:
+def _step(model: SiteModel, now: SitePosterior) -> SitePosterior | None:
     at = curvatures(model, now.tau, now.posterior, now.tilted)
     if at is None or not np.isfinite(at.tilted).all():
         return None
     *_, whole, failed = lapack.dgesv(_jacobian(at, model.eta), -at.residual)
     if failed or not np.isfinite(whole).all():
         return None
-    by_tau, by_b = moved(whole, now.posterior)
+    by_tau, by_b = site_changes(whole, now.posterior)
     size = np.linalg.norm(at.residual)
     for halved in range(HALVINGS):
         part = 0.5**halved

@@ -41,7 +41,7 @@ class Gaussian(NamedTuple):
     log_determinant: float
 
 
-class Inferred(NamedTuple):
+class InferenceResult(NamedTuple):
     """What an inference ends with. ``by_covariance`` A: the evidence's derivative is tr(A dK) / 2."""
 
     log_evidence: float
@@ -54,7 +54,7 @@ class Inferred(NamedTuple):
     shifts: Array | None = None  # (N,) precision-times-means of EP's sites
 
 
-class Blocks(NamedTuple):
+class SiteBlocks(NamedTuple):
     """The sites P and Q of the module's text."""
 
     first: NDArray[np.intp]  # P
@@ -84,7 +84,7 @@ class Marginals(NamedTuple):
     variance: Array  # (N,)
     weights: Array  # (N,)
     log_determinant: float
-    blocks: Blocks
+    blocks: SiteBlocks
 
     def resolvent(self) -> Array:
         """Return (K + S^-1)^-1 (N, N), which the blocks are used up for."""
@@ -160,10 +160,10 @@ def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
     mean[first] = (b[first] - weights[first]) / precisions[first]
     if not (np.all(variance > 0.0) and np.isfinite(mean).all()):
         return None
-    return Marginals(mean, variance, weights, log_determinant, Blocks(first, rest, root, inverse, G, C))
+    return Marginals(mean, variance, weights, log_determinant, SiteBlocks(first, rest, root, inverse, G, C))
 
 
-def divided(K: Array, precisions: Array) -> Blocks:
+def divided(K: Array, precisions: Array) -> SiteBlocks:
     """Return the blocks of a posterior, without rows of no prior variance, of which nothing is to be learned.
 
     Raises FloatingPointError where it is not positive definite.

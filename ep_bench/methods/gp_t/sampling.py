@@ -34,7 +34,7 @@ from scipy.linalg import lapack
 from scipy.special import gammaln
 
 from ep_bench.covariances import Covariance, matrix
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.gp_t import fixed_scales, scale_mixture
 from ep_bench.methods.gp_t.posterior import BLOCK
@@ -50,16 +50,16 @@ WIDTH = 2.5  # the same later, in deviations
 WINDOWS = (0.125, 0.25, 0.5, 1.0)  # of the warm-up; at the end of each the ellipses are made of its draws
 
 
-class Model(NamedTuple):
+class StudentTModel(NamedTuple):
     """Training rows, the covariance and the hyperparameters (log sigma and log nu last)."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
 
 
-class Schedule(NamedTuple):
+class SliceSamplingSchedule(NamedTuple):
     """How a chain runs."""
 
     warmup: int
@@ -71,7 +71,7 @@ class Draws(NamedTuple):
     """Draws of all chains, in the units that the method sees."""
 
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
     X: Array  # (N, d)
     y: Array  # (N,)
     theta: Array  # (S, P) logarithms
@@ -88,7 +88,7 @@ class Draws(NamedTuple):
         return self.hyper.values(np.median(self.theta, axis=0))
 
 
-class Chain(NamedTuple):
+class StudentTChain(NamedTuple):
     """What a chain leaves; S draws are kept of ``samples`` iterations."""
 
     theta: Array  # (S, P) logarithms
@@ -100,22 +100,22 @@ class Chain(NamedTuple):
     warmup_trace: dict[str, list[float]]
 
 
-class Walker:
+class ChainWalker:
     """The moving part of a chain: hyperparameters and the variances of the noise."""
 
-    def __init__(self, model: Model, rng: np.random.Generator) -> None:
+    def __init__(self, model: StudentTModel, rng: np.random.Generator) -> None:
         self.model, self.rng = model, rng
         hyper = model.hyper
         self.theta = hyper.random_start(rng)
         self.theta = np.where(hyper.free, np.clip(self.theta, hyper.low, hyper.high), self.theta)
-        self.room = symmetric.square(len(model.y))
+        self.workspace = symmetric.square(len(model.y))
         self.evaluations = 0
         self.free = free = np.flatnonzero(hyper.free)
         self.limits = tuple(part[free] for part in (hyper.median, hyper.deviation, hyper.low, hyper.high))
         self.sliced = free[free < len(self.theta) - 1]  # theta and sigma
         self.likelihood = free[free >= len(self.theta) - 2]  # sigma and nu
         self.widths = np.full(len(self.theta), FIRST_WIDTH)
-        self.law: slice_sampling.Law | None = None
+        self.law: slice_sampling.StudentTApproximation | None = None
         self.V = self.draw_scales(model.y)
         self.weights, self.log_targets = self.factorise()
 
@@ -132,7 +132,7 @@ class Walker:
         X, y, covariance, _ = self.model
         self.evaluations += 1
         try:
-            found = fixed_scales.factorised(covariance, self.theta[:-2], X, y, self.V, self.room)
+            found = fixed_scales.factorised(covariance, self.theta[:-2], X, y, self.V, self.workspace)
         except FloatingPointError as error:
             raise FloatingPointError(f"{error}; at {self.model.hyper.words(self.theta)}") from None
         return found.weights, found.log_evidence
@@ -147,16 +147,16 @@ class Walker:
             theta[self.sliced] = x
             return self._log_density(theta, U)
 
-        at = slice_sampling.Point(self.theta[self.sliced], self.log_targets + self._log_prior(theta))
+        at = slice_sampling.ChainPoint(self.theta[self.sliced], self.log_targets + self._log_prior(theta))
         axes = np.arange(len(self.sliced))
         if self.law is not None:
             for _ in range(ELLIPSES):
-                at = slice_sampling.around(log_density, at, self.law, self.rng)
+                at = slice_sampling.update_on_ellipse(log_density, at, self.law, self.rng)
             axes = self.rng.choice(axes, min(LINES, len(axes)), replace=False)
         for axis in axes:
             direction = np.zeros(len(self.sliced))
             direction[axis] = self.widths[self.sliced[axis]]
-            at = slice_sampling.along(log_density, at, direction, self.rng)
+            at = slice_sampling.update_along_line(log_density, at, direction, self.rng)
         self.theta[self.sliced] = at.x
         self.V = U * math.exp(2.0 * self.theta[-2])
 
@@ -168,13 +168,13 @@ class Walker:
         self.evaluations += 1
         V = U * math.exp(2.0 * theta[-2])
         try:
-            found = fixed_scales.factorised(covariance, theta[:-2], X, y, V, self.room)
+            found = fixed_scales.factorised(covariance, theta[:-2], X, y, V, self.workspace)
         except FloatingPointError:
             return -math.inf
         return found.log_evidence + log_prior
 
     def _log_prior(self, theta: Array) -> float:
-        """Return what ``Hyper.log_prior`` does but for a constant, and that there is no density beyond the limits."""
+        """Return ``Hyperparameters.log_prior`` up to a constant; there is no density beyond the limits."""
         median, deviation, low, high = self.limits
         x = theta[self.free]
         if (x < low).any() or (x > high).any():
@@ -185,11 +185,11 @@ class Walker:
     def draw_residuals(self) -> Array:
         """Return a draw of r (N,) given V and theta."""
         X, y, covariance, _ = self.model
-        covariance.fill(self.theta[:-2], X, self.room)
-        f0 = draw_prior(self.room, self.rng)
+        covariance.fill(self.theta[:-2], X, self.workspace)
+        f0 = draw_prior(self.workspace, self.rng)
         e = np.sqrt(self.V) * self.rng.standard_normal(len(y))
         self.factorise()
-        return np.asarray(e + self.V * symmetric.solve(self.room, y - f0 - e))
+        return np.asarray(e + self.V * symmetric.solve(self.workspace, y - f0 - e))
 
     def draw_likelihood(self, r: Array) -> None:
         """Draw sigma and nu given r (N,)."""
@@ -200,12 +200,12 @@ class Walker:
             log_prior = self._log_prior(theta)
             return log_prior if log_prior == -math.inf else log_t(r, theta) + log_prior
 
-        at = slice_sampling.Point(theta[-2:].copy(), log_density(theta[-2:].copy()))
+        at = slice_sampling.ChainPoint(theta[-2:].copy(), log_density(theta[-2:].copy()))
         for _ in range(TURNS):
             for place in self.likelihood:
                 direction = np.zeros(2)
                 direction[place - len(theta) + 2] = self.widths[place]
-                at = slice_sampling.along(log_density, at, direction, self.rng)
+                at = slice_sampling.update_along_line(log_density, at, direction, self.rng)
         self.theta[-2:] = at.x
 
     def draw_scales(self, r: Array) -> Array:
@@ -223,7 +223,7 @@ class Walker:
     def adapt(self, thetas: Array) -> None:
         """Take the ellipses and the widths of the slices from draws (n, P)."""
         if len(self.sliced) and len(thetas) > 1:
-            self.law = slice_sampling.Law.of(thetas[:, self.sliced])
+            self.law = slice_sampling.StudentTApproximation.of(thetas[:, self.sliced])
         deviations = thetas.std(axis=0)
         self.widths = np.where(deviations > 0.0, WIDTH * deviations, FIRST_WIDTH)
 
@@ -244,13 +244,15 @@ def log_t(r: Array, theta: Array) -> float:
     return float(len(r) * constant - 0.5 * (nu + 1.0) * np.log1p(r**2 / s2).sum())
 
 
-def run(model: Model, schedule: Schedule, watched: Array, rngs: Sequence[np.random.Generator]) -> list[Chain]:
+def run(
+    model: StudentTModel, schedule: SliceSamplingSchedule, watched: Array, rngs: Sequence[np.random.Generator]
+) -> list[StudentTChain]:
     """Return one chain a generator; the predictions for the rows ``watched`` (M, d) are kept of every draw.
 
     The chains run apart, but for the ellipses and widths of their slices, which rest on the warm-up of all.
     Raises FloatingPointError, with the hyperparameters, where a covariance of the targets cannot be factorised.
     """
-    walkers = [Walker(model, rng) for rng in rngs]
+    walkers = [ChainWalker(model, rng) for rng in rngs]
     traces: list[dict[str, list[float]]] = [{"log_joint": [], "scale": [], "nu": []} for _ in walkers]
     window: list[Array] = []
     ends = [int(schedule.warmup * part) for part in WINDOWS]
@@ -267,13 +269,15 @@ def run(model: Model, schedule: Schedule, watched: Array, rngs: Sequence[np.rand
     return [_sample(walker, schedule, trace, watched) for walker, trace in zip(walkers, traces, strict=True)]
 
 
-def _note(trace: dict[str, list[float]], walker: Walker) -> None:
+def _note(trace: dict[str, list[float]], walker: ChainWalker) -> None:
     trace["log_joint"].append(walker.log_joint())
     for name, value in zip(("scale", "nu"), np.exp(walker.theta[-2:]), strict=True):
         trace[name].append(float(value))
 
 
-def _sample(walker: Walker, schedule: Schedule, trace: dict[str, list[float]], watched: Array) -> Chain:
+def _sample(
+    walker: ChainWalker, schedule: SliceSamplingSchedule, trace: dict[str, list[float]], watched: Array
+) -> StudentTChain:
     """Draw; the kept draws stand evenly among all."""
     model, n = walker.model, schedule.samples
     kept = np.unique(np.linspace(0, n - 1, min(schedule.stored, n)).round().astype(int))
@@ -285,10 +289,10 @@ def _sample(walker: Walker, schedule: Schedule, trace: dict[str, list[float]], w
         predictions[at] = matrix(model.covariance, walker.theta[:-2], watched, model.X) @ walker.weights
         if at in place:
             V[place[at]] = walker.V
-    return Chain(thetas[kept], V, thetas, log_joint, predictions, walker.evaluations, trace)
+    return StudentTChain(thetas[kept], V, thetas, log_joint, predictions, walker.evaluations, trace)
 
 
-def draws(model: Model, chains: Sequence[Chain], schedule: Schedule) -> Draws:
+def draws(model: StudentTModel, chains: Sequence[StudentTChain], schedule: SliceSamplingSchedule) -> Draws:
     """Return the state that chains leave."""
     series, found = summarise(model, chains)
     theta, V = (np.concatenate([getattr(chain, name) for chain in chains]) for name in ("theta", "V"))
@@ -300,14 +304,14 @@ def draws(model: Model, chains: Sequence[Chain], schedule: Schedule) -> Draws:
     )  # fmt: skip
 
 
-def summarise(model: Model, chains: Sequence[Chain]) -> tuple[dict[str, Array], dict[str, float]]:
+def summarise(model: StudentTModel, chains: Sequence[StudentTChain]) -> tuple[dict[str, Array], dict[str, float]]:
     """Return monitored series, each (chains, draws), and diagnostics.
 
     The series are ``log_joint`` (nats), the hyperparameters that are drawn, by name (``lengthscale_1`` and so on where
     there are several), and ``prediction``, the mean at the watched row whose R-hat is the largest, standardised units.
     R-hat and effective sample sizes are ``mixing.measures``, of several hyperparameters of a name the worst.
     """
-    places = mcmc_diagnostics.looked_at(len(chains[0].log_joint))
+    places = mcmc_diagnostics.monitored_draws(len(chains[0].log_joint))
     series = {"log_joint": np.array([chain.log_joint[places] for chain in chains])}
     found = mcmc_diagnostics.measures("log_joint", series["log_joint"][:, :, None])[0]
     values = np.exp(np.array([chain.thetas[places] for chain in chains]))
@@ -329,7 +333,7 @@ def problem(found: Mapping[str, float], chains: int, samples: int) -> str:
     return f"{reason}; a longer warm-up and more samples may help" if reason else ""
 
 
-def trace(chains: Sequence[Chain]) -> dict[str, list[float]]:
+def trace(chains: Sequence[StudentTChain]) -> dict[str, list[float]]:
     """Return one value an iteration of what chains monitor, warm-up first, means over the chains."""
     after = [
         {"log_joint": chain.log_joint, "scale": np.exp(chain.thetas[:, -2]), "nu": np.exp(chain.thetas[:, -1])}
@@ -345,15 +349,15 @@ def trace(chains: Sequence[Chain]) -> dict[str, list[float]]:
 def latents(state: Draws, X: Array) -> tuple[Array, Array]:
     """Return means and variances (S, n) of f at rows X (n, d) given each draw."""
     X = np.ascontiguousarray(X, dtype=np.float64)
-    room = symmetric.square(len(state.y))
+    workspace = symmetric.square(len(state.y))
     means, variances = np.empty((2, len(state.theta), len(X)))
     for at, (theta, V) in enumerate(zip(state.theta[:, :-2], state.V, strict=True)):
-        w = fixed_scales.factorised(state.covariance, theta, state.X, state.y, V, room).weights
+        w = fixed_scales.factorised(state.covariance, theta, state.X, state.y, V, workspace).weights
         variances[at] = state.covariance.diagonal(theta, X)
         for rows in blocks(len(X), len(state.X), BLOCK):
             k = matrix(state.covariance, theta, X[rows], state.X)
             means[at, rows] = k @ w
-            half = symmetric.half_solve(room, k)
+            half = symmetric.half_solve(workspace, k)
             variances[at, rows] -= np.einsum("ij,ij->i", half, half)
     return means, np.maximum(variances, 0.0)
 
@@ -363,7 +367,9 @@ def predict(state: Draws, X: Array) -> Predictive:
     means, variances = latents(state, X)
     laws = [(math.exp(theta[-1]), math.exp(theta[-2])) for theta in state.theta]
     rules = [scale_mixture.coarse(*law) for law in laws]
-    beyond = sum(scale_mixture.beyond(*law, *rule) for law, rule in zip(laws, rules, strict=True)) / len(rules)
+    beyond = sum(scale_mixture.missing_variance(*law, *rule) for law, rule in zip(laws, rules, strict=True)) / len(
+        rules
+    )
     weights = np.concatenate([weights for weights, _ in rules]) / len(rules)
     noise = np.concatenate([noise for _, noise in rules])
     every = np.repeat(np.arange(len(rules)), scale_mixture.NODES)

@@ -34,7 +34,7 @@ def fine(nu: float, scale: float) -> tuple[Array, Array]:
     """
     k, step = 0.5 * nu, min(0.4, math.sqrt(2.0 / nu))
     low, high = -FINE / k - 2.0, math.log1p(FINE / k + math.sqrt(2.0 * FINE / k)) + 1.0
-    least = min(-_fall(k, FINE), _tail(nu, FINE_REACH, FINE_TERMS))
+    least = min(-_decay_below_mode(k, FINE), _tail(nu, FINE_REACH, FINE_TERMS))
     before = max(0, math.ceil((low - least) / step))
     x = low + step * np.arange(-before, (high - low) / step)
     weights = np.exp(_height(k, x))
@@ -49,15 +49,15 @@ def coarse(nu: float, scale: float) -> tuple[Array, Array]:
     by at most 5e-4 nats within 300 sigma of f, within 45 where nu is above 30.
     """
     k = 0.5 * nu
-    right = _rise(k, COARSE)
+    right = _decay_above_mode(k, COARSE)
     least = max(_tail(nu, COARSE_REACH, COARSE_TERMS), right - (NODES - 1) * SPACING / math.sqrt(k))
-    x = np.linspace(max(min(-_fall(k, COARSE), least), LOWEST), right, NODES)
+    x = np.linspace(max(min(-_decay_below_mode(k, COARSE), least), LOWEST), right, NODES)
     weights = np.exp(_height(k, x))
     weights[0] /= -math.expm1(-k * (x[1] - x[0]))
     return weights / weights.sum(), scale**2 * np.exp(-x)
 
 
-def beyond(nu: float, scale: float, weights: Array, variances: Array) -> float:
+def missing_variance(nu: float, scale: float, weights: Array, variances: Array) -> float:
     """Return what such a mixture leaves out of the variance of the t, which is infinite up to nu = 2."""
     if nu <= 2.0:
         return math.inf
@@ -68,13 +68,13 @@ def _height(k: float, x: Array) -> Array:
     return np.asarray(k * (x - np.expm1(x)))
 
 
-def _fall(k: float, depth: float) -> float:
+def _decay_below_mode(k: float, depth: float) -> float:
     """Return how far below its highest point a log-gamma density of shape k is ``depth`` nats down."""
     c = 1.0 + depth / k
     return c + float(lambertw(-math.exp(-c), 0).real)
 
 
-def _rise(k: float, depth: float) -> float:
+def _decay_above_mode(k: float, depth: float) -> float:
     """Return how far above its highest point it is."""
     c = 1.0 + depth / k
     return -c - float(lambertw(-math.exp(-c), -1).real)
@@ -83,4 +83,4 @@ def _rise(k: float, depth: float) -> float:
 def _tail(nu: float, reach: float, depth: float) -> float:
     """Return the x from which on the terms at u = ``reach`` count, or where weights end."""
     highest = math.log((nu + 1.0) / (nu + reach**2))
-    return max(highest - _fall(0.5 * (nu + 1.0), depth), -_fall(0.5 * nu, -LEAST))
+    return max(highest - _decay_below_mode(0.5 * (nu + 1.0), depth), -_decay_below_mode(0.5 * nu, -LEAST))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.gp_t.posterior import Inferred, Marginals, by_likelihood, marginals
+from ep_bench.methods.gp_t.posterior import InferenceResult, Marginals, by_likelihood, marginals
 from ep_bench.methods.gp_t.tilted import moments
 from ep_bench.types import Array
 
@@ -24,7 +24,7 @@ CLOSE = 1e-9  # largest mismatch of a fixed point
 LEAST = 1e-10  # precision of a cavity, in parts of the marginal's, below which there is none
 
 
-class Model(NamedTuple):
+class SiteModel(NamedTuple):
     """What is given: prior covariances (N, N) in full, targets (N,), the likelihood and its power."""
 
     K: Array
@@ -34,7 +34,7 @@ class Model(NamedTuple):
     eta: float
 
 
-class Sites(NamedTuple):
+class SitePosterior(NamedTuple):
     """Sites, what follows from them, and the largest distance of tilted moments from the marginals.
 
     Distances are those of means in deviations, and of variances in parts. Where a cavity is improper the mismatch is
@@ -56,7 +56,7 @@ class Sites(NamedTuple):
         return np.nan_to_num(by_tau, nan=0.0), np.nan_to_num(by_b, nan=0.0)
 
 
-def sites(model: Model, tau: Array, b: Array) -> Sites | None:
+def sites(model: SiteModel, tau: Array, b: Array) -> SitePosterior | None:
     """Return the state of sites (N,), or None where the posterior is improper."""
     posterior = marginals(model.K, tau, b)
     if posterior is None:
@@ -71,10 +71,10 @@ def sites(model: Model, tau: Array, b: Array) -> Sites | None:
     mismatch = float(np.maximum(by_mean, np.abs(tilted[2] / variance - 1.0)).max())
     if not math.isfinite(mismatch):
         mismatch = math.inf
-    return Sites(tau, b, posterior, (precision, shift), tilted, mismatch)
+    return SitePosterior(tau, b, posterior, (precision, shift), tilted, mismatch)
 
 
-def empty(model: Model) -> Sites:
+def empty(model: SiteModel) -> SitePosterior:
     """Return the state of sites that are all 0."""
     found = sites(model, np.zeros(len(model.y)), np.zeros(len(model.y)))
     if found is None:
@@ -87,7 +87,7 @@ def psi(precision: Array, shift: Array) -> Array:
     return np.asarray(0.5 * shift**2 / precision - 0.5 * np.log(precision))
 
 
-def log_evidence(now: Sites, eta: float) -> float:
+def log_evidence(now: SitePosterior, eta: float) -> float:
     """Return log Z, NaN where a cavity is improper."""
     mean, variance, _, log_determinant, _ = now.posterior
     precision, shift = now.cavity
@@ -97,9 +97,9 @@ def log_evidence(now: Sites, eta: float) -> float:
     return float(terms.sum() / eta + 0.5 * (now.b @ mean - log_determinant))
 
 
-def inferred(now: Sites, model: Model, sweeps: int, stage: str) -> Inferred:
+def inferred(now: SitePosterior, model: SiteModel, sweeps: int, stage: str) -> InferenceResult:
     """Return evidence and gradient at a fixed point, where the sites' own derivatives vanish."""
     weights, R = now.posterior.weights, now.posterior.resolvent()
     likelihood = by_likelihood(now.tilted[3], now.tilted[4], model.nu)
     A = np.outer(weights, weights) - R
-    return Inferred(log_evidence(now, model.eta), weights, now.tau, A, likelihood, sweeps, stage, now.b)
+    return InferenceResult(log_evidence(now, model.eta), weights, now.tau, A, likelihood, sweeps, stage, now.b)

@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 
 from ep_bench.methods.gp_t.posterior import gaussian
-from ep_bench.methods.gp_t.sites import LEAST, Model, Sites, sites
+from ep_bench.methods.gp_t.sites import LEAST, SiteModel, SitePosterior, sites
 from ep_bench.methods.gp_t.tilted import NODES, WEIGHTS, fill
 from ep_bench.numerics.jit import jit
 
 HALVINGS = 10
 
 
-def parallel(model: Model, start: Sites, damping: float) -> Iterator[Sites]:
+def parallel(model: SiteModel, start: SitePosterior, damping: float) -> Iterator[SitePosterior]:
     """Update all sites, then the posterior."""
-    now: Sites | None = start
+    now: SitePosterior | None = start
     while now is not None:
         now = _moved(model, now, damping)
         if now is not None:
             yield now
 
 
-def sequential(model: Model, start: Sites, damping: float) -> Iterator[Sites]:
+def sequential(model: SiteModel, start: SitePosterior, damping: float) -> Iterator[SitePosterior]:
     """Update the posterior after each site, in the order of the rows; factorise it anew after each sweep."""
-    now: Sites | None = start
+    now: SitePosterior | None = start
     likelihood = (model.nu, model.scale**2, model.eta)
     while now is not None:
         posterior = gaussian(model.K, now.tau)
@@ -44,7 +44,7 @@ def sequential(model: Model, start: Sites, damping: float) -> Iterator[Sites]:
             yield now
 
 
-def _moved(model: Model, now: Sites, damping: float) -> Sites | None:
+def _moved(model: SiteModel, now: SitePosterior, damping: float) -> SitePosterior | None:
     by_tau, by_b = now.steps(model.eta)
     for halved in range(HALVINGS):
         step = damping * 0.5**halved

@@ -42,7 +42,7 @@ def _height(f: float, m: float, v: float, y: float, nu: float, s2: float, eta: f
 
 
 @jit()
-def _climb(f: float, m: float, v: float, y: float, nu: float, s2: float, eta: float) -> float:
+def _find_mode(f: float, m: float, v: float, y: float, nu: float, s2: float, eta: float) -> float:
     """Return where reweighted steps from f come to."""
     for _ in range(STEPS):
         w = eta * (nu + 1.0) / (nu * s2 + (f - y) ** 2)
@@ -73,7 +73,7 @@ def _limit(
 
 
 @jit()
-def _march(
+def _integrate_outwards(
     low: float, high: float, start: float, sign: float, mode: float, top: float, m: float, v: float, y: float,
     nu: float, s2: float, eta: float, nodes: Any, weights: Any, sums: Any,
 ) -> None:  # fmt: skip
@@ -110,7 +110,7 @@ def fill(m: Any, v: Any, y: Any, nu: float, s2: float, eta: float, nodes: Any, w
     constant = log_constant(nu, s2)
     for i in range(m.size):
         mi, vi, yi = m[i], v[i], y[i]
-        by_m, by_y = _climb(mi, mi, vi, yi, nu, s2, eta), _climb(yi, mi, vi, yi, nu, s2, eta)
+        by_m, by_y = _find_mode(mi, mi, vi, yi, nu, s2, eta), _find_mode(yi, mi, vi, yi, nu, s2, eta)
         high_m, high_y = _height(by_m, mi, vi, yi, nu, s2, eta), _height(by_y, mi, vi, yi, nu, s2, eta)
         mode, top = (by_m, high_m) if high_m > high_y else (by_y, high_y)
         low = _limit(min(by_m, by_y), -1.0, top - DEPTH, mi, vi, yi, nu, s2, eta)
@@ -118,7 +118,7 @@ def fill(m: Any, v: Any, y: Any, nu: float, s2: float, eta: float, nodes: Any, w
         start = min(max(yi, low), high)
         sums[:] = 0.0
         for sign in (-1.0, 1.0):
-            _march(low, high, start, sign, mode, top, mi, vi, yi, nu, s2, eta, nodes, weights, sums)
+            _integrate_outwards(low, high, start, sign, mode, top, mi, vi, yi, nu, s2, eta, nodes, weights, sums)
         total = sums[0]
         sums /= total
         mean, square = sums[1], sums[2]

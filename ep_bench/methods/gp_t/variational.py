@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, psi
 
-from ep_bench.methods.gp_t.posterior import Inferred, by_likelihood
+from ep_bench.methods.gp_t.posterior import InferenceResult, by_likelihood
 from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.symmetric import square
@@ -42,7 +42,7 @@ MEMORY = 6  # steps that are extrapolated from
 ROUNDING = 1e-13  # of a bound
 
 
-class Bounded(NamedTuple):
+class BoundedPosterior(NamedTuple):
     """q(f) of precisions D, and what both bounds are made of."""
 
     D: Array
@@ -52,13 +52,13 @@ class Bounded(NamedTuple):
     log_determinant: float  # of I + K D
 
 
-def bounds(K: Array, y: Array, nu: float, scale: float) -> Inferred:
+def bounds(K: Array, y: Array, nu: float, scale: float) -> InferenceResult:
     """Return the highest B by direct search, for covariances K (N, N), in full.
 
     Raises FloatingPointError, with the mismatch reached, where no stationary point is found.
     """
     s2 = nu * scale**2
-    now = _at(K, y, _first(K, y, nu, s2))
+    now = _at(K, y, _prior_precisions(K, y, nu, s2))
     bound, gap = _direct(now, y, nu, s2), np.inf
     for step in range(STEPS):
         fixed = _step(now, nu, s2)
@@ -71,16 +71,16 @@ def bounds(K: Array, y: Array, nu: float, scale: float) -> Inferred:
             after = _at(K, y, fixed)
             raised = _direct(after, y, nu, s2)
         now, bound = after, raised
-    raise _lost("variational bounds", gap)
+    raise _lost_bound("variational bounds", gap)
 
 
-def factors(K: Array, y: Array, nu: float, scale: float, start: Array | None = None) -> Inferred:
+def factors(K: Array, y: Array, nu: float, scale: float, start: Array | None = None) -> InferenceResult:
     """Return the same optimum by steps of q(f) and q(V), from precisions ``start`` (N,) where they are given.
 
     Raises FloatingPointError, with the mismatch reached, where no fixed point is found.
     """
     s2 = nu * scale**2
-    now = _at(K, y, _first(K, y, nu, s2) if start is None else start)
+    now = _at(K, y, _prior_precisions(K, y, nu, s2) if start is None else start)
     bound, gap = _factorised(now, y, nu, s2), np.inf
     history: list[tuple[Array, Array]] = []  # log D, and by how much a step changes it
     for step in range(STEPS):
@@ -89,14 +89,14 @@ def factors(K: Array, y: Array, nu: float, scale: float, start: Array | None = N
         if gap < CLOSE:
             return _ended(now, bound, nu, s2, step, "factorising bounds")
         history = [*history, (np.log(now.D), np.log(fixed / now.D))][-MEMORY:]
-        after = _tried(K, y, np.exp(extrapolated(history)))
+        after = _attempt(K, y, np.exp(extrapolated(history)))
         raised = -np.inf if after is None else _factorised(after, y, nu, s2)
         if after is None or (not raised >= bound - ROUNDING * abs(bound) and len(history) > 1):
             history = history[-1:]
             after = _at(K, y, fixed)
             raised = _factorised(after, y, nu, s2)
         now, bound = after, raised
-    raise _lost("factorising variational Bayes", gap)
+    raise _lost_bound("factorising variational Bayes", gap)
 
 
 def extrapolated(history: list[tuple[Array, Array]]) -> Array:
@@ -112,20 +112,20 @@ def extrapolated(history: list[tuple[Array, Array]]) -> Array:
     return np.asarray(at + change - (places + changes) @ share)
 
 
-def _lost(name: str, gap: float) -> FloatingPointError:
+def _lost_bound(name: str, gap: float) -> FloatingPointError:
     return FloatingPointError(f"{name}: no fixed point; mismatch {gap:.2g} after {STEPS} steps")
 
 
-def _first(K: Array, y: Array, nu: float, s2: float) -> Array:
+def _prior_precisions(K: Array, y: Array, nu: float, s2: float) -> Array:
     """Return the precisions that belong to f of the prior."""
     return np.asarray((nu + 1.0) / (s2 + y**2 + K.diagonal()))
 
 
-def _step(now: Bounded, nu: float, s2: float) -> Array:
+def _step(now: BoundedPosterior, nu: float, s2: float) -> Array:
     return np.asarray((nu + 1.0) / (s2 + now.square))
 
 
-def _at(K: Array, y: Array, D: Array) -> Bounded:
+def _at(K: Array, y: Array, D: Array) -> BoundedPosterior:
     C = square(len(y))
     C[...] = K
     C.reshape(-1)[:: len(y) + 1] += 1.0 / D
@@ -134,10 +134,10 @@ def _at(K: Array, y: Array, D: Array) -> Bounded:
     log_determinant = symmetric.log_determinant(C) + float(np.log(D).sum())
     w = symmetric.solve(C, y)
     symmetric.invert(C)
-    return Bounded(D, C, w, (1.0 - C.diagonal() / D + w**2 / D) / D, log_determinant)
+    return BoundedPosterior(D, C, w, (1.0 - C.diagonal() / D + w**2 / D) / D, log_determinant)
 
 
-def _tried(K: Array, y: Array, D: Array) -> Bounded | None:
+def _attempt(K: Array, y: Array, D: Array) -> BoundedPosterior | None:
     """Return what precisions that no bound has vouched for lead to, None where that is nothing."""
     try:
         return _at(K, y, D)
@@ -145,24 +145,24 @@ def _tried(K: Array, y: Array, D: Array) -> Bounded | None:
         return None
 
 
-def _direct(now: Bounded, y: Array, nu: float, s2: float) -> float:
+def _direct(now: BoundedPosterior, y: Array, nu: float, s2: float) -> float:
     constant = log_constant(nu, s2 / nu)
     above = now.D * s2 / (nu + 1.0) - 1.0
     phi = constant + 0.5 * (nu + 1.0) * (np.log1p(above) - above)
     return float(phi.sum()) - 0.5 * (now.log_determinant + float(y @ now.weights))
 
 
-def _newton(K: Array, y: Array, now: Bounded, nu: float, s2: float) -> Bounded | None:
+def _newton(K: Array, y: Array, now: BoundedPosterior, nu: float, s2: float) -> BoundedPosterior | None:
     """Return where Newton's step in log D leads, or None where B is not concave."""
     D, w = now.D, now.weights
     M = np.diag(D) - now.resolvent  # D S D
     curvature = np.diag(D * (s2 + now.square)) - (M + 2.0 * np.outer(w, w)) * M / np.outer(D, D)
     if not symmetric.factorise(curvature):
         return None
-    return _tried(K, y, D * np.exp(symmetric.solve(curvature, nu + 1.0 - D * (s2 + now.square))))
+    return _attempt(K, y, D * np.exp(symmetric.solve(curvature, nu + 1.0 - D * (s2 + now.square))))
 
 
-def _factorised(now: Bounded, y: Array, nu: float, s2: float) -> float:
+def _factorised(now: BoundedPosterior, y: Array, nu: float, s2: float) -> float:
     """Return E log p(y, f, V) - E log q(f) q(V), with the q(V) that belongs to q(f)."""
     shape, log_rate = 0.5 * (nu + 1.0), np.log(0.5 * (s2 + now.square))
     log_V, D = log_rate - psi(shape), _step(now, nu, s2)
@@ -174,10 +174,10 @@ def _factorised(now: Bounded, y: Array, nu: float, s2: float) -> float:
     return float((targets + scales + entropy).sum()) - divergence
 
 
-def _ended(now: Bounded, bound: float, nu: float, s2: float, steps: int, stage: str) -> Inferred:
+def _ended(now: BoundedPosterior, bound: float, nu: float, s2: float, steps: int, stage: str) -> InferenceResult:
     """Return bound and gradient at an optimum, where the precisions' own derivatives vanish."""
     R = now.resolvent
     symmetric.mirror(R)
     likelihood = by_likelihood(np.log1p(now.square / s2), now.square / (s2 + now.square), nu)
     A = np.outer(now.weights, now.weights) - R
-    return Inferred(bound, now.weights, now.D, A, likelihood, steps, stage)
+    return InferenceResult(bound, now.weights, now.D, A, likelihood, steps, stage)

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ep_bench.methods.gp_t.ep import LIMITS, Limits, Start
-from ep_bench.methods.gp_t.posterior import Inferred
+from ep_bench.methods.gp_t.ep import LIMITS, EPLimits, Start
+from ep_bench.methods.gp_t.posterior import InferenceResult
 from ep_bench.types import Array
 
 KNOWN = 30  # points of which sites are kept
@@ -25,18 +25,18 @@ HALVINGS = 2
 class Inference(Protocol):
     """An inference at logarithms theta (P,), from given sites if there are any; FloatingPointError where it fails."""
 
-    def __call__(self, theta: Array, start: Start | None = None, limits: Limits = LIMITS) -> Inferred: ...
+    def __call__(self, theta: Array, start: Start | None = None, limits: EPLimits = LIMITS) -> InferenceResult: ...
 
 
-class Path:
+class WarmStartPath:
     """The points of a search, with ``limits`` of EP at the first."""
 
-    def __init__(self, infer: Inference, limits: Limits) -> None:
+    def __init__(self, infer: Inference, limits: EPLimits) -> None:
         self._infer, self._limits = infer, limits
         self._brief = limits._replace(rounds=0)
         self._known: deque[tuple[Array, Start]] = deque(maxlen=KNOWN)
 
-    def follow(self, theta: Array, halvings: int = HALVINGS) -> Inferred:
+    def follow(self, theta: Array, halvings: int = HALVINGS) -> InferenceResult:
         """Return the inference at theta (P,). Raises FloatingPointError where it cannot be had from what is known."""
         known, start = self._nearest(theta)
         try:
@@ -50,11 +50,11 @@ class Path:
             self._known.append((theta.copy(), (found.precisions, found.shifts)))
         return found
 
-    def ended(self, theta: Array) -> Inferred:
+    def ended(self, theta: Array) -> InferenceResult:
         """Return what sweeps from empty sites come to, which hangs on no path, or else those nearby, or all schemes."""
         for start, close in ((None, LIMITS.close), (self._nearest(theta)[1], self._limits.close)):
             with suppress(FloatingPointError):
-                return self._infer(theta, start, Limits(close, 0))
+                return self._infer(theta, start, EPLimits(close, 0))
         return self._infer(theta)
 
     def _nearest(self, theta: Array) -> tuple[Array, Start | None]:

@@ -30,8 +30,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods.hmc import diagnostics, hyperparameters
-from ep_bench.methods.hmc.chain import Chain, Model, Schedule, run
-from ep_bench.methods.hmc.trajectory import Rows as NetworkRows
+from ep_bench.methods.hmc.chain import HMCChain, HMCSchedule, NetworkModel, run
+from ep_bench.methods.hmc.trajectory import NetworkRows
 from ep_bench.models import mlp, residuals
 from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
@@ -104,8 +104,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """
     model = model_of(train, config)
     stored = max(1, config.stored // config.chains)
-    schedule = Schedule(config.warmup, config.samples, config.steps, config.target_acceptance, stored)
-    watched = mcmc_diagnostics.watched_rows(model.rows.X, rng)
+    schedule = HMCSchedule(config.warmup, config.samples, config.steps, config.target_acceptance, stored)
+    watched = mcmc_diagnostics.monitored_inputs(model.rows.X, rng)
     chains = [run(model, schedule, watched, stream) for stream in rng.spawn(config.chains)]
     state = _state(model.rows.layers, config.activation, chains)
     if not (np.isfinite(state.W).all() and np.isfinite(state.noise_variance).all()):
@@ -114,11 +114,11 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     return state, _trace(chains)
 
 
-def model_of(train: Rows, config: Config) -> Model:
+def model_of(train: Rows, config: Config) -> NetworkModel:
     """Return the model of standardised rows under the options."""
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    return Model(
+    return NetworkModel(
         NetworkRows(X, y, layers, residuals.ACTIVATIONS[config.activation]),
         hyperparameters.groups(layers, config.prior, config.prior_scales),
         config.weight_prior, config.noise_prior, config.noise_variance, config.prior_variance,
@@ -131,7 +131,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # 
     return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
-def _state(layers: Array, activation: str, chains: list[Chain]) -> State:
+def _state(layers: Array, activation: str, chains: list[HMCChain]) -> State:
     series, measures = diagnostics.summarise(chains)
     W, noise, prior = (np.concatenate([c[i] for c in chains]) for i in range(3))
     of = np.repeat(np.arange(len(chains)), [len(c.W) for c in chains])
@@ -147,7 +147,7 @@ def _warn_unmixed(measures: dict[str, float], config: Config) -> None:
         warnings.warn(problem, ConvergenceWarning, stacklevel=3)
 
 
-def _trace(chains: list[Chain]) -> dict[str, list[float]]:
+def _trace(chains: list[HMCChain]) -> dict[str, list[float]]:
     names = chains[0].warmup_trace
     whole = {name: np.array([[*c.warmup_trace[name], *getattr(c, name)] for c in chains]) for name in names}
     return {name: values.mean(axis=0).tolist() for name, values in whole.items()}

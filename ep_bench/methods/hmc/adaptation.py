@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.methods.hmc.trajectory import Rows
-from ep_bench.models.residuals import Scratch, half_squares
+from ep_bench.methods.hmc.trajectory import NetworkRows
+from ep_bench.models.residuals import ResidualsWorkspace, half_squares
 
 PULL, DELAY, FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of the paper
 REACH = 10.0  # the search is drawn towards so many times the starting step size
@@ -56,13 +56,15 @@ class StepSize:
         return math.exp(self._mean)
 
 
-class Curvature:
+class RunningCurvature:
     """Running mean of diag(J'J) (P,) over the draws of a window."""
 
     def __init__(self, size: int) -> None:
         self._sum, self._count = np.zeros(size), 0
 
-    def learn(self, rows: Rows, w: Any, work: Scratch, rng: np.random.Generator, probes: int = 1) -> None:
+    def learn(
+        self, rows: NetworkRows, w: Any, work: ResidualsWorkspace, rng: np.random.Generator, probes: int = 1
+    ) -> None:
         """Add random probes of the squared Jacobian at weights w."""
         residual, shifted = np.empty_like(w), np.empty_like(w)
         half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, residual)

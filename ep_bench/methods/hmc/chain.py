@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.adaptation import Curvature, StepSize, windows
-from ep_bench.methods.hmc.trajectory import Rows, leapfrog, potential
+from ep_bench.methods.hmc.adaptation import RunningCurvature, StepSize, windows
+from ep_bench.methods.hmc.trajectory import NetworkRows, leapfrog, potential
 from ep_bench.models import mlp, residuals
 
 START_ROUNDS, START_ITERATIONS = 3, 200  # of the search for a starting point: rounds, and L-BFGS iterations in each
@@ -30,23 +30,23 @@ JITTER_LOG_SIZE = (-1.0, 0.5)  # of the logarithm of their size
 
 
 @dataclass(frozen=True)
-class Model:
+class NetworkModel:
     """The rows, the network and the hyperpriors; a variance that is given is not drawn."""
 
-    rows: Rows
+    rows: NetworkRows
     group: Any  # (P,) group of each weight
     weight_prior: tuple[float, float]
     noise_prior: tuple[float, float]
     noise_variance: float | None
     prior_variance: float | None
 
-    def with_targets(self, y: Any) -> Model:
+    def with_targets(self, y: Any) -> NetworkModel:
         """Return the model of other targets (N,)."""
         return replace(self, rows=self.rows._replace(y=y))
 
 
 @dataclass(frozen=True)
-class Schedule:
+class HMCSchedule:
     """How a chain runs."""
 
     warmup: int
@@ -56,7 +56,7 @@ class Schedule:
     stored: int  # draws that are kept
 
 
-class Chain(NamedTuple):
+class HMCChain(NamedTuple):
     """What a chain leaves; S draws are kept of ``samples`` iterations."""
 
     W: Any  # (S, P)
@@ -77,10 +77,10 @@ class Chain(NamedTuple):
 class _Walker:
     """The moving part of a chain: weights, hyperparameters, masses."""
 
-    def __init__(self, model: Model, rng: np.random.Generator) -> None:
+    def __init__(self, model: NetworkModel, rng: np.random.Generator) -> None:
         self.model, self.rng = model, rng
         layers = model.rows.layers
-        self.work = residuals.scratch(layers, model.rows.kind, len(model.rows.y))
+        self.work = residuals.workspace(layers, model.rows.kind, len(model.rows.y))
         self.w = mlp.initial_weights(layers, rng)
         groups = int(model.group.max()) + 1
         self.noise = model.noise_variance or 1.0
@@ -156,7 +156,7 @@ class _Walker:
         return log_joint(self.model, self.w, self.error, self.noise, self.prior)
 
 
-def log_joint(model: Model, w: Any, error: float, noise: float, prior: Any) -> float:
+def log_joint(model: NetworkModel, w: Any, error: float, noise: float, prior: Any) -> float:
     """Return the log density (nats) of weights w (P,), variances and targets.
 
     ``error`` is half the sum of squared residuals, ``noise`` and ``prior`` (G,) are variances; those that are given
@@ -172,7 +172,7 @@ def log_joint(model: Model, w: Any, error: float, noise: float, prior: Any) -> f
     return total
 
 
-def run(model: Model, schedule: Schedule, monitored: Any, rng: np.random.Generator) -> Chain:
+def run(model: NetworkModel, schedule: HMCSchedule, monitored: Any, rng: np.random.Generator) -> HMCChain:
     """Return a chain; ``monitored`` (M, d) are the rows whose predictions are kept of every draw."""
     walker = _Walker(model, rng)
     walker.start(min(START_ITERATIONS, schedule.warmup * schedule.steps))  # no longer than the warm-up itself
@@ -180,14 +180,14 @@ def run(model: Model, schedule: Schedule, monitored: Any, rng: np.random.Generat
     return _sample(walker, schedule, step, trace, monitored)
 
 
-def _warm_up(walker: _Walker, schedule: Schedule) -> tuple[float, dict[str, list[float]]]:
+def _warm_up(walker: _Walker, schedule: HMCSchedule) -> tuple[float, dict[str, list[float]]]:
     """Learn masses and step size; return the latter and the trace."""
     closes, end = windows(schedule.warmup)
     short = closes[min(1, len(closes) - 1)] if closes else end
-    first = Curvature(len(walker.w))
+    first = RunningCurvature(len(walker.w))
     first.learn(walker.model.rows, walker.w, walker.work, walker.rng, FIRST_PROBES)
     walker.curvature = first.mean()
-    sizes, window = StepSize(FIRST_STEP, schedule.target_acceptance), Curvature(len(walker.w))
+    sizes, window = StepSize(FIRST_STEP, schedule.target_acceptance), RunningCurvature(len(walker.w))
     trace: dict[str, list[float]] = {name: [] for name in TRACED}
     for iteration in range(1, schedule.warmup + 1):
         walker.draw_hyperparameters()
@@ -198,7 +198,7 @@ def _warm_up(walker: _Walker, schedule: Schedule) -> tuple[float, dict[str, list
         if iteration <= end:
             window.learn(walker.model.rows, walker.w, walker.work, walker.rng)
         if iteration in closes:
-            walker.curvature, window = window.mean(), Curvature(len(walker.w))
+            walker.curvature, window = window.mean(), RunningCurvature(len(walker.w))
             sizes.restart(sizes.settled)
     return sizes.settled, trace
 
@@ -210,7 +210,9 @@ def _note(trace: dict[str, list[float]], walker: _Walker, acceptance: float) -> 
     trace["acceptance"].append(0.0 if math.isnan(acceptance) else acceptance)
 
 
-def _sample(walker: _Walker, schedule: Schedule, step: float, warmup: dict[str, list[float]], monitored: Any) -> Chain:
+def _sample(
+    walker: _Walker, schedule: HMCSchedule, step: float, warmup: dict[str, list[float]], monitored: Any
+) -> HMCChain:
     """Draw; the kept draws stand evenly among all."""
     rows, n = walker.model.rows, schedule.samples
     kept = np.unique(np.linspace(0, n - 1, min(schedule.stored, n)).round().astype(int))
@@ -225,12 +227,14 @@ def _sample(walker: _Walker, schedule: Schedule, step: float, warmup: dict[str, 
         divergences += math.isnan(acceptance)
         _note(trace, walker, acceptance)
         deviations[at] = np.sqrt(walker.prior)
-        work = walker.work._replace(room=None)  # the type that predictions have too, so that one kernel serves both
+        work = walker.work._replace(
+            workspace=None
+        )  # the type that predictions have too, so that one kernel serves both
         residuals.fill_outputs(monitored, walker.w[None], rows.layers, rows.kind, work, predictions[at : at + 1])
         if at in place:
             W[place[at]], noise[place[at]], prior[place[at]] = walker.w, walker.noise, walker.prior
     series: dict[str, Any] = {name: np.array(trace[name]) for name in TRACED}
-    return Chain(
+    return HMCChain(
         W, noise, prior, **series, prior_deviations=deviations, predictions=predictions, divergences=divergences,
         step_size=step, gradients=walker.gradients, warmup_trace=warmup,
     )  # fmt: skip

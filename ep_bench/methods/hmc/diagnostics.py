@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.methods.hmc.chain import Chain
+from ep_bench.methods.hmc.chain import HMCChain
 from ep_bench.numerics import mcmc_diagnostics
 
 COMMON = 0.01  # share of the draws over which divergences are worth a word
 
 
-def summarise(chains: Sequence[Chain]) -> tuple[dict[str, Any], dict[str, float]]:
+def summarise(chains: Sequence[HMCChain]) -> tuple[dict[str, Any], dict[str, float]]:
     """Return monitored series, each (chains, draws), and diagnostics.
 
     The series are ``log_joint`` (nats), ``noise_deviation``, ``prior_deviation`` (of several groups of weights
@@ -21,7 +21,7 @@ def summarise(chains: Sequence[Chain]) -> tuple[dict[str, Any], dict[str, float]
     units. R-hat and effective sample sizes are ``mixing.measures``; of the predictions and of the groups'
     deviations, the worst.
     """
-    places = mcmc_diagnostics.looked_at(len(chains[0].log_joint))
+    places = mcmc_diagnostics.monitored_draws(len(chains[0].log_joint))
     alone = ("log_joint", "noise_deviation")
     series = {name: np.array([getattr(chain, name)[places] for chain in chains]) for name in alone}
     groups = np.array([chain.prior_deviations[places] for chain in chains])

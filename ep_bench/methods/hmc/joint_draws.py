@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import Model, log_joint
+from ep_bench.methods.hmc.chain import NetworkModel, log_joint
 from ep_bench.models import residuals
 
 
-class Draw(NamedTuple):
+class JointDraw(NamedTuple):
     """Hyperparameters, weights and targets of a model, drawn from its prior."""
 
     w: Any  # (P,)
@@ -22,7 +22,7 @@ class Draw(NamedTuple):
     log_joint: float  # nats
 
 
-def draw(model: Model, monitored: Any, rng: np.random.Generator) -> tuple[Draw, Model]:
+def draw(model: NetworkModel, monitored: Any, rng: np.random.Generator) -> tuple[JointDraw, NetworkModel]:
     """Return a draw, with outputs at rows ``monitored`` (M, d), and the model with the draw's targets."""
     rows, groups = model.rows, int(model.group.max()) + 1
     prior = np.full(groups, model.prior_variance or 1.0)
@@ -34,4 +34,4 @@ def draw(model: Model, monitored: Any, rng: np.random.Generator) -> tuple[Draw, 
     deviations = np.sqrt(noise) * rng.standard_normal(len(f))
     drawn = model.with_targets(f + deviations)
     value = log_joint(drawn, w, 0.5 * float(deviations @ deviations), noise, prior)
-    return Draw(w, noise, prior, drawn.rows.y, predictions, value), drawn
+    return JointDraw(w, noise, prior, drawn.rows.y, predictions, value), drawn

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.models.residuals import Scratch, half_squares
+from ep_bench.models.residuals import ResidualsWorkspace, half_squares
 from ep_bench.numerics.jit import REORDER, jit
 
 LOST = 1000.0  # a rise of the energy over so many nats is a divergence
 
 
-class Rows(NamedTuple):
+class NetworkRows(NamedTuple):
     """Standardised rows and the network that answers them."""
 
     X: Any  # (N, d)
@@ -28,7 +28,9 @@ class Rows(NamedTuple):
 
 
 @jit(relaxed=REORDER)
-def potential(rows: Rows, w: Any, beta: float, tau: Any, work: Scratch, g: Any) -> tuple[float, float]:
+def potential(
+    rows: NetworkRows, w: Any, beta: float, tau: Any, work: ResidualsWorkspace, g: Any
+) -> tuple[float, float]:
     """Return U(w) and half the sum of squared residuals, and write the gradient g (P,) of U."""
     error = half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, g)
     for i in range(w.size):
@@ -47,7 +49,15 @@ def kinetic(p: Any, inverse_mass: Any) -> float:
 
 @jit(relaxed=REORDER)
 def leapfrog(
-    rows: Rows, w: Any, p: Any, beta: float, tau: Any, inverse_mass: Any, step: float, count: int, work: Scratch
+    rows: NetworkRows,
+    w: Any,
+    p: Any,
+    beta: float,
+    tau: Any,
+    inverse_mass: Any,
+    step: float,
+    count: int,
+    work: ResidualsWorkspace,
 ) -> tuple[float, float, int]:
     """Move w and p (P,) by ``count`` leapfrog steps, in place.
 

@@ -34,9 +34,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.laplace.curvature import Form, Posterior, linearised
-from ep_bench.methods.laplace.evidence import Fit, Precisions, Settings, maximise
-from ep_bench.methods.laplace.mode_search import Problem
+from ep_bench.methods.laplace.curvature import Form, WeightPosterior, linearised
+from ep_bench.methods.laplace.evidence import EvidenceFit, Precisions, UpdateSettings, maximise
+from ep_bench.methods.laplace.mode_search import ModeProblem
 from ep_bench.models import mlp
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -83,7 +83,7 @@ class State(NamedTuple):
 
     layers: Array  # (L, 3) as in ``models.mlp``
     weights: Array  # (P,) the most probable ones
-    posterior: Posterior  # of the covered weights, the last of them, around these
+    posterior: WeightPosterior  # of the covered weights, the last of them, around these
     prior_variance: Array  # (L,)
     noise_variance: float
     log_evidence: float  # nats, of the standardised targets
@@ -103,7 +103,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     not finite or the network no fit (``mlp.refuse_divergence``), ValueError where a matrix would cover over 20,000
     weights.
     """
-    problem = Problem(
+    problem = ModeProblem(
         np.array(train.X, dtype=np.float64, order="C"),
         np.array(train.y, dtype=np.float64),
         mlp.layout(train.X.shape[1], config.hidden),
@@ -133,8 +133,8 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     return Predictive.equal_mixture(mlp.evaluate(X, networks, state.layers), state.noise_variance)
 
 
-def _settings(config: Config) -> Settings:
-    return Settings(
+def _settings(config: Config) -> UpdateSettings:
+    return UpdateSettings(
         config.hessian, config.prior == "single", config.prior_variance is not None,
         config.noise_variance is not None, config.updates, config.steps,
     )  # fmt: skip
@@ -155,7 +155,7 @@ def _refuse_large(layers: Array, form: Form) -> None:
         )
 
 
-def _warn(found: Fit) -> None:
+def _warn(found: EvidenceFit) -> None:
     if found.unfinished:
         from sklearn.exceptions import ConvergenceWarning
 

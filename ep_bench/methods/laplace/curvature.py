@@ -23,14 +23,14 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
-from ep_bench.methods.laplace.network import Factors, blocks, factors, gram, matrix
+from ep_bench.methods.laplace.network import JacobianFactors, blocks, factors, gram, matrix
 from ep_bench.models import mlp
 from ep_bench.types import Array
 
 Form = Literal["diag", "full", "kron", "last"]
 
 
-class Posterior(Protocol):
+class WeightPosterior(Protocol):
     """A Gaussian over the covered weights, centred on the most probable ones."""
 
     @property
@@ -41,21 +41,21 @@ class Posterior(Protocol):
     def variances(self) -> Array:
         """The variances (Q,) of the weights."""
 
-    def output_variance(self, parts: Factors) -> Array:
+    def output_variance(self, parts: JacobianFactors) -> Array:
         """Return the variances (B,) of the linearised outputs of rows."""
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         """Return deviations (count, Q) from the most probable weights."""
 
 
-class Curvature(Protocol):
+class Hessian(Protocol):
     """H of a network on its training rows."""
 
     @property
     def first(self) -> int:
         """The layer from which on weights are covered."""
 
-    def posterior(self, alpha: Array, beta: float) -> Posterior:
+    def posterior(self, alpha: Array, beta: float) -> WeightPosterior:
         """Return the Gaussian of precision alpha + beta H, prior precisions alpha (L,)."""
 
 
@@ -89,7 +89,7 @@ class DiagonalPosterior:
     def log_det(self) -> float:
         return -float(np.log(self.variances).sum())
 
-    def output_variance(self, parts: Factors) -> Array:
+    def output_variance(self, parts: JacobianFactors) -> Array:
         total, at = np.zeros(len(parts.inputs[0])), 0
         for a, s in zip(parts.inputs, parts.slopes, strict=True):
             V = self.variances[at : at + a.shape[1] * s.shape[1]].reshape(a.shape[1], s.shape[1])
@@ -102,7 +102,7 @@ class DiagonalPosterior:
 
 
 @dataclass(frozen=True, eq=False)
-class Diagonal:
+class DiagonalHessian:
     """The diagonal of J'J."""
 
     layers: Any
@@ -110,7 +110,7 @@ class Diagonal:
     first: int = 0
 
     @classmethod
-    def of(cls, X: Array, w: Array, layers: Any) -> Diagonal:
+    def of(cls, X: Array, w: Array, layers: Any) -> DiagonalHessian:
         total = np.zeros(len(w))
         for rows in blocks(X, layers, 1):
             parts = factors(X[rows], w, layers)[1]
@@ -134,7 +134,7 @@ class DensePosterior:
     def variances(self) -> Array:
         return np.einsum("ij,ij->i", self.root, self.root)
 
-    def output_variance(self, parts: Factors) -> Array:
+    def output_variance(self, parts: JacobianFactors) -> Array:
         return np.sum((parts.jacobian(self.first) @ self.root) ** 2, axis=1)
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
@@ -142,7 +142,7 @@ class DensePosterior:
 
 
 @dataclass(frozen=True, eq=False)
-class Dense:
+class DenseHessian:
     """J'J of the layers from ``first`` on."""
 
     layers: Any
@@ -150,7 +150,7 @@ class Dense:
     first: int
 
     @classmethod
-    def of(cls, X: Array, w: Array, layers: Any, first: int) -> Dense:
+    def of(cls, X: Array, w: Array, layers: Any, first: int) -> DenseHessian:
         return cls(layers, gram(X, w, layers, first), first)
 
     def posterior(self, alpha: Array, beta: float) -> DensePosterior:
@@ -176,7 +176,7 @@ class KroneckerPosterior:
         both = zip(self.bases, self.spectra, strict=True)
         return np.concatenate([(U**2 @ spectrum @ (V**2).T).ravel() for (U, V), spectrum in both])
 
-    def output_variance(self, parts: Factors) -> Array:
+    def output_variance(self, parts: JacobianFactors) -> Array:
         total = np.zeros(len(parts.inputs[0]))
         for a, s, (U, V), spectrum in zip(parts.inputs, parts.slopes, self.bases, self.spectra, strict=True):
             total += np.sum(((a @ U) ** 2 @ spectrum) * (s @ V) ** 2, axis=1)
@@ -191,7 +191,7 @@ class KroneckerPosterior:
 
 
 @dataclass(frozen=True, eq=False)
-class Kronecker:
+class KroneckerHessian:
     """A product of two factors for each layer."""
 
     bases: list[tuple[Array, Array]]  # as in ``KroneckerPosterior``
@@ -199,7 +199,7 @@ class Kronecker:
     first: int = 0
 
     @classmethod
-    def of(cls, X: Array, w: Array, layers: Any) -> Kronecker:
+    def of(cls, X: Array, w: Array, layers: Any) -> KroneckerHessian:
         sizes = [(n_in + 1, n_out) for _, n_in, n_out in layers.tolist()]
         lefts, rights = [np.zeros((n, n)) for n, _ in sizes], [np.zeros((n, n)) for _, n in sizes]
         for rows in blocks(X, layers, 1):
@@ -224,16 +224,16 @@ def _eigen(matrix: Array) -> tuple[Array, Array]:
     return np.maximum(values, 0.0), vectors
 
 
-def curvature(form: Form, X: Array, w: Array, layers: Any) -> Curvature:
+def curvature(form: Form, X: Array, w: Array, layers: Any) -> Hessian:
     """Return H in a form at weights w (P,), from rows X (N, d)."""
     if form == "diag":
-        return Diagonal.of(X, w, layers)
+        return DiagonalHessian.of(X, w, layers)
     if form == "kron":
-        return Kronecker.of(X, w, layers)
-    return Dense.of(X, w, layers, 0 if form == "full" else len(layers) - 1)
+        return KroneckerHessian.of(X, w, layers)
+    return DenseHessian.of(X, w, layers, 0 if form == "full" else len(layers) - 1)
 
 
-def linearised(posterior: Posterior, X: Array, w: Array, layers: Any) -> tuple[Array, Array]:
+def linearised(posterior: WeightPosterior, X: Array, w: Array, layers: Any) -> tuple[Array, Array]:
     """Return means and variances (N,) of the outputs of rows X (N, d), linear in the weights."""
     mean, variance = np.empty(len(X)), np.empty(len(X))
     for rows in blocks(X, layers, mlp.count(layers)):

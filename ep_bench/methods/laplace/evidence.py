@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.laplace.curvature import Curvature, Form, Posterior, curvature, spread_over
-from ep_bench.methods.laplace.mode_search import Problem, most_probable
+from ep_bench.methods.laplace.curvature import Form, Hessian, WeightPosterior, curvature, spread_over
+from ep_bench.methods.laplace.mode_search import ModeProblem, most_probable
 from ep_bench.methods.laplace.network import sum_of_squares
 from ep_bench.types import Array
 
@@ -32,7 +32,7 @@ PRECISIONS = (1e-8, 1e8)  # beyond these, in standardised units, an update count
 COLLAPSED = ": the network has collapsed to its constant; its predictive deviation is that of the noise alone"
 
 
-class Settings(NamedTuple):
+class UpdateSettings(NamedTuple):
     """Options of the updates."""
 
     form: Form
@@ -50,11 +50,11 @@ class Precisions(NamedTuple):
     beta: float
 
 
-class Approximation(NamedTuple):
+class LaplaceApproximation(NamedTuple):
     """The posterior at given precisions."""
 
     weights: Array  # (P,)
-    posterior: Posterior
+    posterior: WeightPosterior
     precisions: Precisions
     first: int  # layer from which on the form covers the weights
     gamma: Array  # (L,) 0 for layers that the form does not cover
@@ -63,13 +63,13 @@ class Approximation(NamedTuple):
     log_joint: float  # log p(y | w) + log p(w), all weights
 
 
-def approximate(problem: Problem, w: Array, at: Precisions, form: Form) -> Approximation:
+def approximate(problem: ModeProblem, w: Array, at: Precisions, form: Form) -> LaplaceApproximation:
     """Return the posterior around the most probable weights w (P,).
 
     Raises FloatingPointError where it is not finite.
     """
     layers, rows = problem.layers, len(problem.y)
-    covered: Curvature = curvature(form, problem.X, w, layers)
+    covered: Hessian = curvature(form, problem.X, w, layers)
     posterior, first = covered.posterior(*at), covered.first
     alphas = spread_over(layers, at.alpha)
     start = int(layers[first, 0])
@@ -82,18 +82,18 @@ def approximate(problem: Problem, w: Array, at: Precisions, form: Form) -> Appro
     log_joint = log_likelihood + float(log_prior.sum()) - 0.5 * len(w) * math.log(2.0 * math.pi)
     if not (math.isfinite(log_evidence) and math.isfinite(log_joint)):
         raise FloatingPointError(f"log evidence {log_evidence:g}, log joint density {log_joint:g}: not finite")
-    return Approximation(w, posterior, at, first, gamma, squares, log_evidence, log_joint)
+    return LaplaceApproximation(w, posterior, at, first, gamma, squares, log_evidence, log_joint)
 
 
-class Fit(NamedTuple):
+class EvidenceFit(NamedTuple):
     """The last posterior, what there was at each update, and why the updates ended short of a fixed point, or ''."""
 
-    approximation: Approximation
+    approximation: LaplaceApproximation
     trace: dict[str, list[float]]
     unfinished: str
 
 
-def maximise(problem: Problem, w: Array, at: Precisions, settings: Settings) -> Fit:
+def maximise(problem: ModeProblem, w: Array, at: Precisions, settings: UpdateSettings) -> EvidenceFit:
     """Alternate searches for the most probable weights, from w (P,) on, and updates of the precisions.
 
     Raises FloatingPointError where a number is not finite.
@@ -108,41 +108,43 @@ def maximise(problem: Problem, w: Array, at: Precisions, settings: Settings) -> 
         to = updated(found, problem, settings)
         change = max(float(np.abs(np.log(to.alpha / at.alpha)).max()), abs(math.log(to.beta / at.beta)))
         if change <= still and optimum.converged:
-            return Fit(found, trace, _runaway(to, settings))
+            return EvidenceFit(found, trace, _at_limit(to, settings))
         if update < settings.updates:
             at = to
-    return Fit(found, trace, _runaway(at, settings) or _unfinished(at, to, settings, exhausted=optimum.exhausted))
+    return EvidenceFit(
+        found, trace, _at_limit(at, settings) or _remaining_change(at, to, settings, exhausted=optimum.exhausted)
+    )
 
 
-def updated(found: Approximation, problem: Problem, settings: Settings) -> Precisions:
+def updated(found: LaplaceApproximation, problem: ModeProblem, settings: UpdateSettings) -> Precisions:
     """Return the precisions of MacKay's update, held within ``PRECISIONS``."""
     alpha, beta = found.precisions
-    layers, rows, by_layer = problem.layers, len(problem.y), _determined(found, problem, settings.form)
+    layers, rows, by_layer = problem.layers, len(problem.y), _effective_parameters(found, problem, settings.form)
     gamma = float(by_layer.sum())
     with np.errstate(divide="ignore", invalid="ignore"):
         if not settings.fixed_prior:
             squares = np.add.reduceat(found.weights**2, layers[:, 0])
             together = np.full(len(layers), gamma / squares[found.first :].sum())
-            alpha = _held(together if settings.shared else by_layer / squares)
+            alpha = _clipped(together if settings.shared else by_layer / squares)
         if not settings.fixed_noise:
             plain = np.float64(rows - gamma) / found.squares
-            beta = float(_held(plain if gamma < rows else rows / (found.squares + gamma / beta)))
+            beta = float(_clipped(plain if gamma < rows else rows / (found.squares + gamma / beta)))
     return Precisions(alpha, beta)
 
 
-def _determined(found: Approximation, problem: Problem, form: Form) -> Array:
+def _effective_parameters(found: LaplaceApproximation, problem: ModeProblem, form: Form) -> Array:
     """Return gamma (L,), of whole blocks of J'J at most N or Q together: what is beyond is rounding."""
     most = min(len(problem.y), len(found.weights) - int(problem.layers[found.first, 0]))
     beyond = form in {"full", "last"} and found.gamma.sum() > most
     return found.gamma * (most / found.gamma.sum()) if beyond else found.gamma
 
 
-def _held(precision: Any) -> Any:
+def _clipped(precision: Any) -> Any:
     """Return precisions within the limits; where weights or residuals are all 0, and so infinite or NaN, the upper."""
     return np.clip(np.where(np.isnan(precision), PRECISIONS[1], precision), *PRECISIONS)
 
 
-def _runaway(at: Precisions, settings: Settings) -> str:
+def _at_limit(at: Precisions, settings: UpdateSettings) -> str:
     """Return which learned precision was stopped at a limit, or ''."""
     learned = {"prior": () if settings.fixed_prior else at.alpha, "noise": () if settings.fixed_noise else (at.beta,)}
     for name, values in learned.items():
@@ -154,7 +156,7 @@ def _runaway(at: Precisions, settings: Settings) -> str:
     return ""
 
 
-def _unfinished(at: Precisions, to: Precisions, settings: Settings, *, exhausted: bool) -> str:
+def _remaining_change(at: Precisions, to: Precisions, settings: UpdateSettings, *, exhausted: bool) -> str:
     """Return what is left after the last update, or '' where that is a matter of digits."""
     many = len(at.alpha) > 1 and not settings.shared
     prior = zip(at.alpha, to.alpha, strict=True) if many else [(at.alpha[0], to.alpha[0])]
@@ -173,7 +175,9 @@ def _unfinished(at: Precisions, to: Precisions, settings: Settings, *, exhausted
     return "; ".join(parts)
 
 
-def _note(trace: dict[str, list[float]], found: Approximation, problem: Problem, settings: Settings) -> None:
+def _note(
+    trace: dict[str, list[float]], found: LaplaceApproximation, problem: ModeProblem, settings: UpdateSettings
+) -> None:
     """Append an update's numbers."""
     alpha, beta = found.precisions
     shared = settings.shared or len(alpha) == 1

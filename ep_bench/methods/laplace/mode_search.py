@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from ep_bench.methods.laplace.curvature import cholesky
-from ep_bench.methods.laplace.network import Slope, normal_equations
+from ep_bench.methods.laplace.network import HalfSquaresGradient, normal_equations
 from ep_bench.types import Array
 
 SHARP = 1e-10  # a step of L-BFGS that lowers M / N by no more than this part of max(M / N, 1 nat) is the last
@@ -22,7 +22,7 @@ PAIRS = 20  # steps that L-BFGS keeps
 LIMIT = 1  # its status where steps or evaluations have run out
 
 
-class Problem(NamedTuple):
+class ModeProblem(NamedTuple):
     """Standardised rows and the network."""
 
     X: Array  # (N, d)
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
     layers: Any  # (L, 3)
 
 
-class Optimum(NamedTuple):
+class PosteriorMode(NamedTuple):
     """Where a search ended."""
 
     weights: Array  # (P,)
@@ -38,7 +38,7 @@ class Optimum(NamedTuple):
     exhausted: bool  # at its limit of steps; if neither, on a unit's kink, where no lower point lies along the gradient
 
 
-def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: int) -> Optimum:
+def most_probable(problem: ModeProblem, w: Array, alpha: Array, beta: float, steps: int) -> PosteriorMode:
     """Return the weights of least M, searched from w (P,) on in at most so many steps; prior precisions alpha (P,).
 
     Raises FloatingPointError where M is not finite.
@@ -47,7 +47,7 @@ def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: 
 
     if len(problem.layers) == 1:
         return _solved(problem, alpha, beta)
-    slope, rows = Slope(*problem), len(problem.y)
+    slope, rows = HalfSquaresGradient(*problem), len(problem.y)
 
     def of(at: Array) -> tuple[float, Array]:
         half, gradient = slope(at)
@@ -57,12 +57,12 @@ def most_probable(problem: Problem, w: Array, alpha: Array, beta: float, steps: 
     found = minimize(of, w, jac=True, method="L-BFGS-B", options=options)
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         raise FloatingPointError("the search for the most probable weights: the log joint density is not finite")
-    return Optimum(np.asarray(found.x), bool(found.success), found.status == LIMIT)
+    return PosteriorMode(np.asarray(found.x), bool(found.success), found.status == LIMIT)
 
 
-def _solved(problem: Problem, alpha: Array, beta: float) -> Optimum:
+def _solved(problem: ModeProblem, alpha: Array, beta: float) -> PosteriorMode:
     product, by_fit = normal_equations(problem.X, problem.y, np.zeros(len(alpha)), problem.layers)
     if not np.isfinite(by_fit).all():
         raise FloatingPointError("the search for the most probable weights: a gradient is not finite")
     root = cholesky(beta * product, alpha)
-    return Optimum(np.asarray(cho_solve((root, False), -beta * by_fit)), converged=True, exhausted=False)
+    return PosteriorMode(np.asarray(cho_solve((root, False), -beta * by_fit)), converged=True, exhausted=False)

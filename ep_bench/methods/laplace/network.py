@@ -29,7 +29,7 @@ BLOCK = 2**22  # numbers in a block's Jacobian, at most, but for blocks of the f
 FEWEST = 16
 
 
-class Factors(NamedTuple):
+class JacobianFactors(NamedTuple):
     """The Jacobian of a block of B rows: a layer each."""
 
     inputs: list[Array]  # (B, n_in + 1) a
@@ -61,7 +61,7 @@ def blocks(X: Array, layers: Any, weights: int) -> Iterator[slice]:
         yield slice(start, start + rows)
 
 
-def factors(X: Array, w: Array, layers: Any) -> tuple[Array, Factors]:
+def factors(X: Array, w: Array, layers: Any) -> tuple[Array, JacobianFactors]:
     """Return the outputs f (B,) of rows X (B, d), and their Jacobian in factors."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     rows, f, Z = len(X), np.empty(len(X)), np.empty(len(X) * mlp.units(layers))
@@ -75,7 +75,7 @@ def factors(X: Array, w: Array, layers: Any) -> tuple[Array, Factors]:
     for (offset, n_in, n_out), z in zip(layers[:0:-1].tolist(), hidden[::-1], strict=True):
         W = w[offset : offset + n_in * n_out].reshape(n_in, n_out)
         slopes.insert(0, (slopes[0] @ W.T) * (z > 0.0))
-    return f, Factors([np.hstack([z, ones]) for z in (X, *hidden)], slopes)
+    return f, JacobianFactors([np.hstack([z, ones]) for z in (X, *hidden)], slopes)
 
 
 def normal_equations(X: Array, y: Array, w: Array, layers: Any) -> tuple[Array, Array]:
@@ -104,7 +104,7 @@ def sum_of_squares(X: Array, y: Array, w: Array, layers: Any) -> float:
     return float(np.sum((mlp.evaluate(X, w[None], layers)[0] - y) ** 2))
 
 
-class Slope:
+class HalfSquaresGradient:
     """Half the sum of squares and its gradient, rows in chunks, with scratch that is made once."""
 
     def __init__(self, X: Array, y: Array, layers: Any) -> None:

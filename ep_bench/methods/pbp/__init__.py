@@ -38,7 +38,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ep_bench.methods.pbp.filtering import filter_rows, predict_rows, refine_prior
-from ep_bench.methods.pbp.layout import Network, flat, matrices, network, scratch
+from ep_bench.methods.pbp.layout import PBPNetwork, flat, matrices, network, scratch
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
 
 SHAPE, RATE = 6.0, 6.0  # of the priors of both precisions (section 2)
@@ -163,7 +163,7 @@ def _orders(orders: Indices | None, epochs: int, n: int) -> Indices | None:
     return np.ascontiguousarray(visits, dtype=np.int64)
 
 
-def _check(net: Network, epoch: int) -> None:
+def _check(net: PBPNetwork, epoch: int) -> None:
     """Raise FloatingPointError if the state is no distribution."""
     variance = net.variance[net.places]
     if not (np.isfinite(net.mean[net.places]).all() and np.isfinite(variance).all()):
@@ -178,7 +178,7 @@ def _check(net: Network, epoch: int) -> None:
         raise FloatingPointError(f"epoch {epoch}: the prior on the weights is not finite: a = {a:.6g}, b = {b:.6g}")
 
 
-def _state(net: Network) -> State:
+def _state(net: PBPNetwork) -> State:
     (noise_a, noise_b), (prior_a, prior_b) = net.noise.tolist(), net.prior.tolist()
     factors = (matrices(net, one) for one in (net.factor_precision, net.factor_a, net.factor_b))
     return State(

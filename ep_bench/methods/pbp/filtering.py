@@ -12,7 +12,7 @@ from ep_bench.methods.pbp.layout import (
     FIELDS,
     INPUT,
     LOWEST,
-    Network,
+    PBPNetwork,
 )
 from ep_bench.methods.pbp.passes import (
     backward,
@@ -43,7 +43,7 @@ def take_row(X: Array, row: int, inputs: Array) -> None:
 
 
 @jit()
-def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inputs: Array) -> tuple[float, float]:
+def filter_rows(X: Array, y: Array, order: Indices, net: PBPNetwork, u: Array, inputs: Array) -> tuple[float, float]:
     """Take the rows of X (n, d) and targets y (n,), standardised, into the posterior in the given order.
 
     Returns the sum of log Z and the number of undone updates. The first layer's update for a row waits for the next
@@ -88,7 +88,7 @@ def filter_rows(X: Array, y: Array, order: Indices, net: Network, u: Array, inpu
 
 
 @jit()
-def refine_prior(net: Network) -> None:
+def refine_prior(net: PBPNetwork) -> None:
     """Refine every weight's prior factor by expectation propagation, one after the other (section 3.4).
 
     The Gaussian of a factor is N(w | 0, b / (a - 1)) with the cavity's a and b of the time when it was last refined:
@@ -115,7 +115,7 @@ def refine_prior(net: Network) -> None:
 
 
 @jit()
-def predict_rows(X: Array, net: Network, u: Array, inputs: Array, m_z: Array, v_z: Array) -> None:
+def predict_rows(X: Array, net: PBPNetwork, u: Array, inputs: Array, m_z: Array, v_z: Array) -> None:
     """Write the network's output moments, noise left out, of rows X (n, d), standardised, to m_z (n,) and v_z (n,)."""
     last = len(net.layers) - 1
     for row in range(len(X)):

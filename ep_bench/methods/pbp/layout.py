@@ -20,7 +20,7 @@ from ep_bench.types import Array, Indices
 ROWS, STRIDE, OFFSET, UNITS = range(4)  # columns of Network.layers
 
 
-class Network(NamedTuple):
+class PBPNetwork(NamedTuple):
     """Weights, prior factors and hyperparameters; the kernels change them in place.
 
     W is the number of places for weights, padding included.
@@ -63,7 +63,7 @@ INPUT, COMING, COMING_SQUARE = range(3)
 
 
 def _table(sizes: Sequence[int]) -> tuple[Indices, Indices]:
-    """Return ``Network.layers`` and ``Network.places`` for layer sizes, inputs first, output last."""
+    """Return ``PBPNetwork.layers`` and ``PBPNetwork.places`` for layer sizes, inputs first, output last."""
     layers, places = [], []
     offset = units = 0
     for n_in, n_out in pairwise(sizes[:-1]):
@@ -77,7 +77,7 @@ def _table(sizes: Sequence[int]) -> tuple[Indices, Indices]:
     return np.array(layers, dtype=np.int64), np.concatenate([one.ravel() for one in places]).astype(np.int64)
 
 
-def network(start: Sequence[Array], a: float, b: float) -> Network:
+def network(start: Sequence[Array], a: float, b: float) -> PBPNetwork:
     """Return a network with those weight means, every variance and every prior factor at b / (a - 1).
 
     ``start`` has one array (n_out, n_in + 1) a layer, bias last; a and b are shape and rate of both precisions.
@@ -91,25 +91,25 @@ def network(start: Sequence[Array], a: float, b: float) -> Network:
     mean = aligned(count)
     mean[places] = flat(start)
     gamma = np.array([a, b])
-    return Network(
+    return PBPNetwork(
         layers, places, mean, variance, aligned(count, (a - 1) / b), aligned(count), aligned(count), gamma, gamma.copy()
     )  # fmt: skip
 
 
 def flat(arrays: Sequence[Array]) -> Array:
-    """Return the values of one array (n_out, n_in + 1) a layer in the order of ``Network.places``."""
+    """Return the values of one array (n_out, n_in + 1) a layer in the order of ``PBPNetwork.places``."""
     return np.concatenate([np.ravel(one) for one in arrays])
 
 
-def matrices(net: Network, values: Array) -> tuple[Array, ...]:
-    """Return a vector of ``Network`` as one array (n_out, n_in + 1) a layer, bias last."""
+def matrices(net: PBPNetwork, values: Array) -> tuple[Array, ...]:
+    """Return a vector of ``PBPNetwork`` as one array (n_out, n_in + 1) a layer, bias last."""
     rows = net.layers[:, ROWS]
     shapes = [(int(n_out), int(n)) for n, n_out in zip(rows, [*(rows[1:] - 1), 1], strict=True)]
     ends = np.cumsum([n_out * n for n_out, n in shapes])[:-1]
     return tuple(part.reshape(shape) for part, shape in zip(np.split(values[net.places], ends), shapes, strict=True))
 
 
-def scratch(net: Network) -> tuple[Array, Array]:
+def scratch(net: PBPNetwork) -> tuple[Array, Array]:
     """Return the scratch of the units (FIELDS * U,) and of the inputs (3 * (d + 1),), whose biases are 1."""
     inputs = aligned(3 * int(net.layers[0, ROWS]), 1.0)
     return aligned(FIELDS * int(net.layers[-1, UNITS])), inputs

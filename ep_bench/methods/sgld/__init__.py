@@ -40,7 +40,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.sgld.sampling import Prior, Schedule, epoch, factor, softplus, workspace
+from ep_bench.methods.sgld.sampling import NetworkPrior, StepSizeSchedule, epoch, factor, softplus, workspace
 from ep_bench.models import mlp
 from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.numerics.normal_rng import stream
@@ -115,14 +115,14 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 
     Raises FloatingPointError where an epoch ends with a number that is not finite, or where in an epoch whose samples
     may be kept the mean squared residual is over 1,000 times the targets' variance (or 1,000 where that is below 1).
-    Warns with sklearn's ConvergenceWarning where the kept part had not settled (see ``unsettled``), or the two halves
-    of its samples predict differently by R-hat at the watched rows (``mixing``).
+    Warns with sklearn's ConvergenceWarning where the kept part had not settled (see ``not_stationary``), or the two
+    halves of its samples predict differently by R-hat at the watched rows (``mixing``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers, rows = mlp.layout(X.shape[1], config.hidden), min(config.batch_size, len(y))
     steps = -(-len(y) // rows)  # an epoch
     epochs = passes(config, len(y))
-    due = _due(config, steps * epochs)
+    due = _sample_steps(config, steps * epochs)
     schedule, prior = _schedule(config, len(y), steps * epochs), _prior(config)
     start = config.noise_variance or 1.0
     theta = np.append(mlp.initial_weights(layers, rng), start + np.log(-np.expm1(-start)))
@@ -144,8 +144,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     sizes = np.array([factor(schedule, t) for t in due.tolist()])
     variances = np.array([softplus(kappa) for kappa in samples[:, -1].tolist()])
     weights = samples[:, :-1].copy()
-    chains, found = _watched(mcmc_diagnostics.watched_rows(X, rng), weights, variances, layers)
-    reason = unsettled(np.array(trace["log_joint_a_row"][kept]), np.array(squares[kept]), y)
+    chains, found = _monitored(mcmc_diagnostics.monitored_inputs(X, rng), weights, variances, layers)
+    reason = not_stationary(np.array(trace["log_joint_a_row"][kept]), np.array(squares[kept]), y)
     _warn(reason or mcmc_diagnostics.unmixed(found, f"{len(samples)} samples of one chain; more epochs may help"))
     return State(
         layers, weights, variances, sizes / sizes.sum(), np.zeros(len(samples), dtype=np.int64), chains, found
@@ -157,7 +157,9 @@ def passes(config: Config, n: int) -> int:
     return config.epochs or -(-STEPS // -(-n // min(config.batch_size, n)))
 
 
-def _watched(rows: Array, weights: Array, variances: Array, layers: Array) -> tuple[dict[str, Array], dict[str, float]]:
+def _monitored(
+    rows: Array, weights: Array, variances: Array, layers: Array
+) -> tuple[dict[str, Array], dict[str, float]]:
     """Return what the samples monitor, and how well they have mixed."""
     predictions, noise = mlp.evaluate(rows, weights, layers)[None], np.sqrt(variances)[None]
     found, worst = mcmc_diagnostics.measures("predictions", predictions)
@@ -171,7 +173,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # 
     return Predictive(state.mixture, outputs, np.repeat(state.noise_variances[:, None], len(X), axis=1))
 
 
-def unsettled(log_joint: Array, squares: Array, y: Array) -> str:
+def not_stationary(log_joint: Array, squares: Array, y: Array) -> str:
     """Return why the kept epochs are no samples of one distribution, or nothing.
 
     ``log_joint`` (K,) nats a row, ``squares`` (K,) mean squared residuals. Their log joint densities have not settled
@@ -195,23 +197,23 @@ def unsettled(log_joint: Array, squares: Array, y: Array) -> str:
     return f"log joint density drifts by {drift:+.2g} nats a row between the halves of the kept samples"
 
 
-def _due(config: Config, total: int) -> Indices:
+def _sample_steps(config: Config, total: int) -> Indices:
     """Return the steps (S,) after which a sample is kept, of ``total``; the last is the chain's last."""
     burn = int(config.burn_in * total)
     kept = min(config.samples, total - burn)
     return burn + np.arange(1, kept + 1) * (total - burn) // kept - 1
 
 
-def _schedule(config: Config, n: int, total: int) -> Schedule:
+def _schedule(config: Config, n: int, total: int) -> StepSizeSchedule:
     """Return the step sizes of a chain of ``total`` steps."""
     slope = (config.final_step ** (-1.0 / config.decay) - 1.0) / max(total - 1, 1)
     noise = 0.0 if config.noise_variance is not None else config.noise_step_size / n
     adapting = 0 if config.preconditioner == "none" else int(config.burn_in * total)
-    return Schedule(config.step_size / n, noise, slope, config.decay, adapting)
+    return StepSizeSchedule(config.step_size / n, noise, slope, config.decay, adapting)
 
 
-def _prior(config: Config) -> Prior:
-    return Prior(config.prior_variance, config.noise_prior_variance, config.noise_variance is not None)
+def _prior(config: Config) -> NetworkPrior:
+    return NetworkPrior(config.prior_variance, config.noise_prior_variance, config.noise_variance is not None)
 
 
 def _check(theta: Array, energy: float, square: float, y: Array, number: int) -> None:

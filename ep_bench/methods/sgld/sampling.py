@@ -31,7 +31,7 @@ from ep_bench.numerics.normal_rng import fill_normals
 MEMORY, DAMPING = 0.999, 0.1  # of RMSprop; Li et al. (2016), alpha and lambda: 0.99 and 1e-5
 
 
-class Work(NamedTuple):
+class LangevinWorkspace(NamedTuple):
     """Scratch for batches of B rows, and the chain's preconditioner."""
 
     X: Any  # (B, d) rows of the batch
@@ -45,7 +45,7 @@ class Work(NamedTuple):
     G: Any  # (P,)
 
 
-class Prior(NamedTuple):
+class NetworkPrior(NamedTuple):
     """Variances of the weights and of kappa; with ``noise_known`` kappa is no unknown and has no prior."""
 
     weights: float
@@ -53,7 +53,7 @@ class Prior(NamedTuple):
     noise_known: bool
 
 
-class Schedule(NamedTuple):
+class StepSizeSchedule(NamedTuple):
     """Step sizes at step t = 0, 1, ...: (1 + t slope)^-decay times the first; the first ``adapting`` steps adapt G."""
 
     weights: float
@@ -63,10 +63,10 @@ class Schedule(NamedTuple):
     adapting: int
 
 
-def workspace(layers: Any, rows: int) -> Work:
+def workspace(layers: Any, rows: int) -> LangevinWorkspace:
     """Return scratch for batches of up to ``rows`` rows, and the preconditioner 1."""
     size = mlp.count(layers)
-    return Work(
+    return LangevinWorkspace(
         np.empty((rows, int(layers[0, 1]))), np.empty(rows), np.empty(rows * mlp.units(layers)),
         np.empty((2, rows * mlp.widest(layers))), np.empty(rows), np.empty(size + 1), np.empty(size + 1),
         np.zeros(size), np.ones(size),
@@ -80,13 +80,13 @@ def softplus(kappa: float) -> float:
 
 
 @jit()
-def factor(schedule: Schedule, t: int) -> float:
+def factor(schedule: StepSizeSchedule, t: int) -> float:
     """Return what step t's sizes are of the first's."""
     return (1.0 + t * schedule.slope) ** -schedule.decay
 
 
 @jit(relaxed=REORDER)
-def misfit(theta: Any, X: Any, y: Any, n: int, layers: Any, work: Work, gradient: Any) -> Any:
+def misfit(theta: Any, X: Any, y: Any, n: int, layers: Any, work: LangevinWorkspace, gradient: Any) -> Any:
     """Return the negative log-likelihood of n rows, estimated from X (B, d), y (B,), and the sum of squared residuals.
 
     The gradient (P + 1,) is written.
@@ -107,7 +107,7 @@ def misfit(theta: Any, X: Any, y: Any, n: int, layers: Any, work: Work, gradient
 
 
 @jit(relaxed=REORDER)
-def add_prior(theta: Any, prior: Prior, gradient: Any) -> float:
+def add_prior(theta: Any, prior: NetworkPrior, gradient: Any) -> float:
     """Return the negative log prior density of weights and kappa, and add its gradient (P + 1,)."""
     size = theta.size - 1
     precision, squares = 1.0 / prior.weights, 0.0
@@ -144,9 +144,20 @@ def move(theta: Any, gradient: Any, noise: Any, G: Any, eps_w: float, eps_k: flo
 
 @jit(relaxed=FUSE)
 def epoch(
-    X: Any, y: Any, order: Any, t: int, theta: Any, layers: Any, prior: Prior, schedule: Schedule, words: Any,
-    work: Work, due: Any, stored: int, samples: Any,
-) -> Any:  # fmt: skip
+    X: Any,
+    y: Any,
+    order: Any,
+    t: int,
+    theta: Any,
+    layers: Any,
+    prior: NetworkPrior,
+    schedule: StepSizeSchedule,
+    words: Any,
+    work: LangevinWorkspace,
+    due: Any,
+    stored: int,
+    samples: Any,
+) -> Any:
     """Take the rows in their order, a step for each batch, the first of them step t.
 
     Where a step is the next of ``due`` (S,), theta enters ``samples`` (S, P + 1). Returns the mean of U, the mean

@@ -30,15 +30,15 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyperparameters import Hyper, role
+from ep_bench.covariances.hyperparameters import Hyperparameters, role
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import prepared, search, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.methods.sgp import bound
 from ep_bench.methods.sgp.bound import (
-    Basis,
-    Problem,
+    InducingBasis,
+    SparseGPProblem,
     basis,
     best_weights,
     evidence,
@@ -47,7 +47,7 @@ from ep_bench.methods.sgp.bound import (
     split,
     sweep,
 )  # fmt: skip
-from ep_bench.methods.sgp.minibatches import climb
+from ep_bench.methods.sgp.minibatches import optimise
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array, Method, Predictive, Rows
@@ -93,7 +93,7 @@ class State(NamedTuple):
     """The posterior of f, in the units that the method sees."""
 
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
     theta: Array  # (P,) logarithms of the hyperparameters, the noise variance last
     inducing_inputs: Array  # (M, d) Z
     factor: Array  # (M, M) L in its lower triangle
@@ -145,7 +145,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
     """Return means and variances (n,) of f at rows X (n, d), standardised units, noise left out."""
     X = np.ascontiguousarray(X, dtype=np.float64)
-    base = Basis(state.theta, state.inducing_inputs, state.factor, state.jitter)
+    base = InducingBasis(state.theta, state.inducing_inputs, state.factor, state.jitter)
     mean, variance = np.empty(len(X)), np.empty(len(X))
     for rows in blocks(len(X), len(base.Z), bound.BLOCK):
         V, rest = features(state.covariance, base, X[rows])
@@ -155,9 +155,9 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
     return mean, variance
 
 
-def problem_of(train: Rows, config: Config) -> Problem:
+def problem_of(train: Rows, config: Config) -> SparseGPProblem:
     """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
-    return Problem(*prepared(train, config, "noise_variance"), config.approximation == "fitc")
+    return SparseGPProblem(*prepared(train, config, "noise_variance"), config.approximation == "fitc")
 
 
 def _checked(inducing_inputs: ArrayLike, d: int) -> Array:
@@ -167,7 +167,9 @@ def _checked(inducing_inputs: ArrayLike, d: int) -> Array:
     return Z
 
 
-def _learn(problem: Problem, config: Config, inducing: Callable[[], Array], rng: np.random.Generator) -> Optimum:
+def _learn(
+    problem: SparseGPProblem, config: Config, inducing: Callable[[], Array], rng: np.random.Generator
+) -> Optimum:
     """Return the end of the search over hyperparameters and inducing inputs. Warns as ``fit`` does."""
     starts = [np.append(theta, inducing()) for theta in starting_points(problem.hyper, config, rng)]
     if by_minibatches(config, len(problem.y)):
@@ -175,7 +177,7 @@ def _learn(problem: Problem, config: Config, inducing: Callable[[], Array], rng:
         part = problem._replace(X=problem.X[some], y=problem.y[some])
         start = _search(part, starts, min(config.steps, FIRST_STEPS)).point
         count = passes(config, len(problem.y))
-        found = climb(problem, start, count, config.batch_size, config.learning_rate, rng)
+        found = optimise(problem, start, count, config.batch_size, config.learning_rate, rng)
         limit = f"the evidence had not settled in {count} epochs of minibatches"
     else:
         found = _search(problem, starts, config.steps)
@@ -184,12 +186,12 @@ def _learn(problem: Problem, config: Config, inducing: Callable[[], Array], rng:
     return found
 
 
-def _search(problem: Problem, starts: list[Array], steps: int) -> Optimum:
+def _search(problem: SparseGPProblem, starts: list[Array], steps: int) -> Optimum:
     """Return the end of a search by L-BFGS over everything, from the best of several trials."""
     hyper, size = problem.hyper, len(problem.hyper.names)
-    points = _held(problem, starts, steps)
+    points = _search_hyperparameters(problem, starts, steps)
     theta, Z = split(problem, points[0])
-    unit = np.append(np.ones(size), np.tile(reach(hyper.values(theta), Z.shape[1]), len(Z)))
+    unit = np.append(np.ones(size), np.tile(step_scales(hyper.values(theta), Z.shape[1]), len(Z)))
 
     def scaled(point: Array) -> tuple[float, Array]:
         value, gradient = evidence(problem, point * unit)
@@ -202,7 +204,7 @@ def _search(problem: Problem, starts: list[Array], steps: int) -> Optimum:
     return found._replace(point=found.point * unit, path=[(point * unit, value) for point, value in found.path])
 
 
-def _held(problem: Problem, starts: list[Array], steps: int) -> list[Array]:
+def _search_hyperparameters(problem: SparseGPProblem, starts: list[Array], steps: int) -> list[Array]:
     """Return the ends of searches over the hyperparameters alone, a few and many steps from each start.
 
     Starts without an evidence are passed over; raises the last one's error where none is left.
@@ -225,7 +227,7 @@ def _held(problem: Problem, starts: list[Array], steps: int) -> list[Array]:
     return points
 
 
-def reach(values: Mapping[str, float | Array], d: int) -> Array:
+def step_scales(values: Mapping[str, float | Array], d: int) -> Array:
     """Return how far a step of the search takes each of d inputs: the root of its shortest lengthscale, or 1."""
     found = [np.broadcast_to(value, d) for name, value in values.items() if role(name) == "lengthscale"]
     return np.sqrt(np.min(found, axis=0)) if found else np.ones(d)
@@ -241,7 +243,7 @@ def passes(config: Config, n: int) -> int:
     return config.epochs or max(round(MINIBATCHES / -(-n // config.batch_size)), 1)
 
 
-def _state(problem: Problem, theta: Array, Z: Array, iterations: int, converged: bool) -> State:
+def _state(problem: SparseGPProblem, theta: Array, Z: Array, iterations: int, converged: bool) -> State:
     base = basis(problem, theta, Z)
     weights, posterior = best_weights(problem, base, sweep(problem, base))
     return State(
@@ -250,7 +252,7 @@ def _state(problem: Problem, theta: Array, Z: Array, iterations: int, converged:
     )  # fmt: skip
 
 
-def _trace(found: Optimum, problem: Problem) -> dict[str, list[float]]:
+def _trace(found: Optimum, problem: SparseGPProblem) -> dict[str, list[float]]:
     thetas = [split(problem, point)[0] for point, _ in found.path]
     values = [value for _, value in found.path]
     return {

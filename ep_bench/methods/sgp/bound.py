@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyperparameters import Hyper
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.protocol import blocks, rectangle
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import FUSE, jit
@@ -48,13 +48,13 @@ JITTER, MOST = 1e-10, 1e-5  # of the mean diagonal of K_uu
 BLOCK = 2**16  # covariances with inducing inputs that are made at once
 
 
-class Problem(NamedTuple):
+class SparseGPProblem(NamedTuple):
     """Training rows, covariance, hyperparameters (the noise variance last), and which approximation."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
     covariance: Covariance
-    hyper: Hyper
+    hyper: Hyperparameters
     fitc: bool
 
     def words(self, theta: Array) -> str:
@@ -62,7 +62,7 @@ class Problem(NamedTuple):
         return f"at {self.hyper.words(theta)}"
 
 
-class Basis(NamedTuple):
+class InducingBasis(NamedTuple):
     """The inducing outputs at given hyperparameters."""
 
     theta: Array  # (P,) logarithms
@@ -71,7 +71,7 @@ class Basis(NamedTuple):
     jitter: float  # in parts of the mean diagonal of K_uu
 
 
-class Terms(NamedTuple):
+class RowTerms(NamedTuple):
     """What some of the rows have to do with w."""
 
     X: Array  # (n, d)
@@ -81,7 +81,7 @@ class Terms(NamedTuple):
     noise: Array  # (n,) Lambda
 
 
-class Weights(NamedTuple):
+class InducingPosterior(NamedTuple):
     """q(w)."""
 
     mean: Array  # (M,) m
@@ -89,7 +89,7 @@ class Weights(NamedTuple):
     divergence: float  # KL(q || N(0, I)), nats
 
 
-class Expected(NamedTuple):
+class ExpectedLogLikelihood(NamedTuple):
     """The sum of l_i over some of the rows, and its derivatives."""
 
     log_likelihood: float
@@ -98,13 +98,13 @@ class Expected(NamedTuple):
     by_noise_variance: float
 
 
-def split(problem: Problem, point: Array) -> tuple[Array, Array]:
+def split(problem: SparseGPProblem, point: Array) -> tuple[Array, Array]:
     """Return hyperparameters (P,) and inducing inputs (M, d) of a vector (P + M d,)."""
     size = len(problem.hyper.names)
     return point[:size], point[size:].reshape(-1, problem.X.shape[1])
 
 
-def basis(problem: Problem, theta: Array, Z: Array) -> Basis:
+def basis(problem: SparseGPProblem, theta: Array, Z: Array) -> InducingBasis:
     """Return L at logarithms theta (P,). Raises FloatingPointError where the most jitter does not help."""
     K, jitter = symmetric.square(len(Z)), JITTER
     with np.errstate(over="ignore", invalid="ignore"):
@@ -113,13 +113,13 @@ def basis(problem: Problem, theta: Array, Z: Array) -> Basis:
             problem.covariance.fill(theta[:-1], Z, K)
             K.reshape(-1)[:: len(Z) + 1] += jitter * scale
             if symmetric.factorise(K):
-                return Basis(theta, Z, K, jitter)
+                return InducingBasis(theta, Z, K, jitter)
             jitter *= 10.0
     words = f"not positive definite, jitter {MOST:g} and all, {problem.words(theta)}"
     raise FloatingPointError(f"the covariance of the inducing outputs is {words}")
 
 
-def features(covariance: Covariance, base: Basis, X: Array) -> tuple[Array, Array]:
+def features(covariance: Covariance, base: InducingBasis, X: Array) -> tuple[Array, Array]:
     """Return V (n, M) and rest (n,) of rows X (n, d)."""
     share = base.theta[:-1]
     K = rectangle(len(X), len(base.Z))
@@ -128,25 +128,27 @@ def features(covariance: Covariance, base: Basis, X: Array) -> tuple[Array, Arra
     return V, covariance.diagonal(share, X) - np.einsum("ij,ij->i", V, V)
 
 
-def terms(problem: Problem, base: Basis, X: Array, y: Array) -> Terms:
+def terms(problem: SparseGPProblem, base: InducingBasis, X: Array, y: Array) -> RowTerms:
     """Return the terms of rows X (n, d), y (n,)."""
     V, rest = features(problem.covariance, base, X)
     noise = np.full(len(X), np.exp(base.theta[-1]))
-    return Terms(X, y, V, rest, noise + rest if problem.fitc else noise)
+    return RowTerms(X, y, V, rest, noise + rest if problem.fitc else noise)
 
 
-def sweep(problem: Problem, base: Basis) -> Iterator[Terms]:
+def sweep(problem: SparseGPProblem, base: InducingBasis) -> Iterator[RowTerms]:
     """Yield the terms of all rows, block by block."""
     for rows in blocks(len(problem.y), len(base.Z), BLOCK):
         yield terms(problem, base, problem.X[rows], problem.y[rows])
 
 
-def best_weights(problem: Problem, base: Basis, parts: Iterable[Terms]) -> tuple[Weights, Array]:
+def best_weights(
+    problem: SparseGPProblem, base: InducingBasis, parts: Iterable[RowTerms]
+) -> tuple[InducingPosterior, Array]:
     """Return the best q(w), and R (M, M) in its lower triangle. Raises FloatingPointError as ``of_precision`` does."""
     return of_precision(problem, base, *precision(parts, len(base.Z)))
 
 
-def precision(parts: Iterable[Terms], size: int, scale: float = 1.0) -> tuple[Array, Array]:
+def precision(parts: Iterable[RowTerms], size: int, scale: float = 1.0) -> tuple[Array, Array]:
     """Return B = S^-1 (M, M) and S^-1 m (M,) of the best q(w), the rows of the parts counted ``scale`` times each."""
     B, b = symmetric.square(size), np.zeros(size)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -158,7 +160,9 @@ def precision(parts: Iterable[Terms], size: int, scale: float = 1.0) -> tuple[Ar
     return B, b
 
 
-def of_precision(problem: Problem, base: Basis, inverse: Array, shift: Array) -> tuple[Weights, Array]:
+def of_precision(
+    problem: SparseGPProblem, base: InducingBasis, inverse: Array, shift: Array
+) -> tuple[InducingPosterior, Array]:
     """Return q(w) of S^-1 (M, M) and S^-1 m (M,), and the factor of S^-1. The first array is used up.
 
     Raises FloatingPointError, with the hyperparameters, where it is not positive definite.
@@ -172,10 +176,10 @@ def of_precision(problem: Problem, base: Basis, inverse: Array, shift: Array) ->
     symmetric.mirror(inverse)
     with np.errstate(over="ignore", invalid="ignore"):
         divergence = 0.5 * float(np.trace(inverse) + mean @ mean - len(mean) + symmetric.log_determinant(factor))
-    return Weights(mean, inverse, divergence), factor
+    return InducingPosterior(mean, inverse, divergence), factor
 
 
-def expected(part: Terms, weights: Weights, fitc: bool) -> Expected:
+def expected(part: RowTerms, weights: InducingPosterior, fitc: bool) -> ExpectedLogLikelihood:
     """Return the sum of l_i over a part's rows, nats, and its derivatives."""
     _, y, V, rest, noise = part
     residual = y - V @ weights.mean
@@ -191,7 +195,7 @@ def expected(part: Terms, weights: Weights, fitc: bool) -> Expected:
         by_noise_variance += 0.5 * float((rest / noise**2).sum())
         by_rest = -0.5 / noise
     _combine(V, VS, -2.0 * by_rest, 1.0 / noise, residual / noise, weights.mean)
-    return Expected(log_likelihood, VS, by_rest, by_noise_variance)
+    return ExpectedLogLikelihood(log_likelihood, VS, by_rest, by_noise_variance)
 
 
 @jit(relaxed=FUSE)
@@ -204,7 +208,11 @@ def _combine(V: Any, VS: Any, a: Any, b: Any, c: Any, mean: Any) -> None:
 
 
 def bound(
-    problem: Problem, base: Basis, parts: Iterable[Terms], weights: Weights, scale: float = 1.0
+    problem: SparseGPProblem,
+    base: InducingBasis,
+    parts: Iterable[RowTerms],
+    weights: InducingPosterior,
+    scale: float = 1.0,
 ) -> tuple[float, Array]:
     """Return the bound (nats) and its gradient (P + M d,) at fixed q(w), a part's rows counted ``scale`` times each.
 
@@ -233,7 +241,7 @@ def bound(
     return value, gradient
 
 
-def _by_covariance(base: Basis, product: Array) -> Array:
+def _by_covariance(base: InducingBasis, product: Array) -> Array:
     """Return dF / dK_uu, jitter counted in (M, M), from (dF / dV)' V."""
     symmetric.mirror(product)
     half = symmetric.half_solve_back(base.factor, product)  # rows P L^-1
@@ -242,7 +250,7 @@ def _by_covariance(base: Basis, product: Array) -> Array:
     return np.ascontiguousarray(0.5 * (A + A.T))
 
 
-def evidence(problem: Problem, point: Array) -> tuple[float, Array]:
+def evidence(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
     """Return FITC's log evidence or the variational bound at the best q(w), nats, and its gradient, (P + M d,) both.
 
     Raises FloatingPointError, with the hyperparameters, where a matrix is not positive definite or a number not finite.
@@ -253,7 +261,7 @@ def evidence(problem: Problem, point: Array) -> tuple[float, Array]:
     return bound(problem, base, parts, weights)
 
 
-def log_evidence(problem: Problem, base: Basis, weights: Weights) -> float:
+def log_evidence(problem: SparseGPProblem, base: InducingBasis, weights: InducingPosterior) -> float:
     """Return the bound of all rows (nats), without keeping more than a block of them. Raises FloatingPointError."""
     parts = (expected(part, weights, problem.fitc).log_likelihood for part in sweep(problem, base))
     value = sum(parts) - weights.divergence

@@ -22,10 +22,10 @@ import numpy as np
 
 from ep_bench.covariances.map_search import posterior
 from ep_bench.methods.sgp.bound import (
-    Basis,
-    Problem,
-    Terms,
-    Weights,
+    InducingBasis,
+    InducingPosterior,
+    RowTerms,
+    SparseGPProblem,
     basis,
     bound,
     of_precision,
@@ -45,7 +45,7 @@ SETTLED = 0.02  # nats a row that the last quarter of the epochs may gain on the
 class _Steps:
     """q(w) and the minibatch at hand."""
 
-    def __init__(self, problem: Problem, point: Array) -> None:
+    def __init__(self, problem: SparseGPProblem, point: Array) -> None:
         self.problem, self.rows = problem, np.arange(0)
         base = basis(problem, *split(problem, point))
         self.T, self.t = precision(sweep(problem, base), len(base.Z))
@@ -60,17 +60,19 @@ class _Steps:
         self._move(base, part, scale)
         return found
 
-    def _move(self, base: Basis, part: Terms, scale: float) -> None:
+    def _move(self, base: InducingBasis, part: RowTerms, scale: float) -> None:
         B, b = precision([part], len(base.Z), scale)
         self.T += SHARE * (B - self.T)
         self.t += SHARE * (b - self.t)
         self.q = self._weights(base)
 
-    def _weights(self, base: Basis) -> Weights:
+    def _weights(self, base: InducingBasis) -> InducingPosterior:
         return of_precision(self.problem, base, self.T.copy(), self.t)[0]
 
 
-def climb(problem: Problem, start: Array, epochs: int, batch: int, rate: float, rng: np.random.Generator) -> Optimum:
+def optimise(
+    problem: SparseGPProblem, start: Array, epochs: int, batch: int, rate: float, rng: np.random.Generator
+) -> Optimum:
     """Return where Adam comes to from a point (P + M d,), its path by epochs with the means of their estimates.
 
     It has converged where the estimates had settled. Raises FloatingPointError as ``bound`` does.
@@ -90,7 +92,7 @@ def climb(problem: Problem, start: Array, epochs: int, batch: int, rate: float, 
             values.append(value)
         path.append((whole(point), float(np.mean(values))))
     last, value = path[-1]
-    return Optimum(last, value, int(state.steps[0]), settled([value / count for _, value in path]), path)
+    return Optimum(last, value, int(state.steps[0]), has_settled([value / count for _, value in path]), path)
 
 
 def minibatches(order: Indices, size: int) -> list[Indices]:
@@ -98,7 +100,7 @@ def minibatches(order: Indices, size: int) -> list[Indices]:
     return np.array_split(order, -(-len(order) // size))
 
 
-def settled(values: list[float]) -> bool:
+def has_settled(values: list[float]) -> bool:
     """Return whether estimates, nats a row, fell by no more than SETTLED from the last but one quarter to the last."""
     quarter = len(values) // 4
     if quarter == 0:

@@ -24,7 +24,7 @@ from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.jit import REORDER, jit
 
 
-class Work(NamedTuple):
+class BoundWorkspace(NamedTuple):
     """Scratch for K samples, B rows and P weights."""
 
     noise: Any  # (K, P) e
@@ -36,16 +36,16 @@ class Work(NamedTuple):
     deviation: Any  # (P,) s
 
 
-def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> Work:
+def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> BoundWorkspace:
     """Return scratch for batches of up to ``rows`` rows."""
-    return Work(
+    return BoundWorkspace(
         np.empty((samples, weights)), np.empty((samples, weights)), np.empty(weights), np.empty(rows * units),
         np.empty((2, rows * widest)), np.empty(rows), np.empty(weights),
     )  # fmt: skip
 
 
 @jit(relaxed=REORDER)
-def draw(theta: Any, words: Any, work: Work) -> None:
+def draw(theta: Any, words: Any, work: BoundWorkspace) -> None:
     """Draw the noise and the weights of a step."""
     size = work.deviation.size
     for i in range(size):
@@ -54,7 +54,9 @@ def draw(theta: Any, words: Any, work: Work) -> None:
 
 
 @jit(relaxed=REORDER)
-def bound(theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: Work, gradient: Any) -> float:
+def bound(
+    theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: BoundWorkspace, gradient: Any
+) -> float:
     """Return the negative bound of a batch X (B, d), y (B,) of n rows, write its gradient (2 P + 1,).
 
     ``work`` holds noise, weights and deviations, as ``draw`` leaves them.

@@ -21,7 +21,7 @@ from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.normal_rng import fill_normals
 
 
-class Work(NamedTuple):
+class LocalBoundWorkspace(NamedTuple):
     """Scratch for R = K B copies of rows, P weights, U units with the output's."""
 
     noise: Any  # (R * U,) e, layer by layer
@@ -36,24 +36,24 @@ class Work(NamedTuple):
     deviation: Any  # (P,) s
 
 
-def workspace(copies: int, weights: int, units: int, widest: int, inputs: int) -> Work:
+def workspace(copies: int, weights: int, units: int, widest: int, inputs: int) -> LocalBoundWorkspace:
     """Return scratch for up to ``copies`` rows; ``units`` counts the output too."""
     plain, wide = np.empty(copies * units), copies * widest
-    return Work(
+    return LocalBoundWorkspace(
         plain, plain.copy(), plain.copy(), np.empty(copies * max(inputs, widest)), np.empty(wide), np.empty(wide),
         np.empty(wide), np.empty(wide), np.empty(weights), np.empty(weights),
     )  # fmt: skip
 
 
 @jit(relaxed=REORDER)
-def draw(theta: Any, words: Any, work: Work) -> None:
+def draw(theta: Any, words: Any, work: LocalBoundWorkspace) -> None:
     """Draw the noise of a step."""
     fill_normals(words, work.noise)
     spread_of(theta, work)
 
 
 @jit(relaxed=REORDER)
-def spread_of(theta: Any, work: Work) -> None:
+def spread_of(theta: Any, work: LocalBoundWorkspace) -> None:
     """Write deviations and variances of the weights."""
     size = work.deviation.size
     for i in range(size):
@@ -62,7 +62,9 @@ def spread_of(theta: Any, work: Work) -> None:
 
 
 @jit(relaxed=REORDER)
-def bound(theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: Work, gradient: Any) -> float:
+def bound(
+    theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: LocalBoundWorkspace, gradient: Any
+) -> float:
     """Return the negative bound of K copies of a batch, X (R, d), y (R,); write its gradient (2 P + 1,)."""
     size, copies, last = work.deviation.size, len(y), layers.shape[0] - 1
     at = _forward(theta, X, layers, work)
@@ -88,7 +90,7 @@ def bound(theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, 
 
 
 @jit(relaxed=REORDER)
-def _forward(theta: Any, X: Any, layers: Any, work: Work) -> int:
+def _forward(theta: Any, X: Any, layers: Any, work: LocalBoundWorkspace) -> int:
     """Write roots and outputs of all layers; return where the last one's stand."""
     copies, at = X.shape[0], 0
     inputs = X
@@ -114,7 +116,7 @@ def _forward(theta: Any, X: Any, layers: Any, work: Work) -> int:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _squared(inputs: Any, work: Work) -> Any:
+def _squared(inputs: Any, work: LocalBoundWorkspace) -> Any:
     rows, columns = inputs.shape
     squares = work.squares[: rows * columns].reshape(rows, columns)
     for r in range(rows):
@@ -124,7 +126,9 @@ def _squared(inputs: Any, work: Work) -> Any:
 
 
 @jit(relaxed=REORDER)
-def _backward_layer(theta: Any, inputs: Any, layer: Any, first: bool, at: int, work: Work, gradient: Any) -> None:
+def _backward_layer(
+    theta: Any, inputs: Any, layer: Any, first: bool, at: int, work: LocalBoundWorkspace, gradient: Any
+) -> None:
     """Write a layer's gradient from the derivatives by its a in ``work.above``; leave there those of the next below."""
     copies = inputs.shape[0]
     offset, n_in, n_out = layer

@@ -11,14 +11,14 @@ from ep_bench.methods.vi.bound import bound as weights_bound
 from ep_bench.methods.vi.bound import draw as draw_weights
 from ep_bench.methods.vi.local_reparameterisation import bound as local_bound
 from ep_bench.methods.vi.local_reparameterisation import draw as draw_local
-from ep_bench.numerics.adam import Moments, adam_step
+from ep_bench.numerics.adam import AdamMoments, adam_step
 from ep_bench.numerics.copying import copy_rows, copy_vector
 from ep_bench.numerics.jit import jit
 
 
 @jit()
 def weights_epoch(
-    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: Moments, gradient: Any, layers: Any, work: Any,
+    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
     words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float,
 ) -> float:  # fmt: skip
     """Take the rows in their order, ``batch`` at a time, one step each; return the mean of the negative bound."""
@@ -41,7 +41,7 @@ def weights_epoch(
 
 @jit()
 def local_epoch(
-    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: Moments, gradient: Any, layers: Any, work: Any,
+    X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
     words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float, samples: int,
 ) -> float:  # fmt: skip
     """Do as ``weights_epoch`` with local reparameterisation, every row ``samples`` times in its batch."""

@@ -106,18 +106,18 @@ def power_of_two(shifted: Any) -> Any:
     return np.ldexp(1.0, np.asarray(shifted - MAGIC, dtype=np.int64))
 
 
-class Lanes(types.Type):
+class Vector(types.Type):
     """Type of a register in compiled code."""
 
     def __init__(self) -> None:
         super().__init__(name=f"Lanes{WIDTH}")
 
 
-LANES = Lanes()
+LANES = Vector()
 
 
-@register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, _VECTOR)
 
@@ -137,13 +137,13 @@ def _binary(function: Callable[..., Any], instruction: str) -> None:
     @infer_global(function)
     class Template(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:
-            if kws or len(args) != 2 or not any(isinstance(arg, Lanes) for arg in args):
+            if kws or len(args) != 2 or not any(isinstance(arg, Vector) for arg in args):
                 return None
-            if not all(isinstance(arg, (Lanes, types.Float, types.Integer)) for arg in args):
+            if not all(isinstance(arg, (Vector, types.Float, types.Integer)) for arg in args):
                 return None
-            return signature(LANES, *[arg if isinstance(arg, Lanes) else types.float64 for arg in args])
+            return signature(LANES, *[arg if isinstance(arg, Vector) else types.float64 for arg in args])
 
-    for kinds in ((Lanes, Lanes), (Lanes, types.Float), (types.Float, Lanes)):
+    for kinds in ((Vector, Vector), (Vector, types.Float), (types.Float, Vector)):
 
         @lower_builtin(function, *kinds)
         def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -163,10 +163,10 @@ for _function, _instruction in (
 @infer_global(operator.neg)
 class _Negative(AbstractTemplate):  # type: ignore[misc]
     def generic(self, args: Any, kws: Any) -> Any:
-        return signature(LANES, LANES) if not kws and len(args) == 1 and isinstance(args[0], Lanes) else None
+        return signature(LANES, LANES) if not kws and len(args) == 1 and isinstance(args[0], Vector) else None
 
 
-@lower_builtin(operator.neg, Lanes)
+@lower_builtin(operator.neg, Vector)
 def _lower_negative(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.fneg(args[0], flags=_FUSE)
 
@@ -231,7 +231,7 @@ def _select_above(typing_context: Any, x: Any, bound: Any, yes: Any, no: Any) ->
         left, right, first, second = (_vector(builder, arg) for arg in args)
         return builder.select(builder.fcmp_ordered(">", left, right), first, second)
 
-    kinds = [arg if isinstance(arg, Lanes) else types.float64 for arg in (x, bound, yes, no)]
+    kinds = [arg if isinstance(arg, Vector) else types.float64 for arg in (x, bound, yes, no)]
     return signature(LANES, *kinds), generate
 
 
@@ -259,7 +259,7 @@ def _total(typing_context: Any, x: Any) -> Any:
 
 @intrinsic
 def _power_of_two(typing_context: Any, shifted: Any) -> Any:
-    vector = isinstance(shifted, Lanes)
+    vector = isinstance(shifted, Vector)
     words: Any = ir.VectorType(_WORD, WIDTH) if vector else _WORD
 
     def constant(value: int) -> Any:
@@ -296,17 +296,17 @@ def _overload_spread(x: Any) -> Any:
 
 @overload(square_root, strict=False)
 def _overload_square_root(x: Any) -> Any:
-    return (lambda x: _sqrt(x)) if isinstance(x, Lanes) else (lambda x: math.sqrt(x))
+    return (lambda x: _sqrt(x)) if isinstance(x, Vector) else (lambda x: math.sqrt(x))
 
 
 @overload(absolute, strict=False)
 def _overload_absolute(x: Any) -> Any:
-    return (lambda x: _fabs(x)) if isinstance(x, Lanes) else (lambda x: abs(x))
+    return (lambda x: _fabs(x)) if isinstance(x, Vector) else (lambda x: abs(x))
 
 
 @overload(select_above, strict=False)
 def _overload_select_above(x: Any, bound: Any, yes: Any, no: Any) -> Any:
-    if isinstance(x, Lanes):
+    if isinstance(x, Vector):
         return lambda x, bound, yes, no: _select_above(x, bound, yes, no)
     return lambda x, bound, yes, no: yes if x > bound else no
 
