@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "ep_bench"
 
-# Room -> the rooms of ep_bench that it may import. The same table stands in docs/ARCHITECTURE.md.
+# Package or module -> the others of ep_bench that it may import. The same table stands in docs/ARCHITECTURE.md.
 ALLOWED = {
     "types": set(),
     "resources": set(),
@@ -29,10 +29,9 @@ ALLOWED = {
     "data": {"types", "plugins", "resources"},
     "scoring": {"types", "predictions"},
     "tuning": {"types"},
-    "store": {"types"},
-    "curves": {"types", "store"},
-    "rowscores": {"types", "store"},
-    "environment": set(),
+    "results": {"types"},
+    "processes": set(),
+    "catalogue": {"types", "spec", "data", "methods", "options", "estimator", "adapters"},
     "published": {"types", "resources"},
     "spec": {"types", "resources"},
     "runner": {
@@ -46,30 +45,27 @@ ALLOWED = {
         "adapters",
         "scoring",
         "tuning",
-        "store",
-        "curves",
-        "rowscores",
-        "environment",
+        "results",
+        "processes",
     },
-    "conformance": {"types", "predictions", "methods", "estimator", "adapters", "runner"},
-    "experiments": {"types", "data", "covariances", "estimator", "methods", "options", "store", "environment"},
-    "report": {"types", "store", "curves", "rowscores", "published"},
-    "listing": None,
+    "conformance": {"types", "predictions", "methods", "estimator", "adapters", "processes", "runner"},
+    "experiments": {"types", "data", "covariances", "estimator", "methods", "options", "results"},
+    "report": {"types", "results", "published"},
     "cli": None,
     "__init__": None,
     "__main__": None,
 }
-# A room may not let these in at load, directly or through what it imports.
+# The command line may not load these, directly or through what it imports.
 HEAVY = ("numba", "numpy", "pandas", "scipy", "sklearn", "matplotlib", "joblib", "pydantic", "yaml", "rich", "optuna")
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     inside = path.relative_to(PACKAGE)
     return inside.parts[0].removesuffix(".py")
 
 
 def imports(path: Path) -> set[str]:
-    """Return the rooms that a file imports, in any of its bodies; imports for annotations alone do not count."""
+    """Return the packages that a file imports, in any of its bodies; imports for annotations alone do not count."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -77,7 +73,7 @@ def imports(path: Path) -> set[str]:
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide which room is meant"
+            assert node.level == 0, f"{path}: relative imports hide which package is meant"
             module = node.module or ""
             if module == "ep_bench":
                 found |= {alias.name for alias in node.names}
@@ -92,12 +88,14 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_every_room_imports_only_what_it_may(path: Path) -> None:
-    room = room_of(path)
-    assert room in ALLOWED, f"{room} is a new room: give it a row in the table, here and in docs/ARCHITECTURE.md"
-    allowed = ALLOWED[room]
+def test_every_package_imports_only_what_it_may(path: Path) -> None:
+    package = package_of(path)
+    assert package in ALLOWED, (
+        f"{package} is a new package: give it a row in the table, here and in docs/ARCHITECTURE.md"
+    )
+    allowed = ALLOWED[package]
     if allowed is not None:
-        assert imports(path) <= allowed | {room}
+        assert imports(path) <= allowed | {package}
 
 
 def test_methods_know_no_sibling() -> None:
@@ -114,9 +112,10 @@ def test_the_table_of_the_document_is_this_one() -> None:
     text = (PACKAGE.parent / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
     written = {
-        room.strip(" `"): {word.strip(" `") for word in allowed.split(",")} - {"nothing", ""} for room, allowed in rows
+        package.strip(" `"): {word.strip(" `") for word in allowed.split(",")} - {"nothing", ""}
+        for package, allowed in rows
     }
-    assert written == {room: allowed for room, allowed in ALLOWED.items() if allowed is not None}
+    assert written == {package: allowed for package, allowed in ALLOWED.items() if allowed is not None}
 
 
 def loaded_modules(code: str) -> set[str]:
@@ -166,12 +165,23 @@ def test_a_plan_and_an_empty_run_load_what_they_need(command: str, tmp_path: Pat
     assert not modules & SLOW_PARTS
 
 
-ROOMS = ["data", "scoring", "store", "published", "spec", "report", "types", "plugins", "tuning"]
+LIGHT = [
+    "data",
+    "scoring",
+    "results.store",
+    "results.curves",
+    "published",
+    "spec",
+    "report",
+    "types",
+    "plugins",
+    "tuning",
+]
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_that_never_load_numba_or_optuna(room: str) -> None:
-    assert not loaded(f"import ep_bench.{room}") & {"numba", "optuna"}
+@pytest.mark.parametrize("package", LIGHT)
+def test_packages_that_never_load_numba_or_optuna(package: str) -> None:
+    assert not loaded(f"import ep_bench.{package}") & {"numba", "optuna"}
 
 
 def test_files_are_short() -> None:

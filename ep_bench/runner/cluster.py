@@ -1,8 +1,8 @@
 """A dask.distributed cluster as the pool: the connection, what its workers must have, what travels to them once.
 
-Imported only where the backend is dask, since it needs the extra ``[dask]``. A worker is a lane as a joblib worker is:
-the cell runs in an engine process below it. Data sets and method files travel once to each worker, also to those
-that join later, in a plugin that the scheduler hands out; cells name them. Workers that share the results folder
+Imported only where the backend is dask, since it needs the extra ``[dask]``. A worker is a supervisor as a joblib
+worker is: the cell runs in a worker process below it. Data sets and method files travel once to each worker, also to
+those that join later, in a plugin that the scheduler hands out; cells name them. Workers that share the results folder
 do not use it: records come back to the run.
 """
 
@@ -33,7 +33,7 @@ from ep_bench.types import Record, UserError
 
 
 class AbandonedError(Exception):
-    """A cell whose engine was killed since nobody waited for it. Whoever sees this does, and sends it again."""
+    """A cell whose worker process was killed since nobody waited for it. Whoever sees this does, and sends it again."""
 
 
 # Of a cell's worker, more often than dask allows, or of the scheduler.
@@ -46,22 +46,22 @@ _VERSIONS = f"""{{name: __import__('importlib.metadata').metadata.version(name) 
 
 
 class PayloadPlugin(WorkerPlugin):  # type: ignore[misc]
-    """Brings a run's luggage to every worker, and ends on it what the run no longer wants."""
+    """Brings a run's payload to every worker, and ends on it what the run no longer wants."""
 
     def __init__(self, payload: Payload) -> None:
         self.name = payload.run
         self._payload = payload
 
     def setup(self, worker: Any) -> None:  # noqa: ARG002 dask's signature
-        """Take the luggage in, on a worker that was there or has joined."""
+        """Take the payload in, on a worker that was there or has joined."""
         supervisor.take_in(self._payload)
 
     def teardown(self, worker: Any) -> None:  # noqa: ARG002
-        """End the run's engines and forget its luggage."""
+        """End the run's worker processes and forget its payload."""
         supervisor.end_run(self._payload.run)
 
     def transition(self, key: str, start: str, finish: str, **more: Any) -> None:  # noqa: ARG002
-        """Kill the engine of a cell that nobody waits for any more: its run was killed, or lost this worker."""
+        """Kill the worker process of a cell that nobody waits for any more: its run was killed, or lost this worker."""
         if start in {"executing", "long-running"} and finish == "released":
             supervisor.abandon(str(key))
 
@@ -75,7 +75,7 @@ class Backend(DaskDistributedBackend):  # type: ignore[misc]
 
 
 def run_cell_there(job: Job, run: str) -> Record:
-    """Run a job in this dask worker's lane."""
+    """Run a job in this dask worker's supervisor."""
     record = supervisor.run(job, payload=run, tag=str(get_worker().get_current_task()))
     if record.row["reason"] == supervisor.ABANDONED:
         raise AbandonedError(job.cell.key)

@@ -16,7 +16,7 @@ from ep_bench.types import Dataset, DatasetRef
 
 @dataclass(frozen=True)
 class Payload:
-    """The luggage of one run: data sets by their names in the study, files by their paths where the run is.
+    """The payload of one run: data sets by their names in the study, files by their paths where the run is.
 
     A file travels alone: modules that it imports must be installed on every machine.
     """
@@ -27,7 +27,7 @@ class Payload:
 
 
 class UnpackedPayload:
-    """Luggage on the machine that it was sent to, its files written to a folder for the time of the run."""
+    """Payload on the machine that it was sent to, its files written to a folder for the time of the run."""
 
     def __init__(self, payload: Payload) -> None:
         self.datasets = payload.datasets

@@ -1,4 +1,4 @@
-"""A joblib pool of lanes: cells go out one by one, longest first, and come back as they finish."""
+"""A joblib pool of supervisors: cells are sent one by one, the longest first, and return as they finish."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def run_jobs(
 ) -> Generator[Record, None, None]:
     """Yield the record of every job as it finishes; ``wanted`` is asked just before one is sent.
 
-    The loss of a pool worker (not of an engine, which its lane replaces) ends joblib's whole call; the cells that had
-    not come back are sent to a new pool, those in flight counted, so that one that kills its worker every time ends as
-    a failed record. Closing the iterator ends all processes.
+    The loss of a pool worker (not of a worker process, which its supervisor replaces) ends joblib's whole call; the
+    cells that had not come back are sent to a new pool, those in flight counted, so that one that kills its worker
+    every time ends as a failed record. Closing the iterator ends all processes.
     """
     if backend not in BACKENDS:
         raise UserError("unknown backend", where="--backend", found=backend, allowed=BACKENDS, name=backend)

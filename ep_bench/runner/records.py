@@ -1,4 +1,4 @@
-"""Records of cells, made where a cell ends: in its engine, or in the lane that had to end it; how a fit is framed."""
+"""Records of cells, made in the worker process or in the supervisor that had to end it; messages of errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One lane of the pool: hands cells to an engine process, holds them to their limits, replaces an engine that dies.
+"""Send cells to a worker process, enforce their limits, and replace a worker process that dies.
 
 A joblib worker runs ``run``; the method's code runs one process further down. So a crash, a time-out or a method that
-eats the memory ends an engine, never a worker of the pool, which joblib would answer by ending the whole run.
+eats the memory ends a worker process, never a worker of the pool, which joblib would answer by ending the whole run.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, dat
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
 _WATCH = 0.5  # seconds between looks at whether the run is still there
 
-_local = threading.local()  # one engine a thread: a worker of dask may have several
+_local = threading.local()  # one worker process a thread: a worker of dask may have several
 _workers: list[WorkerProcess] = []
 _payloads: dict[str, UnpackedPayload] = {}  # of the runs that this worker of a cluster works for
 
 
 @dataclass(frozen=True)
 class UnfinishedCell:
-    """A cell that its engine did not finish: why, and whether the machine is to blame rather than the method."""
+    """A cell that its worker did not finish: the reason, and whether the machine caused it and not the method."""
 
     status: str
     reason: str
@@ -47,10 +47,10 @@ class UnfinishedCell:
 
 
 def run(job: Job, run_pid: int | None = None, payload: str | None = None, tag: str | None = None) -> Record:
-    """Run a job in this lane's engine; what the machine did to it is tried once more, what the method did is not.
+    """Run a job in this thread's worker process; retry once if the machine, and not the method, made it fail.
 
-    ``run_pid`` is the process of the run: a lane that it has started ends with it, busy or idle. On a cluster
-    ``luggage`` names the run, whose luggage has been taken in, and ``tag`` is what ``abandon`` would call the job.
+    ``run_pid`` is the process of the run: a supervisor that it has started ends with it, busy or idle. On a cluster
+    ``payload`` names the run, whose payload has been taken in, and ``tag`` is what ``abandon`` would call the job.
     """
     if run_pid is not None:
         _end_with(run_pid)
@@ -68,7 +68,7 @@ def take_in(payload: Payload) -> None:
 
 
 def end_run(run: str) -> None:
-    """Forget a run of a cluster and end the engines that worked for it."""
+    """Forget a run of a cluster and end the worker processes that worked for it."""
     for worker in [worker for worker in _workers if worker.works_for == run]:
         worker.abandon()
     unpacked = _payloads.pop(run, None)
@@ -77,7 +77,7 @@ def end_run(run: str) -> None:
 
 
 def abandon(tag: str) -> None:
-    """End the engine of a job that nobody waits for any more."""
+    """End the worker process of a job that nobody waits for any more."""
     for worker in [worker for worker in _workers if worker.tag == tag]:
         worker.abandon()
 
@@ -107,7 +107,7 @@ def _end_with(run_pid: int) -> None:
     A worker of the pool says nothing itself from now on: what goes wrong stands in records, and what Python prints of a
     worker that was just sending one as its run ended is of use to nobody.
     """
-    if os.getppid() != run_pid:  # the lane is the run itself, or a worker that something else looks after
+    if os.getppid() != run_pid:  # the supervisor is the run itself, or a worker that something else looks after
         return
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 it stays open to the end
 
@@ -122,10 +122,10 @@ def _end_with(run_pid: int) -> None:
 
 
 def close() -> None:
-    """End this lane's engine, if it has one."""
-    worker = getattr(_local, "engine", None)
+    """End this supervisor's worker process, if it has one."""
+    worker = getattr(_local, "worker", None)
     if worker is not None:
-        _local.engine = None
+        _local.worker = None
         _workers.remove(worker)
         worker.stop()
 
@@ -155,7 +155,7 @@ class WorkerProcess:
         return self._child.alive
 
     def run(self, job: Job, payload: UnpackedPayload | None = None) -> Record | UnfinishedCell:
-        """Return the record of a job, or how the engine ended without one."""
+        """Return the record of a job, or how the worker process ended without one."""
         self._child.forget_printed()
         begun, started = time.monotonic(), False
         try:
@@ -194,7 +194,7 @@ class WorkerProcess:
         self._child.stop()
 
     def _give(self, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
-        """Send what the engine could not read here: a data set once, and where the files of methods are."""
+        """Send what the worker process could not read here: a data set once, and where the files of methods are."""
         dataset = payload.datasets.get(ref) if payload else None
         if dataset is not None and self._has.get(ref) != dataset.checksum:
             self._child.connection.send((ref, dataset))
@@ -204,7 +204,7 @@ class WorkerProcess:
             self._places = payload.places
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
-        """Return what the engine sends next, or how the cell ended where it went over a limit."""
+        """Return what the worker process sends next, or how the cell ended where it went over a limit."""
         pause = None if job.memory_gb is None else _POLL
         while not self._child.connection.poll(_patience(since, seconds, pause)):
             if seconds is not None and time.monotonic() - since >= seconds:
@@ -224,7 +224,7 @@ class WorkerProcess:
         code = self._child.wait()
         if self._abandoned:
             return UnfinishedCell("failed", ABANDONED, "")
-        if code == IDLE_EXIT and not started:  # the job came just when the engine gave up waiting
+        if code == IDLE_EXIT and not started:  # the job came just when the worker process gave up waiting
             return UnfinishedCell("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
         what = f"{KILLED}: SIGKILL" if killed else ending(code)
@@ -239,12 +239,12 @@ def _patience(since: float, seconds: float | None, pause: float | None) -> float
 
 
 def _own_worker() -> WorkerProcess:
-    if (worker := getattr(_local, "engine", None)) is not None and not worker.alive:
+    if (worker := getattr(_local, "worker", None)) is not None and not worker.alive:
         close()
-    if getattr(_local, "engine", None) is None:
-        _local.engine = WorkerProcess()
-        _workers.append(_local.engine)
-    return _local.engine  # type: ignore[no-any-return]
+    if getattr(_local, "worker", None) is None:
+        _local.worker = WorkerProcess()
+        _workers.append(_local.worker)
+    return _local.worker  # type: ignore[no-any-return]
 
 
 def _unfinished(job: Job, outcome: UnfinishedCell) -> Record:
