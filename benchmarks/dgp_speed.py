@@ -22,7 +22,7 @@ from ep_bench.methods.dgp_ep.energy import DGPProblem, evaluator
 from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure
 from ep_bench.methods.dgp_ep.training import AdamSchedule, run
-from ep_bench.report.figures import LOOKS, STYLE, finish
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 
 INPUTS, ROWS, BATCH, RATE = 13, 455, 50, 0.005
 INDUCING = (25, 50, 100, 200)

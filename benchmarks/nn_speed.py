@@ -23,7 +23,7 @@ from ep_bench.methods.ep_nn import DAMPING, NOISE_START, Config, posterior, prob
 from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
 from ep_bench.methods.ep_nn.schedule import settle_weight_priors
-from ep_bench.report.figures import LOOKS, STYLE, finish
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 
 D, N, K = 14, 455, 10  # inputs with the bias, rows, units: a fold of boston
 ROWS, UNITS, WIDTHS = (455, 910, 1820, 3640), (5, 10, 20, 40), (50, 100, 200, 400)

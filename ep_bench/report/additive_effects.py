@@ -11,8 +11,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import networks
-from ep_bench.report.figures import STYLE, Picture, finish
 from ep_bench.types import Array
 
 HALF = 5  # inputs side by side: those without or with a linear effect, then the others

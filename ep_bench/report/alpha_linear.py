@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.report.figures import STROKES, STYLE, Picture, finish
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
 
 # The posterior is a thick grey band below the fits.

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import networks
-from ep_bench.report.figures import STYLE, Picture, finish
 from ep_bench.types import Array
 
 MARKERS = ("^", "o", "s")  # of the clusters

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ep_bench.plotting.page import Picture
 from ep_bench.report import (
     chain_diagnostics,
     experiments,
@@ -29,7 +30,6 @@ from ep_bench.report import (
     training_curves,
     tuned_options,
 )
-from ep_bench.report.figures import Picture
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import FIGURES, MORE, Score, main_scores
 from ep_bench.report.summary import Ranking, ScoreTable

@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.report.figures import STYLE, Picture, finish
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Indices
 
 BAND = 0.99  # probability that a bar lies in the band

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.plotting.page import Picture
 from ep_bench.report import chain_figures
 from ep_bench.report.chain_figures import MonitoredDraws
-from ep_bench.report.figures import Picture
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.training_curves import WORDS
 from ep_bench.report.training_curves import words as words_of

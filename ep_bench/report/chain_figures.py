@@ -23,7 +23,9 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy import stats
 
-from ep_bench.report.figures import LINE, LOOKS, STYLE, Picture, finish, side_by_side
+from ep_bench.plotting.axes import side_by_side
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import LINE, LOOKS, STYLE, finish
 from ep_bench.types import Array
 
 DOWN, ACROSS = 5, 4  # data sets and quantities of one figure

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.conflicts import PAPER
-from ep_bench.report.figures import STYLE, Picture, finish
 from ep_bench.types import Array
 
 EXAMPLES = (1, 2)

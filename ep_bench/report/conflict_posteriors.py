@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.report.conflicts import PAPER
-from ep_bench.report.figures import STROKES, STYLE, Picture, finish
 
 EXAMPLES = (1, 2)
 AT = 2.0

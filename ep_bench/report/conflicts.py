@@ -14,7 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from ep_bench.report.figures import STROKES, STYLE, Picture, finish
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
 
 PAPER = "Jylänki and others (2011)"

@@ -11,8 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import networks
-from ep_bench.report.figures import STYLE, Picture, finish
 
 CLOSE = 0.5  # units of x either side of the discontinuity
 STRIDE = 5  # of the grid's points elsewhere

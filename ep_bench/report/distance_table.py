@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from ep_bench.report.page_rows import Item, item
+from ep_bench.plotting.page import Item, item
 
 REGIONS = {"": "whole grid", "_inside": "inside the data", "_outside": "outside"}
 DISTANCE, EXPECTED, EXCESS = "wasserstein", "crps", "crps_excess"

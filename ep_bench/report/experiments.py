@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.report import conflicts, distance_table, fixed_hyperparameters, function_panels
+from ep_bench.plotting import function_panels
+from ep_bench.plotting.page import Picture
+from ep_bench.report import conflicts, distance_table, fixed_hyperparameters
 from ep_bench.report.additive_effects import additive_effects
 from ep_bench.report.alpha_linear import alpha_linear
 from ep_bench.report.ard_overfitting import ard_overfitting
@@ -18,7 +20,6 @@ from ep_bench.report.calibration import calibration
 from ep_bench.report.conflict_evidence import evidence
 from ep_bench.report.conflict_posteriors import posteriors
 from ep_bench.report.discontinuity import discontinuity
-from ep_bench.report.figures import Picture
 from ep_bench.report.mountain_car import mountain_car
 from ep_bench.report.network_convergence import network_convergence
 from ep_bench.report.network_restarts import network_restarts

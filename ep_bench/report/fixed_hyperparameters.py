@@ -14,9 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from ep_bench import published
+from ep_bench.plotting.axes import canvas, log_axis, points
+from ep_bench.plotting.page import Item, Picture, item
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.conflicts import PAPER
-from ep_bench.report.figures import STYLE, Picture, canvas, finish, log_axis, points
-from ep_bench.report.page_rows import Item, item
 from ep_bench.types import Array
 
 ROWS = {  # what is compared: of its arrays, the panels' title

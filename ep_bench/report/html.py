@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
-from ep_bench.report.figures import Picture
+from ep_bench.plotting.page import Picture
 
 
 def embedded(picture: Picture) -> dict[str, str]:

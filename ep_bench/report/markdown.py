@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ep_bench.plotting.page import Picture
 from ep_bench.report import page_rows, point_table_pages, tables
-from ep_bench.report.figures import Picture
 
 if TYPE_CHECKING:
     from ep_bench.report.builder import Report

@@ -11,7 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ep_bench.report.figures import STYLE, Picture, finish
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
 
 WIDTH, HEIGHT = 2.0, 1.85  # inches of a panel, axis labels included

@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from ep_bench.report.figures import LOOKS, STROKES, STYLE, Picture, finish
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import LOOKS, STROKES, STYLE, finish
 from ep_bench.report.networks import PAPER, ticks
 from ep_bench.types import Array
 

@@ -12,7 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from ep_bench.report.figures import LOOKS, STYLE, Picture, fences, finish
+from ep_bench.plotting.axes import fences
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import LOOKS, STYLE, finish
 from ep_bench.report.networks import PAPER, ticks
 from ep_bench.types import Array
 

@@ -10,22 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import published
+from ep_bench.plotting.page import Item, Picture, item
 from ep_bench.report import chain_diagnostics, merge, ranks, tables, training_curves, tuned_options
-from ep_bench.report.figures import Picture
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.results import store
 from ep_bench.types import Task
-
-Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of the style sheet)
-
-
-def item(
-    text: str, value: float | str | None = None, *, strong: bool = False, small: str = "", kind: str = "number"
-) -> Item:
-    """Return one cell of a table."""
-    return {"text": text, "value": value, "strong": strong, "small": small, "kind": kind}
-
 
 _LEADS: Mapping[Task, str] = {
     "regression": "Scores are on test rows and in the target’s original units; the mean log density is that of one "

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from ep_bench.plotting.page import Item, item
 from ep_bench.report import tables
 from ep_bench.report.experiments import ExperimentTable
-from ep_bench.report.page_rows import Item, item
 from ep_bench.report.point_table import METRICS, PointTable, PointTableBlock, PointTableLine
 
 HEAD = ("LPD mean", "LPD std", "LPD 1 %", "SE mean", "SE std", "SE 99 %", "time")

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from ep_bench.report.figures import LETTER, STYLE, Picture, finish, no_window
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import LETTER, STYLE, finish, no_window
 from ep_bench.report.ranks import ALPHA
 from ep_bench.report.summary import Ranking
 

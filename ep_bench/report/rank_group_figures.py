@@ -18,10 +18,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 from scipy import stats
 
+from ep_bench.plotting.axes import method_axis, strokes
+from ep_bench.plotting.page import Item, Picture, item
+from ep_bench.plotting.style import LETTER, STYLE, finish
 from ep_bench.report import rank_diagrams
 from ep_bench.report.experiments import ExperimentTable
-from ep_bench.report.figures import LETTER, STYLE, Picture, finish, method_axis, strokes
-from ep_bench.report.page_rows import Item, friedman_line, item
+from ep_bench.report.page_rows import friedman_line
 from ep_bench.report.rank_groups import HOLDS, RankedPair, RankGroupResult, RankGroupScore
 from ep_bench.report.ranks import ALPHA
 

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench import published
+from ep_bench.plotting.axes import canvas, intervals
+from ep_bench.plotting.page import Item, Picture, item
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.experiments import ExperimentTable
-from ep_bench.report.figures import STYLE, Picture, canvas, finish, intervals
 from ep_bench.report.merge import MergedStudies
-from ep_bench.report.page_rows import Item, item
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.results import row_scores
 from ep_bench.types import Array

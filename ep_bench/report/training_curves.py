@@ -14,7 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from ep_bench.report.figures import COLUMNS, LINE, LOOKS, STYLE, Picture, finish, side_by_side
+from ep_bench.plotting.axes import side_by_side
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import COLUMNS, LINE, LOOKS, STYLE, finish
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import curves
 from ep_bench.types import Array

@@ -1,0 +1,1 @@
+"""Figures and pages: what the report and the experiments both need."""

@@ -1,0 +1,54 @@
+"""The style of every figure, and its SVG text."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from ep_bench.plotting.page import Picture
+
+# Okabe and Ito's colours, told apart by colour-blind eyes; the dark ones first, the yellow left out.
+LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#000000", "^"), ("#009E73", "D"), ("#CC79A7", "v"), ("#56B4E9", "P"))
+# Colour, stroke and width of curves side by side: in grey the stroke tells them apart.
+STROKES = (
+    ("#D55E00", (0, (6, 4)), 1.4),
+    ("#0072B2", (0, (1, 1.2)), 1.4),
+    ("#009E73", (0, (5, 1.5, 1, 1.5)), 1.2),
+    ("#CC79A7", (0, (7, 1.2)), 1.2),
+    ("#56B4E9", (0, (3, 1, 1, 1, 1, 1)), 1.4),
+)
+STYLE: dict[str, Any] = {
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "svg.hashsalt": "ep-bench",
+    "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "Helvetica", "Arial", "sans-serif"],  # none wider than the first
+    "pdf.fonttype": 3,
+    "lines.linewidth": 1.0,
+    "text.parse_math": False,  # labels are the user's, and may have dollars in them
+}
+COLUMNS = 5  # panels side by side
+ROW = 0.17  # inches a method
+LETTER = 0.062  # inches a letter of a label
+LINE = 0.18  # inches a line of a legend
+
+
+def finish(figure: Figure, name: str, caption: str) -> Picture:
+    """Return a figure as SVG, the same text for the same picture."""
+    svg = io.StringIO()
+    with mpl.rc_context(STYLE):
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), figure)
+
+
+def no_window() -> None:
+    """Keep libraries that ask for pyplot from opening a window system."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
