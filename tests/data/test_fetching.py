@@ -269,7 +269,7 @@ def test_the_first_fetch_without_a_checksum_records_it(serve, toy, cache) -> Non
     assert data.verify(["toy"])[0].status == "changed"
 
 
-@pytest.mark.parametrize("torn", [zipped("1 2 3\n" * 50)[:-30], b"<html>not found</html>"])
+@pytest.mark.parametrize("torn", [zipped("1 2 3\n" * 50)[:-30], b"<html>not found</html>"], ids=["cut", "page"])
 def test_a_torn_archive_is_never_recorded(serve, toy, cache, torn: bytes) -> None:
     toy(serve("ok", content=torn).base, sha256=None, path="uci/toy/data.txt.zip")
     with pytest.raises(UserError, match="no sound zip archive"):
