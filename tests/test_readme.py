@@ -1,4 +1,4 @@
-"""The README does what it says: its Python runs, its studies read, its method runs by path."""
+"""The README and the pages of `docs/`: Python runs, studies are valid, commands, studies and files exist."""
 
 from __future__ import annotations
 
@@ -15,76 +15,144 @@ from ep_bench.spec import read_study
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+}
+COMMAND = re.compile(r"(?:`|\$ )ep-bench ([a-z]+)")
+STUDY_NAME = re.compile(r"ep-bench (?:run|plan) (\w+)(?=[\s`])")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+def blocks_of_pages(language: str) -> list[object]:
+    return [
+        pytest.param(block, id=f"{name}-{number}")
+        for name, text in PAGES.items()
+        for number, block in enumerate(blocks(text, language))
+    ]
+
+
+def labels(study: str, folder: Path) -> list[str]:
+    """Write the files that a study of the documentation names, read the study, and return the labels of its methods."""
+    (folder / "my_method.py").write_text(blocks(README, "python")[0])
+    (folder / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
+    (folder / "study.yaml").write_text(study)
+    return [method.label for method in read_study(folder / "study.yaml", InstalledCatalogue()).methods]
+
+
+def ep_bench(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "ep_bench", *arguments], capture_output=True, text=True, cwd=cwd)
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("code", blocks_of_pages("python"))
 def test_python_blocks_run(code: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("study", blocks_of_pages("yaml"))
+def test_studies_are_valid(study: str, tmp_path: Path) -> None:
+    assert labels(study, tmp_path)
+
+
+@pytest.mark.parametrize("entries", blocks_of_pages("yml"))
+def test_method_entries_are_valid(entries: str, tmp_path: Path) -> None:
+    assert len(labels(f"study: entries\ndatasets: [boston]\nmethods:\n{entries}", tmp_path)) == entries.count("- ")
+
+
 @pytest.mark.slow
-def test_the_study_reads_and_the_method_runs_by_its_path(tmp_path: Path) -> None:
-    method = next(block for block in blocks("python") if "class MyRegressor" in block)
-    assert len([line for line in method.splitlines() if line.strip()]) <= 20
-    (tmp_path / "my_method.py").write_text(method)
-    (tmp_path / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
-    (tmp_path / "study.yaml").write_text(blocks("yaml")[0])
-    assert [m.label for m in read_study(tmp_path / "study.yaml", InstalledCatalogue()).methods] == [
-        "pbp",
-        "PBP-2",
-        "ridge",
-        "SVR",
-        "mine",
-    ]
-    command = [
-        sys.executable,
-        "-m",
-        "ep_bench",
-        "run",
-        "study.yaml",
-        "--select",
-        "dataset=own",
-        "--select",
-        "method=mine",
-    ]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("study", "selected", "counted"),
+    [
+        (blocks(README, "yaml")[0], [], "60 cells run; 60 ok"),
+        (blocks(PAGES["docs/studies.md"], "yaml")[0], ["--select", "dataset=own"], "20 cells run; 20 ok"),
+    ],
+    ids=["README", "studies"],
+)
+def test_the_method_runs_by_its_path(study: str, selected: list[str], counted: str, tmp_path: Path) -> None:
+    labels(study, tmp_path)
+    run = ep_bench("run", "study.yaml", "--select", "method=mine", *selected, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert "20 cells run; 20 ok" in run.stdout
+    assert counted in run.stdout
     folder = tmp_path / "results" / "mine"
-    report = subprocess.run([sys.executable, "-m", "ep_bench", "report", str(folder)], capture_output=True, text=True)
+    report = ep_bench("report", str(folder), cwd=tmp_path)
     assert report.returncode == 0, report.stderr
     assert "mine" in (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "mine" in (folder / "report" / "report.md").read_text(encoding="utf-8")
-    target = ["methods", "test", "./my_method.py:MyRegressor", "--quiet"]
-    tried = subprocess.run([sys.executable, "-m", "ep_bench", *target], capture_output=True, text=True, cwd=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/own-methods.md"])
+def test_the_methods_conform(page: str, tmp_path: Path) -> None:
+    method = next(block for block in blocks(PAGES[page], "python") if "class MyRegressor" in block)
+    assert len([line for line in method.splitlines() if line.strip()]) <= 20
+    (tmp_path / "my_method.py").write_text(method)
+    tried = ep_bench("methods", "test", "./my_method.py:MyRegressor", "--quiet", cwd=tmp_path)
     assert tried.returncode == 0, tried.stdout
 
 
+def test_the_labels_of_the_annotated_study(tmp_path: Path) -> None:
+    study = blocks(PAGES["docs/studies.md"], "yaml")[0]
+    assert labels(study, tmp_path) == ["pbp", "PBP-2", "ridge", "SVR", "mine"]
+
+
 def test_the_study_of_classifiers_runs(tmp_path: Path) -> None:
-    _, study = blocks("yaml")
-    (tmp_path / "classify.yaml").write_text(study)
-    command = [sys.executable, "-m", "ep_bench", "run", "classify.yaml", "--select", "split=0"]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    (tmp_path / "classify.yaml").write_text(blocks(PAGES["docs/classification.md"], "yaml")[0])
+    run = ep_bench("run", "classify.yaml", "--select", "split=0", cwd=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     assert "12 cells run; 12 ok" in run.stdout
 
 
 def test_commands_named_exist() -> None:
-    helps = subprocess.run([sys.executable, "-m", "ep_bench", "--help"], capture_output=True, text=True).stdout
-    for command in re.findall(r"^\| `ep-bench (\w+)", README, flags=re.MULTILINE):
-        assert re.search(rf"^  {command} ", helps, flags=re.MULTILINE), command
+    available = ep_bench("--help", cwd=ROOT).stdout
+    for name, text in PAGES.items():
+        for command in COMMAND.findall(text):
+            assert re.search(rf"^  {command} ", available, flags=re.MULTILINE), (name, command)
 
 
 def test_files_named_exist() -> None:
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
-        assert (ROOT / target).exists(), target
-    for config in re.findall(r"configs/\w+\.yaml", README):
-        assert (ROOT / config).exists(), config
+    for name, text in PAGES.items():
+        folder = (ROOT / name).parent
+        for target in re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", text):
+            assert (folder / target).exists(), (name, target)
+        for config in re.findall(r"configs/[\w/]+\.yaml", text):
+            assert (ROOT / config).exists(), (name, config)
+
+
+def test_headings_named_exist() -> None:
+    for name, text in PAGES.items():
+        for target, heading in re.findall(r"\]\((?!http)([^)#]*)#([^)]+)\)", text):
+            linked = ((ROOT / name).parent / target).read_text(encoding="utf-8") if target else text
+            anchors = [
+                re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+                for title in re.findall(r"^#+ (.+)$", linked, re.MULTILINE)
+            ]
+            assert heading in anchors, (name, target, heading)
+
+
+def test_studies_named_are_part_of_the_package() -> None:
+    shipped = {path.stem for path in (ROOT / "configs").rglob("*.yaml")}
+    for name, text in PAGES.items():
+        for study in set(STUDY_NAME.findall(text)) - {"NAME", "STUDY"}:
+            assert study in shipped, (name, study)
+
+
+def test_every_page_and_every_method_is_listed() -> None:
+    linked = {
+        ((ROOT / name).parent / target).resolve()
+        for name, text in PAGES.items()
+        for target in re.findall(r"\]\((?!http)([^)#]+\.md)[^)]*\)", text)
+    }
+    assert {ROOT / name for name in PAGES} <= linked | {ROOT / "README.md"}
+    for method in methods.names():
+        assert f"| [`{method}`](" in PAGES["docs/methods/README.md"], method
 
 
 TOY_METHODS = {"pbp", "bp", "vi_graves", "vi", "dropout", "bb_alpha"}
@@ -95,7 +163,7 @@ needs_methods = pytest.mark.skipif(bool(TOY_METHODS - set(methods.names())), rea
     "path",
     [
         pytest.param(p, marks=[needs_methods] * (p.name == "toy.yaml"))
-        for p in sorted((ROOT / "configs").glob("*.yaml"))
+        for p in sorted((ROOT / "configs").rglob("*.yaml"))
     ],
     ids=lambda p: p.name,
 )
@@ -107,8 +175,9 @@ def test_every_study_in_configs_reads(path: Path) -> None:
 
 def test_make_targets_named_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"`make (\w+)`", README):
-        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+    for name, text in PAGES.items():
+        for target in re.findall(r"(?:`|\$ )make ([\w-]+)", text):
+            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), (name, target)
 
 
 def test_ci_calls_the_readmes_test_command() -> None:
