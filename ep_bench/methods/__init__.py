@@ -1,6 +1,6 @@
-"""The registry of methods: a name and the module that holds its ``METHOD``; and the methods that packages plug in.
+"""The registry of methods: each name with the module of its ``METHOD``, and the methods of installed plugins.
 
-A module is imported when its method is first asked for, so that listing the names loads no compiler.
+A module is imported when its method is first requested, so that listing the names does not load the compiler.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ REGISTRY: dict[str, str] = {
 
 
 def names() -> tuple[str, ...]:
-    """Return the methods' names in the order of the registry, then those of plugins."""
+    """Return the names of the methods in the order of the registry, then those of plugins."""
     return (*REGISTRY, *(name for name in plugins.names(plugins.METHODS) if name not in REGISTRY))
 
 
 def plugin(name: str) -> Plugin | None:
-    """Return the plugin of a name, a method or a class, or None. Raises UserError for a name given twice."""
+    """Return the plugin (a method or a class) with a name, or None. Raises UserError if two plugins have the name."""
     return plugins.find(plugins.METHODS, name, REGISTRY)
 
 
 def get(name: str) -> Method:
-    """Return a method.
+    """Return the method with a name.
 
-    Raises UserError with the nearest right name where there is none of that name, and where it is a plugin's that
-    cannot be imported or is no ``types.Method``.
+    Raises UserError with the nearest valid name if the name is unknown. Also raises UserError if the method belongs to
+    a plugin that cannot be imported or is not a ``types.Method``.
     """
     plugged = plugin(name)
     if plugged is None and name not in REGISTRY:
@@ -51,11 +51,11 @@ def get(name: str) -> Method:
     method = import_module(REGISTRY[name]).METHOD if plugged is None else plugged.load()
     if not isinstance(method, Method):
         kind = type(method).__name__
-        raise UserError(f"is no method of the registry but a {kind}", where=plugged.place if plugged else name)
+        raise UserError(f"is of type {kind}, not ep_bench.types.Method", where=plugged.place if plugged else name)
     return method
 
 
 def version(name: str) -> str:
-    """Return what a method's numbers hang on: its version, behind the package's name where it is plugged in."""
+    """Return the version that identifies a method's numbers; for a plugin, with the name of its package in front."""
     plugged, own = plugin(name), str(get(name).version)
     return own if plugged is None else f"{plugged.package} {own}"

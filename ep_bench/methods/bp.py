@@ -1,21 +1,24 @@
 """Point network by backpropagation: the BP of Hernandez-Lobato and Adams (ICML 2015, section 5.1 and table 1).
 
-A network of rectified linear units fitted by stochastic gradient descent with momentum to half the squared error plus
-weight decay, a step after every row:
+A network of rectified linear units is fitted by stochastic gradient descent with momentum, one step per data point, to
+half the squared error plus weight decay:
 
     velocity = momentum velocity - rate (gradient of (y - f)^2 / 2 + decay / n w),    w = w + velocity
 
-decay / n w is the gradient of the prior's share of one row, so that ``weight_decay`` is a ratio of precisions, prior to
-noise. Learning rate, momentum and weight decay are what the paper tunes: ``tune: {trials: 30, fraction: 0.2}``.
+The gradient of the prior, divided by the n data points, is decay / n w, so ``weight_decay`` is the ratio of the
+precisions of prior and noise. The paper tunes learning rate, momentum and weight decay: use
+``tune: {trials: 30, fraction: 0.2}``.
 
-The paper gives this method no predictive density. Ours is Gaussian around the network's output, its variance the mean
-squared residual of validation rows: ``validation_fraction`` of the training rows are held back in a first fit, and the
-network is then fitted anew to all of them. With one training row it is 1.
+The paper states no predictive density for this method. Ours is Gaussian around the output of the network. Its variance
+is the mean squared residual of ``validation_fraction`` of the training data, which a first fit does not use. A second
+fit uses all training data. The variance is 1 if there is only one data point.
 
-Deviation: initial weights N(0, 2 / n_in) below rectified units and N(0, 1 / n_in) below the output, biases 0; the
-paper gives none. The step size falls in a straight line to 0 over the passes; the paper is silent, and with a constant
-one the last rows seen weigh most. A row's step is shortened where it would overshoot the row's own target
-(``mlp.row_step_size``); without that, single rows far out among the inputs of protein and communities end in infinity.
+Deviation: the initial weights are N(0, 2 / n_in) below rectified units and N(0, 1 / n_in) below the output, and the
+initial biases are 0; the paper states none.
+Deviation: the step size decreases linearly to 0 over the epochs. The paper states no schedule; with a constant step
+size, the last data points have the largest influence.
+Deviation: a step that would overshoot the target of its own data point is shortened (``mlp.row_step_size``). Without
+this, outliers among the inputs of protein and communities make the weights infinite.
 """
 
 from __future__ import annotations
@@ -38,21 +41,21 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hidden: tuple[PositiveInt, ...] = Field(
-        (50,), description="units of each hidden layer; section 5.1: 50, and 100 for year and protein"
+        (50,), description="units per hidden layer; section 5.1: 50, and 100 for year and protein"
     )
-    epochs: PositiveInt = Field(40, description="passes over the training rows; section 5.1: 40")
+    epochs: PositiveInt = Field(40, description="passes over the training data; section 5.1: 40")
     learning_rate: PositiveFloat = Field(2e-2, description="first step size; tuned in the paper, default ours")
     momentum: float = Field(0.9, ge=0.0, lt=1.0, description="tuned in the paper, default ours")
     weight_decay: NonNegativeFloat = Field(
-        0.1, description="precision of the prior over that of the noise; tuned in the paper, default ours"
+        0.1, description="precision of the prior, relative to that of the noise; tuned in the paper, default ours"
     )
     validation_fraction: float = Field(
-        0.2, gt=0.0, lt=1.0, description="of the training rows, whose residuals give the variance; section 5.1: 0.2"
+        0.2, gt=0.0, lt=1.0, description="fraction of the training data for the noise variance; section 5.1: 0.2"
     )
 
 
 class State(NamedTuple):
-    """Network and noise, standardised units."""
+    """Weights and noise variance in standardised units."""
 
     layers: Array  # (L, 3) as in ``models.mlp``
     weights: Array  # (P,)
@@ -60,26 +63,26 @@ class State(NamedTuple):
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
+    """Fit a network to standardised data X (n, d), y (n,).
 
-    Returns the state, and one value an epoch of ``objective``: the mean over the rows of half the squared residual when
-    each came, in the final fit. Raises FloatingPointError where an epoch ends with a number that is not finite, or the
-    last one with a network that is no fit (``mlp.refuse_divergence``).
+    Returns the state, and one value per epoch of the final fit of ``objective``: half the squared residual of a data
+    point before its step, averaged. Raises FloatingPointError if an epoch ends with a number that is not finite, or if
+    the fit has diverged (``mlp.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    inner, held = hold_out(len(y), config.validation_fraction, rng)
-    weights, _ = _descend(X[inner], y[inner], layers, config, rng)
-    residuals = y[held] - mlp.evaluate(X[held], weights[None], layers)[0]
-    # A single row can hold nothing back: the variance is that of a standardised target.
+    fitted, validation = hold_out(len(y), config.validation_fraction, rng)
+    weights, _ = _descend(X[fitted], y[fitted], layers, config, rng)
+    residuals = y[validation] - mlp.evaluate(X[validation], weights[None], layers)[0]
+    # With one data point there are no validation data; the variance is that of a standardised target.
     variance = float(np.mean(residuals**2)) if len(y) > 1 else 1.0
     weights, trace = _descend(X, y, layers, config, rng)
-    smallest = np.finfo(np.float64).eps  # a target without spread leaves no residuals
-    return State(layers, weights, max(variance, smallest)), trace
+    minimum = np.finfo(np.float64).eps  # residuals of a constant target are 0
+    return State(layers, weights, max(variance, minimum)), trace
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
-    """Return one Gaussian a row of X (n, d), standardised units, noise included; ``rng`` is not used."""
+    """Return one Gaussian per data point of X (n, d), standardised units, noise included; ``rng`` is not used."""
     mean = mlp.evaluate(X, state.weights[None], state.layers)[0]
     return Predictive.gaussian(mean, np.full_like(mean, state.noise_variance))
 
@@ -89,7 +92,10 @@ def _epoch(
     X: Any, y: Any, order: Any, w: Any, velocity: Any, layers: Any, rate: float, momentum: float, decay: float,
     Z: Any, D: Any, f: Any, g: Any,
 ) -> float:  # fmt: skip
-    """Take a step after every row; return the mean over the rows of half the squared residual."""
+    """Apply one step per data point; return half the squared residual, averaged over the data points.
+
+    X (N, d), y (N,), order (N,), w and velocity (P,), layers (L, 3); scratch Z (units,), D (2, widest), f (1,), g (P,).
+    """
     total = 0.0
     for row in order:
         x = X[row : row + 1]
@@ -106,7 +112,7 @@ def _epoch(
 def _descend(
     X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator
 ) -> tuple[Array, dict[str, list[float]]]:
-    """Return weights (P,) fitted to rows, and the trace."""
+    """Return weights (P,) fitted to X (n, d), y (n,), and the trace."""
     w = mlp.initial_weights(layers, rng)
     velocity, g = np.zeros_like(w), np.empty_like(w)
     Z, D, f = np.empty(mlp.units(layers)), np.empty((2, mlp.widest(layers))), np.empty(1)
@@ -124,13 +130,13 @@ def _descend(
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of both fits on one core."""
+    """Return the expected seconds of both fits on one core."""
     weights = mlp.count(mlp.layout(d, config.hidden))
     return (2.0 - config.validation_fraction) * config.epochs * n * (1.2e-9 * weights + 1.2e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the columns that a configuration answers to: the paper's epochs and units."""
+    """Return the published columns of a configuration, if it has the paper's epochs and units."""
     return ("BP",) if config.epochs == Config().epochs and config.hidden in {(50,), (100,)} else ()
 
 

@@ -1,25 +1,27 @@
 """Monte Carlo dropout: Gal and Ghahramani (2016), the Dropout-1 of Bui et al. (2015).
 
-A network of rectified linear units, dropout at ``rate`` before every layer, that of the inputs too, fitted by Adam to
-the mean squared error plus an L2 penalty on the weights, biases excepted,
+A network of rectified linear units, with dropout at ``rate`` before every layer and on the inputs, is fitted by Adam.
+The loss is the mean squared error plus an L2 penalty on the weights, but not on the biases, with the factor
 
     lambda = lengthscale^2 (1 - rate) / (2 N tau),
 
-tau the precision of the noise; the constant is the program's. Dropout stays on at test time: the predictive
-distribution of a row is the mixture of N(f_t, 1 / tau) over ``passes`` stochastic passes f_t. ``tune`` searches rate
-and tau on validation rows, as the paper does. Where tau is not given it is the one of the highest density of
-``validation_fraction`` of the training rows, held back from a first fit (whose penalty has tau = 1); the network is
-then fitted anew to all rows.
+where tau is the precision of the noise; the constant is that of the authors' program. Dropout is also active at test
+time: the predictive distribution is the mixture of N(f_t, 1 / tau) over ``passes`` stochastic passes f_t.
 
-Symbols: Z a layer's outputs, mask 0 or 1 / (1 - rate).
+``tune`` searches rate and tau on validation data points, as in the paper. If ``tau`` is not set, it maximises the mean
+log predictive density of ``validation_fraction`` of the training data under a first fit, which does not use them and
+whose penalty has tau = 1. A second fit uses all training data.
 
-Deviation: one mask a pass serves all test rows, which changes no row's distribution and makes each pass a function of
-the inputs; a prediction then hangs on no other row.
-Deviation: tau is in units of the standardised target, as everything that a method sees; the program's is in original
-units. Its grids differ per data set; ``tune`` searches one range on all.
-Deviation: minibatches of 32 and a step size of 0.005, where the program has 128 and 0.001: with those, 400 epochs are
-too few for the small sets (RMSE on validation rows of yacht 4.6 against 1.6, of energy 1.8 against 0.7).
-Deviation: 1,000 passes where the program takes 10,000.
+Symbols: Z are the outputs of a layer; a mask element is 0 or 1 / (1 - rate).
+
+Deviation: each pass uses one mask for all test data points. The distribution at each of them is unchanged, each pass is
+a function of the inputs, and predictions do not depend on the other test data points.
+Deviation: tau is in units of the standardised target; in the authors' program, it is in original units. Their grids
+differ between data sets; ``tune`` searches the same range for all.
+Deviation: minibatches have 32 data points and the step size is 0.005, where the program has 128 and 0.001. With the
+program's values, 400 epochs are too few for small data sets (validation RMSE of yacht 4.6 instead of 1.6, of energy 1.8
+instead of 0.7).
+Deviation: 1,000 passes, where the program has 10,000.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ from ep_bench.numerics.normal_rng import fill_masks, stream
 from ep_bench.numerics.validation_split import hold_out
 from ep_bench.types import Array, Method, Predictive, Rows
 
-LOG_TAU = (-5.0, 15.0)  # where a precision is looked for
-LONG_RUN = 4000  # epochs of the results stored with the program
+LOG_TAU = (-5.0, 15.0)  # range of the search for log tau
+LONG_RUN = 4000  # epochs of the results that are stored with the authors' program
 
 
 class Config(BaseModel):
@@ -50,7 +52,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hidden: tuple[PositiveInt, ...] = Field(
-        (50,), min_length=1, description="units of each hidden layer; the paper: 50, and 100 for year and protein"
+        (50,), min_length=1, description="units per hidden layer; the paper: 50, and 100 for year and protein"
     )
     rate: float = Field(
         0.05,
@@ -61,20 +63,20 @@ class Config(BaseModel):
     tau: PositiveFloat | None = Field(
         None,
         description="precision of the noise, per squared unit of the standardised target; tuned in the paper; "
-        "by default from validation rows",
+        "by default from validation data points",
     )
     validation_fraction: float = Field(
-        0.2, gt=0.0, lt=1.0, description="of the training rows, which give tau where it is not given; ours"
+        0.2, gt=0.0, lt=1.0, description="fraction of the training data that determines tau if it is not set; ours"
     )
-    lengthscale: PositiveFloat = Field(1e-2, description="prior length-scale; the program: 0.01")
-    epochs: PositiveInt = Field(400, description="passes over the training rows; the paper: 10 times 40")
-    batch_size: PositiveInt = Field(32, description="rows a step; the program: 128")
-    learning_rate: PositiveFloat = Field(5e-3, description="of Adam; the program: 0.001")
-    passes: PositiveInt = Field(1000, description="stochastic passes of a prediction; the program: 10,000")
+    lengthscale: PositiveFloat = Field(1e-2, description="prior lengthscale; the program: 0.01")
+    epochs: PositiveInt = Field(400, description="passes over the training data; the paper: 10 times 40")
+    batch_size: PositiveInt = Field(32, description="data points per step; the program: 128")
+    learning_rate: PositiveFloat = Field(5e-3, description="step size of Adam; the program: 0.001")
+    passes: PositiveInt = Field(1000, description="stochastic passes per prediction; the program: 10,000")
 
 
 class State(NamedTuple):
-    """Network, standardised units."""
+    """Weights and noise variance in standardised units."""
 
     layers: Array  # (L, 3) as in ``models.mlp``
     weights: Array  # (P,)
@@ -84,21 +86,21 @@ class State(NamedTuple):
 
 
 class BatchWorkspace(NamedTuple):
-    """Scratch of a batch of B rows."""
+    """Scratch for a batch of B data points."""
 
     inputs: Any  # (B, d) after dropout
     Z: Any  # (B * units,)
-    masks: Any  # (B * (d + units),) of the inputs, then of the hidden units
+    masks: Any  # (B * (d + units),) masks of the inputs, then of the hidden units
     D: Any  # (2, B * widest)
     f: Any  # (B,)
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
+    """Fit a network to standardised data X (n, d), y (n,).
 
-    Returns the state, and one value an epoch of ``objective``: the mean over minibatches of the penalised mean squared
-    error under dropout. Raises FloatingPointError where an epoch ends with a number that is not finite, or the last
-    one with a network that is no fit (``mlp.refuse_divergence``).
+    Returns the state, and one value per epoch of ``objective``: the penalised mean squared error under dropout,
+    averaged over the minibatches. Raises FloatingPointError if an epoch ends with a number that is not finite, or if
+    the fit has diverged (``mlp.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
@@ -108,33 +110,33 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
-    """Return mixtures over stochastic passes for rows X (n, d), standardised units, noise included."""
-    outputs = mlp.evaluate(X, _thinned(state, rng), state.layers)
+    """Return mixtures over stochastic passes at X (n, d), standardised units, noise included."""
+    outputs = mlp.evaluate(X, _masked_networks(state, rng), state.layers)
     return Predictive.equal_mixture(outputs, state.noise_variance)
 
 
 def _validation_tau(X: Array, y: Array, layers: Array, config: Config, rng: np.random.Generator) -> float:
-    """Return the precision that gives held-back rows the highest mean log density."""
+    """Return the precision that maximises the mean log predictive density of validation data points."""
     from scipy.optimize import minimize_scalar
 
     if len(y) == 1:
-        return 1.0  # nothing can be held back: the standardised target's own precision
-    inner, held = hold_out(len(y), config.validation_fraction, rng)
-    weights, _ = _descend(X[inner], y[inner], layers, config, 1.0, rng)
-    networks = _thinned(State(layers, weights, config.rate, 1.0, config.passes), rng)
-    squares = (y[held] - mlp.evaluate(X[held], networks, layers)) ** 2
+        return 1.0  # there are no validation data; 1 is the precision of a standardised target
+    fitted, validation = hold_out(len(y), config.validation_fraction, rng)
+    weights, _ = _descend(X[fitted], y[fitted], layers, config, 1.0, rng)
+    networks = _masked_networks(State(layers, weights, config.rate, 1.0, config.passes), rng)
+    squares = (y[validation] - mlp.evaluate(X[validation], networks, layers)) ** 2
 
-    def misfit(log_tau: float) -> float:
+    def negative_log_density(log_tau: float) -> float:
         densities = logsumexp(-0.5 * math.exp(log_tau) * squares, axis=0)
         return -float(np.mean(densities)) - 0.5 * log_tau
 
-    return math.exp(minimize_scalar(misfit, bounds=LOG_TAU, method="bounded").x)
+    return math.exp(minimize_scalar(negative_log_density, bounds=LOG_TAU, method="bounded").x)
 
 
 def _descend(
     X: Array, y: Array, layers: Array, config: Config, tau: float, rng: np.random.Generator
 ) -> tuple[Array, dict[str, list[float]]]:
-    """Return weights (P,) fitted to rows, and the trace."""
+    """Return weights (P,) fitted to X (n, d), y (n,), and the trace."""
     n, weights = len(y), mlp.initial_weights(layers, rng)
     rows = min(config.batch_size, n)
     penalty = _penalty(layers, config.lengthscale**2 * (1.0 - config.rate) / (2.0 * n * tau))
@@ -153,8 +155,8 @@ def _descend(
     return weights, trace
 
 
-def _thinned(state: State, rng: np.random.Generator) -> Array:
-    """Return the networks (passes, P) that the passes' masks leave: rows of dropped inputs are 0, the others scaled."""
+def _masked_networks(state: State, rng: np.random.Generator) -> Array:
+    """Return the networks (passes, P) under random masks: weights of dropped inputs are 0, the others are scaled."""
     networks = np.repeat(state.weights[None], state.passes, axis=0)
     for offset, n_in, n_out in state.layers.tolist():
         kept = (rng.random((state.passes, n_in)) >= state.rate) / (1.0 - state.rate)
@@ -168,7 +170,10 @@ def _epoch(
     X: Any, y: Any, order: Any, batch: int, weights: Any, state: AdamMoments, gradient: Any, layers: Any, penalty: Any,
     rate: float, step: float, words: Any, work: BatchWorkspace,
 ) -> float:  # fmt: skip
-    """Take the rows in their order, ``batch`` at a time, one step of Adam each; return the mean of the losses."""
+    """Apply one step of Adam per batch of the data, visited in the given order; return the mean of the losses.
+
+    X (N, d), y (N,), order (N,), layers (L, 3); weights, gradient and penalty (P,); words of ``normal_rng.stream``.
+    """
     total, steps, targets = 0.0, 0, np.empty(batch)
     for start in range(0, order.size, batch):
         rows = min(batch, order.size - start)
@@ -188,9 +193,9 @@ def _epoch(
 def penalised_loss(
     inputs: Any, y: Any, weights: Any, layers: Any, penalty: Any, rate: float, work: BatchWorkspace, gradient: Any
 ) -> float:
-    """Return the mean squared error of dropped inputs (B, d) under the masks in ``work``, plus sum(penalty w^2).
+    """Return the mean squared error of masked inputs (B, d) under the masks in ``work``, plus sum(penalty w^2).
 
-    Its gradient (P,) is written.
+    y (B,), weights and penalty (P,), layers (L, 3); writes ``gradient`` (P,).
     """
     rows = len(y)
     f = work.f[:rows]
@@ -209,7 +214,7 @@ def penalised_loss(
 
 @jit(relaxed=REORDER)
 def _masked_forward(X: Any, w: Any, layers: Any, Z: Any, masks: Any, f: Any) -> None:
-    """Do as ``mlp.forward`` with the hidden units' outputs multiplied by masks (B * units,)."""
+    """Do the same as ``mlp.forward``, with the outputs of the hidden units multiplied by masks (B * units,)."""
     rows, at = X.shape[0], 0
     inputs = X
     for l in range(layers.shape[0] - 1):
@@ -230,7 +235,7 @@ def _masked_forward(X: Any, w: Any, layers: Any, Z: Any, masks: Any, f: Any) -> 
 
 
 def _penalty(layers: Array, size: float) -> Array:
-    """Return the L2 penalty (P,) of each weight: 0 for the biases."""
+    """Return the L2 penalty (P,) per weight, 0 for the biases."""
     parts = []
     for _, n_in, n_out in layers.tolist():
         parts += [np.full(n_in * n_out, size), np.zeros(n_out)]
@@ -246,14 +251,14 @@ def _workspace(layers: Array, rows: int) -> BatchWorkspace:
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: draws by units, products by weights."""
+    """Return the expected seconds of a fit on one core: draws by units, products by weights."""
     weights = mlp.count(mlp.layout(d, config.hidden))
     fits = 1.0 if config.tau else 2.0 - config.validation_fraction
     return fits * config.epochs * n * (4e-9 * (d + 2 * sum(config.hidden)) + 0.3e-9 * weights + 0.1e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the columns that a configuration answers to, by its units and epochs; MC-dropout-1 had 4,000."""
+    """Return the published columns of a configuration, by its units and epochs; MC-dropout-1 has 4,000 epochs."""
     if config.hidden not in {(50,), (100,)} or config.epochs < Config().epochs:
         return ()
     quoted = ("Dropout-1", "MC-dropout-1 (as quoted)")

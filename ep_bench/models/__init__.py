@@ -1,1 +1,1 @@
-"""Models that several methods share: forward, gradients; arrays in and out."""
+"""Models that several methods share. Their functions take and return arrays."""

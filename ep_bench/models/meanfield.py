@@ -1,6 +1,7 @@
-"""Factorised Gaussians over a network's weights: draws, and the mixture of networks that predicts.
+"""Factorised Gaussians over the weights of a network: draws, divergence, predictions.
 
-mean m, deviation s (P,); weights w = m + s * noise. The prior is N(0, v0), one variance or one a weight.
+With mean m and standard deviation s, both (P,), the weights are w = m + s * noise. The prior is N(0, v0), with one
+variance per weight or a common one.
 """
 
 from __future__ import annotations
@@ -16,32 +17,35 @@ from ep_bench.numerics.normal_rng import fill_normals
 
 
 @jit(relaxed=FUSE)
-def draw_weights(mean: Any, deviation: Any, words: Any, noise: Any, W: Any) -> None:
-    """Fill ``noise`` (K, P) from a stream of normals and W (K, P) with the weights that it gives."""
+def draw_weights(mean: Any, sd: Any, words: Any, noise: Any, W: Any) -> None:
+    """Fill ``noise`` (K, P) with standard normal numbers, and W (K, P) with the weights mean + sd * noise.
+
+    mean and sd (P,); ``words`` is a ``normal_rng.stream``.
+    """
     fill_normals(words, noise.reshape(noise.size))
-    weights_of(mean, deviation, noise, W)
+    scale_noise(mean, sd, noise, W)
 
 
 @jit(relaxed=FUSE)
-def weights_of(mean: Any, deviation: Any, noise: Any, W: Any) -> None:
-    """Write W (K, P) = mean + deviation * noise."""
+def scale_noise(mean: Any, sd: Any, noise: Any, W: Any) -> None:
+    """Write W (K, P) = mean + sd * noise, for mean and sd (P,) and noise (K, P)."""
     for k in range(noise.shape[0]):
         for i in range(noise.shape[1]):
-            W[k, i] = mean[i] + deviation[i] * noise[k, i]
+            W[k, i] = mean[i] + sd[i] * noise[k, i]
 
 
 @jit(relaxed=REORDER)
-def divergence(mean: Any, deviation: Any, prior_variance: Any) -> float:
-    """Return KL(q || prior), prior variances (P,); the closed form."""
+def divergence(mean: Any, sd: Any, prior_variance: Any) -> float:
+    """Return KL(q || prior) in nats; mean, sd and prior variances are (P,)."""
     total = 0.0
     for i in range(mean.size):
-        total += (deviation[i] * deviation[i] + mean[i] * mean[i]) / prior_variance[i]
-    return 0.5 * (total - mean.size + sum_of_logs(prior_variance)) - sum_of_logs(deviation)
+        total += (sd[i] * sd[i] + mean[i] * mean[i]) / prior_variance[i]
+    return 0.5 * (total - mean.size + sum_of_logs(prior_variance)) - sum_of_logs(sd)
 
 
 @jit(relaxed=REORDER)
 def sum_of_logs(x: Any) -> float:
-    """Return the sum of log x over a vector of positive numbers, with one logarithm for four of them if it can."""
+    """Return the sum of log x over positive x (n,), with one logarithm per four numbers where possible."""
     whole, total = x.size // 4 * 4, 0.0
     for i in range(0, whole, 4):
         low, high = x[i] * x[i + 1], x[i + 2] * x[i + 3]
@@ -54,7 +58,7 @@ def sum_of_logs(x: Any) -> float:
     return total
 
 
-def sample_networks(mean: Any, deviation: Any, samples: int, layers: Any, X: Any, rng: np.random.Generator) -> Any:
-    """Return the outputs (K, N) on rows X (N, d) of K = ``samples`` networks with weights drawn from q."""
+def sample_networks(mean: Any, sd: Any, samples: int, layers: Any, X: Any, rng: np.random.Generator) -> Any:
+    """Return the outputs (K, N) at X (N, d) of K = ``samples`` networks with weights drawn from q; mean and sd (P,)."""
     noise = rng.standard_normal((samples, mean.size))
-    return mlp.evaluate(X, mean + deviation * noise, layers)
+    return mlp.evaluate(X, mean + sd * noise, layers)

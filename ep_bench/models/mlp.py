@@ -1,10 +1,14 @@
-"""The multilayer perceptron that the networks' engines share: rectified hidden layers, one linear output.
+"""The multilayer perceptron that the neural-network methods share: rectified hidden layers and one linear output.
 
-A network's weights are one vector w (P,). The rows of ``layers`` (L, 3) say where each layer stands in it: offset,
-inputs, outputs; its weights come first, (n_in, n_out) row by row, then its biases (n_out,). Weights enter unscaled:
-a unit's input is x' W + b. Without hidden layers the network is a linear model with a constant.
+The weights of a network are one vector w (P,). Each row of ``layers`` (L, 3) describes a layer: its offset in w, its
+inputs and its outputs. The weights of a layer, (n_in, n_out) row by row, precede its biases (n_out,). Weights are not
+scaled: the input of a unit is x' W + b. Without hidden layers, the network is a linear model with a constant.
 
-Scratch of a batch of B rows is one vector, all rows of the first hidden layer, then those of the next.
+The scratch for a batch of B data points is one vector (B * units,): the outputs of the first hidden layer for all data
+points, then those of the next.
+
+Symbols of the kernels: inputs X (B, d), weights w (P,), layers (L, 3), hidden outputs Z (B * units,), outputs f (B,),
+gradient g (P,), scratch D (2, B * widest).
 """
 
 from __future__ import annotations
@@ -19,10 +23,10 @@ from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.simd.vector import WIDTH, load, repeat, select_above, spread, store, total
 
-TILE = 8  # rows whose sums one pass over the weights keeps in registers
-GROUP = 4  # inputs whose gradients one pass over the rows keeps in registers
-NONSENSE = 1e3  # a mean squared residual of so many variances of the targets is no fit
-CHUNK = 512  # rows at a time where many are evaluated, so that a layer's outputs stay in the cache
+TILE = 8  # data points whose sums one pass over the weights keeps in registers
+GROUP = 4  # inputs whose gradients one pass over the data points keeps in registers
+DIVERGENCE_LIMIT = 1e3  # a fit has diverged if its mean squared residual exceeds this multiple of the targets' variance
+CHUNK = 512  # data points evaluated at once, so that the outputs of a layer stay in the cache
 
 
 def layout(inputs: int, hidden: Sequence[int]) -> Any:
@@ -41,7 +45,7 @@ def count(layers: Any) -> int:
 
 
 def units(layers: Any) -> int:
-    """Return the number of hidden units, at least 1: the scratch that a row needs."""
+    """Return the number of hidden units, at least 1: the scratch per data point."""
     return max(int(layers[:-1, 2].sum()), 1)
 
 
@@ -51,7 +55,7 @@ def widest(layers: Any) -> int:
 
 
 def initial_weights(layers: Any, rng: np.random.Generator) -> Any:
-    """Return weights (P,): N(0, 2 / n_in) below rectified units, N(0, 1 / n_in) below the output, biases 0."""
+    """Return random weights (P,): N(0, 2 / n_in) below rectified units, N(0, 1 / n_in) below the output, biases 0."""
     parts = []
     for index, (_, n_in, n_out) in enumerate(layers.tolist()):
         gain = 1.0 if index == len(layers) - 1 else 2.0
@@ -61,7 +65,7 @@ def initial_weights(layers: Any, rng: np.random.Generator) -> Any:
 
 @jit(relaxed=REORDER)
 def forward(X: Any, w: Any, layers: Any, Z: Any, f: Any) -> None:
-    """Write the outputs f (B,) of rows X (B, d), and the hidden units' outputs to scratch Z (B * units,)."""
+    """Write the outputs f (B,) at X (B, d), and the outputs of the hidden units to Z (B * units,)."""
     rows, at, last = X.shape[0], 0, layers.shape[0] - 1
     inputs = X
     for l in range(last):
@@ -87,11 +91,14 @@ def forward(X: Any, w: Any, layers: Any, Z: Any, f: Any) -> None:
 
 @jit(relaxed=REORDER)
 def _last_hidden(x: Any, w: Any, n_in: int, v: Any, Z: Any, f: Any) -> None:
-    """Write Z = max(x w + bias, 0), all flat, and f (B,) = Z v + v_n, B >= TILE; the last tile and block overlap."""
+    """Write Z = max(x W + bias, 0) and f = Z v + v_n for B >= TILE data points; the last tile and block overlap.
+
+    x (B * n_in,), w (n_in * n + n,) with the biases last, v (n + 1,), Z (B * n,), f (B,).
+    """
     rows, n = f.size, Z.size // f.size
-    tail, fresh = np.zeros(WIDTH), n - (n - 1) // WIDTH * WIDTH
-    for j in range(fresh):
-        tail[WIDTH - fresh + j] = v[n - fresh + j]  # each product enters f once
+    tail, remaining = np.zeros(WIDTH), n - (n - 1) // WIDTH * WIDTH
+    for j in range(remaining):
+        tail[WIDTH - remaining + j] = v[n - remaining + j]  # each product is added to f once
     for start in range(0, rows, TILE):
         b = min(start, rows - TILE)
         at, to = b * n_in, b * n
@@ -125,17 +132,20 @@ def _last_hidden(x: Any, w: Any, n_in: int, v: Any, Z: Any, f: Any) -> None:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _store_positive(out: Any, at: int, lanes: Any) -> Any:
-    """Store and return max(lanes, 0); NaN stays."""
+def _store_positive(out: Any, at: int, vector: Any) -> Any:
+    """Store and return max(vector, 0) for a vector of WIDTH doubles; NaN stays."""
     zero = spread(0.0)
-    positive = select_above(zero, lanes, zero, lanes)
+    positive = select_above(zero, vector, zero, vector)
     store(out, at, positive)
     return positive
 
 
 @jit(relaxed=REORDER)
 def _rectified_output(Z: Any, bias: Any, v: Any, f: Any) -> None:
-    """Turn the last layer's products Z (B * n,) into max(Z + bias, 0) and write f (B,) = Z v + v_n."""
+    """Replace the products Z (B * n,) of the last hidden layer by max(Z + bias, 0), and write f (B,) = Z v + v_n.
+
+    bias (n,), v (n + 1,) with the constant last.
+    """
     n = bias.size
     whole, zero = n // WIDTH * WIDTH, spread(0.0)
     for b in range(f.size):
@@ -156,7 +166,7 @@ def _rectified_output(Z: Any, bias: Any, v: Any, f: Any) -> None:
 
 @jit(relaxed=REORDER, inline=True)
 def rectify(A: Any, bias: Any) -> None:
-    """Turn products A (B, n) into max(A + bias, 0)."""
+    """Replace the products A (B, n) by max(A + bias, 0); bias (n,)."""
     for b in range(A.shape[0]):
         for j in range(A.shape[1]):
             A[b, j] = max(A[b, j] + bias[j], 0.0)
@@ -164,10 +174,10 @@ def rectify(A: Any, bias: Any) -> None:
 
 @jit(relaxed=REORDER)
 def backward(X: Any, w: Any, layers: Any, Z: Any, df: Any, scale: float, g: Any, D: Any) -> None:
-    """Write the gradient g (P,) of a loss with derivatives df (B,) by the outputs, from the scratch of ``forward``.
+    """Write the gradient g (P,) of a loss with derivatives df (B,) by the outputs; Z was written by ``forward``.
 
-    ``D`` (2, B * widest) is scratch. ``scale`` is what an active unit's output was multiplied by: 1, or under dropout
-    1 / (1 - rate); a unit whose output is 0 passes nothing on.
+    ``scale`` is the factor of the outputs of active units: 1, or 1 / (1 - rate) under dropout. A unit whose output is 0
+    has no gradient.
     """
     rows, last = X.shape[0], layers.shape[0] - 1
     if last == 1 and layers[0, 1] >= GROUP and layers[0, 2] >= WIDTH:
@@ -201,15 +211,15 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, df: Any, scale: float, g: Any,
                 _column_sums(above, g[end : end + n_out])
             if l > 0:
                 np.dot(above, w[offset:end].reshape(n_in, n_out).T, below)
-                _gate(inputs, scale, below)
+                _pass_active(inputs, scale, below)
 
 
 @jit(relaxed=REORDER)
 def _one_hidden(x: Any, n_in: int, v: Any, Z: Any, df: Any, scale: float, g: Any) -> None:
-    """Write the gradient of a network with one hidden layer but for the output's bias; x, Z flat.
+    """Write the gradient g (P,) of a network with one hidden layer of n units, except for the output's bias.
 
-    The derivatives df_b v_j scale, where unit j was active, are taken anew for each group of inputs: they cost less
-    than their way to memory and back.
+    x (B * n_in,), v (n,), Z (B * n,), df (B,). The derivatives df_b v_j scale of active units are recomputed for each
+    group of inputs, which takes less time than storing and reading them.
     """
     rows, n = df.size, v.size
     zero = spread(0.0)
@@ -242,9 +252,10 @@ def _one_hidden(x: Any, n_in: int, v: Any, Z: Any, df: Any, scale: float, g: Any
 
 @jit(relaxed=REORDER)
 def _last_layer(df: Any, v: Any, Z: Any, scale: float, below: Any, by_v: Any, by_bias: Any) -> None:
-    """Write Z' df, the derivatives by the last hidden units' inputs and their sums over rows, in one pass.
+    """Write by_v = Z' df, the derivatives by the inputs of the last hidden units, and their sums over the batch.
 
-    The derivatives are df_b v_j scale where unit j was active in row b, else 0; Z and ``below`` (B * n,).
+    The derivatives are df_b v_j scale if unit j was active at data point b, otherwise 0. df (B,), v, by_v and by_bias
+    (n,), Z and ``below`` (B * n,).
     """
     rows, n = df.size, v.size
     whole, zero = n // WIDTH * WIDTH, spread(0.0)
@@ -268,7 +279,8 @@ def _last_layer(df: Any, v: Any, Z: Any, scale: float, below: Any, by_v: Any, by
 
 
 @jit(relaxed=REORDER, inline=True)
-def _gate(Z: Any, scale: float, out: Any) -> None:
+def _pass_active(Z: Any, scale: float, out: Any) -> None:
+    """Multiply out (B, n) by ``scale`` where Z (B, n) is positive, otherwise by 0."""
     for b in range(Z.shape[0]):
         for j in range(Z.shape[1]):
             out[b, j] = out[b, j] * scale if Z[b, j] > 0.0 else 0.0
@@ -276,6 +288,7 @@ def _gate(Z: Any, scale: float, out: Any) -> None:
 
 @jit(relaxed=REORDER, inline=True)
 def _column_sums(A: Any, out: Any) -> None:
+    """Write the sums (n,) of the columns of A (B, n)."""
     for j in range(A.shape[1]):
         out[j] = 0.0
     for b in range(A.shape[0]):
@@ -285,29 +298,30 @@ def _column_sums(A: Any, out: Any) -> None:
 
 @jit(relaxed=REORDER)
 def _evaluate(X: Any, W: Any, layers: Any, Z: Any, f: Any, out: Any, at: int) -> None:
+    """Write the outputs of networks W (K, P) at X (B, d) to out[:, at : at + B]; scratch Z (B * units,), f (B,)."""
     for k in range(W.shape[0]):
         forward(X, W[k], layers, Z, f)
         copy_vector(f, out[k, at : at + f.size])
 
 
 def refuse_divergence(w: Any, layers: Any, X: Any, y: Any) -> None:
-    """Raise FloatingPointError where a fitted network (P,) answers its own rows X (N, d), y (N,) with finite nonsense.
+    """Raise FloatingPointError if a fitted network w (P,) has diverged on its training data X (N, d), y (N,).
 
-    That is a mean squared residual over 1,000 times the targets' variance, or 1,000 where that is below 1.
+    The limit of the mean squared residual is 1,000 times the variance of the targets, or 1,000 if that is below 1.
     """
     residual = float(np.mean((y - evaluate(X, w[None], layers)[0]) ** 2))
-    largest = NONSENSE * max(float(np.var(y)), 1.0)
+    largest = DIVERGENCE_LIMIT * max(float(np.var(y)), 1.0)
     if not residual <= largest:
         raise FloatingPointError(
-            f"diverged: mean squared residual {residual:.3g} on the training rows (standardised units), at most "
-            f"{largest:.3g} is taken for a fit; a smaller learning_rate may help"
+            f"diverged: mean squared residual {residual:.3g} on the training data (standardised units), the limit is "
+            f"{largest:.3g}; a smaller learning_rate may help"
         )
 
 
 def evaluate(X: Any, W: Any, layers: Any) -> Any:
-    """Return the outputs (K, N) of networks with weights W (K, P) on rows X (N, d).
+    """Return the outputs (K, N) of networks with weights W (K, P) at X (N, d).
 
-    Raises ValueError where X has another number of columns than the networks inputs.
+    Raises ValueError if the number of columns of X is not the number of inputs.
     """
     if X.ndim != 2 or X.shape[1] != layers[0, 1]:
         raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
@@ -320,7 +334,7 @@ def evaluate(X: Any, W: Any, layers: Any) -> Any:
 
 @jit(relaxed=REORDER)
 def row_gradient(x: Any, w: Any, layers: Any, Z: Any, f: Any, g: Any, D: Any) -> Any:
-    """Write output f (1,) and its gradient g (P,) by the weights for a row x (1, d); return the gradient's square."""
+    """Write the output f (1,) at x (1, d) and its gradient g (P,) by the weights; return the squared norm of g."""
     forward(x, w, layers, Z, f)
     backward(x, w, layers, Z, np.ones(1), 1.0, g, D)
     total = 0.0
@@ -331,10 +345,10 @@ def row_gradient(x: Any, w: Any, layers: Any, Z: Any, f: Any, g: Any, D: Any) ->
 
 @jit()
 def row_step_size(rate: float, momentum: float, square: float) -> float:
-    """Return the step size of a row for gradient descent on half the squared error.
+    """Return the step size for one data point in gradient descent on half the squared error.
 
-    It is ``rate``, but no more than brings the row's own output to its target, momentum included: a step changes the
-    output by rate / (1 - momentum) times the gradient's ``square`` times the residual. A row far out among the inputs
-    would else throw the weights about.
+    A step changes the output by rate / (1 - momentum) times ``square``, the squared norm of the gradient, times the
+    residual. The step size is ``rate``, or smaller so that the output does not overshoot the target. Outliers among the
+    inputs would otherwise make very large steps.
     """
     return min(rate, (1.0 - momentum) / square)

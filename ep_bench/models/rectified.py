@@ -1,12 +1,12 @@
-"""Squared residuals of a network with one rectified hidden layer, and their gradient, in one pass over the rows.
+"""Squared residuals of a network with one rectified hidden layer, and their gradient, in one pass over the data.
 
-A tile of rows goes forward and, its residuals r_b known, back at once: the hidden outputs never leave the processor's
-registers. With gates G_bj = [z_bj > 0] and the unscaled sums
+A tile of data points is propagated forward and, with its residuals r_b, backward at once, so the hidden outputs stay in
+the processor's registers. With gates G_bj = [z_bj > 0] and the unscaled sums
 
     S_ij = sum_b x_bi G_bj r_b,    T_j = sum_b G_bj r_b
 
-the derivatives are v_j S_ij by the weights w_ij and v_j T_j by the biases c_j; and since the hidden outputs are
-z_bj = G_bj (sum_i x_bi w_ij + c_j), sum_i w_ij S_ij + c_j T_j by the weights v_j of the output.
+the derivatives are v_j S_ij by the weights w_ij and v_j T_j by the biases c_j. Since the hidden outputs are
+z_bj = G_bj (sum_i x_bi w_ij + c_j), those by the weights v_j of the output are sum_i w_ij S_ij + c_j T_j.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ep_bench.numerics.simd.vector import WIDTH, aligned
 
 
 class RectifiedWorkspace(NamedTuple):
-    """Scratch of the pass; rows of weights padded to whole registers."""
+    """Scratch of the pass; each row of weights is padded to whole registers."""
 
-    shape: Any  # of a tile, R rows of C registers
-    weights: Any  # ((d + 2) * C * WIDTH,) inputs' weights, biases, weights of the output
+    shape: Any  # of a tile: R rows of C registers
+    weights: Any  # ((d + 2) * C * WIDTH,) weights of the inputs, biases, weights of the output
     sums: Any  # ((d + 1) * C * WIDTH,) S, T
-    f: Any  # (R,) outputs of a tile's rows, then its residuals
+    f: Any  # (R,) outputs of a tile, then its residuals
 
 
 def workspace(layers: Any) -> RectifiedWorkspace | None:
-    """Return scratch for networks of these layers, None for those that the pass does not serve.
+    """Return scratch for a network with layers (L, 3), or None if this module does not support it.
 
-    It serves one hidden layer of at most 112 units, on a processor with registers of ``WIDTH`` doubles.
+    One hidden layer of at most 112 units is supported, on a processor with registers of ``WIDTH`` doubles.
     """
     _, d, n = layers[0].tolist()
     shape = tile.shape_of(n) if len(layers) == 2 and tile.wide_registers() else ()
@@ -42,9 +42,9 @@ def workspace(layers: Any) -> RectifiedWorkspace | None:
 
 @jit(relaxed=REORDER)
 def half_squares(X: Any, y: Any, w: Any, work: RectifiedWorkspace, g: Any) -> float:
-    """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,).
+    """Return half the sum of squared residuals of data X (N, d), y (N,), and write its gradient g (P,).
 
-    N is at least a tile's rows.
+    N must be at least the number of rows of a tile; w is (P,).
     """
     rows, d = X.shape
     n = (len(w) - 1) // (d + 2)
@@ -71,7 +71,7 @@ def half_squares(X: Any, y: Any, w: Any, work: RectifiedWorkspace, g: Any) -> fl
 
 @jit(relaxed=REORDER, inline=True)
 def _activations(x: Any, first: int, d: int, work: RectifiedWorkspace) -> Any:
-    """Return the hidden units' inputs of a tile of rows, and write the outputs but for the constant."""
+    """Return the inputs of the hidden units for a tile of x (N * d,), and write its outputs without the constant."""
     stride = len(work.shape[0]) * WIDTH
     A = tile.tile_of_rows(work.shape, work.weights, d * stride)
     for i in range(d):
@@ -82,7 +82,7 @@ def _activations(x: Any, first: int, d: int, work: RectifiedWorkspace) -> Any:
 
 @jit(relaxed=REORDER, inline=True)
 def _add_sums(activations: Any, x: Any, first: int, d: int, work: RectifiedWorkspace) -> None:
-    """Add a tile's rows to S and T."""
+    """Add the contributions of a tile to S and T."""
     stride = len(work.shape[0]) * WIDTH
     D = tile.gate(activations, work.f, 0)
     for i in range(d):
@@ -92,6 +92,7 @@ def _add_sums(activations: Any, x: Any, first: int, d: int, work: RectifiedWorks
 
 @jit(relaxed=REORDER)
 def _pad(w: Any, n: int, out: Any) -> None:
+    """Copy the rows of n weights of w (P,), without the constant, to padded rows."""
     rows = (len(w) - 1) // n
     stride = len(out) // rows
     for i in range(rows):
@@ -101,7 +102,7 @@ def _pad(w: Any, n: int, out: Any) -> None:
 
 @jit(relaxed=REORDER)
 def _gradient(work: RectifiedWorkspace, n: int, d: int, g: Any) -> None:
-    """Write the gradient (P,) but for the constant from S and T."""
+    """Write the gradient g (P,), except for the constant, from S and T."""
     stride = len(work.shape[0]) * WIDTH
     weights, sums = work.weights, work.sums
     by_v = g[(d + 1) * n : (d + 2) * n]

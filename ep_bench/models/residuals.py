@@ -1,8 +1,8 @@
-"""A perceptron's squared residuals over all rows, and their gradient: what a log joint with Gaussian noise needs.
+"""Squared residuals of a perceptron over all data points, and their gradient, for a log joint with Gaussian noise.
 
-Rows are taken in chunks whose hidden outputs stay in the processor's first caches; one rectified hidden layer is a
-matter of registers where the processor has enough of them (``rectified``). Hidden units are rectified (``mlp``), tanh
-or probit-like (``smooth``); their kind is one of the numbers of ``ACTIVATIONS``.
+The data are processed in chunks whose hidden outputs stay in the processor's caches. For one rectified hidden layer,
+``rectified`` is faster if the processor has wide registers. Hidden units are rectified (``mlp``), tanh or probit-like
+(``smooth``); kernels receive the activation as one of the numbers of ``ACTIVATIONS``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ ACTIVATIONS = {"relu": RELU, "tanh": smooth.TANH, "probit": smooth.PROBIT}
 
 
 class ResidualsWorkspace(NamedTuple):
-    """Scratch of a chunk of rows for a network of P weights.
+    """Scratch for a chunk of data points and a network with P weights.
 
-    Kernels for fields that are None are not compiled: hidden units are rectified if there are no slopes.
+    Kernels for fields that are None are not compiled; without slopes the hidden units are rectified.
     """
 
     Z: Any  # (CHUNK * units,) hidden outputs
@@ -31,11 +31,11 @@ class ResidualsWorkspace(NamedTuple):
     D: Any  # (2, CHUNK * widest)
     f: Any  # (CHUNK,)
     part: Any  # (P,) gradient of a chunk
-    workspace: Any  # of ``rectified``, None where that does not serve
+    workspace: Any  # of ``rectified``, None if that module does not support the network
 
 
 def workspace(layers: Any, kind: int, rows: int = 0) -> ResidualsWorkspace:
-    """Return scratch for networks of these layers and units, and for ``half_squares`` of so many rows or more."""
+    """Return scratch for a network with layers (L, 3) and activation ``kind``, and ``rows`` or more data points."""
     units = CHUNK * mlp.units(layers)
     workspace = rectified.workspace(layers) if kind == RELU else None
     return ResidualsWorkspace(
@@ -50,9 +50,9 @@ def workspace(layers: Any, kind: int, rows: int = 0) -> ResidualsWorkspace:
 
 @jit(relaxed=REORDER)
 def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, g: Any) -> float:
-    """Return half the sum of squared residuals of rows X (N, d), y (N,), and write its gradient g (P,).
+    """Return half the sum of squared residuals of data X (N, d), y (N,), and write its gradient g (P,).
 
-    It is nan if ``work`` is for more rows.
+    w (P,), layers (L, 3). The result is NaN if N is below the ``rows`` of ``workspace``.
     """
     return _half_squares(X, y, w, layers, kind, work, work.workspace, g)
 
@@ -61,15 +61,19 @@ def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: Residuals
 def _half_squares(
     X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, workspace: Any, g: Any
 ) -> float:
+    """Choose the kernel at compile time: ``workspace`` is None or a ``RectifiedWorkspace``."""
     if workspace is None:
-        return _in_chunks(X, y, w, layers, kind, work, work.S, g)
+        return _chunked_half_squares(X, y, w, layers, kind, work, work.S, g)
     if len(y) < len(workspace.f):
         return np.nan
     return rectified.half_squares(X, y, w, workspace, g)
 
 
 @jit(relaxed=REORDER)
-def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, slopes: Any, g: Any) -> float:
+def _chunked_half_squares(
+    X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, slopes: Any, g: Any
+) -> float:
+    """Do the same as ``half_squares`` in chunks; ``slopes`` (CHUNK * units,) is None for rectified units."""
     g[:] = 0.0
     squares = 0.0
     for start in range(0, len(y), CHUNK):
@@ -90,7 +94,10 @@ def _in_chunks(X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWo
 
 @jit(relaxed=REORDER)
 def square_norm(x: Any) -> float:
-    """Return a sum of squares, in a loop of its own: beside writes its order could hang on the arrays' places."""
+    """Return the sum of squares of x (n,).
+
+    The loop is separate because, next to writes, the order of its sum could depend on the alignment of the arrays.
+    """
     total = 0.0
     for i in range(x.size):
         total += x[i] * x[i]
@@ -99,6 +106,7 @@ def square_norm(x: Any) -> float:
 
 @jit(relaxed=REORDER)
 def _forward(X: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, slopes: Any, f: Any) -> None:
+    """Write the outputs f (B,) at X (B, d); ``slopes`` is None for rectified units."""
     if slopes is None:
         mlp.forward(X, w, layers, work.Z, f)
     else:
@@ -107,7 +115,7 @@ def _forward(X: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, s
 
 @jit(relaxed=REORDER)
 def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: ResidualsWorkspace, out: Any) -> None:
-    """Write the outputs out (K, N) of networks with weights W (K, P) on rows X (N, d)."""
+    """Write the outputs out (K, N) of networks with weights W (K, P) at X (N, d)."""
     for start in range(0, X.shape[0], CHUNK):
         rows = min(CHUNK, X.shape[0] - start)
         for k in range(W.shape[0]):
@@ -116,9 +124,9 @@ def fill_outputs(X: Any, W: Any, layers: Any, kind: int, work: ResidualsWorkspac
 
 
 def outputs(X: Any, W: Any, layers: Any, kind: int) -> Any:
-    """Return the outputs (K, N) of networks with weights W (K, P) on rows X (N, d).
+    """Return the outputs (K, N) of networks with weights W (K, P) at X (N, d).
 
-    Raises ValueError where X has another number of columns than the networks inputs.
+    Raises ValueError if the number of columns of X is not the number of inputs.
     """
     if X.ndim != 2 or X.shape[1] != layers[0, 1]:
         raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")

@@ -1,8 +1,8 @@
 """The perceptron of ``mlp`` with smooth hidden units: tanh, or the scaled error function.
 
-Weights, layers and scratch lie as there; a second scratch S of Z's shape holds the slopes of the hidden units' outputs.
-The scaled error function of Jylanki, Nummenmaa and Vehtari (2014, equation 2) is that of a probit, made odd and small:
-g(a) = (2 Phi(a) - 1) / sqrt(K) in a layer of K units.
+Weights, layers and scratch are stored as in ``mlp``. A second scratch S, of the shape of Z, contains the derivatives of
+the outputs of the hidden units by their inputs. The scaled error function of Jylanki, Nummenmaa and Vehtari (2014,
+equation 2) is g(a) = (2 Phi(a) - 1) / sqrt(K) in a layer of K units.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ TANH, PROBIT = 1, 2
 
 @jit(relaxed=REORDER)
 def forward(X: Any, w: Any, layers: Any, kind: int, Z: Any, S: Any, f: Any) -> None:
-    """Write the outputs f (B,) of rows X (B, d), the hidden units' outputs Z and their slopes S (B * units,)."""
+    """Write the outputs f (B,) at X (B, d), the outputs Z and the slopes S (B * units,) of the hidden units.
+
+    w (P,), layers (L, 3); ``kind`` is TANH or PROBIT.
+    """
     rows, at, last = X.shape[0], 0, layers.shape[0] - 1
     inputs = X
     for l in range(last):
@@ -45,7 +48,7 @@ def forward(X: Any, w: Any, layers: Any, kind: int, Z: Any, S: Any, f: Any) -> N
 
 @jit(relaxed=REORDER)
 def backward(X: Any, w: Any, layers: Any, Z: Any, S: Any, df: Any, g: Any, D: Any) -> None:
-    """Write the gradient g (P,) of a loss with derivatives df (B,) by the outputs, from the scratch of ``forward``.
+    """Write the gradient g (P,) of a loss with derivatives df (B,) by the outputs; ``forward`` wrote Z and S.
 
     ``D`` (2, B * widest) is scratch.
     """
@@ -66,7 +69,7 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, S: Any, df: Any, g: Any, D: An
             np.dot(inputs.T, df, g[offset:end])
             g[end] = np.sum(df)
             if l > 0:
-                _spread_output(df, w[offset:end], S[at : at + rows * n_in], below)
+                _output_gradient(df, w[offset:end], S[at : at + rows * n_in], below)
         else:
             above = D[(l + 1) % 2, : rows * n_out].reshape(rows, n_out)
             np.dot(inputs.T, above, g[offset:end].reshape(n_in, n_out))
@@ -80,7 +83,7 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, S: Any, df: Any, g: Any, D: An
 
 @jit(relaxed=REORDER)
 def _tanh_layer(A: Any, bias: Any, S: Any) -> None:
-    """Turn products A (B * n,) into tanh(A + bias), slopes into S."""
+    """Replace the products A (B * n,) by tanh(A + bias), and write the slopes S (B * n,); bias (n,)."""
     n = bias.size
     whole = n // WIDTH * WIDTH
     for at in range(0, A.size, n):
@@ -94,7 +97,7 @@ def _tanh_layer(A: Any, bias: Any, S: Any) -> None:
 
 @jit(relaxed=REORDER)
 def _probit_layer(A: Any, bias: Any, S: Any) -> None:
-    """Turn products A (B * n,) into (2 Phi(A + bias) - 1) / sqrt(n), slopes into S."""
+    """Replace the products A (B * n,) by (2 Phi(A + bias) - 1) / sqrt(n), and write the slopes S; bias (n,)."""
     n = bias.size
     whole, scale = n // WIDTH * WIDTH, 1.0 / math.sqrt(n)
     for at in range(0, A.size, n):
@@ -109,14 +112,14 @@ def _probit_layer(A: Any, bias: Any, S: Any) -> None:
 
 @jit(relaxed=REORDER, inline=True)
 def _tanh(a: Any) -> Any:
-    """Return tanh(a) and its slope, from h = 1 - tanh(a)."""
+    """Return tanh(a) and its slope, for a vector or a float, from h = 1 - tanh(a)."""
     h = 2.0 / (1.0 + exponential(2.0 * a))
     return 1.0 - h, h * (2.0 - h)
 
 
 @jit(relaxed=REORDER, inline=True)
 def _odd_probit(a: Any) -> Any:
-    """Return 2 Phi(a) - 1 and its slope."""
+    """Return 2 Phi(a) - 1 and its slope, for a vector or a float."""
     t = absolute(a)
     density, tail, _ = normal_tail(t, 1.0 / (t + SHIFT))
     g = 1.0 - 2.0 * tail
@@ -124,8 +127,8 @@ def _odd_probit(a: Any) -> Any:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _spread_output(df: Any, v: Any, S: Any, below: Any) -> None:
-    """Write the derivatives df_b v_j S_bj by the last hidden units' inputs, flat."""
+def _output_gradient(df: Any, v: Any, S: Any, below: Any) -> None:
+    """Write the derivatives df_b v_j S_bj by the inputs of the last layer; df (B,), v (n,), S and below (B * n,)."""
     n = v.size
     for b in range(df.size):
         for j in range(n):
@@ -134,6 +137,7 @@ def _spread_output(df: Any, v: Any, S: Any, below: Any) -> None:
 
 @jit(relaxed=REORDER, inline=True)
 def _column_sums(A: Any, out: Any) -> None:
+    """Write the sums (n,) of the columns of A (B, n)."""
     out[:] = 0.0
     for b in range(A.shape[0]):
         for j in range(A.shape[1]):

@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: closed forms and the compiled routines that several methods share."""
+"""Closed forms and compiled routines that several methods share. Functions take and return arrays."""

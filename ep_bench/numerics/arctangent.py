@@ -1,8 +1,8 @@
-"""The arctangent in registers.
+"""The arctangent in vector registers.
 
-For t >= 0 the angle lies in one of three sectors, told by tan(pi / 8) and tan(3 pi / 8); (t - 1) / (t + 1) and -1 / t
-bring the second and the third back to the first. There arctan(r) = r + r^3 q(r^2), q a ratio of polynomials: that of
-S. Moshier's Cephes library, good to 2 units in the last place.
+The angle of t >= 0 is in one of three sectors, with borders at about tan(pi / 8) and tan(3 pi / 8). The substitutions
+(t - 1) / (t + 1) and -1 / t map the second and the third sector to the first. There arctan(r) = r + r^3 q(r^2), where q
+is the ratio of polynomials of S. Moshier's Cephes library, accurate to 2 units in the last place.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.simd.vector import absolute, select_above
 
-FIRST, SECOND = 0.66, 1.0 + math.sqrt(2.0)  # where the sectors end
+FIRST, SECOND = 0.66, 1.0 + math.sqrt(2.0)  # borders between the sectors
 
 
 @jit(relaxed=FUSE, inline=True)
 def arctangent(x: Any) -> Any:
-    """Return the arctangent of lanes or of a float."""
+    """Return the arctangent of a vector or a float."""
     t = absolute(x)
     middle = (t - 1.0) / (t + 1.0)
     r = select_above(t, SECOND, -1.0 / t, select_above(t, FIRST, middle, t))

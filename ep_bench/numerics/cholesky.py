@@ -1,6 +1,6 @@
-"""Cholesky's factor and its inverse, for kernels that call no LAPACK: full matrices, lower triangles.
+"""Cholesky factor and its inverse, for kernels that do not call LAPACK: full matrices, lower triangles.
 
-What LAPACK returns may hang in its last bits on where arrays begin; these do not.
+The last bits of LAPACK's results can depend on the alignment of arrays. The results of these functions do not.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ import numpy as np
 
 from ep_bench.numerics.jit import FUSE, jit
 
-BLOCK = 32  # rows that are factorised at once
+BLOCK = 32  # rows per block
 
 
 @jit(relaxed=FUSE)
 def inverse_factor(W: Any) -> tuple[Any, float]:
-    """Return L^-1 (M, M), L L' = W, and log|W|, nan where there is no factor; W is used up. Block by block."""
+    """Return L^-1 (M, M), where L L' = W, and log|W|, which is NaN if W is not positive definite.
+
+    The lower triangle of W (M, M) is read and overwritten, block by block.
+    """
     M = len(W)
     out, log_determinant = np.zeros((M, M)), 0.0
     for a in range(0, M, BLOCK):
@@ -48,7 +51,7 @@ def inverse_factor(W: Any) -> tuple[Any, float]:
 
 @jit(relaxed=FUSE)
 def factorise(W: Any) -> float:
-    """Turn the lower triangle of a small W into its factor L; return log|W|, nan where there is no factor."""
+    """Replace the lower triangle of a small W (M, M) by its factor L; return log|W|, NaN if W has no factor."""
     M, log_determinant = len(W), 0.0
     column = np.empty(M)
     for j in range(M):
@@ -69,7 +72,7 @@ def factorise(W: Any) -> float:
 
 @jit(relaxed=FUSE)
 def invert_lower(L: Any) -> Any:
-    """Return the inverse (M, M) of a small lower triangle."""
+    """Return the inverse (M, M) of a small lower triangle L (M, M)."""
     M = len(L)
     out = np.zeros((M, M))
     for i in range(M):

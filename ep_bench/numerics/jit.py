@@ -1,4 +1,4 @@
-"""The one decorator of every compiled kernel."""
+"""The decorator of all compiled kernels."""
 
 from __future__ import annotations
 
@@ -11,20 +11,30 @@ from ep_bench.numerics.kernel_cache import KernelCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# What a kernel may ask of the compiler. Neither lets it assume that a value is not NaN or not infinite.
-FUSE = frozenset({"contract"})  # a * b + c in one rounding
-REORDER = frozenset({"contract", "reassoc"})  # also sums in any order; never where a routine relies on its roundings
+# Optimisations that a kernel may permit. Neither lets the compiler assume that values are finite.
+FUSE = frozenset({"contract"})  # a * b + c with one rounding
+REORDER = frozenset({"contract", "reassoc"})  # also sums in any order; not if rounding errors are tracked
 
 
 def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: bool = False) -> Callable[[F], F]:
-    """Compile a kernel in nopython mode, cached on disk, outside the interpreter's lock.
+    """Return a decorator that compiles a kernel in nopython mode, with a cache on disk and without the GIL.
 
-    Division by zero gives infinity or NaN as in NumPy. ``relaxed`` is empty, ``FUSE`` or ``REORDER``; ``inline``
-    puts the kernel's machine code into its callers. ``merged`` puts its statements there before anything is compiled,
-    which saves seconds where a kernel has many arguments and few callers; these must be relaxed in the same way.
+    Division by zero gives infinity or NaN as in NumPy.
+
+    Parameters
+    ----------
+    relaxed : empty, ``FUSE`` or ``REORDER``
+    inline : whether to insert the kernel's machine code into its callers
+    merged : whether to insert the kernel's statements into its callers before compilation. This saves seconds of
+        compilation for a kernel with many arguments and few callers, which must have the same ``relaxed``.
+
+    Raises
+    ------
+    ValueError
+        If ``relaxed`` has other flags.
     """
     if not relaxed <= REORDER:
-        raise ValueError(f"a kernel may relax {sorted(REORDER)}, found {sorted(relaxed)}")
+        raise ValueError(f"relaxed may contain {sorted(REORDER)}, found {sorted(relaxed)}")
     decorator = numba.njit(
         nogil=True, error_model="numpy", fastmath=set(relaxed) or False, forceinline=inline,
         inline="always" if merged else "never",
@@ -32,7 +42,7 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: 
 
     def decorate(function: F) -> F:
         compiled = decorator(function)
-        if compiled is not function:  # it is where NUMBA_DISABLE_JIT is set
+        if compiled is not function:  # they are the same if NUMBA_DISABLE_JIT is set
             compiled._cache = KernelCache(function)  # noqa: SLF001
         return cast(F, compiled)
 

@@ -1,9 +1,9 @@
-"""Compiled kernels on disk, under the contents of their sources.
+"""Cache of compiled kernels on disk, by the contents of their sources.
 
-The compiled code of a module's kernels is in the folder ``<root>/<module>/<hash of sources>``. The root is ``ep-bench``
-in the folder NUMBA_CACHE_DIR, or ``kernels`` in the user's cache folder. Two clones of equal contents share these
-folders, and clones of different contents do not overwrite each other's code. If the folder cannot be written, the code
-is in ``__pycache__`` next to the sources. If that is not possible either, nothing is kept.
+The compiled code of the kernels of a module is in the folder ``<root>/<module>/<hash of sources>``. The root is
+``ep-bench`` in the folder NUMBA_CACHE_DIR, or ``kernels`` in the user's cache folder. Two clones with equal contents
+use the same folders; clones with different contents do not overwrite each other's code. If the folder is not writable,
+the code is in ``__pycache__`` next to the sources. If that is not writable either, the code is not stored.
 
 A process that adds a folder removes those that no process has opened for ``UNUSED_DAYS``, and all but the latest
 ``KEPT`` of each module.
@@ -43,7 +43,7 @@ _DIGITS = 32  # of a hash, in a folder's name
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
-    """The cache of one kernel, whose files are looked for when the kernel is first called."""
+    """The cache of one kernel; its files are searched when the kernel is first called."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -52,7 +52,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
     @cached_property
     def _files(self) -> _Cache:
-        """The cache on disk; one that keeps nothing if the sources have changed since this process has read them."""
+        """The cache on disk, or a null cache if the sources have changed since this process imported them."""
         with suppress(OSError, RuntimeError):
             if kernel_sources.last_change(Path(getfile(self._function))) <= self._loaded:
                 return _KernelFiles(self._function)
@@ -74,32 +74,32 @@ class KernelCache(_Cache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the compiled code for a signature, unless the disk is full or cannot be written."""
+        """Store the compiled code for a signature; write errors, such as a full disk, are ignored."""
         if self._enabled:
             with suppress(OSError):
                 self._files.save_overload(sig, data)
 
     def enable(self) -> None:
-        """Read and write files again."""
+        """Enable reading and writing of files."""
         self._enabled = True
 
     def disable(self) -> None:
-        """Neither read nor write files."""
+        """Disable reading and writing of files."""
         self._enabled = False
 
     def flush(self) -> None:
-        """Forget all compiled code of the kernel."""
+        """Remove all compiled code of the kernel."""
         with suppress(OSError):
             self._files.flush()
 
 
-class _InSharedFolder(_CacheLocator):  # type: ignore[misc]
-    """Files in the folder that clones of equal contents share."""
+class _SharedFolderLocator(_CacheLocator):  # type: ignore[misc]
+    """Files in the folder for all clones with equal contents."""
 
     def __init__(self, file: str, line: int, folder: Path) -> None:
         self._line = line
         self._folder = folder
-        self._py_file = file  # read by numba's warning of code that cannot be kept
+        self._py_file = file  # numba reads it to warn about code that cannot be cached
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -111,17 +111,17 @@ class _InSharedFolder(_CacheLocator):  # type: ignore[misc]
         return str(self._line)
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _InSharedFolder | None:
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _SharedFolderLocator | None:
         folder = shared_folder(Path(py_file))
         return None if folder is None else cls(py_file, py_func.__code__.co_firstlineno, folder)
 
 
-class _Locating(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = (_InSharedFolder, InTreeCacheLocator)
+class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_SharedFolderLocator, InTreeCacheLocator)
 
 
 class _KernelFiles(FunctionCache):  # type: ignore[misc]
-    _impl_class = _Locating
+    _impl_class = _Implementation
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -133,7 +133,7 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
     """A kernel's index and the files of its compiled code."""
 
     def _load_index(self) -> dict[Any, str]:
-        """Return the index, empty if it is damaged or names a type that does not exist any more."""
+        """Return the index, empty if it is damaged or refers to a type that no longer exists."""
         try:
             index: dict[Any, str] = super()._load_index()
         except Exception:  # noqa: BLE001 - unpickling a damaged file may raise anything
@@ -141,13 +141,13 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
         return index
 
     def _data_name(self, number: int) -> str:  # noqa: ARG002
-        """Return a name that no other process gives to a file, such as one that compiles another signature."""
+        """Return a file name that no other process uses, for example one that compiles another signature."""
         name: str = super()._data_name(uuid.uuid4().int >> 64)
         return name
 
 
 def root() -> Path:
-    """Return the folder of all kernels; it need not exist yet."""
+    """Return the root folder of the cache; it need not exist yet."""
     if config.CACHE_DIR:
         return Path(config.CACHE_DIR) / "ep-bench"
     import platformdirs
@@ -156,14 +156,14 @@ def root() -> Path:
 
 
 def shared_folder(file: Path) -> Path | None:
-    """Return the folder of the compiled kernels of a source file, or None if there is none and none can be made."""
+    """Return the folder of the compiled kernels of a source file, or None if it cannot be created or written."""
     folder = root() / kernel_sources.dotted_name(file) / kernel_sources.content_hash(file)[:_DIGITS]
     return folder if _is_usable(folder) else None
 
 
 @cache
 def _is_usable(folder: Path) -> bool:
-    """Return whether a folder exists or can be made, and mark it as used."""
+    """Return whether a folder exists or can be created and is writable; record its use."""
     try:
         if not folder.is_dir():
             folder.mkdir(parents=True, exist_ok=True)
@@ -180,7 +180,7 @@ def _is_usable(folder: Path) -> bool:
 
 
 def remove_unused(root: Path) -> None:
-    """Remove the folders not used for ``UNUSED_DAYS``, and all but the latest ``KEPT`` of every module."""
+    """Remove folders that were not used for ``UNUSED_DAYS``, and all but the latest ``KEPT`` of each module."""
     oldest = time.time() - UNUSED_DAYS * 24 * _HOUR
     for module in _folders(root):
         latest_first = sorted(_folders(module), key=_last_use, reverse=True)
@@ -189,9 +189,9 @@ def remove_unused(root: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folders(place: Path) -> list[Path]:
+def _folders(folder: Path) -> list[Path]:
     with suppress(OSError):
-        return [entry for entry in place.iterdir() if entry.is_dir()]
+        return [entry for entry in folder.iterdir() if entry.is_dir()]
     return []
 
 

@@ -1,8 +1,8 @@
-"""The source code that a kernel depends on, as a hash of contents.
+"""The source files that a compiled kernel depends on, and a hash of their contents.
 
-A kernel's compiled code contains the kernels that it calls. It depends on the file of the kernel and on every file of
-ep_bench that this file imports, directly or through others. A kernel outside ep_bench also depends on all files of its
-own package, or on the files next to its own if it is in no package.
+The compiled code of a kernel contains the kernels that it calls. It depends on the kernel's own file and on every file
+of ep_bench that this file imports, directly or indirectly. A kernel outside ep_bench also depends on all files of its
+package, or on the files in the same folder if it is not in a package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IMPORT = re.compile(
 
 
 class Source(NamedTuple):
-    """A source file: its name, the hash of its contents, the files of ep_bench that it imports."""
+    """A source file: its name, the hash of its contents, the files of ep_bench that it imports, its last change."""
 
     name: str
     digest: str
@@ -38,30 +38,30 @@ def content_hash(file: Path) -> str:
 
 
 def last_change(file: Path) -> int:
-    """Return the latest time, in nanoseconds, at which a source that the kernels of a file depend on was changed.
+    """Return the time in nanoseconds of the latest change of a source that the kernels of a file depend on.
 
-    It is the time of the change of the file's inode: a copy that keeps its modification time counts as changed.
+    This is the time at which the inode changed, so a copy with a preserved modification time counts as changed.
     """
     return max(source.changed for source in sources(file))
 
 
 def sources(file: Path) -> list[Source]:
     """Return the source files that the kernels of a file depend on."""
-    waiting = [file.resolve()]
-    if not _is_inside(waiting[0]):
-        waiting += _user_sources(waiting[0])
+    pending = [file.resolve()]
+    if not _is_inside(pending[0]):
+        pending += _user_sources(pending[0])
     found: dict[Path, Source] = {}
-    while waiting:
-        path = waiting.pop()
+    while pending:
+        path = pending.pop()
         if path not in found:
             status = path.stat()
             found[path] = _read(path, status.st_ctime_ns, status.st_size)
-            waiting += found[path].imports
+            pending += found[path].imports
     return list(found.values())
 
 
 def dotted_name(file: Path) -> str:
-    """Return the module name of a file of ep_bench, and the file's own name of any other."""
+    """Return the module name of a file of ep_bench, or the stem of another file."""
     file = file.resolve()
     if not _is_inside(file):
         return file.stem
@@ -69,7 +69,7 @@ def dotted_name(file: Path) -> str:
 
 
 def _user_sources(file: Path) -> Iterator[Path]:
-    """Yield the files of the package that a file outside ep_bench is in; without one, the files next to it."""
+    """Yield the files of the package of a file outside ep_bench, or the files in its folder if there is no package."""
     folder = file.parent
     if not (folder / "__init__.py").is_file():
         yield from folder.glob("*.py")
@@ -84,27 +84,28 @@ def _is_inside(file: Path) -> bool:
 
 
 @cache
-def _read(path: Path, changed: int, size: int) -> Source:  # noqa: ARG001 - time and size are the key of the cache
+def _read(path: Path, changed: int, size: int) -> Source:  # noqa: ARG001 - time and size are keys of the cache
     content = path.read_bytes()
     imports = tuple(_imported(content.decode("utf-8", errors="replace")))
     return Source(dotted_name(path), hashlib.sha256(content).hexdigest(), imports, changed)
 
 
 def _imported(text: str) -> Iterator[Path]:
+    """Yield the files of ep_bench that a source text imports."""
     for module, names in _IMPORT.findall(text):
-        place = PACKAGE.parent.joinpath(*module.split("."))
-        submodules = [path for name in re.findall(r"\w+", names) if (path := _source(place / name)) is not None]
+        base = PACKAGE.parent.joinpath(*module.split("."))
+        submodules = [path for name in re.findall(r"\w+", names) if (path := _source(base / name)) is not None]
         yield from submodules
-        if (path := _source(place)) is not None and (path.name != "__init__.py" or not _are_all(names, submodules)):
+        if (path := _source(base)) is not None and (path.name != "__init__.py" or not _are_all(names, submodules)):
             yield path
 
 
 def _are_all(names: str, submodules: list[Path]) -> bool:
-    """Return whether every imported name is a submodule, so that nothing comes from ``__init__.py`` itself."""
+    """Return whether every imported name is a submodule, so ``__init__.py`` itself is not needed."""
     plain = re.sub(r"#.*|\bas\s+\w+", "", names)
     return 0 < len(re.findall(r"\w+", plain)) == len(submodules)
 
 
-def _source(place: Path) -> Path | None:
-    candidates = (place.with_suffix(".py"), place / "__init__.py")
+def _source(base: Path) -> Path | None:
+    candidates = (base.with_suffix(".py"), base / "__init__.py")
     return next((path for path in candidates if path.is_file()), None)

@@ -1,9 +1,8 @@
-"""The standard normal's density phi and upper tail without a branch, for floats and for lanes.
+"""Density phi and upper tail of the standard normal distribution without branches, for vectors and floats.
 
-Everything rests on Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0, which falls slowly from sqrt(pi / 2) to 1 / t, so that
-one polynomial serves the whole line: (t + 5) R(t) in the variable that runs linearly in 1 / (t + 5). Where it ends, at
-t = 38, phi(t) is below the smallest double. The coefficients are made in decimal arithmetic by
-``tests/numerics/mills_table.py``.
+Both use Mills' ratio R(t) = Phi(-t) / phi(t), t >= 0, which decreases from sqrt(pi / 2) towards 1 / t. One polynomial
+approximates (t + 5) R(t) for all t, in a variable that is linear in 1 / (t + 5). It ends at t = 38, where phi(t) is
+below the smallest double. ``tests/numerics/mills_table.py`` computes the coefficients in decimal arithmetic.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.simd.vector import MAGIC, power_of_two, select_above
 
-# (t + SHIFT) R(t) in powers of x = FIRST + SLOPE / (t + SHIFT), which is -1 at t = 0 and 1 at t = 38.
+# Coefficients of (t + SHIFT) R(t) in x = FIRST + SLOPE / (t + SHIFT), which is -1 at t = 0 and 1 at t = 38.
 SHIFT = 5.0
 FIRST = 1.0 + 2.0 / 43.0 / (1.0 / 5.0 - 1.0 / 43.0)
 SLOPE = -2.0 / (1.0 / 5.0 - 1.0 / 43.0)
@@ -41,7 +40,7 @@ MILLS = (
     4.729698308896745e-10,
 )
 
-# exp(r) / sqrt(2 pi) in powers of r, |r| <= log(2) / 2; log(2) in two parts, the first with 32 bits.
+# Coefficients of exp(r) / sqrt(2 pi) in r, |r| <= log(2) / 2; log(2) is split, and the first part has 32 bits.
 DENSITY = (
     0.3989422804014327,
     0.3989422804014327,
@@ -59,12 +58,12 @@ DENSITY = (
 LOG2_E = 1.4426950408889634
 LN2_HIGH = 0.6931471803691238
 LN2_LOW = 1.9082149292705877e-10
-SMALLEST = -708.0  # exp of it is still a normal double
+SMALLEST = -708.0  # its exponential is still a normal double
 
 
 @jit(relaxed=FUSE, inline=True)
 def normal_density(t: Any) -> Any:
-    """Return phi(t); 0 where it is below the smallest normal double, so that no denormal slows a kernel down."""
+    """Return phi(t) of a vector or a float; 0 below the smallest normal double, because denormals are slow."""
     y = -0.5 * (t * t)
     shifted = y * LOG2_E + MAGIC
     k = shifted - MAGIC
@@ -80,8 +79,9 @@ def normal_density(t: Any) -> Any:
 def normal_tail(t: Any, inverse: Any) -> Any:
     """Return phi(t), Phi(-t) and the overshoot phi(t) - t Phi(-t) = E[max(w - t, 0)], w ~ N(0, 1).
 
-    Takes t >= 0 and 1 / (t + SHIFT), since callers can share the division. The first two are good to a few units of
-    rounding times 1 + t^2 (the rounding of t^2 in the exponent), the overshoot, a small difference, to 1 + t^2 of them.
+    The arguments are t >= 0 and ``inverse`` = 1 / (t + SHIFT), both vectors or floats; callers can combine the division
+    with others. The relative error of phi and Phi is a few units of rounding times 1 + t^2, from the rounding of t^2 in
+    the exponent. The error of the overshoot, a small difference, is larger by another factor 1 + t^2.
     """
     density = normal_density(t)
     x = inverse * SLOPE + FIRST

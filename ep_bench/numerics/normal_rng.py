@@ -1,11 +1,11 @@
-"""Standard normal numbers inside compiled loops, many at a time.
+"""Standard normal random numbers inside compiled loops, many at a time.
 
-Sixty-four independent xoshiro256++ generators (Blackman and Vigna 2021) advance side by side, and a Box-Muller
-transform turns their words into normals, with polynomials for the logarithm, the sine and the cosine (their errors are
-below 1e-11), so that every loop becomes vector instructions. Several advances are transformed together: what one loop
-has written must have left the processor's store buffer before the next reads it in wider pieces. Engines that draw a
-network's weights anew at each step spend much of their time on this. The uniform number under the logarithm has 52
-bits: no draw lies beyond 8.5.
+Sixty-four independent xoshiro256++ generators (Blackman and Vigna 2021), one per lane, advance in parallel. A
+Box-Muller transform converts their words to normal numbers, with polynomials for the logarithm, the sine and the cosine
+(errors below 1e-11), so every loop compiles to vector instructions. Several advances are transformed together, because
+data should have left the processor's store buffer before a loop reads them in wider pieces.
+
+The uniform number under the logarithm has 52 bits, so no absolute value exceeds 8.5.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.simd.vector import WIDTH, aligned, load, select_above, square_root, store
 
 LANES = 64
-TOGETHER = 4 * LANES  # pairs of normals that are transformed together
-Stream = NDArray[np.uint64]  # (4 * LANES + 4 * TOGETHER,): four words of state a lane, then scratch
+TOGETHER = 4 * LANES  # number of pairs that are transformed together
+Stream = NDArray[np.uint64]  # (4 * LANES + 4 * TOGETHER,): four words of state per lane, then scratch
 
 _EXPONENT_OF_ONE = 0x3FF0000000000000
 _BITS_OF_THREE_QUARTERS = 0x3FE8000000000000
@@ -30,7 +30,7 @@ _HALF_PI = 0.5 * math.pi
 
 
 def stream(rng: np.random.Generator) -> Stream:
-    """Return a stream of normals for ``fill_normals``, seeded by a generator."""
+    """Return a stream for ``fill_normals`` and ``fill_masks``, seeded by ``rng``."""
     words: Stream = aligned(4 * LANES + 4 * TOGETHER).view(np.uint64)
     words[: 4 * LANES] = rng.integers(0, 2**64, size=4 * LANES, dtype=np.uint64)
     return words
@@ -38,7 +38,7 @@ def stream(rng: np.random.Generator) -> Stream:
 
 @jit(relaxed=FUSE)
 def fill_normals(words: Any, out: Any) -> None:
-    """Fill a contiguous vector with standard normal numbers and advance the stream."""
+    """Fill the contiguous array ``out`` (n,) with standard normal numbers, and advance the stream ``words``."""
     scratch = words[4 * LANES :]
     first, second = scratch[:TOGETHER], scratch[TOGETHER : 2 * TOGETHER]
     reals = scratch.view(np.float64)
@@ -52,17 +52,17 @@ def fill_normals(words: Any, out: Any) -> None:
         _radii(mantissa, radius)
         _angles(second, mantissa, radius, swap)
         if left >= 2 * TOGETHER:
-            _turn(mantissa, swap, radius, out, start)
+            _write_pairs(mantissa, swap, radius, out, start)
         else:
-            rest = np.empty(2 * TOGETHER)
-            _turn(mantissa, swap, radius, rest, 0)
+            remainder = np.empty(2 * TOGETHER)
+            _write_pairs(mantissa, swap, radius, remainder, 0)
             for i in range(left):
-                out[start + i] = rest[i]
+                out[start + i] = remainder[i]
 
 
 @jit(inline=True)
 def _advance(words: Any, out: Any) -> None:
-    """Write one word of every lane's generator."""
+    """Write one word per lane to ``out`` (LANES,), and advance the state in ``words``."""
     for i in range(LANES):
         a, b, c, d = words[i], words[LANES + i], words[2 * LANES + i], words[3 * LANES + i]
         sums = a + d
@@ -78,7 +78,7 @@ def _advance(words: Any, out: Any) -> None:
 
 @jit(relaxed=FUSE, inline=True)
 def _split(words: Any, power: Any) -> None:
-    """Turn words into u, uniform in (0, 1], as 2^k m with m in [0.75, 1.5): m in place, and k."""
+    """Convert words (TOGETHER,) to u = 2^k m, uniform in (0, 1], m in [0.75, 1.5): m in place, k to ``power``."""
     reals, whole = words.view(np.float64), words.view(np.int64)
     for i in range(TOGETHER):
         words[i] = (words[i] >> np.uint64(12)) | np.uint64(_EXPONENT_OF_ONE)
@@ -92,10 +92,10 @@ def _split(words: Any, power: Any) -> None:
 
 @jit(relaxed=FUSE, inline=True)
 def _radii(mantissa: Any, radius: Any) -> None:
-    """Write sqrt(-2 log u) in the place of k.
+    """Replace k in ``radius`` by sqrt(-2 log u); both arrays are (TOGETHER,).
 
-    log(1 + t) = t + t^2 p(t), p the polynomial that agrees with it at the 15 Chebyshev points of [-0.25, 0.5]; the
-    error is below 2e-13 of the logarithm. A division would take as long as the polynomial and the root together.
+    log(1 + t) = t + t^2 p(t), where p interpolates at the 15 Chebyshev points of [-0.25, 0.5]. The relative error of
+    the logarithm is below 2e-13. A division would take as long as the polynomial and the root together.
     """
     for i in range(0, TOGETHER, WIDTH):
         t = load(mantissa, i) - 1.0
@@ -119,10 +119,10 @@ def _radii(mantissa: Any, radius: Any) -> None:
 
 @jit(relaxed=FUSE, inline=True)
 def _angles(words: Any, angle: Any, radius: Any, swap: Any) -> None:
-    """Give each radius a direction uniform on the circle.
+    """Write a uniform direction on the circle per radius: angle, swap and the sign of the radius, all (TOGETHER,).
 
-    The upper 52 bits of a word are an angle within an eighth of a turn of 0; two more bits choose whether cosine and
-    sine change places, ``swap``, and whether both change their sign, which the radius then bears.
+    The upper 52 bits of a word are an angle in (-pi / 4, pi / 4). One more bit, ``swap``, exchanges cosine and sine.
+    Another changes the sign of both, which is stored as the sign of the radius.
     """
     whole, signed = words.view(np.int64), radius.view(np.int64)
     for i in range(TOGETHER):
@@ -132,8 +132,8 @@ def _angles(words: Any, angle: Any, radius: Any, swap: Any) -> None:
 
 
 @jit(relaxed=FUSE, inline=True)
-def _turn(angle: Any, swap: Any, radius: Any, out: Any, start: int) -> None:
-    """Write the normals: of each advance first one of every pair, then the others."""
+def _write_pairs(angle: Any, swap: Any, radius: Any, out: Any, start: int) -> None:
+    """Write the normal numbers to out[start:]: per advance, first one number of every pair, then the others."""
     for first in range(0, TOGETHER, LANES):
         for i in range(first, first + LANES, WIDTH):
             x = load(angle, i)
@@ -156,7 +156,7 @@ def _turn(angle: Any, swap: Any, radius: Any, out: Any, start: int) -> None:
 
 @jit(relaxed=FUSE)
 def fill_masks(words: Any, rate: float, out: Any) -> None:
-    """Fill a contiguous vector with masks: 0 with probability ``rate``, else 1 / (1 - rate)."""
+    """Fill the contiguous array ``out`` (n,) with masks: 0 with probability ``rate``, otherwise 1 / (1 - rate)."""
     kept = 1.0 / (1.0 - rate)
     bound = np.uint64(rate * 2.0**53)
     drawn = words[4 * LANES : 5 * LANES]

@@ -1,8 +1,8 @@
-"""Symmetric matrices by their lower triangles, in place.
+"""Symmetric matrices stored as lower triangles; most operations are in place.
 
-A matrix (n, n) lies row by row, from a cache line on (``square``): the last bits of what LAPACK returns may hang on
-where arrays begin, and searches magnify them. What stands above the diagonal is not read, and left as it is. LAPACK
-counts column by column and so meets the upper triangle of the transpose.
+A matrix (n, n) is stored row by row and starts on a cache line (``square``). The last bits of LAPACK's results can
+depend on the alignment of arrays, and searches amplify these differences. The elements above the diagonal are neither
+read nor changed. LAPACK uses column order and therefore receives the upper triangle of the transpose.
 """
 
 from __future__ import annotations
@@ -17,60 +17,60 @@ from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.simd.vector import aligned
 
 Array = NDArray[np.float64]
-SMALL = 64  # rows that are inverted at once
+SMALL = 64  # rows up to which LAPACK inverts a triangle
 
 
 def square(n: int) -> Array:
-    """Return a matrix of zeros (n, n)."""
+    """Return a matrix of zeros (n, n) that starts on a cache line."""
     return aligned(n * n).reshape(n, n)
 
 
 def factorise(matrix: Array) -> bool:
-    """Turn a positive definite matrix into its factor L, L L' the matrix; return whether it is one, and finite."""
+    """Replace a positive definite matrix by its factor L, L L' = matrix; return False if it has no finite factor."""
     _, failed = lapack.dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
     # LAPACK may let NaN pass
     return failed == 0 and bool(np.isfinite(matrix.diagonal()).all())
 
 
 def log_determinant(factor: Array) -> float:
-    """Return the log determinant of L L'."""
+    """Return the log determinant of L L' for a factor L (n, n)."""
     return 2.0 * float(np.log(factor.diagonal()).sum())
 
 
 def solve(factor: Array, b: Array) -> Array:
-    """Return (L L')^-1 b for b (n,)."""
-    found, _ = lapack.dpotrs(factor.T, _moved(b), lower=0, overwrite_b=1)
+    """Return (L L')^-1 b (n,) for b (n,)."""
+    found, _ = lapack.dpotrs(factor.T, _aligned_copy(b), lower=0, overwrite_b=1)
     return np.asarray(found)
 
 
 def half_solve(factor: Array, rows: Array) -> Array:
-    """Return L^-1 b for each row b of (m, n), as rows; the argument is used up."""
+    """Return L^-1 b for each row b of ``rows`` (m, n), as rows; ``rows`` is overwritten."""
     found, _ = lapack.dtrtrs(factor.T, rows.T, lower=0, trans=1, overwrite_b=1)
     return np.asarray(found).T
 
 
 def half_solve_back(factor: Array, rows: Array) -> Array:
-    """Return L'^-1 b for each row b of (m, n), as rows; the argument is used up."""
+    """Return L'^-1 b for each row b of ``rows`` (m, n), as rows; ``rows`` is overwritten."""
     found, _ = lapack.dtrtrs(factor.T, rows.T, lower=0, overwrite_b=1)
     return np.asarray(found).T
 
 
 def invert(factor: Array) -> None:
-    """Turn a factor L into (L L')^-1."""
+    """Replace a factor L by (L L')^-1."""
     invert_factor(factor)
     square_factor(factor)
 
 
 def square_factor(L: Array) -> None:
-    """Turn a triangle L into L' L."""
-    if len(L):  # LAPACK complains of a matrix without rows
+    """Replace a triangle L by L' L."""
+    if len(L):  # LAPACK rejects an empty matrix
         lapack.dlauum(L.T, lower=0, overwrite_c=1)
 
 
 def invert_factor(L: Array) -> None:
-    """Turn L into its inverse, by halves: where the lower half is [B C] and the upper A, B becomes -C^-1 B A^-1.
+    """Replace L by its inverse, recursively: with L = [[A, 0], [B, C]], B becomes -C^-1 B A^-1.
 
-    LAPACK's own routine, as OpenBLAS has it, took six times as long at 455 rows, 1.4 times at 1,500.
+    The routine of LAPACK in OpenBLAS took six times as long at 455 rows, and 1.4 times as long at 1,500.
     """
     if len(L) <= SMALL:
         small = np.ascontiguousarray(L)
@@ -86,18 +86,18 @@ def invert_factor(L: Array) -> None:
 
 
 def add_outer(matrix: Array, x: Array, scale: float) -> None:
-    """Add ``scale`` x x' to a matrix."""
+    """Add ``scale`` x x' to a matrix (n, n), for x (n,)."""
     blas.dsyr(scale, x, lower=0, a=matrix.T, overwrite_a=1)
 
 
 def times(matrix: Array, B: Array) -> Array:
-    """Return the product (n, m) of a symmetric matrix with B (n, m)."""
+    """Return the product (n, m) of a symmetric matrix (n, n) and B (n, m)."""
     return np.asarray(blas.dsymm(1.0, matrix.T, np.asfortranarray(B), side=0, lower=0))
 
 
 @jit()
 def column_squares(matrix: Any) -> Array:
-    """Return the sum of squares (n,) of each column of a lower triangle, which is the diagonal of L' L."""
+    """Return the sums of squares (n,) of the columns of a lower triangle L (n, n), the diagonal of L' L."""
     sums = np.zeros(matrix.shape[0])
     for i in range(matrix.shape[0]):
         row = matrix[i]
@@ -108,7 +108,7 @@ def column_squares(matrix: Any) -> Array:
 
 @jit()
 def mirror(matrix: Any) -> None:
-    """Write what stands below the diagonal above it too."""
+    """Copy the elements below the diagonal of a matrix (n, n) to those above it."""
     for i in range(matrix.shape[0]):
         for j in range(i):
             matrix[j, i] = matrix[i, j]
@@ -116,7 +116,7 @@ def mirror(matrix: Any) -> None:
 
 @jit(relaxed=REORDER)
 def total(matrix: Any) -> float:
-    """Return the sum of all elements, those above the diagonal being those below it."""
+    """Return the sum of all elements of a symmetric matrix (n, n)."""
     below, diagonal = 0.0, 0.0
     for i in range(matrix.shape[0]):
         row = matrix[i]
@@ -128,7 +128,7 @@ def total(matrix: Any) -> float:
 
 @jit()
 def add(matrix: Any, other: Any) -> None:
-    """Add another lower triangle."""
+    """Add the lower triangle ``other`` (n, n) to ``matrix`` (n, n)."""
     for i in range(matrix.shape[0]):
         into, row = matrix[i], other[i]
         for j in range(i + 1):
@@ -137,14 +137,15 @@ def add(matrix: Any, other: Any) -> None:
 
 @jit()
 def multiply(matrix: Any, other: Any) -> None:
-    """Multiply elements by those of another lower triangle."""
+    """Multiply the lower triangle ``matrix`` (n, n) by ``other`` (n, n), element by element."""
     for i in range(matrix.shape[0]):
         into, row = matrix[i], other[i]
         for j in range(i + 1):
             into[j] *= row[j]
 
 
-def _moved(b: Array) -> Array:
+def _aligned_copy(b: Array) -> Array:
+    """Return a copy of b (n,) that starts on a cache line."""
     out = aligned(len(b))
     out[:] = b
     return out

@@ -87,7 +87,7 @@ def test_a_class_is_a_target_under_a_short_name(plugged: Site) -> None:
     assert "df: 3.0" in shown
     assert "tiny-methods 1.2.3" in shown
     assert "heavy tails" in shown
-    with pytest.raises(UserError, match="no method of the registry but a type"):
+    with pytest.raises(UserError, match="is of type type, not"):
         methods.get("wide")
 
 

@@ -1,29 +1,34 @@
 """The Laplace approximation with the evidence framework: MacKay, Neural Computation 4 (1992), 415 and 448.
 
-A network of rectified linear units with Gaussian noise of precision beta and weights w ~ N(0, 1 / alpha), biases
-included. The posterior is a Gaussian around the most probable weights, the least of
+The model is a network of rectified linear units with Gaussian noise of precision beta and weights w ~ N(0, 1 / alpha),
+biases included. The posterior is approximated by a Gaussian around the most probable weights, the minimum of
 
-    M(w) = beta / 2 sum_n (y_n - f_n)^2 + alpha / 2 |w|^2,
+    M(w) = beta / 2 sum_n (y_n - f_n)^2 + alpha / 2 |w|^2.
 
-whose precision is M's Hessian A by Levenberg-Marquardt, alpha + beta J'J, in one of four forms: full, its diagonal
-(that of the experiments of Hernandez-Lobato and Adams 2015, section 5.4), Kronecker-factored by layers (Martens and
-Grosse 2015; Ritter, Botev and Barber 2018), or of the last layer alone. The precisions are those of the highest
-evidence: MacKay's updates by gamma, the number of well-determined weights, in turn with searches for the most probable
-weights. Predictions are those of the network linearised in the weights, N(f, J A^-1 J' + 1 / beta), or mixtures over
-draws of the weights.
+Its precision is the Hessian A of M in the Levenberg-Marquardt approximation alpha + beta J'J, in one of four forms:
 
-The diagonal form uses its own gamma and evidence. It takes correlated weights for independent ones, so that gamma is
-too large, even beyond the number of rows, and noise and prior precisions come out wrong: the weakness that section 5.4
-names. With the last layer alone, the weights below it count as known in evidence, gamma and alpha, and their prior has
-the same alpha; nothing then stands against overfitting by them (boston: a noise deviation of 0.03, full 0.27).
+    full   J'J
+    diag   the diagonal of J'J (the experiments of Hernandez-Lobato and Adams 2015, section 5.4)
+    kron   Kronecker-factored by layers (Martens and Grosse 2015; Ritter, Botev and Barber 2018)
+    last   the last layer only
 
-Modules: ``network`` residuals and Jacobian in blocks of rows, ``mode_search`` the most probable weights, ``curvature``
-the forms of A, ``evidence`` the updates, with the table of symbols.
+The precisions maximise the evidence. MacKay's updates, by gamma, the number of well-determined weights, alternate with
+searches for the most probable weights. Predictions use the network linearised in the weights,
+N(f, J A^-1 J' + 1 / beta), or a mixture over draws of the weights.
 
-Deviation: rectified linear units, where both papers have tanh; the curvature of the kinks is not in J'J. A linearised
-prediction can have narrow towers of variance at units' kinks, where its derivatives by the weights jump.
-Deviation: MacKay takes J'J plus the rest of the Hessian; here, as in section 5.4, J'J alone.
-Deviation: one start, no choice among several optima by their evidence.
+The diagonal form has its own gamma and evidence. It treats correlated weights as independent, so gamma is too large and
+can exceed the number of data points. The noise and prior precisions are then wrong; this is the weakness that section
+5.4 describes. The last-layer form treats the weights of the lower layers as known in the evidence, gamma and alpha, and
+their prior has the same alpha. Nothing then prevents overfitting by these weights (boston: a noise standard deviation
+of 0.03; full: 0.27).
+
+Modules: ``network`` (residuals and Jacobian in blocks of data points), ``mode_search`` (the most probable weights),
+``curvature`` (the forms of A), ``evidence`` (the updates and their symbols).
+
+Deviation: the units are rectified linear, where both papers have tanh. J'J does not include the curvature at the kinks.
+The variance of a linearised prediction can have narrow peaks at the kinks, where the derivatives by the weights jump.
+Deviation: the Hessian is J'J alone, as in section 5.4. MacKay adds the term of the second derivatives.
+Deviation: there is one start, and no choice between several optima by their evidence.
 """
 
 from __future__ import annotations
@@ -41,7 +46,7 @@ from ep_bench.models import mlp
 from ep_bench.types import Array, Method, Predictive, Rows
 
 START_PRIOR_PRECISION, START_NOISE_PRECISION = 1.0, 10.0
-LARGEST = 20_000  # weights, at most, that one matrix may cover
+LARGEST = 20_000  # maximum number of weights that one matrix may cover
 
 
 class Config(BaseModel):
@@ -50,58 +55,73 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hidden: tuple[PositiveInt, ...] = Field(
-        (50,), description="units of each hidden layer, none for the linear model; ours: that of PBP's tables"
+        (50,), description="units per hidden layer, none for the linear model; ours: as in the tables of PBP"
     )
     hessian: Literal["diag", "full", "kron", "last"] = Field(
         "full", description="form of the Hessian; MacKay (1992): full"
     )
     predictive: Literal["linearized", "sampled"] = Field(
-        "linearized", description="network linear in the weights, or mixture over draws; MacKay (1992): linearized"
+        "linearized", description="network linearised in the weights, or mixture over draws; MacKay (1992): linearized"
     )
     prior: Literal["single", "layers"] = Field(
-        "single", description="one prior variance for all weights, or one a layer; MacKay (1992) has both"
+        "single", description="one prior variance for all weights, or one per layer; MacKay (1992) has both"
     )
     prior_variance: PositiveFloat | None = Field(
-        None, description="of the weights; set by the evidence unless given (MacKay 1992)"
+        None, description="prior variance of the weights; by default it maximises the evidence (MacKay 1992)"
     )
     noise_variance: PositiveFloat | None = Field(
-        None, description="in squared units of the standardised target; set by the evidence unless given (MacKay 1992)"
+        None,
+        description="noise variance, squared units of the standardised target; by default it maximises the evidence "
+        "(MacKay 1992)",
     )
-    updates: PositiveInt = Field(50, description="of the precisions, at most; ours")
-    steps: PositiveInt = Field(200, description="of each search for the most probable weights, at most; ours")
-    test_samples: PositiveInt = Field(100, description="draws of a sampled prediction; ours")
+    updates: PositiveInt = Field(50, description="maximum number of updates of the precisions; ours")
+    steps: PositiveInt = Field(200, description="maximum number of steps per search for the mode; ours")
+    test_samples: PositiveInt = Field(100, description="number of draws of a sampled prediction; ours")
 
     @model_validator(mode="after")
     def _possible(self) -> Config:
         if self.hessian == "last" and self.prior == "layers":
-            raise ValueError("prior: layers takes a hessian that covers all layers: diag, full or kron")
+            raise ValueError("prior: layers needs a hessian that covers all layers: diag, full or kron")
         return self
 
 
 class State(NamedTuple):
-    """Posterior of the weights, standardised units."""
+    """Posterior of the weights in standardised units."""
 
     layers: Array  # (L, 3) as in ``models.mlp``
-    weights: Array  # (P,) the most probable ones
-    posterior: WeightPosterior  # of the covered weights, the last of them, around these
+    weights: Array  # (P,) the most probable weights
+    posterior: WeightPosterior  # of the Q covered weights, the last of the P, around the most probable ones
     prior_variance: Array  # (L,)
     noise_variance: float
-    log_evidence: float  # nats, of the standardised targets
+    log_evidence: float  # nats, for the standardised targets
     well_determined: float  # gamma
     predictive: str
     test_samples: int
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
+    """Fit a network to standardised data X (n, d), y (n,).
 
-    Returns the state, and one value an update of ``objective`` (the negative log joint density of targets and weights,
-    nats, divided by n), ``log_evidence`` (nats), ``prior_deviation`` (``prior_deviation_1`` and so on where each
-    layer has one), ``noise_deviation`` (standardised) and ``well_determined`` (gamma). Warns by scikit-learn's
-    ConvergenceWarning where the updates end short of a fixed point (another would change a precision by over 0.1 %, or
-    the last search ended at its limit of steps) or a precision runs away. Raises FloatingPointError where a number is
-    not finite or the network no fit (``mlp.refuse_divergence``), ValueError where a matrix would cover over 20,000
-    weights.
+    Returns
+    -------
+    state : the posterior
+    trace : one value per update of ``objective`` (negative log joint density of targets and weights, nats, divided by
+        n), ``log_evidence`` (nats), ``prior_deviation`` (standard deviation of the prior; ``prior_deviation_1`` and so
+        on with one prior per layer), ``noise_deviation`` (standard deviation, standardised) and ``well_determined``
+        (gamma)
+
+    Raises
+    ------
+    FloatingPointError
+        If a number is not finite or the fit has diverged (``mlp.refuse_divergence``).
+    ValueError
+        If a matrix would cover more than 20,000 weights.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the updates end before a fixed point (one more update would change a precision by more than 0.1 %, or the
+        last search ended at its limit of steps), or if a precision reaches a limit.
     """
     problem = ModeProblem(
         np.array(train.X, dtype=np.float64, order="C"),
@@ -110,8 +130,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     )
     layers = problem.layers
     _refuse_large(layers, config.hessian)
-    found = maximise(problem, mlp.initial_weights(layers, rng), _start(layers, config), _settings(config))
-    _warn(found)
+    found = maximise(problem, mlp.initial_weights(layers, rng), _initial_precisions(layers, config), _settings(config))
+    _warn_if_unfinished(found)
     last = found.approximation
     mlp.refuse_divergence(last.weights, layers, problem.X, problem.y)
     alpha, beta = last.precisions
@@ -123,7 +143,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
-    """Return Gaussians or mixtures over weight draws for rows X (n, d), standardised units, noise included."""
+    """Return Gaussians or mixtures over weight draws at X (n, d), standardised units, noise included."""
     if state.predictive == "linearized":
         mean, variance = linearised(state.posterior, X, state.weights, state.layers)
         return Predictive.gaussian(mean, variance + state.noise_variance)
@@ -140,22 +160,22 @@ def _settings(config: Config) -> UpdateSettings:
     )  # fmt: skip
 
 
-def _start(layers: Array, config: Config) -> Precisions:
+def _initial_precisions(layers: Array, config: Config) -> Precisions:
     prior = START_PRIOR_PRECISION if config.prior_variance is None else 1.0 / config.prior_variance
     noise = START_NOISE_PRECISION if config.noise_variance is None else 1.0 / config.noise_variance
     return Precisions(np.full(len(layers), prior), noise)
 
 
 def _refuse_large(layers: Array, form: Form) -> None:
-    """Raise ValueError where the form's matrix would have too many rows."""
+    """Raise ValueError if the matrix of the form would be too large."""
     covered = {"full": mlp.count(layers), "last": int(layers[-1, 1]) + 1}.get(form, 0)
     if covered > LARGEST:
         raise ValueError(
-            f"hessian: {form} is a matrix of {covered:,} weights, at most {LARGEST:,}; kron or diag have none"
+            f"hessian: {form} needs a matrix of {covered:,} weights, at most {LARGEST:,} are allowed; use kron or diag"
         )
 
 
-def _warn(found: EvidenceFit) -> None:
+def _warn_if_unfinished(found: EvidenceFit) -> None:
     if found.unfinished:
         from sklearn.exceptions import ConvergenceWarning
 
@@ -163,7 +183,7 @@ def _warn(found: EvidenceFit) -> None:
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: steps by rows and weights, and the matrices of the updates."""
+    """Return the expected seconds of a fit on one core: steps by data points and weights, matrices of the updates."""
     weights = mlp.count(mlp.layout(d, config.hidden))
     step = 3e-4 + n * (0.4e-9 * weights + 2e-9 * sum(config.hidden)) + 4e-8 * weights
     covered = {"full": weights, "last": (d, *config.hidden)[-1] + 1}.get(config.hessian, 0)

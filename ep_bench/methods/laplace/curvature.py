@@ -1,17 +1,15 @@
-"""The Hessian of M by Levenberg-Marquardt (Gauss-Newton) in four forms, and the Gaussians that they give.
+"""The Hessian of M in four forms, and the Gaussian approximations of the posterior that they give.
 
-    A = alpha + beta H,   H about J'J = sum_n grad f_n grad f_n'
+    A = alpha + beta H,   H is J'J = sum_n grad f_n grad f_n' (Levenberg-Marquardt, Gauss-Newton) or a part of it
 
     diag   the diagonal of J'J
     full   J'J
-    last   the block of the last layer's weights; those below are taken as known
-    kron   a layer each, no curvature between layers: sum_n a a' (x) sum_n s s' / N, J_ij = a_i s_j (``network``); exact
-           for the last layer. In the eigenvectors u_i, v_j of both factors, with eigenvalues p_i, q_j,
-           A = alpha + beta p_i q_j is diagonal
+    last   the block of the last layer's weights; all other weights are treated as known
+    kron   one factorisation per layer, no curvature between layers: sum_n a a' (x) sum_n s s' / N, where J_ij = a_i s_j
+           (``network``); exact for the last layer. In the eigenvectors u_i, v_j of both factors, with eigenvalues
+           p_i, q_j, A = alpha + beta p_i q_j is diagonal
 
-A form has ``first``, the layer from which on it covers the weights (Q of them), and ``posterior(alpha, beta)``, alpha
-(L,) the prior precisions by layer. A posterior has ``log_det`` of A, ``variances`` (Q,), the diagonal of A^-1, the
-variances of f, and draws.
+Shapes: P weights, of which the form covers the last Q; L layers; N data points, B of them in a block.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 from scipy.linalg import lapack
 
-from ep_bench.methods.laplace.network import JacobianFactors, blocks, factors, gram, matrix
+from ep_bench.methods.laplace.network import JacobianFactors, aligned_matrix, blocks, factors, gram
 from ep_bench.models import mlp
 from ep_bench.types import Array
 
@@ -31,7 +29,7 @@ Form = Literal["diag", "full", "kron", "last"]
 
 
 class WeightPosterior(Protocol):
-    """A Gaussian over the covered weights, centred on the most probable ones."""
+    """Gaussian over the covered weights, centred on the most probable weights."""
 
     @property
     def log_det(self) -> float:
@@ -39,32 +37,33 @@ class WeightPosterior(Protocol):
 
     @property
     def variances(self) -> Array:
-        """The variances (Q,) of the weights."""
+        """The variances (Q,) of the weights, the diagonal of A^-1."""
 
     def output_variance(self, parts: JacobianFactors) -> Array:
-        """Return the variances (B,) of the linearised outputs of rows."""
+        """Return the variances (B,) of the linearised outputs, without noise."""
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
-        """Return deviations (count, Q) from the most probable weights."""
+        """Return draws (count, Q), relative to the most probable weights."""
 
 
 class Hessian(Protocol):
-    """H of a network on its training rows."""
+    """H of a network on its training data."""
 
     @property
     def first(self) -> int:
-        """The layer from which on weights are covered."""
+        """Index of the first covered layer."""
 
     def posterior(self, alpha: Array, beta: float) -> WeightPosterior:
-        """Return the Gaussian of precision alpha + beta H, prior precisions alpha (L,)."""
+        """Return the Gaussian with precision alpha + beta H; alpha (L,) are the prior precisions of the layers."""
 
 
 def cholesky(product: Array, ridge: Array) -> Array:
-    """Return the upper triangle R, R'R = product + diag(ridge), of a matrix given by its upper triangle.
+    """Return the upper triangle R (Q, Q) with R'R = product + diag(ridge).
 
-    Raises FloatingPointError where it is not positive definite.
+    Only the upper triangle of ``product`` (Q, Q) is read; ``ridge`` is (Q,). Raises FloatingPointError if the matrix is
+    not positive definite or not finite.
     """
-    total = matrix(*product.shape)
+    total = aligned_matrix(*product.shape)
     total[...] = product
     total[np.diag_indices_from(total)] += ridge
     root, failed = lapack.dpotrf(total, lower=0, clean=1, overwrite_a=1)
@@ -74,14 +73,14 @@ def cholesky(product: Array, ridge: Array) -> Array:
 
 
 def spread_over(layers: Any, by_layer: Array, first: int = 0) -> Array:
-    """Return a layer's number for each of its weights, of the layers from ``first`` on."""
+    """Repeat the values by_layer (L,) for each weight of the layers from ``first`` on: (Q,)."""
     sizes = [(n_in + 1) * n_out for _, n_in, n_out in layers[first:].tolist()]
     return np.repeat(by_layer[first:], sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class DiagonalPosterior:
-    """Independent weights."""
+    """Independent Gaussians, one per weight."""
 
     variances: Array  # (P,)
 
@@ -112,8 +111,8 @@ class DiagonalHessian:
     @classmethod
     def of(cls, X: Array, w: Array, layers: Any) -> DiagonalHessian:
         total = np.zeros(len(w))
-        for rows in blocks(X, layers, 1):
-            parts = factors(X[rows], w, layers)[1]
+        for block in blocks(X, layers, 1):
+            parts = factors(X[block], w, layers)[1]
             squares = [(a**2).T @ s**2 for a, s in zip(parts.inputs, parts.slopes, strict=True)]
             total += np.concatenate([one.ravel() for one in squares])
         return cls(layers, total)
@@ -124,7 +123,7 @@ class DiagonalHessian:
 
 @dataclass(frozen=True, eq=False)
 class DensePosterior:
-    """All covered weights together: covariance S S'."""
+    """Joint Gaussian over all covered weights with covariance S S'."""
 
     root: Array  # (Q, Q) upper triangle S
     log_det: float
@@ -143,7 +142,7 @@ class DensePosterior:
 
 @dataclass(frozen=True, eq=False)
 class DenseHessian:
-    """J'J of the layers from ``first`` on."""
+    """J'J for the layers from ``first`` on."""
 
     layers: Any
     product: Array  # (Q, Q) upper triangle
@@ -162,7 +161,7 @@ class DenseHessian:
 
 @dataclass(frozen=True, eq=False)
 class KroneckerPosterior:
-    """Independent layers: a layer's covariance is diagonal in a product of two bases."""
+    """Independent layers; the covariance of each is diagonal in a product of two bases."""
 
     bases: list[tuple[Array, Array]]  # (n_in + 1, n_in + 1) U and (n_out, n_out) V, eigenvectors in columns
     spectra: list[Array]  # (n_in + 1, n_out) variances in these bases
@@ -192,7 +191,7 @@ class KroneckerPosterior:
 
 @dataclass(frozen=True, eq=False)
 class KroneckerHessian:
-    """A product of two factors for each layer."""
+    """Kronecker product of two factors per layer."""
 
     bases: list[tuple[Array, Array]]  # as in ``KroneckerPosterior``
     spectra: list[Array]  # (n_in + 1, n_out) p_i q_j
@@ -202,8 +201,8 @@ class KroneckerHessian:
     def of(cls, X: Array, w: Array, layers: Any) -> KroneckerHessian:
         sizes = [(n_in + 1, n_out) for _, n_in, n_out in layers.tolist()]
         lefts, rights = [np.zeros((n, n)) for n, _ in sizes], [np.zeros((n, n)) for _, n in sizes]
-        for rows in blocks(X, layers, 1):
-            parts = factors(X[rows], w, layers)[1]
+        for block in blocks(X, layers, 1):
+            parts = factors(X[block], w, layers)[1]
             for l, (a, s) in enumerate(zip(parts.inputs, parts.slopes, strict=True)):
                 lefts[l] += a.T @ a
                 rights[l] += s.T @ s
@@ -216,7 +215,7 @@ class KroneckerHessian:
 
 
 def _eigen(matrix: Array) -> tuple[Array, Array]:
-    """Return eigenvalues, at least 0, and eigenvectors of a positive semidefinite matrix."""
+    """Return eigenvalues (n,), at least 0, and eigenvectors (n, n) of a positive semidefinite matrix (n, n)."""
     try:
         values, vectors = np.linalg.eigh(matrix)
     except LinAlgError:
@@ -225,7 +224,7 @@ def _eigen(matrix: Array) -> tuple[Array, Array]:
 
 
 def curvature(form: Form, X: Array, w: Array, layers: Any) -> Hessian:
-    """Return H in a form at weights w (P,), from rows X (N, d)."""
+    """Return H in the given form at weights w (P,) and inputs X (N, d)."""
     if form == "diag":
         return DiagonalHessian.of(X, w, layers)
     if form == "kron":
@@ -234,9 +233,9 @@ def curvature(form: Form, X: Array, w: Array, layers: Any) -> Hessian:
 
 
 def linearised(posterior: WeightPosterior, X: Array, w: Array, layers: Any) -> tuple[Array, Array]:
-    """Return means and variances (N,) of the outputs of rows X (N, d), linear in the weights."""
+    """Return means and variances (N,) of the outputs at X (N, d), linearised in the weights, without noise."""
     mean, variance = np.empty(len(X)), np.empty(len(X))
-    for rows in blocks(X, layers, mlp.count(layers)):
-        mean[rows], parts = factors(X[rows], w, layers)
-        variance[rows] = posterior.output_variance(parts)
+    for block in blocks(X, layers, mlp.count(layers)):
+        mean[block], parts = factors(X[block], w, layers)
+        variance[block] = posterior.output_variance(parts)
     return mean, variance

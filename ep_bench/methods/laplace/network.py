@@ -1,14 +1,14 @@
-"""Residuals and gradients of a network, and its Jacobian by the weights: in factors, in blocks of rows.
+"""Residuals and gradients of a network, and its Jacobian by the weights, in factors and in blocks of data points.
 
-The derivative of the output f by the weight from input i to unit j of a layer is a product, in a row:
+At each data point, the derivative of the output f by the weight from input i to unit j of a layer is a product:
 
     J_ij = a_i s_j
 
-a     inputs of the layer, the last one the constant 1 of the biases (B, n_in + 1)
-s     derivatives of f by the inputs of the layer's units, of the output layer 1 (B, n_out)
+a     inputs of the layer (B, n_in + 1); the last one is the constant 1 of the biases
+s     derivatives of f by the inputs of the units of the layer (B, n_out), 1 in the output layer
 
-A layer's weights stand in the network's vector in the order of the matrix (n_in + 1, n_out) that this says, row by row.
-No array here has a place for every pair of a row and a weight but those of one block.
+The weights of a layer are stored in the vector of weights in the order of the matrix (n_in + 1, n_out), row by row.
+Only the Jacobian of one block is stored at a time.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.simd.vector import aligned
 from ep_bench.types import Array
 
-BLOCK = 2**22  # numbers in a block's Jacobian, at most, but for blocks of the fewest rows
-FEWEST = 16
+BLOCK = 2**22  # maximum number of elements of a block's Jacobian, unless the block has MIN_BLOCK_SIZE data points
+MIN_BLOCK_SIZE = 16
 
 
 class JacobianFactors(NamedTuple):
-    """The Jacobian of a block of B rows: a layer each."""
+    """The Jacobian of a block of B data points, one pair of factors per layer."""
 
     inputs: list[Array]  # (B, n_in + 1) a
     slopes: list[Array]  # (B, n_out) s
@@ -39,30 +39,31 @@ class JacobianFactors(NamedTuple):
         """Return the derivatives (B, Q) by the weights of the layers from ``first`` on."""
         pairs = list(zip(self.inputs[first:], self.slopes[first:], strict=True))
         rows, sizes = len(pairs[0][0]), [a.shape[1] * s.shape[1] for a, s in pairs]
-        out, at = matrix(sum(sizes), rows).T, 0
+        out, at = aligned_matrix(sum(sizes), rows).T, 0
         for (a, s), size in zip(pairs, sizes, strict=True):
             out[:, at : at + size] = (a[:, :, None] * s[:, None, :]).reshape(rows, size)
             at += size
         return out
 
 
-def matrix(rows: int, columns: int) -> Array:
-    """Return a matrix of zeros, column by column from a cache line on.
+def aligned_matrix(rows: int, columns: int) -> Array:
+    """Return a matrix of zeros in column order that starts on a cache line.
 
-    The last bits of what BLAS and LAPACK return may hang on where arrays begin, and the searches magnify them.
+    The last bits of the results of BLAS and LAPACK can depend on the alignment of arrays, and the searches amplify
+    these differences.
     """
     return aligned(rows * columns).reshape(rows, columns, order="F")
 
 
 def blocks(X: Array, layers: Any, weights: int) -> Iterator[slice]:
-    """Yield slices of the rows X (N, d) whose derivatives by so many weights fit into a block."""
-    rows = max(BLOCK // max(weights, mlp.units(layers)), FEWEST)
+    """Yield slices of the data points X (N, d) whose derivatives by ``weights`` weights fit into a block."""
+    rows = max(BLOCK // max(weights, mlp.units(layers)), MIN_BLOCK_SIZE)
     for start in range(0, len(X), rows):
         yield slice(start, start + rows)
 
 
 def factors(X: Array, w: Array, layers: Any) -> tuple[Array, JacobianFactors]:
-    """Return the outputs f (B,) of rows X (B, d), and their Jacobian in factors."""
+    """Return the outputs f (B,) at X (B, d), and their Jacobian in factors."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     rows, f, Z = len(X), np.empty(len(X)), np.empty(len(X) * mlp.units(layers))
     mlp.forward(X, w, layers, Z, f)
@@ -79,8 +80,8 @@ def factors(X: Array, w: Array, layers: Any) -> tuple[Array, JacobianFactors]:
 
 
 def normal_equations(X: Array, y: Array, w: Array, layers: Any) -> tuple[Array, Array]:
-    """Return J'J (P, P), its upper triangle, and J'(f - y) (P,)."""
-    product, gradient = matrix(len(w), len(w)), np.zeros(len(w))
+    """Return the upper triangle of J'J (P, P), and J'(f - y) (P,)."""
+    product, gradient = aligned_matrix(len(w), len(w)), np.zeros(len(w))
     for rows in blocks(X, layers, len(w)):
         f, parts = factors(X[rows], w, layers)
         J = parts.jacobian()
@@ -90,9 +91,9 @@ def normal_equations(X: Array, y: Array, w: Array, layers: Any) -> tuple[Array, 
 
 
 def gram(X: Array, w: Array, layers: Any, first: int) -> Array:
-    """Return J'J (Q, Q) of the weights of the layers from ``first`` on, its upper triangle."""
+    """Return the upper triangle of J'J (Q, Q) for the weights of the layers from ``first`` on."""
     size = len(w) - int(layers[first, 0])
-    product = matrix(size, size)
+    product = aligned_matrix(size, size)
     for rows in blocks(X, layers, size):
         J = factors(X[rows], w, layers)[1].jacobian(first)
         product = dsyrk(1.0, J.T, beta=1.0, c=product, overwrite_c=True)
@@ -100,12 +101,12 @@ def gram(X: Array, w: Array, layers: Any, first: int) -> Array:
 
 
 def sum_of_squares(X: Array, y: Array, w: Array, layers: Any) -> float:
-    """Return the sum of the squared residuals."""
+    """Return the sum of squared residuals of data X (N, d), y (N,) for weights w (P,)."""
     return float(np.sum((mlp.evaluate(X, w[None], layers)[0] - y) ** 2))
 
 
 class HalfSquaresGradient:
-    """Half the sum of squares and its gradient, rows in chunks, with scratch that is made once."""
+    """Half the sum of squares and its gradient; scratch arrays are allocated once."""
 
     def __init__(self, X: Array, y: Array, layers: Any) -> None:
         rows, size = min(len(y), mlp.CHUNK), mlp.count(layers)
@@ -123,7 +124,10 @@ class HalfSquaresGradient:
 
 @jit(relaxed=REORDER)
 def _half_squares(X: Any, y: Any, layers: Any, w: Any, Z: Any, D: Any, f: Any, by_w: Any, gradient: Any) -> float:
-    """Return sum (f - y)^2 / 2 and add its gradient to ``gradient``, as many rows at a time as f has places."""
+    """Return sum (f - y)^2 / 2 and add its gradient to ``gradient`` (P,), in chunks of B = f.size data points.
+
+    X (N, d), y (N,), layers (L, 3), w (P,); scratch Z (B * units,), D (2, B * widest), f (B,), by_w (P,).
+    """
     half = 0.0
     for start in range(0, y.size, f.size):
         rows = min(f.size, y.size - start)

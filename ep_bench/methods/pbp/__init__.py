@@ -1,31 +1,37 @@
 """Probabilistic backpropagation: J. M. Hernandez-Lobato and R. P. Adams, ICML 2015.
 
-A network of rectified linear units with Gaussian noise of precision gamma, weights w ~ N(0, 1 / lambda), and gamma
-priors on gamma and lambda. The posterior is approximated by a product of Gaussians over the weights and two gammas,
-equation (8). An epoch takes the rows in a fresh random order, one assumed-density step each: moments forward, (13) to
-(17), log Z of the target, (12), its gradients backward and the updates (6), (7), (9), (10). Then every prior factor is
-refined by one pass of expectation propagation (section 3.4). Predictions are Gaussian with mean m^z and variance
-v^z + b / (a - 1).
+The model is a network of rectified linear units with Gaussian noise of precision gamma and weights
+w ~ N(0, 1 / lambda). Both precisions have gamma priors. The approximate posterior, equation (8), is a product of one
+Gaussian per weight and two gamma distributions. An epoch visits the data points in a new random order. Each visit is a
+step of assumed-density filtering:
+
+1. propagate moments forward, (13) to (17);
+2. compute log Z of the target, (12), and its gradients by backpropagation;
+3. update the weights, (6) and (7), and the noise precision, (9) and (10).
+
+One pass of expectation propagation then refines every prior factor (section 3.4). Predictions are Gaussian with mean
+m^z and variance v^z + b / (a - 1).
 
 Symbols of the kernels:
 
     m, v             mean and variance of a weight
-    m^a, v^a         of a unit's input a = w z / sqrt(V_{l-1} + 1); the output layer is scaled too
-    m^b, v^b, z      of its output max(a, 0), and of the next layer's inputs, a constant 1 (the bias) last
+    m^a, v^a         of a unit's input a = w z / sqrt(V_{l-1} + 1), also in the output layer
+    m^b, v^b, z      of its output max(a, 0); z are the inputs of the next layer, the last one a constant 1 (the bias)
     m^z, v^z         of the network's output
-    a, b             shape and rate of gamma (noise) or lambda (prior), 6 and 6 before any factor
+    a, b             shape and rate of gamma (noise) or lambda (prior), initially 6 and 6
     g, k, h          d log Z / d m^a, d log Z / d v^a, g^2 - 2 k
 
-Modules: ``layout`` where the numbers lie, ``passes`` over one layer, ``filtering`` over rows and prior factors.
+Modules: ``layout`` (memory layout), ``passes`` (kernels for one layer), ``filtering`` (loops over data points and prior
+factors).
 
-Deviation: initial means are N(0, 1 / (V_{l-1} + 1)), fan-in with the bias, where the paper prints fan-out; fan-in
-matches its tables. Initial variances, and those of the prior factors, are b / (a - 1) = 1.2.
-Deviation: a weight keeps its mean and variance where a step's new variance is not above 1e-100, as in the authors'
+Deviation: the initial means are N(0, 1 / (V_{l-1} + 1)), which is the fan-in with the bias. The paper prints the
+fan-out, but the fan-in matches its tables. Initial variances, and those of the prior factors, are b / (a - 1) = 1.2.
+Deviation: a weight keeps its mean and variance if the updated variance is at most 1e-100, as in the authors' program.
+Deviation: a prior factor is refined only if its cavity has a variance in (0, 1e6), a > 1 and b > 0, as in the authors'
 program.
-Deviation: a prior factor is left alone unless its cavity has a variance in (0, 1e6), a > 1 and b > 0, likewise.
-Deviation: none in exact arithmetic, but the rectifier's moments come without the ratio gamma, and so without the
-expansion that the paper uses below alpha = -30 (``numerics.relu``), and (9) and (10) without cancellation
-(``numerics.gamma``).
+Deviation: the moments of the rectifier do not use the ratio gamma, so they do not need the paper's expansion below
+alpha = -30 (``numerics.relu``). Equations (9) and (10) are evaluated without cancellation (``numerics.gamma``). In
+exact arithmetic, both agree with the paper.
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ from ep_bench.methods.pbp.filtering import filter_rows, predict_rows, refine_pri
 from ep_bench.methods.pbp.layout import PBPNetwork, flat, matrices, network, scratch
 from ep_bench.types import Array, Indices, Method, Predictive, Rows
 
-SHAPE, RATE = 6.0, 6.0  # of the priors of both precisions (section 2)
+SHAPE, RATE = 6.0, 6.0  # of the gamma priors of both precisions (section 2)
 
 
 class Config(BaseModel):
@@ -50,15 +56,15 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hidden: tuple[PositiveInt, ...] = Field(
-        (50,), min_length=1, description="units of each hidden layer; section 5.1: 50, and 100 for year and protein"
+        (50,), min_length=1, description="units per hidden layer; section 5.1: 50, and 100 for year and protein"
     )
     epochs: PositiveInt = Field(
-        40, description="passes over the training rows; section 5.1: 40 (the published protein row fits 20)"
+        40, description="passes over the training data; section 5.1: 40 (20 match the published results of protein)"
     )
 
 
 class State(NamedTuple):
-    """Posterior in standardised units; of each layer an array (n_out, n_in + 1), bias last."""
+    """Posterior in standardised units; one array (n_out, n_in + 1) per layer, bias last."""
 
     means: tuple[Array, ...]
     variances: tuple[Array, ...]
@@ -66,9 +72,9 @@ class State(NamedTuple):
     noise_b: float
     prior_a: float  # shape and rate of the weights' prior precision lambda
     prior_b: float
-    factor_precisions: tuple[Array, ...]  # of each weight's approximate prior factor, whose mean is 0
-    factor_a: tuple[Array, ...]  # what the factor adds to prior_a
-    factor_b: tuple[Array, ...]  # and to prior_b
+    factor_precisions: tuple[Array, ...]  # of the approximate prior factors, whose means are 0
+    factor_a: tuple[Array, ...]  # contribution of each factor to prior_a
+    factor_b: tuple[Array, ...]  # contribution of each factor to prior_b
 
     @property
     def noise_variance(self) -> float:
@@ -83,27 +89,34 @@ def fit(
     start: Sequence[Array] | None = None,
     orders: Indices | None = None,
 ) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows.
+    """Fit a network to standardised data.
 
     Parameters
     ----------
     train : X (n, d) and y (n,), standardised
     config : the options
-    rng : draws the initial means and then each epoch's order
-    start : initial weight means, one array (n_out, n_in + 1) a layer, bias last; drawn if absent
-    orders : (epochs, n) visiting orders, each a permutation of the rows; drawn if absent
+    rng : generator of the initial means and of the order of each epoch
+    start : initial weight means, one array (n_out, n_in + 1) per layer, bias last; random by default
+    orders : (epochs, n) visiting orders, each a permutation of the data points; random by default
 
     Returns
     -------
-    The state, and one value an epoch of ``noise_deviation`` (standardised), ``prior_variance`` (1 / E[lambda] = b / a),
-    ``log_z`` (mean over the rows of the log predictive density when each came) and ``undone`` (fraction of the weights'
-    updates). On a few dozen rows the prior's a and b, which no prediction rests on, can end below 1 and even below 0:
-    equations (9) and (10) match moments of an approximation. Later refinements go on from there, as (9) and (10) say.
+    state : the posterior
+    trace : one value per epoch of ``noise_deviation`` (standard deviation, standardised), ``prior_variance``
+        (1 / E[lambda] = b / a), ``log_z`` (log predictive density of a data point before its update, averaged, nats)
+        and ``undone`` (fraction of rejected weight updates)
 
     Raises
     ------
-    ValueError for a ``start`` or ``orders`` of the wrong shape or content, FloatingPointError when an epoch ends with a
-    number that is not finite or a variance that is not positive.
+    ValueError
+        If ``start`` or ``orders`` has the wrong shape or content.
+    FloatingPointError
+        If an epoch ends with a number that is not finite or a variance that is not positive.
+
+    Notes
+    -----
+    With a few dozen data points, a and b of the prior can end below 1 or even below 0, because (9) and (10) match
+    moments of an approximation. Later refinements continue from these values. Predictions do not use them.
     """
     X, y = np.ascontiguousarray(train.X, dtype=np.float64), np.ascontiguousarray(train.y, dtype=np.float64)
     n, d = X.shape
@@ -124,7 +137,10 @@ def fit(
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
-    """Return one Gaussian a row of X (n, d), standardised units, noise included; ``rng`` is not used."""
+    """Return one Gaussian per data point of X (n, d), standardised units, noise included; ``rng`` is not used.
+
+    Raises ValueError if X has the wrong number of columns.
+    """
     net = network(state.means, SHAPE, RATE)
     if X.ndim != 2 or X.shape[1] != net.layers[0, 0] - 1:
         raise ValueError(f"X must have shape (n, {net.layers[0, 0] - 1}), found {X.shape}")
@@ -142,9 +158,9 @@ def _means(start: Sequence[Array] | None, sizes: tuple[int, ...], rng: np.random
     means = [np.asarray(one, dtype=np.float64) for one in start]
     found = [one.shape for one in means]
     if found != shapes:
-        raise ValueError(f"start must hold one array of weight means a layer, of shapes {shapes}, found {found}")
+        raise ValueError(f"start must be one array of weight means per layer, with shapes {shapes}, found {found}")
     if not all(np.isfinite(one).all() for one in means):
-        raise ValueError("start must hold finite weight means")
+        raise ValueError("start must be finite, found infinite or NaN weight means")
     return means
 
 
@@ -159,12 +175,12 @@ def _orders(orders: Indices | None, epochs: int, n: int) -> Indices | None:
         )
     for epoch, order in enumerate(visits):
         if not np.array_equal(np.sort(order), np.arange(n)):
-            raise ValueError(f"orders[{epoch}] must visit each of the {n} rows once")
+            raise ValueError(f"orders[{epoch}] must visit each of the {n} data points once")
     return np.ascontiguousarray(visits, dtype=np.int64)
 
 
 def _check(net: PBPNetwork, epoch: int) -> None:
-    """Raise FloatingPointError if the state is no distribution."""
+    """Raise FloatingPointError if the state is not a distribution."""
     variance = net.variance[net.places]
     if not (np.isfinite(net.mean[net.places]).all() and np.isfinite(variance).all()):
         raise FloatingPointError(f"epoch {epoch}: a weight's mean or variance is not finite")
@@ -187,7 +203,7 @@ def _state(net: PBPNetwork) -> State:
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: steps by weights and units, refinement by weights."""
+    """Return the expected seconds of a fit on one core: steps by weights and units, refinement by weights."""
     sizes = (d, *config.hidden, 1)
     weights = [(n_in + 1) * n_out for n_in, n_out in pairwise(sizes)]
     step = 0.3e-9 * weights[0] + 1.1e-9 * sum(weights[1:]) + 7e-9 * sum(config.hidden) + 0.1e-6
@@ -195,7 +211,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the columns that a configuration answers to: the paper's epochs, its units, or two layers of them."""
+    """Return the published columns of a configuration: the paper's epochs and units, with one or two layers."""
     if config.epochs != Config().epochs:
         return ()
     if config.hidden in {(50,), (100,)}:

@@ -1,17 +1,17 @@
-"""The loops over rows and over weights: one epoch's assumed-density steps, the prior's refinement, prediction."""
+"""Loops over data points and over weights: the steps of one epoch, the refinement of the prior, prediction."""
 
 from __future__ import annotations
 
 import math
 
 from ep_bench.methods.pbp.layout import (
-    COMING,
-    COMING_SQUARE,
+    CURRENT,
     D_Z,
     D_Z_VAR,
     FIELDS,
-    INPUT,
     LOWEST,
+    NEXT,
+    NEXT_SQUARE,
     PBPNetwork,
 )
 from ep_bench.methods.pbp.passes import (
@@ -32,39 +32,40 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @jit(inline=True)
-def take_row(X: Array, row: int, inputs: Array) -> None:
-    """Make the row that was to come the one whose update is due, and a row of X the one to come."""
+def load_next_row(X: Array, row: int, inputs: Array) -> None:
+    """Move the field NEXT of the scratch ``inputs`` (3 * (d + 1),) to CURRENT, and load a row of X (n, d) into NEXT."""
     n = X.shape[1] + 1
     for j in range(n - 1):
         x = X[row, j]
-        inputs[INPUT * n + j] = inputs[COMING * n + j]
-        inputs[COMING * n + j] = x
-        inputs[COMING_SQUARE * n + j] = x * x
+        inputs[CURRENT * n + j] = inputs[NEXT * n + j]
+        inputs[NEXT * n + j] = x
+        inputs[NEXT_SQUARE * n + j] = x * x
 
 
 @jit()
 def filter_rows(X: Array, y: Array, order: Indices, net: PBPNetwork, u: Array, inputs: Array) -> tuple[float, float]:
-    """Take the rows of X (n, d) and targets y (n,), standardised, into the posterior in the given order.
+    """Update the posterior with the data points X (n, d), y (n,), standardised, in the given order (m,).
 
-    Returns the sum of log Z and the number of undone updates. The first layer's update for a row waits for the next
-    row's forward pass, which reads the same weights, and for the end of the order; nothing else reads them.
+    Returns the sum of log Z in nats and the number of undone updates. The update of the first layer is delayed until
+    the forward pass of the next data point, so that one pass over its weights does both. With
+    s_k = v^z + b / (a - 1 + k), log Z of a step is log N(y | m^z, s_0), equation (12).
 
-    With s_k = v^z + b / (a - 1 + k) the step's log Z is log N(y | m^z, s_0), equation (12).
+    ``u`` (FIELDS * U,) and ``inputs`` (3 * (d + 1),) are scratch of ``layout.scratch``.
     """
     mean, variance, layers = net.mean, net.variance, net.layers
     last, size = len(layers) - 1, len(u) // FIELDS
     a, b = net.noise[0], net.noise[1]
     log_z, undone, product = 0.0, 0.0, 1.0
-    u[D_Z * size : (D_Z_VAR + 1) * size] = 0.0  # no update is due
-    u[LOWEST * size :] = 0.0  # nor is a bound known
+    u[D_Z * size : (D_Z_VAR + 1) * size] = 0.0  # there is no delayed update
+    u[LOWEST * size :] = 0.0  # and no lower bound of the variances
     for step in range(len(order) + 1):
         row = order[min(step, len(order) - 1)]
-        take_row(X, row, inputs)
+        load_next_row(X, row, inputs)
         if first_gradients(layers, u):
             first_pass(mean, variance, layers, u, inputs)
         else:
-            lost = first_pass_checked(mean, variance, layers, u, inputs)
-            undone += lost if step > 0 else 0.0
+            rejected = first_pass_checked(mean, variance, layers, u, inputs)
+            undone += rejected if step > 0 else 0.0
         if step == len(order):
             break
         for l in range(1, last):
@@ -80,7 +81,7 @@ def filter_rows(X: Array, y: Array, order: Indices, net: PBPNetwork, u: Array, i
             undone += backward(mean, variance, layers, l, u)
         log_z -= 0.5 * residual * g
         product *= scale
-        if not 1e-100 < product < 1e100:  # one logarithm for many rows
+        if not 1e-100 < product < 1e100:  # one logarithm for many data points
             log_z -= 0.5 * math.log(product)
             product = 1.0
     net.noise[0], net.noise[1] = a, b
@@ -89,11 +90,10 @@ def filter_rows(X: Array, y: Array, order: Indices, net: PBPNetwork, u: Array, i
 
 @jit()
 def refine_prior(net: PBPNetwork) -> None:
-    """Refine every weight's prior factor by expectation propagation, one after the other (section 3.4).
+    """Refine the prior factor of every weight in turn by expectation propagation (section 3.4).
 
-    The Gaussian of a factor is N(w | 0, b / (a - 1)) with the cavity's a and b of the time when it was last refined:
-    equation (11) inserted in (6) and (7) gives just the product of cavity and that Gaussian. So its precision says it
-    all, and the weight's m / v does not change here.
+    Inserting (11) into (6) and (7) gives the product of the cavity and N(w | 0, b / (a - 1)), with a and b of the
+    cavity. A factor is therefore stored as a precision, and m / v of the weight does not change here.
     """
     a_all, b_all = net.prior[0], net.prior[1]
     for at in net.places:
@@ -116,10 +116,10 @@ def refine_prior(net: PBPNetwork) -> None:
 
 @jit()
 def predict_rows(X: Array, net: PBPNetwork, u: Array, inputs: Array, m_z: Array, v_z: Array) -> None:
-    """Write the network's output moments, noise left out, of rows X (n, d), standardised, to m_z (n,) and v_z (n,)."""
+    """Write mean m_z (n,) and variance v_z (n,) of the network's output, without noise, at X (n, d), standardised."""
     last = len(net.layers) - 1
     for row in range(len(X)):
-        take_row(X, row, inputs)
+        load_next_row(X, row, inputs)
         first_forward(net.mean, net.variance, net.layers, u, inputs)
         for l in range(1, last):
             forward(net.mean, net.variance, net.layers, l, u)

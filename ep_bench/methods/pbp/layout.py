@@ -1,9 +1,9 @@
-"""Where the numbers of a network lie for the kernels.
+"""Memory layout of the arrays that the kernels use.
 
-All weights stand in one vector, layer after layer. A hidden layer of n_out units has n_in + 1 rows, one an input, the
-bias last, each padded to whole registers: units lie side by side, so that one instruction serves several of them. The
-output layer is one row over its inputs, padded, and then its bias. Padding has mean 0, and variance 1 in a hidden
-layer, 0 in the output layer: it sends nothing forward, and no gradient ever reaches it.
+All weights are in one vector, layer after layer. A hidden layer of n_out units has n_in + 1 rows: one per input, then
+the bias. Each row contains one weight per unit and is padded to whole vector registers, so that one instruction
+processes several units. The output layer is one padded row over its inputs, followed by its bias. Padding has mean 0
+and variance 1 in a hidden layer, 0 in the output layer: it contributes nothing forward and receives no gradient.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ import numpy as np
 from ep_bench.numerics.simd.vector import WIDTH, aligned, padded
 from ep_bench.types import Array, Indices
 
-ROWS, STRIDE, OFFSET, UNITS = range(4)  # columns of Network.layers
+ROWS, STRIDE, OFFSET, UNITS = range(4)  # columns of PBPNetwork.layers
 
 
 class PBPNetwork(NamedTuple):
     """Weights, prior factors and hyperparameters; the kernels change them in place.
 
-    W is the number of places for weights, padding included.
+    W is the length of the vector of weights, padding included.
     """
 
-    layers: Indices  # (L, 4): rows n_in + 1, units padded, first weight, first hidden unit (of the output: none)
-    places: Indices  # (weights,) place of each weight, by layer, unit, input, bias last
+    layers: Indices  # (L, 4): n_in + 1, padded units, first weight, first hidden unit (not for the output)
+    places: Indices  # (weights,) index of each weight, by layer, unit and input, bias last
     mean: Array  # (W,)
     variance: Array  # (W,)
     factor_precision: Array  # (W,) of each weight's prior factor N(w | 0, 1 / precision)
-    factor_a: Array  # (W,) what that factor adds to prior[0]
-    factor_b: Array  # (W,) and to prior[1]
+    factor_a: Array  # (W,) contribution of that factor to prior[0]
+    factor_b: Array  # (W,) contribution of that factor to prior[1]
     noise: Array  # (2,) shape and rate of the noise precision gamma
     prior: Array  # (2,) shape and rate of the weights' prior precision lambda
 
 
-# Fields of the units' scratch: each stands for all hidden units, padded, layer after layer.
+# Fields of the scratch of the units: each has one number per hidden unit, padded, layer after layer.
 (
     A,  # m^a
     A_VAR,  # v^a
@@ -55,11 +55,11 @@ class PBPNetwork(NamedTuple):
     D_Z_VAR,  # d log Z / d v^b
     D_A,  # d log Z / d m^a
     D_A_VAR,  # d log Z / d v^a
-    LOWEST,  # lower bound of the variances of a unit's weights
+    LOWEST,  # lower bound of the variances of the weights of a unit in the first layer
 ) = range(17)
 FIELDS = 17
-# Fields of the inputs' scratch, each d + 1 long.
-INPUT, COMING, COMING_SQUARE = range(3)
+# Fields of the scratch of the inputs, each of length d + 1.
+CURRENT, NEXT, NEXT_SQUARE = range(3)
 
 
 def _table(sizes: Sequence[int]) -> tuple[Indices, Indices]:
@@ -78,9 +78,9 @@ def _table(sizes: Sequence[int]) -> tuple[Indices, Indices]:
 
 
 def network(start: Sequence[Array], a: float, b: float) -> PBPNetwork:
-    """Return a network with those weight means, every variance and every prior factor at b / (a - 1).
+    """Return a network with the weight means ``start``; all variances, also of prior factors, are b / (a - 1).
 
-    ``start`` has one array (n_out, n_in + 1) a layer, bias last; a and b are shape and rate of both precisions.
+    ``start`` has one array (n_out, n_in + 1) per layer, bias last; a and b are shape and rate of both precisions.
     """
     sizes = [start[0].shape[1] - 1, *(len(one) for one in start)]
     layers, places = _table(sizes)
@@ -97,12 +97,12 @@ def network(start: Sequence[Array], a: float, b: float) -> PBPNetwork:
 
 
 def flat(arrays: Sequence[Array]) -> Array:
-    """Return the values of one array (n_out, n_in + 1) a layer in the order of ``PBPNetwork.places``."""
+    """Return the elements of one array (n_out, n_in + 1) per layer in the order of ``PBPNetwork.places``."""
     return np.concatenate([np.ravel(one) for one in arrays])
 
 
 def matrices(net: PBPNetwork, values: Array) -> tuple[Array, ...]:
-    """Return a vector of ``PBPNetwork`` as one array (n_out, n_in + 1) a layer, bias last."""
+    """Return a vector of ``PBPNetwork`` as one array (n_out, n_in + 1) per layer, bias last."""
     rows = net.layers[:, ROWS]
     shapes = [(int(n_out), int(n)) for n, n_out in zip(rows, [*(rows[1:] - 1), 1], strict=True)]
     ends = np.cumsum([n_out * n for n_out, n in shapes])[:-1]

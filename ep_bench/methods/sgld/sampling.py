@@ -1,18 +1,18 @@
-"""The log joint density of a minibatch with its gradient, and the passes of Langevin dynamics over the rows.
+"""Log joint density of a minibatch with its gradient, and epochs of Langevin dynamics.
 
-Symbols (P weights, N rows in all, B of the minibatch), theta = (w, kappa):
+Symbols, with theta = (w, kappa), P weights, N data points and B data points per minibatch:
 
-    f_b            the network's output on row b, weights w
+    f_b            output of the network at data point b
     sigma2         noise variance, log(1 + exp(kappa))
     v0, c          prior variances of a weight and of kappa
-    g              gradient by theta of the minibatch's estimate of the negative log joint density
+    g              gradient by theta of the minibatch estimate of the negative log joint density
     eps_w, eps_k   step sizes of the weights and of kappa
-    G, V           preconditioner of the weights (P,), running mean of the squared gradient a row
+    G, V           preconditioner of the weights (P,), running mean of the squared gradient per data point (P,)
 
     U(theta) = N / B sum_b [log(2 pi sigma2) / 2 + (y_b - f_b)^2 / (2 sigma2)]
                + |w|^2 / (2 v0) + P log(2 pi v0) / 2 + kappa^2 / (2 c) + log(2 pi c) / 2
 
-A step: theta <- theta - eps / 2 G g + sqrt(eps G) e, with e standard normal; G = 1 of kappa.
+A step is theta <- theta - eps / 2 G g + sqrt(eps G) e, with e standard normal and G = 1 for kappa.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MEMORY, DAMPING = 0.999, 0.1  # of RMSprop; Li et al. (2016), alpha and lambda: 
 
 
 class LangevinWorkspace(NamedTuple):
-    """Scratch for batches of B rows, and the chain's preconditioner."""
+    """Scratch for batches of B data points, and the preconditioner of the chain."""
 
-    X: Any  # (B, d) rows of the batch
+    X: Any  # (B, d) inputs of the batch
     y: Any  # (B,)
     Z: Any  # (B * units,) hidden outputs
     D: Any  # (2, B * widest)
@@ -46,7 +46,7 @@ class LangevinWorkspace(NamedTuple):
 
 
 class NetworkPrior(NamedTuple):
-    """Variances of the weights and of kappa; with ``noise_known`` kappa is no unknown and has no prior."""
+    """Prior variances of the weights and of kappa; with ``noise_known``, kappa is fixed and has no prior."""
 
     weights: float
     kappa: float
@@ -54,7 +54,7 @@ class NetworkPrior(NamedTuple):
 
 
 class StepSizeSchedule(NamedTuple):
-    """Step sizes at step t = 0, 1, ...: (1 + t slope)^-decay times the first; the first ``adapting`` steps adapt G."""
+    """Step sizes (1 + t slope)^-decay times the first at step t = 0, 1, ...; the first ``adapting`` steps adapt G."""
 
     weights: float
     kappa: float
@@ -64,7 +64,7 @@ class StepSizeSchedule(NamedTuple):
 
 
 def workspace(layers: Any, rows: int) -> LangevinWorkspace:
-    """Return scratch for batches of up to ``rows`` rows, and the preconditioner 1."""
+    """Return scratch for batches of at most ``rows`` data points, with the preconditioner G = 1."""
     size = mlp.count(layers)
     return LangevinWorkspace(
         np.empty((rows, int(layers[0, 1]))), np.empty(rows), np.empty(rows * mlp.units(layers)),
@@ -81,15 +81,15 @@ def softplus(kappa: float) -> float:
 
 @jit()
 def factor(schedule: StepSizeSchedule, t: int) -> float:
-    """Return what step t's sizes are of the first's."""
+    """Return the sizes of step t relative to the first step."""
     return (1.0 + t * schedule.slope) ** -schedule.decay
 
 
 @jit(relaxed=REORDER)
 def misfit(theta: Any, X: Any, y: Any, n: int, layers: Any, work: LangevinWorkspace, gradient: Any) -> Any:
-    """Return the negative log-likelihood of n rows, estimated from X (B, d), y (B,), and the sum of squared residuals.
+    """Return the negative log-likelihood of n data points, estimated from a batch, and the sum of squared residuals.
 
-    The gradient (P + 1,) is written.
+    theta (P + 1,), X (B, d), y (B,), layers (L, 3); writes ``gradient`` (P + 1,).
     """
     rows, size = y.size, theta.size - 1
     kappa = theta[size]
@@ -108,7 +108,7 @@ def misfit(theta: Any, X: Any, y: Any, n: int, layers: Any, work: LangevinWorksp
 
 @jit(relaxed=REORDER)
 def add_prior(theta: Any, prior: NetworkPrior, gradient: Any) -> float:
-    """Return the negative log prior density of weights and kappa, and add its gradient (P + 1,)."""
+    """Return the negative log prior density of theta (P + 1,), and add its gradient to ``gradient`` (P + 1,)."""
     size = theta.size - 1
     precision, squares = 1.0 / prior.weights, 0.0
     for i in range(size):
@@ -125,7 +125,7 @@ def add_prior(theta: Any, prior: NetworkPrior, gradient: Any) -> float:
 
 @jit(relaxed=FUSE)
 def adapt(gradient: Any, n: int, V: Any, G: Any) -> None:
-    """Take the log-likelihood's gradient by the weights, of n rows, into V (P,) and G (P,)."""
+    """Update V (P,) and G (P,) with the gradient (P + 1,) of the log-likelihood of n data points."""
     for i in range(V.size):
         mean = gradient[i] / n
         V[i] = MEMORY * V[i] + (1.0 - MEMORY) * mean * mean
@@ -134,7 +134,7 @@ def adapt(gradient: Any, n: int, V: Any, G: Any) -> None:
 
 @jit(relaxed=FUSE)
 def move(theta: Any, gradient: Any, noise: Any, G: Any, eps_w: float, eps_k: float) -> None:
-    """Take a step of Langevin dynamics."""
+    """Apply a step of Langevin dynamics to theta (P + 1,); gradient (P + 1,), noise (P + 1,), G (P,)."""
     size = G.size
     for i in range(size):
         eps = eps_w * G[i]
@@ -158,10 +158,11 @@ def epoch(
     stored: int,
     samples: Any,
 ) -> Any:
-    """Take the rows in their order, a step for each batch, the first of them step t.
+    """Apply one step per batch of the data X (N, d), y (N,), visited in ``order`` (M,); the first is step t.
 
-    Where a step is the next of ``due`` (S,), theta enters ``samples`` (S, P + 1). Returns the mean of U, the mean
-    squared residual and the number stored so far.
+    After each step in ``due`` (S,), theta (P + 1,) is copied to ``samples`` (S, P + 1). ``layers`` is (L, 3), and
+    ``words`` a stream of ``normal_rng``. Returns the mean of U in nats, the mean squared residual and the number of
+    stored samples.
     """
     n, batch, total, steps, squares = y.size, work.y.size, 0.0, 0, 0.0
     for start in range(0, order.size, batch):

@@ -1,1 +1,1 @@
-"""Registers of doubles for kernels: vectors, and tiles of them."""
+"""Vector registers of doubles for kernels: single registers (``vector``) and tiles of them (``tile``)."""

@@ -1,18 +1,19 @@
-"""A tile of registers of doubles: R rows of C registers, for kernels that sum products over whole rows of a matrix.
+"""A tile of vector registers of doubles, R rows of C registers, for sums of products over rows of a matrix.
 
-A kernel that multiplies narrow matrices keeps R rows of C registers in the processor and reads each number once for
-R or C of its products. How many, the type of a ``shape`` says, a tuple of R tuples of C zeros: a kernel that takes one
-is compiled for it. With ``i`` an input, ``W`` (n, C WIDTH) weights row by row, ``x`` rows of n numbers::
+A kernel that multiplies narrow matrices holds R rows of C registers in the processor and reads each number once for R
+or C of its products. The type of ``shape``, a tuple of R tuples of C zeros, determines R and C, so that a kernel is
+compiled for each shape. With ``i`` an input, ``W`` (n, C WIDTH) weights row by row, ``x`` rows of n numbers::
 
     A = tile_of_rows(shape, bias, 0)             # A[r] = bias
     for i in range(n):
         A = plus_products(A, W, i * C * WIDTH, x, i, n)      # A[r] += W[i] x[r, i]
 
-Products and sums may fuse into one rounding. Without the compiler (NUMBA_DISABLE_JIT=1) a tile is an array
-(R, C, WIDTH). Bounds are not checked.
+The functions take contiguous arrays of doubles of one dimension, and indices of their first elements. Bounds are not
+checked. Products and sums may fuse into one rounding. Without the compiler (NUMBA_DISABLE_JIT=1) a tile is an array
+(R, C, WIDTH).
 """
 
-# The signatures below are those that numba calls and compares by the names of their arguments.
+# Numba calls the functions below and compares their signatures by the names of the arguments.
 # ruff: noqa: ARG001, PLW0108
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from numba.extending import intrinsic, models, overload, register_model
 
 from ep_bench.numerics.simd.vector import WIDTH
 
-REGISTERS = 32  # of WIDTH doubles, where there are any
-MOST_ROWS = 8
+REGISTERS = 32  # of WIDTH doubles, on processors that have them
+MAX_ROWS = 8
 
 _DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
@@ -42,45 +43,45 @@ def wide_registers() -> bool:
 
 
 def shape_of(n: int) -> tuple[tuple[int, ...], ...]:
-    """Return the shape of tiles whose rows hold n doubles, () where a tile of two rows leaves no registers to work."""
+    """Return the shape of tiles with n doubles per row, or () if a tile of two rows would need too many registers."""
     columns = -(-n // WIDTH)
-    rows = min((REGISTERS - 2) // (columns + 1), MOST_ROWS)
+    rows = min((REGISTERS - 2) // (columns + 1), MAX_ROWS)
     return ((0,) * columns,) * rows if rows > 1 else ()
 
 
 def tile_of_rows(shape: Any, array: Any, at: int) -> Any:
-    """Return a tile whose rows are all the elements from ``at``."""
+    """Return a tile whose rows are all equal to array[at : at + C WIDTH]."""
     row = array[at : at + len(shape[0]) * WIDTH].reshape(len(shape[0]), WIDTH)
     return np.array([row for _ in shape])
 
 
 def plus_products(tile: Any, array: Any, at: int, x: Any, first: int, stride: int) -> Any:
-    """Return the tile with the elements from ``at``, times x[first + r stride], added to each row r."""
+    """Return the tile plus array[at : at + C WIDTH] times x[first + r stride] in each row r."""
     rows, columns = tile.shape[:2]
     row = array[at : at + columns * WIDTH].reshape(columns, WIDTH)
     return tile + row * x[first : first + (rows - 1) * stride + 1 : stride].reshape(rows, 1, 1)
 
 
 def store_positive_sums(tile: Any, array: Any, at: int, out: Any, first: int) -> None:
-    """Write to out[first + r] the sum of max(row r, 0) times the elements from ``at``; NaN stays."""
+    """Write the sum of max(row r, 0) times array[at : at + C WIDTH] to out[first + r]; NaN stays."""
     row = array[at : at + tile.shape[1] * WIDTH].reshape(tile.shape[1], WIDTH)
     out[first : first + len(tile)] = (np.where(tile < 0.0, 0.0, tile) * row).sum(axis=(1, 2))
 
 
 def gate(tile: Any, x: Any, first: int) -> Any:
-    """Return a tile that holds x[first + r] where row r is above 0, else 0."""
+    """Return a tile with x[first + r] where row r is positive, otherwise 0."""
     return np.where(tile > 0.0, x[first : first + len(tile)].reshape(-1, 1, 1), 0.0)
 
 
 def add_products(tile: Any, array: Any, at: int, x: Any, first: int, stride: int) -> None:
-    """Add to the elements from ``at`` the sum of the rows r, each times x[first + r stride]."""
+    """Add the sum of the rows r, times x[first + r stride], to array[at : at + C WIDTH]."""
     rows, columns = tile.shape[:2]
     factors = x[first : first + (rows - 1) * stride + 1 : stride].reshape(rows, 1, 1)
     array[at : at + columns * WIDTH] += (tile * factors).sum(axis=0).ravel()
 
 
 def add_rows(tile: Any, array: Any, at: int) -> None:
-    """Add to the elements from ``at`` the sum of the rows."""
+    """Add the sum of the rows to array[at : at + C WIDTH]."""
     array[at : at + tile.shape[1] * WIDTH] += tile.sum(axis=0).ravel()
 
 
@@ -99,7 +100,7 @@ class _TileModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 class _Emitter:
-    """Writes the instructions of one operation on a tile."""
+    """Generates the LLVM instructions of one operation on a tile."""
 
     def __init__(self, context: Any, builder: Any, tile: Tile) -> None:
         self.context, self.builder, self.tile = context, builder, tile
@@ -121,18 +122,19 @@ class _Emitter:
         return self.builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_INT, WIDTH), [0] * WIDTH))
 
     def factors(self, kind: Any, array: Any, first: Any, stride: Any) -> list[Any]:
-        """Return x[first + r stride], each in all lanes."""
+        """Return one register per row r with x[first + r stride] in all lanes."""
         places = [first]
         for _ in range(1, self.tile.rows):
             places.append(self.builder.add(places[-1], stride))
         return [self.repeat(kind, array, place) for place in places]
 
     def parts(self, value: Any) -> list[list[Any]]:
-        """Return the registers of a tile, row by row."""
+        """Return the registers (R, C) of a tile."""
         taken = [self.builder.extract_value(value, k) for k in range(self.tile.rows * self.tile.columns)]
         return [taken[r * self.tile.columns : (r + 1) * self.tile.columns] for r in range(self.tile.rows)]
 
     def whole(self, parts: list[list[Any]]) -> Any:
+        """Return the tile of registers (R, C)."""
         value = ir.Constant(ir.ArrayType(_VECTOR, self.tile.rows * self.tile.columns), ir.Undefined)
         for k, part in enumerate(part for row in parts for part in row):
             value = self.builder.insert_value(value, part, k)

@@ -1,19 +1,19 @@
-"""A register of ``WIDTH`` doubles for kernels whose loops the compiler would not put into vector instructions itself.
+"""Vectors of ``WIDTH`` doubles for kernels whose loops the compiler would not vectorise itself.
 
-Arrays that a kernel reads and writes may overlap for all the compiler knows, and it vectorises no loop that carries
-sums over an outer index. A kernel that walks over blocks of units says it outright instead::
+The compiler must assume that the arrays of a kernel overlap, and it does not vectorise a loop that carries sums over an
+outer index. A kernel that iterates over blocks of units uses vectors explicitly::
 
     total = load(weights, start) * x          # WIDTH products
     total = total + load(weights, start + stride)
     store(out, start, total)
 
-Lanes take part in ``+ - * /``, unary minus and the functions below, with other lanes or with a float, which then
-stands in every lane. Products and sums may fuse into one rounding; no other rule of IEEE 754 is relaxed. The functions
-that also take a float serve kernels written once for both. Without the compiler (NUMBA_DISABLE_JIT=1) lanes are NumPy
-arrays and all of this is plain NumPy.
+Vectors support ``+ - * /``, unary minus and the functions below, with other vectors or with a float, which is repeated
+in every lane. Products and sums may fuse into one rounding; no other rule of IEEE 754 is relaxed. Functions that also
+take a float serve kernels written once for both. Arrays are contiguous, with one dimension. Without the compiler
+(NUMBA_DISABLE_JIT=1), vectors are NumPy arrays (WIDTH,).
 """
 
-# The signatures below are those that numba calls and compares by the names of their arguments.
+# Numba calls the functions below and compares their signatures by the names of the arguments.
 # ruff: noqa: ARG001, ARG005, PLW0108
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from numba.extending import intrinsic, models, overload, register_model
 
 WIDTH = 8
 ALIGNMENT = 64  # bytes, a cache line
-MAGIC = 1.5 * 2.0**52  # x + MAGIC holds x rounded to an integer in its low bits
+MAGIC = 1.5 * 2.0**52  # the low bits of x + MAGIC are x rounded to an integer
 
 _DOUBLE, _WORD = ir.DoubleType(), ir.IntType(64)
 _VECTOR = ir.VectorType(_DOUBLE, WIDTH)
@@ -41,12 +41,12 @@ _FUSE = ("contract",)
 
 
 def padded(n: int) -> int:
-    """Return n rounded up to whole registers."""
+    """Return n rounded up to a multiple of WIDTH."""
     return -(-n // WIDTH) * WIDTH
 
 
 def aligned(n: int, fill: float = 0.0) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return a vector (n,) that starts on a cache line."""
+    """Return an array (n,) of ``fill`` that starts on a cache line."""
     raw = np.empty(n + ALIGNMENT // 8, dtype=np.float64)
     first = (-raw.ctypes.data % ALIGNMENT) // 8
     out = raw[first : first + n]
@@ -55,54 +55,54 @@ def aligned(n: int, fill: float = 0.0) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def load(array: Any, index: int) -> Any:
-    """Return elements index, ..., index + WIDTH - 1 of a contiguous vector of doubles, bounds unchecked."""
+    """Return array[index : index + WIDTH] as a vector; bounds are not checked."""
     return array[index : index + WIDTH].copy()
 
 
 def store(array: Any, index: int, lanes: Any) -> None:
-    """Write lanes to the place that ``load`` reads."""
+    """Write a vector to array[index : index + WIDTH]; bounds are not checked."""
     array[index : index + WIDTH] = lanes
 
 
 def repeat(array: Any, index: int) -> Any:
-    """Return lanes that all hold one element of a vector of doubles, bounds unchecked."""
+    """Return a vector with array[index] in all lanes; bounds are not checked."""
     return np.full(WIDTH, array[index])
 
 
 def spread(x: float) -> Any:
-    """Return lanes that all hold x."""
+    """Return a vector with x in all lanes."""
     return np.full(WIDTH, x)
 
 
 def square_root(x: Any) -> Any:
-    """Return the square root of lanes or of a float."""
+    """Return the square root of a vector or a float."""
     return np.sqrt(x)
 
 
 def absolute(x: Any) -> Any:
-    """Return the absolute value of lanes or of a float."""
+    """Return the absolute value of a vector or a float."""
     return np.abs(x)
 
 
 def select_above(x: Any, bound: Any, yes: Any, no: Any) -> Any:
-    """Return ``yes`` where x > bound, else (also where x is NaN) ``no``; all lanes or all floats."""
+    """Return ``yes`` where x > bound, otherwise ``no``, also where x is NaN; all vectors or all floats."""
     return np.where(x > bound, yes, no)
 
 
 def any_not_above(x: Any, bound: float) -> bool:
-    """Return whether some lane is at or below the bound or NaN."""
+    """Return whether a lane is at or below the bound, or NaN."""
     return not bool(np.all(x > bound))
 
 
 def total(x: Any) -> float:
-    """Return the sum of the lanes, halves first."""
+    """Return the sum of the lanes by repeated halving."""
     while len(x) > 1:
         x = x[: len(x) // 2] + x[len(x) // 2 :]
     return float(x[0])
 
 
 def power_of_two(shifted: Any) -> Any:
-    """Return 2^k, |k| < 1023, for lanes or a float that hold k + MAGIC."""
+    """Return 2^k, |k| < 1023, for a vector or a float k + MAGIC."""
     return np.ldexp(1.0, np.asarray(shifted - MAGIC, dtype=np.int64))
 
 
@@ -123,7 +123,7 @@ class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _vector(builder: Any, value: Any) -> Any:
-    """Return a value as a vector, a scalar in every lane."""
+    """Return a value as a vector; a scalar is repeated in every lane."""
     if isinstance(value.type, ir.VectorType):
         return value
     empty = ir.Constant(_VECTOR, ir.Undefined)
@@ -132,7 +132,7 @@ def _vector(builder: Any, value: Any) -> Any:
 
 
 def _binary(function: Callable[..., Any], instruction: str) -> None:
-    """Give an arithmetic operator its meaning for lanes."""
+    """Define an arithmetic operator for vectors."""
 
     @infer_global(function)
     class Template(AbstractTemplate):  # type: ignore[misc]
@@ -208,7 +208,7 @@ def _spread(typing_context: Any, x: Any) -> Any:
 
 
 def _unary(name: str) -> Any:
-    """Return an intrinsic that calls LLVM's function of that name on lanes."""
+    """Return an intrinsic that calls the LLVM function ``name`` on a vector."""
 
     @intrinsic
     def call(typing_context: Any, x: Any) -> Any:
@@ -266,7 +266,7 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:
         return ir.Constant(words, [value] * WIDTH if vector else value)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        # The low bits of k + MAGIC are k in two's complement; from bit 52 on stands the exponent, 1023 for 2^0.
+        # The low bits of k + MAGIC are k in two's complement. The exponent starts at bit 52 and is 1023 for 2^0.
         exponent = builder.shl(builder.bitcast(args[0], words), constant(52))
         return builder.bitcast(builder.add(exponent, constant(1023 << 52)), _VECTOR if vector else _DOUBLE)
 
