@@ -1,7 +1,7 @@
-# make run    run a first study and write its report    make check     lint, types and fast tests: before every commit
-# make test   run the tests                             make test-all  also run the exhaustive tests
-# make bench  measure timings as ratios                 make regress   compare our numbers with the published ones
-#                                                       make lock      renew requirements/lock.txt
+# make run      run a first study and write its report    make check     linter, types and fast tests, before every commit
+# make test     run the tests                             make test-all  also run the exhaustive tests
+# make regress  compare our results with published ones   make bench     measure timings as ratios
+# make lock     update requirements/lock.txt              make clean     remove the environment and all caches
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -9,8 +9,8 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
-# One BLAS thread per test process: several processes with a thread per core each slow one another down.
-# `loadgroup` keeps tests that compile the same kernels in one process (tests/conftest.py).
+# Each test process has one BLAS thread; with one thread per core, the processes would slow each other down.
+# `loadgroup` runs tests that compile the same kernels in the same process (tests/conftest.py).
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 .PHONY: run test test-exhaustive test-all check regress bench lock clean
@@ -35,7 +35,7 @@ check: $(READY)
 	$(BIN)/mypy
 	$(PYTEST) -m "not slow and not exhaustive"
 
-# Always computed anew: a cell that is read from results would not notice that the code has changed.
+# The cells are always recomputed, because stored cells would not show the effect of changes to the code.
 regress: $(READY)
 	rm -rf build/regress
 	$(BIN)/ep-bench run configs/regress.yaml --results build/regress --jobs $(JOBS)

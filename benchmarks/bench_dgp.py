@@ -1,10 +1,10 @@
-"""Steps of ``dgp_ep`` beside PyTorch and GPyTorch, and by inducing inputs, rows and layers; one core each.
+"""Time per step of ``dgp_ep``, compared with PyTorch and GPyTorch, and by inducing inputs, data points and layers.
 
-A step is 50 rows of 13 inputs, the gradient and Adam included. PyTorch has the same energy without an inverse of K, by
-autograd, and first gives the same value and gradient; GPyTorch its own deep Gaussian process with 10 samples, which is
-another bound. All sides step in turns in double precision; each ratio is the median of ratios of turns. Seconds are the
-processor's: other programs on the machine do not count as far as they only take turns. Without the extra ``peers``
-those are skipped. The curves (``dgp_speed``) are ours alone.
+A step processes 50 data points with 13 inputs, on one core; the gradient and Adam are included. PyTorch evaluates the
+same energy by autograd, without an inverse of K, and first reproduces the value and the gradient. GPyTorch has its own
+deep Gaussian process with 10 samples, which has another bound. All sides alternate, in double precision; each ratio is
+the median over the rounds. Times are processor times, so other programs on the machine have little influence. Without
+the extra ``peers``, the comparisons are skipped. The curves (``dgp_speed``) are of ``dgp_ep`` only.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from benchmarks import dgp_speed
 from benchmarks.dgp_speed import BATCH, CHAINS, INDUCING, RATE, ROWS
 from ep_bench.methods.dgp_ep.energy import DGPProblem, energy
 
-SAMPLES = 10  # of GPyTorch, its documentation's
-STEPS, ROUNDS = 18, 9  # a turn: two passes over the rows
+SAMPLES = 10  # of GPyTorch, as in its documentation
+STEPS, ROUNDS = 18, 9  # per round: two passes over the data points
 
 
 def peers_of(hidden):
-    """Return functions that make so many steps, by name, and how far PyTorch's energy is from ours."""
+    """Return functions that apply a number of steps, by name, and the largest difference of PyTorch's energy."""
     for package in ("torch", "gpytorch"):
-        pytest.importorskip(package, reason=f"{package} is not here: pip install 'ep-bench[peers]'")
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'ep-bench[peers]'")
     import torch
 
     from benchmarks import dgp_peers
@@ -58,7 +58,7 @@ def apart(tied, structure, theta, X, y):
 
 
 @pytest.mark.parametrize("hidden", CHAINS[:2], ids=["none", "2"])
-def bench_step_beside_peers(benchmark, hidden):
+def bench_step_of_peers(benchmark, hidden):
     with threadpool_limits(1):
         sides, difference = peers_of(hidden)
         ours = dgp_speed.walker(hidden)
@@ -67,22 +67,24 @@ def bench_step_beside_peers(benchmark, hidden):
             walk(2)
         turns = np.array([[dgp_speed.seconds(walk, STEPS) for walk in every.values()] for _ in range(ROUNDS)])
         for side, taken in zip(every, 1e3 * turns.T, strict=True):
-            benchmark.extra_info[f"{side}_ms_a_step"] = f"{taken.min():.3f} least, {np.median(taken):.3f} median"
+            benchmark.extra_info[f"{side}_ms_per_step"] = f"{taken.min():.3f} minimum, {np.median(taken):.3f} median"
         for side, taken in zip(sides, turns.T[1:], strict=True):
             benchmark.extra_info[f"{side}_over_ours"] = round(float(np.median(taken / turns[:, 0])), 1)
-        benchmark.extra_info["pytorch_apart"] = f"{difference:.1e}"
+        benchmark.extra_info["pytorch_difference"] = f"{difference:.1e}"
         benchmark.pedantic(ours, args=(STEPS,), rounds=ROUNDS, iterations=1)
 
 
 @pytest.mark.parametrize("hidden", CHAINS[:2], ids=["none", "2"])
 def bench_inducing_inputs(benchmark, hidden):
     with threadpool_limits(1):
-        step, row = dgp_speed.by_inducing(hidden), dgp_speed.of_a_row(hidden)
+        step, row = dgp_speed.by_inducing(hidden), dgp_speed.per_point(hidden)
         for M, one, two in zip(INDUCING, step, row, strict=True):
-            benchmark.extra_info[f"M_{M}"] = f"{1e3 * one:.2f} ms a step, {1e6 * two:.2f} µs a row more"
+            benchmark.extra_info[f"M_{M}"] = f"{1e3 * one:.2f} ms per step, {1e6 * two:.2f} µs per data point"
         for words, chosen in (("all", slice(None)), ("the_last_two", slice(2, None))):
             M = INDUCING[chosen]
-            powers = f"{dgp_speed.slope(M, step[chosen]):.2f} a step, {dgp_speed.slope(M, row[chosen]):.2f} a row"
+            powers = (
+                f"{dgp_speed.slope(M, step[chosen]):.2f} per step, {dgp_speed.slope(M, row[chosen]):.2f} per data point"
+            )
             benchmark.extra_info[f"power_of_M_over_{words}"] = powers
         benchmark.pedantic(dgp_speed.walker(hidden), args=(STEPS,), rounds=ROUNDS, iterations=1)
 
@@ -91,7 +93,7 @@ def bench_layers(benchmark):
     with threadpool_limits(1):
         taken = dgp_speed.by_layers()
         for hidden, value in zip(CHAINS, taken, strict=True):
-            benchmark.extra_info[dgp_speed.name(hidden)] = f"{1e3 * value:.2f} ms a step"
+            benchmark.extra_info[dgp_speed.name(hidden)] = f"{1e3 * value:.2f} ms per step"
         more = np.diff(taken)
-        benchmark.extra_info["a_layer_more"] = ", ".join(f"{1e3 * one:.2f}" for one in more) + " ms"
+        benchmark.extra_info["per_additional_layer"] = ", ".join(f"{1e3 * one:.2f}" for one in more) + " ms"
         benchmark.pedantic(dgp_speed.walker(CHAINS[-1]), args=(STEPS,), rounds=ROUNDS, iterations=1)

@@ -1,8 +1,8 @@
-"""A fold of boston by ``ep_nn`` to convergence, sweeps by rows and units, and q(w) beside LAPACK; one core each.
+"""Convergence of ``ep_nn`` on splits of boston, time per sweep by data points and units, and q(w) compared with LAPACK.
 
-A fold is a standard split, 455 rows of 13 inputs, by 10 units; probabilistic backpropagation with its defaults is
-fitted in the same turn, as a measure of the machine. Seconds are the processor's: other programs on the machine do not
-count as far as they only take turns. The curves are those of ``nn_speed``.
+A standard split has 455 data points with 13 inputs; the network has 10 units. ``pbp`` with its defaults is fitted in
+the same round, as a measure of the machine. Times are processor times on one core, so other programs on the machine
+have little influence. The curves are those of ``nn_speed``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import ep_bench
 from benchmarks import nn_speed
-from benchmarks.dgp_speed import least, slope
+from benchmarks.dgp_speed import minimum_times, slope
 from benchmarks.nn_speed import ROWS, UNITS, UPDATES, WIDTHS
 from ep_bench.estimator import warm_up
 from ep_bench.types import UserError
@@ -23,7 +23,7 @@ from ep_bench.types import UserError
 FOLDS = 5
 
 
-def folds():
+def standard_splits():
     try:
         data = ep_bench.load_dataset("boston")
     except UserError as error:
@@ -34,7 +34,7 @@ def folds():
 
 
 def fitted(name, options, X, y):
-    """Return a fitted model and its seconds, compilation left out."""
+    """Return a fitted model and its seconds, without compilation."""
     begun = time.process_time()
     model = ep_bench.Estimator(name, **options, random_state=0).fit(X, y)
     return model, time.process_time() - begun
@@ -42,11 +42,11 @@ def fitted(name, options, X, y):
 
 @pytest.mark.parametrize("prior", ["laplace", "ard"])
 def bench_boston(benchmark, prior):
-    rows = list(folds())
+    rows = list(standard_splits())
     warm_up("ep_nn", {"prior": prior})
     warm_up("pbp", {})
     with threadpool_limits(1):
-        found = [(*fitted("ep_nn", {"prior": prior}, *fold), fitted("pbp", {}, *fold)[1]) for fold in rows]
+        found = [(*fitted("ep_nn", {"prior": prior}, *split), fitted("pbp", {}, *split)[1]) for split in rows]
         taken, others = (np.array([one[place] for one in found]) for place in (1, 2))
         benchmark.extra_info["seconds_to_convergence"] = ", ".join(f"{value:.2f}" for value in taken)
         benchmark.extra_info["sweeps"] = ", ".join(str(one[0].n_iterations_) for one in found)
@@ -62,7 +62,7 @@ def bench_sweeps(benchmark, updates):
             ("n", ROWS, nn_speed.by_rows(updates)), ("K", UNITS, nn_speed.by_units(updates)),
         ):  # fmt: skip
             for size, value in zip(sizes, values, strict=True):
-                benchmark.extra_info[f"{words}_{size}"] = f"{1e3 * value:.2f} ms a sweep"
+                benchmark.extra_info[f"{words}_{size}"] = f"{1e3 * value:.2f} ms per sweep"
             benchmark.extra_info[f"from_a_line_in_{words}"] = (
                 f"{100 * nn_speed.from_a_line(sizes, values):.0f}% at most"
             )
@@ -73,8 +73,8 @@ def bench_sweeps(benchmark, updates):
 @pytest.mark.parametrize("d", WIDTHS)
 def bench_posterior(benchmark, d):
     with threadpool_limits(1):
-        sides = nn_speed.weighers(d)
-        ours, bare, whole = least(sides)
+        sides = nn_speed.posterior_functions(d)
+        ours, bare, whole = minimum_times(sides)
         benchmark.extra_info["over_potrf_and_potri"] = round(ours / bare, 2)
         benchmark.extra_info["over_products_potrf_and_potri"] = round(ours / whole, 2)
         benchmark.pedantic(sides[0], args=(1,), rounds=5, iterations=1)

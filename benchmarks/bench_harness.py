@@ -1,6 +1,7 @@
-"""What the harness itself costs: a cell that does nothing, the first word of help, a report of 3,000 cells.
+"""Overhead of the runner: a cell that does nothing, ``ep-bench --help``, a report of 3,000 cells.
 
-Shown as extra columns: milliseconds a cell at 1 and 2 jobs, seconds of a command beside those of a bare interpreter.
+The extra columns are milliseconds per cell with 1 and 2 jobs, and seconds of a command compared with those of a bare
+interpreter.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The engines ``vi`` and ``bb_alpha`` beside the same models in PyTorch: time of a step, one core each.
+"""Time per step of ``vi`` and ``bb_alpha``, compared with the same models in PyTorch, on one core.
 
-Both sides take the same steps on the same rows in turns, fresh noise each; first both give the same objective and
-gradient at the same noise. PyTorch is installed by the extra ``peers``; without it all this is skipped. Each ratio is
-the median of ratios taken in turns. Ours computes in float64; PyTorch in float32, its default, and in float64, each
-plain and compiled.
+Both sides apply the same steps to the same data alternately, each with its own noise. They first return the same
+objective and gradient for the same noise. Without the extra ``peers``, which installs PyTorch, all is skipped. Each
+ratio is the median over the rounds. Our side uses float64; PyTorch uses float32, its default, and float64, each plain
+and compiled.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ep_bench.numerics.normal_rng import stream
 from ep_bench.types import Rows
 
 BATCH, ALPHA, RATE = 32, 0.5, 1e-3
-ROUNDS, FEW_ROUNDS = 7, 2  # epochs a side; the second where there are MANY rows
-MANY = 10_000
+ROUNDS, FEW_ROUNDS = 7, 2  # epochs per side; the second for MANY_POINTS data points or more
+MANY_POINTS = 10_000
 SIZES = {"vi-boston": (455, 13, 50, 10), "vi-protein": (41157, 9, 100, 10),
          "bb_alpha-boston": (455, 13, 100, 50), "bb_alpha-protein": (41157, 9, 100, 50)}  # fmt: skip
 VARIANTS = [("float32", False), ("float32", True), ("float64", False), ("float64", True)]
 
 
-class Problem:
-    """Rows and a start, the engine's scratch, and its epoch."""
+class StepProblem:
+    """Data and initial parameters, the scratch of a method, and its epoch."""
 
     def __init__(self, name):
         self.method = name.split("-")[0]
         rows, self.d, self.hidden, self.samples = SIZES[name]
-        self.n, self.rounds = rows, ROUNDS if rows < MANY else FEW_ROUNDS
-        self.steps_an_epoch = -(-rows // BATCH)
+        self.n, self.rounds = rows, ROUNDS if rows < MANY_POINTS else FEW_ROUNDS
+        self.steps_per_epoch = -(-rows // BATCH)
         rng = np.random.default_rng(0)
         self.X, self.y = rng.standard_normal((self.n, self.d)), rng.standard_normal(self.n)
         self.order = rng.permutation(self.n)
@@ -47,8 +47,8 @@ class Problem:
         self.theta[: self.size] = mlp.initial_weights(self.layers, rng)
         self.theta[-1] = 0.0
         package = vi.bound if self.method == "vi" else bb_alpha.energy
-        room = (self.samples, BATCH, self.size, self.hidden, self.hidden)
-        self.work = package.workspace(*room)
+        sizes = (self.samples, BATCH, self.size, self.hidden, self.hidden)
+        self.work = package.workspace(*sizes)
         self.gradient, self.steps, self.words = np.empty_like(self.theta), moments(len(self.theta)), stream(rng)
         self.prior = np.ones(self.size)
 
@@ -59,16 +59,16 @@ class Problem:
         return train_epoch(*shared, self.words, ALPHA, 1.0, RATE, True)
 
     def objective(self, X, y, noise):
-        """Return the engine's objective and gradient of one batch at given noise."""
+        """Return the objective and the gradient of one batch for fixed noise."""
         work, weights = self.work, self.theta[: self.size]
         work.noise[:] = noise
         if self.method == "vi":
             work.deviation[:] = np.exp(self.theta[self.size : -1])
-            meanfield.weights_of(weights, work.deviation, work.noise, work.W)
+            meanfield.scale_noise(weights, work.deviation, work.noise, work.W)
             value = vi.bound.bound(self.theta, X, y, self.layers, self.n, self.prior, work, self.gradient)
         else:
             bb_alpha.energy.deviations(self.theta, 1.0, work, self.n)
-            meanfield.weights_of(weights, work.vectors[0], work.noise, work.W)
+            meanfield.scale_noise(weights, work.vectors[0], work.noise, work.W)
             energy = bb_alpha.energy.energy
             value = energy(self.theta, X, y, self.layers, self.n, ALPHA, 1.0, work, self.gradient)
         return value, self.gradient
@@ -94,11 +94,11 @@ def seconds(function):
 @pytest.mark.parametrize(("kind", "compiled"), VARIANTS, ids=["float32", "float32c", "float64", "float64c"])
 @pytest.mark.parametrize("name", SIZES)
 def bench_step(benchmark, name, kind, compiled):
-    torch = pytest.importorskip("torch", reason="PyTorch is not here: pip install 'ep-bench[peers]'")
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'ep-bench[peers]'")
     from benchmarks import torch_networks as peers
 
     torch.set_num_threads(1)
-    problem = Problem(name)
+    problem = StepProblem(name)
     vi_options, alpha_options = (1.0,), (1.0, ALPHA)
     objective = peers.vi_bound if problem.method == "vi" else peers.bb_alpha_energy
     options = vi_options if problem.method == "vi" else alpha_options
@@ -113,13 +113,13 @@ def bench_step(benchmark, name, kind, compiled):
         turns = np.array([[seconds(side) for side in pair] for _ in range(problem.rounds)])
         benchmark.pedantic(problem.epoch, rounds=problem.rounds, iterations=1)
     benchmark.extra_info["our_us_per_step"], benchmark.extra_info["torch_us_per_step"] = np.round(
-        1e6 * turns.min(axis=0) / problem.steps_an_epoch
+        1e6 * turns.min(axis=0) / problem.steps_per_epoch
     ).tolist()
     benchmark.extra_info["torch_over_ours"] = round(float(np.median(turns[:, 1] / turns[:, 0])), 2)
 
 
 def bench_fit_of_bb_alpha(benchmark):
-    """A whole fit: 100 units, 500 epochs, 50 samples, 455 rows of 13 inputs."""
+    """A whole fit: 100 units, 500 epochs, 50 samples, 455 data points with 13 inputs."""
     rng = np.random.default_rng(0)
     train = Rows(rng.standard_normal((455, 13)), rng.standard_normal(455))
 

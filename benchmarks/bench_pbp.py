@@ -1,9 +1,9 @@
-"""Probabilistic backpropagation: microseconds per point and epoch, beside slower and faster things.
+"""Probabilistic backpropagation: microseconds per data point and epoch, compared with slower and faster programs.
 
-Each network's row says what one core takes for an epoch, prior refinement included, divided by the rows. ``twin`` is
-the slow twin of the tests, ``plain`` a plain compiled kernel of the same algorithm, ``bare`` a kernel that does no more
-than read and write every weight's mean and variance once a point. Machines are noisy and shared: each ratio is the
-median of ratios taken in turns.
+The time of an epoch on one core, prior refinement included, is divided by the number of data points. ``twin`` is the
+slow twin of the tests, ``plain`` a plain compiled kernel of the same algorithm, and ``bare`` a kernel that only reads
+and writes the mean and variance of every weight once per data point. The sides alternate, because machines are noisy
+and shared; each ratio is the median over the rounds.
 """
 
 from __future__ import annotations
@@ -51,28 +51,28 @@ def seconds(function):
 def bench_epoch(benchmark, sizes):
     X, y, order, start = problem(sizes)
     net, plain, bare = network(start, 6.0, 6.0), PlainPBP(start), network(start, 6.0, 6.0)
-    room = scratch(net)
+    work = scratch(net)
 
     def epoch():
-        filter_rows(X, y, order, net, *room)
+        filter_rows(X, y, order, net, *work)
         refine_prior(net)
 
-    def slow():
+    def twin_epoch():
         SlowPBP.begin(start).fit(X[:50], y[:50], [np.arange(50)])
 
-    def plainly():
+    def plain_epoch():
         plain.fit(X, y, [order])
 
-    def barely():
+    def bare_epoch():
         touch(ROWS, bare.mean, bare.variance)
 
-    for warm in (epoch, plainly, barely):
+    for warm in (epoch, plain_epoch, bare_epoch):
         warm()
-    turns = np.array([[seconds(f) for f in (epoch, plainly, barely)] for _ in range(ROUNDS)])
+    turns = np.array([[seconds(f) for f in (epoch, plain_epoch, bare_epoch)] for _ in range(ROUNDS)])
     ours = np.median(turns[:, 0])
     benchmark.extra_info["us_per_point_and_epoch"] = round(float(1e6 * ours / ROWS), 3)
     benchmark.extra_info["plain_over_ours"] = round(float(np.median(turns[:, 1] / turns[:, 0])), 2)
     benchmark.extra_info["ours_over_bare"] = round(float(np.median(turns[:, 0] / turns[:, 2])), 2)
-    benchmark.extra_info["twin_over_ours"] = round(seconds(slow) / 50 / (ours / ROWS))
+    benchmark.extra_info["twin_over_ours"] = round(seconds(twin_epoch) / 50 / (ours / ROWS))
     benchmark.pedantic(epoch, rounds=ROUNDS, iterations=1)
     print(f"\n{'-'.join(map(str, (*sizes, 1)))}: {dict(benchmark.extra_info)}")

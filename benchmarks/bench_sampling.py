@@ -1,12 +1,12 @@
-"""The sampler ``hmc`` beside JAX: time of a gradient, and effective samples of predictions a second, one core.
+"""The sampler ``hmc`` compared with JAX on one core: time per gradient, effective samples of predictions per second.
 
-Both sides compute in float64 and are compiled before they are timed. One gradient is U(w) and its derivatives by all
-weights at given variances, taken many times in one compiled loop on either side; beside it stand the four matrix
-products that it cannot do without, by the BLAS of NumPy: X W, Z v, X' D, Z' r.
+Both sides use float64 and are compiled before they are timed. One gradient is U(w) and its derivatives by all weights
+at fixed variances, evaluated many times in one compiled loop on either side. A second ratio compares with the four
+matrix products that every implementation needs, by the BLAS of NumPy: X W, Z v, X' D, Z' r.
 
-Effective samples are those of ArviZ (bulk) of the outputs at the same 64 rows, over the chains, which run one after the
-other. The time is that of whole fits, start and warm-up included on all sides, a third of the iterations being warm-up;
-compilation is not in it. The extra ``peers`` installs JAX, NumPyro and BlackJAX; without them these are skipped.
+The effective samples are those of ArviZ (bulk) for the outputs at the same 64 inputs, over chains that run one after
+the other. The time is that of whole fits, with initialisation and warm-up (a third of the iterations) on all sides,
+without compilation. Without the extra ``peers``, which installs JAX, NumPyro and BlackJAX, the comparisons are skipped.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ from ep_bench.numerics import mcmc_diagnostics
 
 HIDDEN, BETA = 50, 2.0
 ROUNDS = 25
-SIZES = {"boston": (455, 13, 200), "kin8nm": (7373, 8, 15)}  # rows, inputs, gradients a round
+SIZES = {"boston": (455, 13, 200), "kin8nm": (7373, 8, 15)}  # data points, inputs, gradients per round
 DATA = ("boston", "concrete", "yacht")
 CHAINS, OUR_WARMUP, OUR_DRAWS = 2, 750, 1500
-THEIR_WARMUP, THEIR_DRAWS = 100, 200  # a minute or two a side: their trees take 1,023 gradients, ours 500 in the mean
+THEIR_WARMUP, THEIR_DRAWS = (
+    100,
+    200,
+)  # a minute or two per side: their trees take 1,023 gradients, our trajectories 500 on average
 WEIGHT_PRIOR, NOISE_PRIOR = (0.1, 0.1), (0.1, 0.01)
 
 
@@ -48,7 +51,7 @@ def _one_core():
 
 def peers_of(*packages):
     for package in packages:
-        pytest.importorskip(package, reason=f"{package} is not here: pip install 'ep-bench[peers]'")
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install 'ep-bench[peers]'")
     from benchmarks import jax_sampling
 
     return jax_sampling
@@ -80,7 +83,7 @@ def take_products(X, W, v, D, r, count):
 
 
 def setting(name, activation):
-    """Return rows and targets, weights and prior precisions, and two sides: our gradient, the four products alone."""
+    """Return data, weights and prior precisions, and two sides: our gradient, and the four products alone."""
     n, d, count = SIZES[name]
     rng = np.random.default_rng(0)
     X, y, layers = rng.standard_normal((n, d)), rng.standard_normal(n), mlp.layout(d, (HIDDEN,))
@@ -97,7 +100,7 @@ def setting(name, activation):
 
 
 def microseconds(sides, count):
-    """Return the shortest time of one gradient, or of one set of products, of each side, all in turns."""
+    """Return the shortest time per gradient, or per set of products, of each side; the sides alternate."""
     turns = np.array([[seconds(side)[0] for side in sides] for _ in range(ROUNDS)])
     return (1e6 * turns.min(axis=0) / count).tolist()
 
@@ -123,7 +126,7 @@ def bench_gradient(benchmark, name):
 @pytest.mark.parametrize("activation", ["tanh", "probit"])
 @pytest.mark.parametrize("name", SIZES)
 def bench_smooth_gradient(benchmark, name, activation):
-    """Units whose values and slopes cost more than their products."""
+    """The values and slopes of these units take longer than the matrix products."""
     *_, sides = setting(name, activation)
     for side in sides:
         side()
@@ -135,7 +138,7 @@ def bench_smooth_gradient(benchmark, name, activation):
 
 @cache
 def problem(name):
-    """Return training rows and targets, standardised, and the rows whose predictions are watched."""
+    """Return standardised training data, and the monitored inputs."""
     data = load_dataset(name)
     rows = standard_split(len(data.y), 0)[0]
     X, y = data.X[rows], data.y[rows]
@@ -144,7 +147,7 @@ def problem(name):
 
 
 def measures(predictions, spent):
-    """Return what is noted of predictions (chains, draws, rows) that took so many seconds."""
+    """Return the recorded measures of predictions (chains, draws, inputs) that took ``spent`` seconds."""
     from arviz_stats.base import array_stats
 
     axes = {"chain_axis": 0, "draw_axis": 1}
@@ -152,8 +155,8 @@ def measures(predictions, spent):
     r_hat = np.asarray(array_stats.rhat(predictions, **axes))
     return {
         "seconds": round(spent, 1),
-        "median_a_second": round(float(np.median(effective)) / spent, 3),
-        "least_a_second": round(float(effective.min()) / spent, 3),
+        "median_per_second": round(float(np.median(effective)) / spent, 3),
+        "minimum_per_second": round(float(effective.min()) / spent, 3),
         "effective": [round(float(x)) for x in (np.median(effective), effective.min())],
         "r_hat": [round(float(x), 3) for x in (np.median(r_hat), r_hat.max())],
     }
@@ -161,7 +164,7 @@ def measures(predictions, spent):
 
 @cache
 def ours(name):
-    X, y, watched = problem(name)
+    X, y, monitored = problem(name)
     options = {
         "hidden": [HIDDEN], "chains": CHAINS, "warmup": OUR_WARMUP, "samples": OUR_DRAWS,
         "stored": CHAINS * OUR_DRAWS, "weight_prior": WEIGHT_PRIOR, "noise_prior": NOISE_PRIOR,
@@ -172,12 +175,12 @@ def ours(name):
         warm_up("hmc", options)
         spent, _ = seconds(lambda: estimator.fit(X, y))
     state = estimator.state_
-    found = residuals.outputs(watched, state.W, state.layers, residuals.RELU)
+    found = residuals.outputs(monitored, state.W, state.layers, residuals.RELU)
     return measures(found.reshape(CHAINS, OUR_DRAWS, -1), spent)
 
 
 def theirs(peers, name, sampler):
-    X, y, watched = problem(name)
+    X, y, monitored = problem(name)
     rng, layers = np.random.default_rng(1), mlp.layout(X.shape[1], (HIDDEN,))
     start = np.append(mlp.initial_weights(layers, rng), [0.0, 0.0])
 
@@ -188,8 +191,8 @@ def theirs(peers, name, sampler):
     keys = peers.jax.random.split(peers.jax.random.key(0), CHAINS)
     spent, drawn = seconds(lambda: [peers.jax.block_until_ready(chain(key)) for key in keys])
     W = np.concatenate([np.asarray(z)[:, :-2] for z, _ in drawn])
-    found = residuals.outputs(watched, W, layers, residuals.RELU).reshape(CHAINS, THEIR_DRAWS, -1)
-    return {**measures(found, spent), "gradients_a_draw": round(float(np.mean([steps for _, steps in drawn])))}
+    found = residuals.outputs(monitored, W, layers, residuals.RELU).reshape(CHAINS, THEIR_DRAWS, -1)
+    return {**measures(found, spent), "gradients_per_draw": round(float(np.mean([steps for _, steps in drawn])))}
 
 
 @pytest.mark.parametrize("sampler", ["numpyro", "blackjax"])
@@ -199,5 +202,5 @@ def bench_predictions(benchmark, name, sampler):
     mine, other = ours(name), {}
     benchmark.pedantic(lambda: other.update(theirs(peers, name, sampler)), rounds=1, iterations=1)
     benchmark.extra_info["ours"], benchmark.extra_info[sampler] = mine, other
-    for kind in ("median_a_second", "least_a_second"):
+    for kind in ("median_per_second", "minimum_per_second"):
         benchmark.extra_info[f"ours_over_theirs,_{kind}"] = round(mine[kind] / other[kind], 2)

@@ -1,7 +1,8 @@
-"""Throughput at 1, 2, 4 and 8 workers, local pool and dask cluster: cells that do nothing, and cells that wait.
+"""Throughput with 1, 2, 4 and 8 workers, local pool and dask cluster: cells that do nothing, and cells that wait.
 
-A cell that does nothing shows what the harness costs (cells a second, once all workers are up); one that sleeps a fifth
-of a second needs no core, and shows whether the run keeps so many workers busy: 5 cells a second and worker are ideal.
+Cells that do nothing show the overhead of the runner (cells per second, once all workers are running). Cells that sleep
+for a fifth of a second need no core and show whether the run uses all workers: the optimum is 5 cells per second and
+worker.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def bench_throughput(benchmark, tmp_path: Path, backend: str, workers: int):
     (tmp_path / "waiting.py").write_text(WAITING)
 
     def rate(use: str, count: int) -> float:
-        """Return the cells a second from the moment when every worker has had its first two."""
+        """Return the cells per second after every worker has finished its first two."""
         jobs = [job(use, base=tmp_path, split=i % 20, tag=i) for i in range(count)]
         begun = warm = 2 * workers
         started = time.perf_counter()

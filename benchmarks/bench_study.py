@@ -1,6 +1,6 @@
 """Whole studies: table 1 of the PBP paper on two cores, and a fit of the size of year.
 
-``year`` has the shape of the real data set (463,715 training rows, 90 inputs, 100 units, 40 epochs) and synthetic rows.
+``year`` has the shape of the real data set (463,715 data points, 90 inputs; 100 units, 40 epochs) with synthetic data.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Deep Gaussian processes in PyTorch and GPyTorch, written as their users would: peers for timing.
+"""Deep Gaussian processes in PyTorch and GPyTorch, as users of these libraries would write them, for timing.
 
-``TiedEnergy`` is the energy of ``ep_bench.methods.dgp_ep`` at alpha = 1 with a Gaussian likelihood, in the form that
-needs no inverse of K, the outputs of a layer in one batch of matrices, one exponential a pair of inducing inputs, and
-variances of later layers as psi2's share less the squared mean; autograd gives the gradient.
+``TiedEnergy`` is the energy of ``ep_bench.methods.dgp_ep`` at alpha = 1 with a Gaussian likelihood, in a form without
+an inverse of K. The outputs of a layer are one batch of matrices, each pair of inducing inputs needs one exponential,
+and the variances of later layers are the psi2 term minus the squared mean. Autograd computes the gradient.
 
-Parameters are one vector, laid out as ours. ``Sampled`` is GPyTorch's deep Gaussian process, another model of the
-posterior with another bound: doubly stochastic, by samples through the layers. Both step by PyTorch's Adam, fused, in
-double precision.
+The parameters are one vector with our layout. ``Sampled`` is GPyTorch's deep Gaussian process, which approximates the
+posterior differently and has another bound: doubly stochastic, by samples through the layers. Both use PyTorch's fused
+Adam in double precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ JITTER = 1e-6
 
 
 class TiedEnergy:
-    """The energy of one structure, n rows in all, and steps of Adam down it."""
+    """The energy of one structure with n data points, and steps of Adam."""
 
     def __init__(self, structure, n, start, rate):
         self.n, self.beta, M = n, (n - 1) / n, structure.inducing
@@ -37,7 +37,7 @@ class TiedEnergy:
         self.optimiser = torch.optim.Adam([self.theta], lr=rate, fused=True)
 
     def value(self, X, y):
-        """Return the energy of rows X (B, d), y (B,)."""
+        """Return the energy of data X (B, d), y (B,)."""
         flat = torch.split(self.theta, self.sizes)
         parts = [part.view(shape) for part, shape in zip(flat, self.shapes, strict=True)]
         value, mean, variance = 0.0, X, None
@@ -45,8 +45,8 @@ class TiedEnergy:
             log_l, log_s, log_noise, Z, packed, theta_2 = parts[first : first + 6]
             l2, s2, noise = torch.exp(2.0 * log_l), torch.exp(2.0 * log_s), torch.exp(2.0 * log_noise)
             K = s2 * torch.exp(_exponents(Z, Z, l2.expand(len(Z), *l2.shape))) + JITTER * self.eye
-            S, A, share = self.tied(K, self.factor(packed), theta_2)
-            value = value + share
+            S, A, fraction = self.tied(K, self.factor(packed), theta_2)
+            value = value + fraction
             if variance is None:
                 mean, variance = _first(mean, Z, l2, s2, S, A)
             else:
@@ -61,16 +61,16 @@ class TiedEnergy:
         return torch.where(self.eye > 0.0, torch.exp(R), R)
 
     def tied(self, K, R, theta_2):
-        """Return S (O, M, M) and A (O, M) of the cavities, and the outputs' share of the energy."""
+        """Return S (O, M, M) and A (O, M) of the cavities, and the contribution of the outputs to the energy."""
         spread = R @ K @ R.mT
         S, A, cavity = self.state(K, R, spread, theta_2, self.beta)
         _, _, posterior = self.state(K, R, spread, theta_2, 1.0)
         return S, A, (self.n - 1.0) * posterior - self.n * cavity
 
-    def state(self, K, R, spread, theta_2, share):
-        L = torch.linalg.cholesky(self.eye + share * spread)
-        S = share**0.5 * torch.linalg.solve_triangular(L, R, upper=False)
-        t = share * theta_2
+    def state(self, K, R, spread, theta_2, fraction):
+        L = torch.linalg.cholesky(self.eye + fraction * spread)
+        S = fraction**0.5 * torch.linalg.solve_triangular(L, R, upper=False)
+        t = fraction * theta_2
         Kt = (K @ t.unsqueeze(2)).squeeze(2)
         A = t - (S.mT @ (S @ Kt.unsqueeze(2))).squeeze(2)
         log_root = torch.log(torch.diagonal(L, dim1=1, dim2=2)).sum()
@@ -144,7 +144,7 @@ class _Chain(DeepGP):
 
 
 class Sampled:
-    """GPyTorch's deep Gaussian process: hidden dimensions, first inducing inputs (M, d), n rows in all."""
+    """GPyTorch's deep Gaussian process: hidden dimensions, initial inducing inputs (M, d), n data points."""
 
     def __init__(self, hidden, Z, n, samples, rate):
         torch.set_default_dtype(torch.float64)

@@ -1,9 +1,9 @@
-"""What a step of ``dgp_ep`` costs by inducing inputs, rows and layers; ``python -m benchmarks.dgp_speed FILE.svg``.
+"""Time per step of ``dgp_ep`` by inducing inputs, data points and layers; ``python -m benchmarks.dgp_speed FILE.svg``.
 
-Seconds are the processor's, of one core: other programs that take turns on it do not count. All sizes of one curve are
-timed in turns, and each keeps its least time. The cost of a row is the slope of the time over the size of the
-minibatch, so that what a step does once, matrices of M x M, is not in it. The script prints the tables and draws the
-figure of docs.
+Times are processor times on one core, so other programs have little influence. All sizes of one curve are timed
+alternately, and the minimum per size is reported. The time per data point is the slope over the size of the minibatch,
+so it does not include operations on M x M matrices, which happen once per step. The script prints the tables and draws
+the figure of the documentation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ INPUTS, ROWS, BATCH, RATE = 13, 455, 50, 0.005
 INDUCING = (25, 50, 100, 200)
 BATCHES = (25, 50, 100, 150)
 CHAINS = ((), (2,), (2, 2), (2, 2, 2))
-ROUNDS, LEAST = 9, 0.02  # turns, and seconds of steps a turn
+ROUNDS, MIN_SECONDS = 9, 0.02  # rounds, and minimum seconds of steps per round
 
 
-class Problems(NamedTuple):
-    """Rows, a start, and the energy to go down."""
+class StepProblem(NamedTuple):
+    """Data, initial parameters, and the structure of the network."""
 
     structure: Structure
     theta: np.ndarray
@@ -46,11 +46,11 @@ def drawn(hidden=(), inducing=50):
     y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(ROWS)
     y = (y - y.mean()) / y.std()
     structure = Structure((INPUTS, *hidden, 1), inducing)
-    return Problems(structure, start(structure, X, X[:inducing].copy(), rng), X, y)
+    return StepProblem(structure, start(structure, X, X[:inducing].copy(), rng), X, y)
 
 
 def walker(hidden=(), inducing=50, batch=BATCH):
-    """Return a function that goes so many steps, rows, gradients and Adam included, as ``fit`` does."""
+    """Return a function that applies a number of steps as ``fit`` does, with minibatches, gradients and Adam."""
     structure, theta, X, y = drawn(hidden, inducing)
     evaluate, rng = evaluator(DGPProblem(structure, "gaussian", ROWS)), np.random.default_rng(1)
 
@@ -67,11 +67,11 @@ def seconds(walk, steps):
     return (time.process_time() - begun) / steps
 
 
-def least(walkers, rounds=ROUNDS):
-    """Return the least seconds of a step of each, timed in turns."""
+def minimum_times(walkers, rounds=ROUNDS):
+    """Return the minimum seconds per step of each function, timed alternately."""
     for walk in walkers:
         walk(2)
-    counts = [max(int(LEAST / seconds(walk, 2)), 2) for walk in walkers]
+    counts = [max(int(MIN_SECONDS / seconds(walk, 2)), 2) for walk in walkers]
     taken = [[seconds(walk, count) for walk, count in zip(walkers, counts, strict=True)] for _ in range(rounds)]
     return np.min(taken, axis=0)
 
@@ -82,35 +82,35 @@ def slope(x, y):
 
 
 def by_inducing(hidden):
-    """Return seconds of a step (4,) for every M of INDUCING."""
-    return least([walker(hidden, M) for M in INDUCING])
+    """Return seconds per step (4,) for every M of INDUCING."""
+    return minimum_times([walker(hidden, M) for M in INDUCING])
 
 
-def of_a_row(hidden):
-    """Return seconds (4,) that a row more adds to a step, for every M of INDUCING."""
+def per_point(hidden):
+    """Return the seconds (4,) per data point of a step, for every M of INDUCING."""
     found = []
     for M in INDUCING:
-        taken = least([walker(hidden, M, batch) for batch in BATCHES])
+        taken = minimum_times([walker(hidden, M, batch) for batch in BATCHES])
         found.append(np.polyfit(BATCHES, taken, 1)[0])
     return np.array(found)
 
 
 def by_layers(inducing=50):
-    """Return seconds of a step (4,) of no, one, two and three hidden layers of 2."""
-    return least([walker(hidden, inducing) for hidden in CHAINS])
+    """Return seconds per step (4,) with zero to three hidden layers of dimension 2."""
+    return minimum_times([walker(hidden, inducing) for hidden in CHAINS])
 
 
 def local_slopes(x, y):
     return np.diff(np.log(y)) / np.diff(np.log(x))
 
 
-def rows_of_table(step, row):
-    """Yield lines of a table by inducing inputs; both are by hidden layers."""
+def lines_by_inducing(step, row):
+    """Yield the lines of a table by inducing inputs; ``step`` and ``row`` are seconds (4,) by hidden layers."""
     yield (
         "| M | "
-        + " | ".join(f"{name(hidden)}, step" for hidden in step)
+        + " | ".join(f"{name(hidden)}, per step" for hidden in step)
         + " | "
-        + " | ".join(f"{name(hidden)}, a row" for hidden in row)
+        + " | ".join(f"{name(hidden)}, per data point" for hidden in row)
         + " |"
     )
     yield "|---" * (1 + len(step) + len(row)) + "|"
@@ -118,48 +118,52 @@ def rows_of_table(step, row):
         cells = [f"{1e3 * step[hidden][i]:.2f} ms" for hidden in step]
         cells += [f"{1e6 * row[hidden][i]:.2f} µs" for hidden in row]
         yield f"| {M} | " + " | ".join(cells) + " |"
-    for words, chosen in (("power of M", slice(None)), ("power of M, from 100 on", slice(2, None))):
+    for label, chosen in (("power of M", slice(None)), ("power of M, M >= 100", slice(2, None))):
         M = np.array(INDUCING)[chosen]
         cells = [f"{slope(M, values[chosen]):.2f}" for values in (*step.values(), *row.values())]
-        yield f"| {words} | " + " | ".join(cells) + " |"
+        yield f"| {label} | " + " | ".join(cells) + " |"
 
 
-def rows_of_layers(taken):
-    """Yield lines of a table by layers; ``taken`` by inducing inputs."""
-    yield "| M | " + " | ".join(name(hidden) for hidden in CHAINS) + " | a layer more | farthest from the line |"
+def lines_by_layers(taken):
+    """Yield the lines of a table by layers; ``taken`` are seconds (4,) by inducing inputs."""
+    yield (
+        "| M | "
+        + " | ".join(name(hidden) for hidden in CHAINS)
+        + " | per additional layer | largest distance from a line |"
+    )
     yield "|---" * (3 + len(CHAINS)) + "|"
     for M, values in taken.items():
         line = np.polyfit(np.arange(1, len(CHAINS)), values[1:], 1)
-        apart = np.abs(np.polyval(line, np.arange(1, len(CHAINS))) / values[1:] - 1.0).max()
+        difference = np.abs(np.polyval(line, np.arange(1, len(CHAINS))) / values[1:] - 1.0).max()
         cells = [f"{1e3 * value:.2f} ms" for value in values]
-        yield f"| {M} | " + " | ".join(cells) + f" | {1e3 * line[0]:.2f} ms | {100 * apart:.0f}% |"
+        yield f"| {M} | " + " | ".join(cells) + f" | {1e3 * line[0]:.2f} ms | {100 * difference:.0f}% |"
 
 
 def name(hidden):
     return "no hidden layer" if not hidden else str(list(hidden))
 
 
-def drawing(step, row, taken):
+def draw_figure(step, row, taken):
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.6, 2.7), layout="constrained")
         first, second, third = figure.subplots(1, 3)
-        against_inducing(first, step, 1e3, "a step of 50 rows, ms", {2: ":", 3: "--"})
-        against_inducing(second, row, 1e6, "a row more, µs", {2: ":"})
+        plot_by_inducing(first, step, 1e3, "ms per step of 50 data points", {2: ":", 3: "--"})
+        plot_by_inducing(second, row, 1e6, "µs per data point", {2: ":"})
         for (M, values), (colour, marker) in zip(taken.items(), LOOKS, strict=False):
             third.plot(range(len(CHAINS)), 1e3 * values, marker=marker, color=colour, label=f"M = {M}", markersize=4)
-        third.set(xlabel="hidden layers of 2", ylabel="a step of 50 rows, ms", ylim=(0, None), xticks=range(4))
+        third.set(xlabel="hidden layers of 2", ylabel="ms per step of 50 data points", ylim=(0, None), xticks=range(4))
         third.legend(frameon=False, fontsize=7)
         return finish(figure, "dgp-speed", "")
 
 
-def against_inducing(ax, curves, scale, words, powers):
-    """Draw curves against M, logarithms both, beside the powers of M that meet the last one at its end."""
+def plot_by_inducing(ax, curves, scale, label, powers):
+    """Draw curves against M on logarithmic axes, with powers of M through the last point of the last curve."""
     for (hidden, values), (colour, marker) in zip(curves.items(), LOOKS, strict=False):
         ax.loglog(INDUCING, scale * values, marker=marker, color=colour, label=name(hidden), markersize=4)
     for power, stroke in powers.items():
         guide = scale * values[-1] * (np.array(INDUCING) / INDUCING[-1]) ** power
         ax.loglog(INDUCING, guide, stroke, color="0.5", label=f"as M{'²³'[power - 2]}", zorder=0)
-    ax.set(xlabel="inducing inputs M", ylabel=words)
+    ax.set(xlabel="inducing inputs M", ylabel=label)
     ax.set_ylim(top=8.0 * ax.get_ylim()[1])
     ax.set_xticks(INDUCING, [str(M) for M in INDUCING])
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -171,10 +175,10 @@ def main(path):
     hidden = ((), (2,))
     with threadpool_limits(1):
         step = {one: by_inducing(one) for one in hidden}
-        row = {one: of_a_row(one) for one in hidden}
+        row = {one: per_point(one) for one in hidden}
         taken = {M: by_layers(M) for M in (50, 100)}
-    print("\n".join([*rows_of_table(step, row), "", *rows_of_layers(taken)]))
-    Path(path).write_text(drawing(step, row, taken).svg, encoding="utf-8")
+    print("\n".join([*lines_by_inducing(step, row), "", *lines_by_layers(taken)]))
+    Path(path).write_text(draw_figure(step, row, taken).svg, encoding="utf-8")
 
 
 if __name__ == "__main__":

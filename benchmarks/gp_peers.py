@@ -1,8 +1,8 @@
-"""Exact and sparse Gaussian processes in GPy and GPyTorch, written as their users would: peers for timing.
+"""Exact and sparse Gaussian processes in GPy and GPyTorch, as users of these libraries would write them, for timing.
 
-Squared exponentials with a lengthscale an input, a magnitude and a noise variance, no priors. GPy learns by its own
-``optimize`` (L-BFGS). GPyTorch brings no L-BFGS of its own: it learns by PyTorch's Adam as in its documentation
-(step 0.1, 100 steps), or by SciPy's L-BFGS on its raw parameters with the gradient of autograd.
+The covariances are squared exponentials with one lengthscale per input, a magnitude and a noise variance, without
+priors. GPy learns by its ``optimize`` (L-BFGS). GPyTorch has no L-BFGS: it learns by PyTorch's Adam as in its
+documentation (step 0.1, 100 steps), or by SciPy's L-BFGS on its raw parameters with the gradient of autograd.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-STEPS = 1000  # of each L-BFGS, at most: GPy's default
+STEPS = 1000  # maximum per L-BFGS: GPy's default
 
 
 class Gpy:
@@ -36,7 +36,7 @@ class Gpy:
         self.model.parameters_changed()
 
     def evidence(self):
-        """Return the evidence or bound, its gradient made as well."""
+        """Compute the evidence or bound and its gradient; return the value."""
         self.model.parameters_changed()
         return float(np.squeeze(self.model.log_likelihood()))
 
@@ -74,7 +74,7 @@ class Gpytorch:
         self.parameters = [one for one in self.model.parameters() if one.requires_grad]
 
     def evidence(self):
-        """Return the evidence or bound, its gradient made as well."""
+        """Compute the evidence or bound and its gradient; return the value."""
         with ExitStack() as settings:
             if self.jitter is not None:
                 settings.enter_context(gpytorch.settings.cholesky_jitter(double_value=self.jitter))

@@ -1,9 +1,9 @@
-"""The posterior of ``hmc`` in JAX and No-U-Turn samplers of NumPyro and BlackJAX upon it: peers for timing.
+"""The posterior of ``hmc`` in JAX, with the No-U-Turn samplers of NumPyro and BlackJAX, for timing.
 
-A point z is the weights (P,), the log of their variance and the log of the noise variance; the densities of the two
-logs include the Jacobians. Both samplers see the same function, start from the same points and adapt step size and
-diagonal masses by Stan's windows, each with its own defaults (trees of at most 2^10 steps, a mean acceptance of 0.8).
-A chain, warm-up and draws, is one compiled function.
+A point z consists of the weights (P,), the log of their variance and the log of the noise variance; the densities of
+the two logs include the Jacobians. Both samplers receive the same function, start from the same points and adapt step
+size and diagonal masses by Stan's windows, each with its own defaults (trees of at most 2^10 steps, a mean acceptance
+of 0.8). A chain with warm-up and draws is one compiled function.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def outputs(X, w, hidden):
-    """Return the outputs (N,) of a network with one hidden layer, weights w (P,), on rows X (N, d)."""
+    """Return the outputs (N,) at X (N, d) of a network with one hidden layer and weights w (P,)."""
     d = X.shape[1]
     W, bias, v, constant = jnp.split(w, [d * hidden, (d + 1) * hidden, (d + 2) * hidden])
     return jax.nn.relu(X @ W.reshape(d, hidden) + bias) @ v + constant
@@ -31,13 +31,13 @@ def potential(w, X, y, hidden, beta, tau):
 
 
 def gradients(w, X, y, hidden, beta, tau, *, count):
-    """Return a compiled function without arguments that takes so many gradients, one after the other."""
+    """Return a compiled function without arguments that computes ``count`` gradients in sequence."""
     X, y, tau = jnp.asarray(X), jnp.asarray(y), jnp.asarray(tau)
 
     def step(carry, _):
         w, total = carry
         value, gradient = jax.value_and_grad(potential)(w, X, y, hidden, beta, tau)
-        return (w - 1e-300 * gradient, total + value), None  # the compiler must not see that w stands still
+        return (w - 1e-300 * gradient, total + value), None  # the compiler must not detect that w is constant
 
     chain = jax.jit(lambda w: jax.lax.scan(step, (w, 0.0), None, length=count)[0])
     start = jnp.asarray(w)
@@ -45,7 +45,7 @@ def gradients(w, X, y, hidden, beta, tau, *, count):
 
 
 def log_density(z, X, y, hidden, weight_prior, noise_prior):
-    """Return the log joint density of a point z and the targets, but for constants."""
+    """Return the log joint density of a point z and the targets, without constants."""
     w, log_v, log_s2 = z[:-2], z[-2], z[-1]
     fit = -potential(w, X, y, hidden, jnp.exp(-log_s2), jnp.exp(-log_v)) - 0.5 * (len(w) * log_v + len(y) * log_s2)
     priors = ((weight_prior, log_v), (noise_prior, log_s2))

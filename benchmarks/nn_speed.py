@@ -1,9 +1,10 @@
-"""What a sweep of ``ep_nn`` costs by rows and units, and q(w) by inputs: ``python -m benchmarks.nn_speed FILE``.
+"""Time per sweep of ``ep_nn`` by data points and units, and of q(w) by inputs; ``python -m benchmarks.nn_speed FILE``.
 
-Seconds are the processor's, of one core: other programs that take turns on it do not count. All sizes of one curve are
-timed in turns, and each keeps its least time. A sweep is one of the last stage, where all sites move, q anew included.
-The posterior of the weights stands beside LAPACK's potrf and potri of K matrices of the same size, and beside the same
-with the products X' T_k X before them. The script prints the tables and draws the figure of docs.
+Times are processor times on one core, so other programs have little influence. All sizes of one curve are timed
+alternately, and the minimum per size is reported. The sweep is one of the last stage, in which all sites are updated
+and q is recomputed. The posterior of the weights is compared with LAPACK's potrf and potri for K matrices of the same
+size, and with the same after the products X' T_k X. The script prints the tables and draws the figure of the
+documentation.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from matplotlib.ticker import LogLocator, NullLocator
 from scipy.linalg import blas, lapack
 from threadpoolctl import threadpool_limits
 
-from benchmarks.dgp_speed import least, slope
+from benchmarks.dgp_speed import minimum_times, slope
 from ep_bench.methods.ep_nn import DAMPING, NOISE_START, Config, posterior, problem, sites
 from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
 from ep_bench.methods.ep_nn.schedule import settle_weight_priors
 from ep_bench.plotting.style import LOOKS, STYLE, finish
 
-D, N, K = 14, 455, 10  # inputs with the bias, rows, units: a fold of boston
+D, N, K = 14, 455, 10  # inputs with the bias, data points, units: a split of boston
 ROWS, UNITS, WIDTHS = (455, 910, 1820, 3640), (5, 10, 20, 40), (50, 100, 200, 400)
-BEFORE = 12  # sweeps before those that are timed
+UNTIMED_SWEEPS = 12  # sweeps before the timed ones
 UPDATES = ("sequential", "parallel")
 
 
@@ -39,7 +40,7 @@ def drawn(n, d):
 
 
 def sweeper(n=N, units=K, updates="sequential", d=D):
-    """Return a function that makes so many sweeps of the last stage, as ``fit`` does without its accelerator."""
+    """Return a function that performs a number of sweeps of the last stage, as ``fit`` without its accelerator."""
     X, y = drawn(n, d)
     config = Config(hidden=(units,), updates=updates)
     one = NetworkApproximation(problem(X, y, config), NOISE_START, along_a_direction(X, np.random.default_rng(1)))
@@ -51,7 +52,7 @@ def sweeper(n=N, units=K, updates="sequential", d=D):
             before = one.vector.copy()
             one.recover(before, one.sweep(first, second, final, blocks))
 
-    walk(BEFORE, damping, output_damping, 1 if updates == "sequential" else 30)
+    walk(UNTIMED_SWEEPS, damping, output_damping, 1 if updates == "sequential" else 30)
     one.released.outputs = True
     one.release_noise(NOISE_START, 2.0 / n)
     settle_weight_priors(one, 1e-3)
@@ -60,8 +61,8 @@ def sweeper(n=N, units=K, updates="sequential", d=D):
     return walk
 
 
-def weighers(d, n=N, units=K):
-    """Return functions that compute K posteriors of d weights so many times: ours, LAPACK's alone, with products."""
+def posterior_functions(d, n=N, units=K):
+    """Return functions that compute K posteriors of d weights repeatedly: ours, LAPACK's, LAPACK's with products."""
     X, _ = drawn(n, d)
     rng = np.random.default_rng(2)
     _, likelihood, prior = sites.empty(n, units, d)
@@ -90,49 +91,51 @@ def weighers(d, n=N, units=K):
 
 
 def by_rows(updates):
-    """Return seconds (4,) of a sweep for every n of ROWS."""
-    return least([sweeper(n=n, updates=updates) for n in ROWS])
+    """Return seconds (4,) per sweep for every n of ROWS."""
+    return minimum_times([sweeper(n=n, updates=updates) for n in ROWS])
 
 
 def by_units(updates):
-    """Return seconds (4,) of a sweep for every K of UNITS."""
-    return least([sweeper(units=units, updates=updates) for units in UNITS])
+    """Return seconds (4,) per sweep for every K of UNITS."""
+    return minimum_times([sweeper(units=units, updates=updates) for units in UNITS])
 
 
 def by_widths():
-    """Return seconds (4, 3) of the posterior of the weights for every d of WIDTHS: ours, LAPACK's, with products."""
-    return np.array([least(weighers(d)) for d in WIDTHS])
+    """Return seconds (4, 3) per posterior of the weights for every d of WIDTHS: ours, LAPACK's, with products."""
+    return np.array([minimum_times(posterior_functions(d)) for d in WIDTHS])
 
 
 def lines_of(words, sizes, curves):
-    """Yield lines of a table of sweeps by sizes, curves by name, with the powers of the size."""
+    """Yield the lines of a table by sizes, with one column per curve and the powers of the size."""
     yield f"| {words} | " + " | ".join(curves) + " |"
     yield "|---" * (1 + len(curves)) + "|"
     for i, size in enumerate(sizes):
         yield f"| {size} | " + " | ".join(f"{1e3 * values[i]:.2f} ms" for values in curves.values()) + " |"
-    for told, chosen in (("power", slice(None)), ("power over the last two", slice(-2, None))):
+    for label, chosen in (("power", slice(None)), ("power over the last two", slice(-2, None))):
         powers = [f"{slope(sizes[chosen], values[chosen]):.2f}" for values in curves.values()]
-        yield f"| {told} | " + " | ".join(powers) + " |"
+        yield f"| {label} | " + " | ".join(powers) + " |"
 
 
 def from_a_line(sizes, values):
-    """Return how far values are from the straight line that fits them best, relative to them, at most."""
+    """Return the largest relative distance of values from the straight line that fits them best."""
     line = np.polyfit(sizes, values, 1, w=1.0 / np.asarray(values))
     return float(np.abs(np.polyval(line, sizes) / values - 1.0).max())
 
 
-def drawing(rows, units, widths):
+def draw_figure(rows, units, widths):
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.6, 2.7), layout="constrained")
         axes = figure.subplots(1, 3)
-        against(axes[0], ROWS, rows, 1e3, (f"rows n, {K} units", "a sweep, ms"), ("n", 1))
-        against(axes[1], UNITS, units, 1e3, (f"hidden units K, {N} rows", "a sweep, ms"), ("K", 1))
-        against(axes[2], WIDTHS, widths, 1e3, (f"weights of a unit d, {N} rows", f"q(w) of {K} units, ms"), ("d³", 3))
+        plot_by_size(axes[0], ROWS, rows, 1e3, (f"data points n, {K} units", "ms per sweep"), ("n", 1))
+        plot_by_size(axes[1], UNITS, units, 1e3, (f"hidden units K, {N} data points", "ms per sweep"), ("K", 1))
+        plot_by_size(
+            axes[2], WIDTHS, widths, 1e3, (f"weights per unit d, {N} data points", f"q(w) of {K} units, ms"), ("d³", 3)
+        )
         return finish(figure, "ep-nn-speed", "")
 
 
-def against(ax, sizes, curves, scale, words, guide):
-    """Draw curves against a size, logarithms both, beside the power of it that meets the first one at its end."""
+def plot_by_size(ax, sizes, curves, scale, words, guide):
+    """Draw curves against a size on logarithmic axes, with a power of it through the last point of the first curve."""
     for (name, values), (colour, marker) in zip(curves.items(), LOOKS, strict=False):
         ax.loglog(sizes, scale * values, marker=marker, color=colour, label=name, markersize=4)
     last = scale * next(iter(curves.values()))[-1]
@@ -154,12 +157,12 @@ def main(path):
         rows = {updates: by_rows(updates) for updates in UPDATES}
         units = {updates: by_units(updates) for updates in UPDATES}
         widths = dict(zip(("ep_nn", "potrf and potri", "products, potrf, potri"), by_widths().T, strict=True))
-    for told in (("n", ROWS, rows), ("K", UNITS, units), ("d", WIDTHS, widths)):
-        print("\n".join([*lines_of(*told), ""]))
+    for table in (("n", ROWS, rows), ("K", UNITS, units), ("d", WIDTHS, widths)):
+        print("\n".join([*lines_of(*table), ""]))
     for words, sizes, curves in (("n", ROWS, rows), ("K", UNITS, units)):
-        apart = [f"{name} {100 * from_a_line(sizes, values):.0f}%" for name, values in curves.items()]
-        print(f"farthest from a line in {words}: {', '.join(apart)}")
-    Path(path).write_text(drawing(rows, units, widths).svg, encoding="utf-8")
+        differences = [f"{name} {100 * from_a_line(sizes, values):.0f}%" for name, values in curves.items()]
+        print(f"largest distance from a line in {words}: {', '.join(differences)}")
+    Path(path).write_text(draw_figure(rows, units, widths).svg, encoding="utf-8")
 
 
 if __name__ == "__main__":

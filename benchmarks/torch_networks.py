@@ -1,8 +1,9 @@
-"""The engines ``vi`` and ``bb_alpha`` with one hidden layer, written in PyTorch as its users would: peers for timing.
+"""The models of ``vi`` and ``bb_alpha`` with one hidden layer, as users of PyTorch would write them, for timing.
 
-All weights are one parameter vector and all samples one batched product; autograd gives the gradient, and Adam is
-PyTorch's own, fused. ``compiled`` hands the objective to torch.compile as well. Parameters theta = (m, rho, log sigma2)
-and objectives are those of ``ep_bench.methods.vi.bound`` and ``ep_bench.methods.bb_alpha.energy``.
+All weights are one parameter vector, and all samples are one batched product. Autograd computes the gradient, and Adam
+is PyTorch's fused one. With ``compiled``, the objective is also compiled by torch.compile. The parameters
+theta = (m, rho, log sigma2) and the objectives are those of ``ep_bench.methods.vi.bound`` and
+``ep_bench.methods.bb_alpha.energy``.
 """
 
 from __future__ import annotations

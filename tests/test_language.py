@@ -280,12 +280,8 @@ def main(paths: list[str]) -> None:
     found = [match for file in files() for match in check_file(file)]
     if paths:
         chosen = tuple(Path(path).resolve().relative_to(ROOT).as_posix() for path in paths)
-        found = [
-            match
-            for match in found
-            if match.file in chosen or match.file.startswith(tuple(f"{one}/" for one in chosen))
-        ]
-        print("\n".join(map(str, found)))
+        folders = tuple(f"{one}/" for one in chosen)
+        print("\n".join(str(match) for match in found if f"{match.file}/".startswith(folders)))
         return
     for name, count in Counter(package(match.file) for match in found).most_common():
         rules = Counter(match.rule for match in found if package(match.file) == name)

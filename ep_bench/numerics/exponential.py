@@ -8,10 +8,7 @@ from typing import Any
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.simd.vector import MAGIC, WIDTH, load, power_of_two, select_above, store
 
-LOWEST, HIGHEST = (
-    -708.0,
-    709.0,
-)  # exp is a normal double in between; other arguments are clipped, and NaN becomes LOWEST
+LOWEST, HIGHEST = -708.0, 709.0  # range in which exp is a normal double; arguments are clipped, NaN becomes LOWEST
 _LOG_2_HIGH, _LOG_2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # their sum is log 2; the first has 33 bits
 _INVERSE_LOG_2 = 1.0 / math.log(2.0)
 
