@@ -1,4 +1,4 @@
-"""What the tests of the Laplace approximation share: random networks with their curvature by loops, rows, fits."""
+"""Shared by the tests of the Laplace approximation: random networks with their curvature by loops, data, fits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BETA = 2.5
 
 
 class Case:
-    """A random network and rows."""
+    """A random network and data."""
 
     def __init__(self, hidden, seed, d=4, rows=13):
         rng = self.rng = np.random.default_rng(seed)
@@ -29,11 +29,11 @@ class Case:
 
     @property
     def prior(self):
-        """Prior precisions, a weight each."""
+        """Prior precisions (P,), one per weight."""
         return np.concatenate([np.full((i + 1) * j, a) for (_, i, j), a in zip(self.layers, self.alpha, strict=True)])
 
     def jacobian(self):
-        """Row by row, by the kernel of the row-wise engines."""
+        """The Jacobian (N, P), one row at a time, by the kernel of stochastic gradient descent."""
         J = np.empty((len(self.X), self.P))
         Z, f, D = np.empty(mlp.units(self.layers)), np.empty(1), np.empty((2, mlp.widest(self.layers)))
         for n in range(len(self.X)):
@@ -47,7 +47,7 @@ class Case:
         return curvature.curvature(form, self.X, self.w, self.layers).posterior(self.alpha, BETA)
 
     def covariance(self, form):
-        """The inverse of A by the formulas, from Jacobians written out."""
+        """The inverse of A by the formulas, from explicit Jacobians."""
         J, start = self.jacobian(), int(self.layers[-1, 0])
         if form == "last":
             return np.linalg.inv(np.diag(self.prior[start:]) + BETA * J[:, start:].T @ J[:, start:])
@@ -84,8 +84,8 @@ def wave(n=60, seed=3, noise=0.1):
     return Rows(X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n))
 
 
-def most_gained(rows, layers, weights, noise_variance=0.05):
-    """Nats of log joint density that a step down the gradient or in Newton's direction gains; prior variance 1."""
+def largest_gain(rows, layers, weights, noise_variance=0.05):
+    """Return the largest gain of log joint density (nats) by a step along the gradient or Newton's direction."""
     slope = network.HalfSquaresGradient(rows.X, rows.y, layers)
 
     def loss(w):

@@ -1,4 +1,4 @@
-"""The point network against a plain twin of its steps, its variance recomputed, and a linear model."""
+"""The point network against a plain twin of its steps, its noise variance recomputed, and a linear model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(n, d, seed):
 
 
 def row_gradient(x, w, sizes):
-    """Output of one row and its gradient by the weights, by the chain rule in matrices."""
+    """Output at one input and its gradient by the weights, by the chain rule in matrices."""
     layers, inputs = plain.matrices(w, sizes), [x]
     for W, b in layers[:-1]:
         inputs.append(np.maximum(inputs[-1] @ W + b, 0.0))
@@ -36,7 +36,7 @@ def row_gradient(x, w, sizes):
 
 
 class SlowBP:
-    """Stochastic gradient descent with momentum as the docstring prints it, a row's step shortened."""
+    """Stochastic gradient descent with momentum as in the docstring, with shortened steps."""
 
     def __init__(self, w, sizes):
         self.w, self.velocity, self.sizes, self.shortened = w.copy(), np.zeros_like(w), sizes, 0
@@ -47,7 +47,7 @@ class SlowBP:
             f, slope = row_gradient(X[row], self.w, self.sizes)
             residual = f - y[row]
             step = rate
-            if rate / (1 - momentum) * (slope @ slope) > 1:  # beyond the row's own target
+            if rate / (1 - momentum) * (slope @ slope) > 1:  # overshoots the target
                 step = (1 - momentum) / (slope @ slope)
                 self.shortened += 1
             self.velocity = momentum * self.velocity - step * residual * slope - rate * decay / len(y) * self.w
@@ -57,7 +57,7 @@ class SlowBP:
 
 
 def slow_descent(train, hidden, config, rng):
-    """The whole fit: start, orders and the falling step size from the same generator."""
+    """A whole fit: initial weights, orders and the decreasing step size, from the same generator."""
     sizes = (train.X.shape[1], *hidden, 1)
     slow, losses = SlowBP(mlp.initial_weights(mlp.layout(sizes[0], hidden), rng), sizes), []
     for epoch in range(config.epochs):
@@ -69,7 +69,7 @@ def slow_descent(train, hidden, config, rng):
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestSteps:
-    def test_the_twins_gradient_is_that_of_the_output(self, hidden):
+    def test_gradient_of_the_twin(self, hidden):
         rng = np.random.default_rng(1)
         sizes = (3, *hidden, 1)
         w, x = rng.normal(size=mlp.count(mlp.layout(3, hidden))), rng.normal(size=3)
@@ -87,7 +87,7 @@ class TestSteps:
             {"momentum": 0.3, "learning_rate": 1.0},
         ],
     )
-    def test_a_fit_is_the_twins(self, hidden, options):
+    def test_a_fit_equals_that_of_the_twin(self, hidden, options):
         train = rows(40, 3, 2)
         config = bp.Config(hidden=hidden, epochs=3, **options)
         w, trace = bp._descend(train.X, train.y, mlp.layout(3, hidden), config, np.random.default_rng(3))
@@ -96,22 +96,22 @@ class TestSteps:
         assert (slow.shortened > 0) == (config.learning_rate > 1e-3)
         np.testing.assert_allclose(trace["objective"], losses, rtol=1e-10)
 
-    def test_the_variance_is_that_of_rows_held_back(self, hidden):
-        """Every step of the fit again, by the twin: held-out rows, first fit, residuals, second fit."""
+    def test_the_variance_is_that_of_validation_points(self, hidden):
+        """The twin repeats every step of the fit: validation points, first fit, residuals, second fit."""
         train, config = rows(30, 3, 4), bp.Config(hidden=hidden, epochs=4, validation_fraction=0.3)
         state, _ = bp.fit(train, config, np.random.default_rng(5))
         rng = np.random.default_rng(5)
         order = rng.permutation(30)
-        held, inner = order[:9], order[9:]
-        slow, _ = slow_descent(Rows(train.X[inner], train.y[inner]), hidden, config, rng)
-        residuals = train.y[held] - plain.outputs(train.X[held], slow.w, (3, *hidden, 1))
+        validation, fitted = order[:9], order[9:]
+        slow, _ = slow_descent(Rows(train.X[fitted], train.y[fitted]), hidden, config, rng)
+        residuals = train.y[validation] - plain.outputs(train.X[validation], slow.w, (3, *hidden, 1))
         assert state.noise_variance == pytest.approx(np.mean(residuals**2), rel=1e-9)
         slow, _ = slow_descent(train, hidden, config, rng)
         np.testing.assert_allclose(state.weights, slow.w, rtol=1e-8, atol=1e-10)
 
 
 def test_weight_decay_is_a_ratio_of_precisions():
-    """A linear model settles at ridge regression with that penalty, biases included."""
+    """A linear model converges to ridge regression with this penalty, biases included."""
     train = rows(50, 3, 6)
     config = bp.Config(hidden=(), epochs=3000, learning_rate=0.01, momentum=0.0, weight_decay=20.0)
     w, _ = bp._descend(train.X, train.y, mlp.layout(3, ()), config, np.random.default_rng(0))
@@ -119,7 +119,7 @@ def test_weight_decay_is_a_ratio_of_precisions():
     np.testing.assert_allclose(w, np.linalg.solve(A.T @ A + 20 * np.eye(4), A.T @ train.y), atol=2e-3)
 
 
-def test_a_row_far_out_among_the_inputs_ends_in_no_infinity():
+def test_an_outlier_among_the_inputs_leaves_the_weights_finite():
     train = rows(50, 3, 10)
     train.X[7] = [300.0, -200.0, 100.0]
     state, _ = bp.fit(train, bp.Config(hidden=(10, 10)), np.random.default_rng(0))
@@ -127,18 +127,18 @@ def test_a_row_far_out_among_the_inputs_ends_in_no_infinity():
 
 
 class TestFit:
-    def test_a_single_row_has_the_variance_of_a_standardised_target(self):
+    def test_the_variance_for_one_data_point_is_that_of_a_standardised_target(self):
         state, _ = bp.fit(Rows(np.ones((1, 2)), np.array([5.0])), bp.Config(epochs=1), np.random.default_rng(0))
         assert state.noise_variance == 1.0
 
-    def test_the_generator_decides_everything(self):
+    def test_equal_seeds_give_equal_fits(self):
         train, config = rows(50, 3, 7), bp.Config(hidden=(6,), epochs=3)
         first, again, other = (bp.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
         np.testing.assert_array_equal(first.weights, again.weights)
         assert first.noise_variance == again.noise_variance != other.noise_variance
         assert not np.array_equal(first.weights, other.weights)
 
-    def test_it_learns_where_a_line_does_not(self):
+    def test_it_predicts_better_than_a_linear_model(self):
         friedman = data.load_dataset("friedman1")
         X, y = friedman.X, friedman.y
         half = len(y) // 2
@@ -149,11 +149,11 @@ class TestFit:
         assert rmse < 0.85 * np.sqrt(np.mean((line - y[half:]) ** 2))
         assert dist.std()[0] == pytest.approx(rmse, rel=0.3)
 
-    def test_a_target_without_spread(self):
+    def test_a_constant_target(self):
         state, _ = bp.fit(Rows(rows(20, 2, 8).X, np.zeros(20)), bp.Config(epochs=1), np.random.default_rng(0))
         assert state.noise_variance > 0
 
-    def test_one_gaussian_a_row(self):
+    def test_one_gaussian_per_data_point(self):
         state, trace = bp.fit(rows(30, 2, 9), bp.Config(epochs=2), np.random.default_rng(0))
         answer = bp.predict(state, np.zeros((5, 2)), np.random.default_rng(0))
         assert answer.means.shape == (1, 5)
@@ -161,7 +161,7 @@ class TestFit:
         assert len(trace["objective"]) == 2
         assert bp.predict(state, np.zeros((0, 2)), np.random.default_rng(0)).mean().shape == (0,)
 
-    def test_columns_of_the_papers_tables(self):
+    def test_published_columns(self):
         assert bp.METHOD.published(bp.Config()) == ("BP",)
         assert bp.METHOD.published(bp.Config(hidden=(50, 50))) == ()
         assert bp.METHOD.published(bp.Config(epochs=3)) == ()

@@ -1,4 +1,4 @@
-"""What every method of the registry keeps to; a new one is found by itself."""
+"""The contract of all methods. New methods of the registry are tested automatically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ep_bench.estimator import MethodClassifier
 from ep_bench.types import Predictive, Rows
 
 NAMES = methods.names()
-DETERMINISTIC = {"gp", "gp_t"}  # methods whose numbers hang on no seed, gp where it searches from one start
+DETERMINISTIC = {"gp", "gp_t"}  # do not depend on the seed (gp: with one start)
 rng = np.random.default_rng(7)
 X = rng.normal(size=(40, 3)) * [1.0, 20.0, 0.1] + [0.0, 100.0, -3.0]
 y = 50.0 + 8.0 * np.sin(X[:, 0]) + 0.1 * X[:, 1] + rng.normal(size=40)
@@ -27,7 +27,7 @@ def quick(name: str, **options: object) -> object:
 
 @pytest.mark.parametrize("name", NAMES)
 class TestContract:
-    def test_shape_of_the_file(self, name: str) -> None:
+    def test_functions_and_config(self, name: str) -> None:
         method = methods.get(name)
         assert method.name == name
         assert method.version >= 1
@@ -35,7 +35,7 @@ class TestContract:
         assert list(inspect.signature(method.predict).parameters) == ["state", "X", "rng"]
         assert inspect.getdoc(inspect.getmodule(method.fit))
         for option, field in method.config.model_fields.items():
-            assert field.description, f"{option}: where does its default come from?"
+            assert field.description, f"{option}: the description must state the source of the default"
 
     def test_config_is_frozen_and_strict(self, name: str) -> None:
         config = methods.get(name).config()
@@ -54,18 +54,18 @@ class TestContract:
         assert np.all(std > 0)
         assert abs(mean.mean() - y.mean()) < 3 * y.std()
 
-    def test_the_unit_of_the_data_does_not_matter(self, name: str) -> None:
+    def test_predictions_do_not_depend_on_units(self, name: str) -> None:
         ours = quick(name).fit(X, y).predict(X)
         theirs = quick(name).fit(1000 * X - 5, 10 * y + 3).predict(1000 * X - 5)
         np.testing.assert_allclose(theirs, 10 * ours + 3, rtol=1e-6)
 
-    def test_same_seed_same_numbers_another_seed_too(self, name: str) -> None:
+    def test_equal_seeds_give_equal_predictions(self, name: str) -> None:
         first, again = quick(name).fit(X, y).predict(X), quick(name).fit(X, y).predict(X)
         np.testing.assert_array_equal(first, again)
         other = quick(name, random_state=1).fit(X, y).predict(X)
         assert np.array_equal(first, other) == (name in DETERMINISTIC)
 
-    def test_inputs_are_left_alone(self, name: str) -> None:
+    def test_arguments_are_not_modified(self, name: str) -> None:
         X_before, y_before = X.copy(), y.copy()
         quick(name).fit(X, y).predict(X)
         np.testing.assert_array_equal(X, X_before)
@@ -81,10 +81,12 @@ class TestContract:
         fitted = model.fit(X, y)
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
 
-    @pytest.mark.parametrize("case", ["one row", "constant input", "constant target", "more inputs than rows"])
-    def test_awkward_data(self, name: str, case: str) -> None:
+    @pytest.mark.parametrize(
+        "case", ["one data point", "constant input", "constant target", "more inputs than data points"]
+    )
+    def test_edge_cases_of_the_data(self, name: str, case: str) -> None:
         A, b = X.copy(), y.copy()
-        if case == "one row":
+        if case == "one data point":
             A, b = A[:1], b[:1]
         elif case == "constant input":
             A[:, 1] = 0.998
@@ -96,11 +98,11 @@ class TestContract:
         assert np.all(np.isfinite(distribution.mean()))
         assert np.all(distribution.std() > 0)
 
-    def test_no_look_at_other_rows(self, name: str) -> None:
+    def test_predictions_do_not_depend_on_other_test_points(self, name: str) -> None:
         model = quick(name).fit(X[:30], y[:30])
         np.testing.assert_allclose(model.predict(X[30:])[:2], model.predict(X[30:32]), rtol=1e-12)
 
-    def test_bad_input_is_refused(self, name: str) -> None:
+    def test_invalid_input_raises(self, name: str) -> None:
         with pytest.raises(ValueError, match="NaN"):
             quick(name).fit(np.where(X > 0, X, np.nan), y)
         with pytest.raises(TypeError, match="did you mean"):
@@ -108,7 +110,7 @@ class TestContract:
 
 
 CLASSIFIERS = [name for name in methods.REGISTRY if "classification" in methods.get(name).tasks]
-KINDS = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.4, 0.4])]
+LABELS = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.4, 0.4])]
 
 
 def classifier(name: str, **options: object) -> MethodClassifier:
@@ -116,7 +118,7 @@ def classifier(name: str, **options: object) -> MethodClassifier:
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-@pytest.mark.parametrize("labels", [KINDS, KINDS == "low"], ids=["three", "two"])
+@pytest.mark.parametrize("labels", [LABELS, LABELS == "low"], ids=["three", "two"])
 class TestClassifiers:
     def test_probabilities_of_all_classes(self, name: str, labels: np.ndarray) -> None:
         model = classifier(name).fit(X, labels)
@@ -128,12 +130,12 @@ class TestClassifiers:
         np.testing.assert_array_equal(proba, again)
         np.testing.assert_allclose(model.predict_proba(X[5:9]), proba[5:9], rtol=1e-9)
 
-    def test_the_unit_of_the_inputs_does_not_matter(self, name: str, labels: np.ndarray) -> None:
+    def test_probabilities_do_not_depend_on_units(self, name: str, labels: np.ndarray) -> None:
         ours = classifier(name).fit(X, labels).predict_proba(X)
         theirs = classifier(name).fit(1000 * X - 5, labels).predict_proba(1000 * X - 5)
         np.testing.assert_allclose(theirs, ours, rtol=1e-6)
 
-    def test_a_class_without_rows_keeps_a_probability(self, name: str, labels: np.ndarray) -> None:
+    def test_a_class_without_data_points_has_a_probability(self, name: str, labels: np.ndarray) -> None:
         known = sorted(set(labels.tolist()))
         kept = labels != known[1]
         proba = classifier(name, classes=known).fit(X[kept], labels[kept]).predict_proba(X)

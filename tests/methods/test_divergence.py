@@ -1,4 +1,4 @@
-"""A fit that diverges ends as an error that names the epoch, and in the runner as a failed cell with its reason."""
+"""A fit that diverges raises an error that names the epoch; in the runner, the cell fails with this reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows
 
-ENGINES = ["bp", "vi_graves", "vi", "dropout", "bb_alpha"]
+METHODS = ["bp", "vi_graves", "vi", "dropout", "bb_alpha"]
 
 
 def train():
@@ -27,25 +27,25 @@ def fit(name, rows, **options):
     return method.fit(rows, method.config(hidden=(4,), epochs=5, **options), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("name", ENGINES)
-class TestEngines:
+@pytest.mark.parametrize("name", METHODS)
+class TestMethods:
     @pytest.mark.parametrize(
         ("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", np.inf), ("X", 1e200)]
     )
-    def test_rows_that_no_number_stands(self, name, part, value):
+    def test_data_that_make_the_fit_infinite_raise(self, name, part, value):
         rows = train()
         getattr(rows, part)[3] = value
         with pytest.raises(FloatingPointError, match=r"epoch 1: .* finite"):
             fit(name, rows)
 
-    def test_steps_beyond_all_bounds(self, name):
+    def test_infinite_steps_raise(self, name):
         with pytest.raises(FloatingPointError, match=r"epoch \d: .* finite"):
             fit(name, train(), learning_rate=1e308)
 
-    def test_sound_rows_do_not_raise(self, name):
+    def test_normal_data_do_not_raise(self, name):
         fit(name, train())
 
-    def test_the_cell_fails_and_says_why(self, name, tmp_path):
+    def test_the_cell_fails_with_the_reason(self, name, tmp_path):
         (tmp_path / "s.yaml").write_text(
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             f"methods: [{{use: {name}, hidden: [4], epochs: 5, learning_rate: 1.0e+300}}]\n"
@@ -57,8 +57,8 @@ class TestEngines:
         assert "rmse" not in row or not np.isfinite(row["rmse"] or np.nan)
 
 
-class TestNonsense:
-    """Fits that end in finite numbers, and are none."""
+class TestFiniteDivergence:
+    """Fits whose numbers are finite but implausible."""
 
     @pytest.mark.parametrize(
         ("name", "rate", "words"),
@@ -66,7 +66,7 @@ class TestNonsense:
             ("vi", 10.0, "diverged: mean squared residual"),
             ("bb_alpha", 10.0, "diverged: mean squared residual"),
             ("dropout", 100.0, "diverged: mean squared residual"),
-            ("bp", 1e4, "not finite"),  # its steps are shortened: the weight decay alone does it
+            ("bp", 1e4, "not finite"),  # its steps are shortened, so only the weight decay diverges
             ("vi_graves", 10.0, "not finite"),
         ],
     )
@@ -77,22 +77,22 @@ class TestNonsense:
         with pytest.raises(FloatingPointError, match=words):
             fit(name, rows, learning_rate=rate)
 
-    @pytest.mark.parametrize("name", ENGINES)
-    def test_every_engine_judges_what_it_returns(self, name, monkeypatch):
-        """With a limit that no fit keeps, the rows that it fits well are refused too."""
-        monkeypatch.setattr(mlp, "NONSENSE", 1e-9)
-        with pytest.raises(FloatingPointError, match=r"diverged: .* at most 1e-09 .* smaller learning_rate"):
+    @pytest.mark.parametrize("name", METHODS)
+    def test_every_method_checks_its_fit(self, name, monkeypatch):
+        """With a very small limit, a good fit raises too."""
+        monkeypatch.setattr(mlp, "DIVERGENCE_LIMIT", 1e-9)
+        with pytest.raises(FloatingPointError, match=r"diverged: .* limit is 1e-09; a smaller learning_rate"):
             fit(name, train(), **({"tau": 1.0} if name == "dropout" else {}))
 
-    @pytest.mark.parametrize(("spread", "largest"), [(1.0, 1e3), (0.1, 1e3), (0.0, 1e3), (4.0, 16e3)])
-    def test_the_limit_is_a_thousand_variances_or_a_thousand(self, spread, largest):
-        layers, X, y = mlp.layout(1, ()), np.zeros((10, 1)), spread * np.resize([-1.0, 1.0], 10)
+    @pytest.mark.parametrize(("sd", "limit"), [(1.0, 1e3), (0.1, 1e3), (0.0, 1e3), (4.0, 16e3)])
+    def test_the_limit_is_a_thousand_variances_or_a_thousand(self, sd, limit):
+        layers, X, y = mlp.layout(1, ()), np.zeros((10, 1)), sd * np.resize([-1.0, 1.0], 10)
 
-        def answer(square):  # a constant, of that mean squared residual
-            return np.array([0.0, np.sqrt(square - spread**2)])
+        def constant(square):  # weights of a constant prediction with that mean squared residual
+            return np.array([0.0, np.sqrt(square - sd**2)])
 
-        mlp.refuse_divergence(answer(0.999 * largest), layers, X, y)
-        with pytest.raises(FloatingPointError, match=f"at most {largest:.3g}".replace("+", r"\+")):
-            mlp.refuse_divergence(answer(1.001 * largest), layers, X, y)
+        mlp.refuse_divergence(constant(0.999 * limit), layers, X, y)
+        with pytest.raises(FloatingPointError, match=f"limit is {limit:.3g}".replace("+", r"\+")):
+            mlp.refuse_divergence(constant(1.001 * limit), layers, X, y)
         with pytest.raises(FloatingPointError, match="residual nan"):
             mlp.refuse_divergence(np.array([0.0, np.nan]), layers, X, y)

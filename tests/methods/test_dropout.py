@@ -1,4 +1,4 @@
-"""Monte Carlo dropout: loss and gradient under given masks, the masks, and the mixture that predicts."""
+"""Monte Carlo dropout: loss and gradient for fixed masks, the distribution of the masks, and predictive mixtures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RATE = 0.4
 
 
 class Case:
-    """A network, a batch whose inputs are dropped already, and masks of the hidden units."""
+    """A network, a batch with masked inputs, and masks of the hidden units."""
 
     def __init__(self, hidden, seed, rate=RATE, rows=9, d=5):
         rng = np.random.default_rng(seed)
@@ -31,7 +31,7 @@ class Case:
 
     def loss(self, w):
         work, gradient = dropout._workspace(self.layers, len(self.y)), np.full(len(w), np.nan)
-        work.masks[: self.X.size] = np.nan  # those of the inputs, which are dropped already
+        work.masks[: self.X.size] = np.nan  # masks of the inputs are already applied
         work.masks[self.X.size :] = np.concatenate([mask.ravel() for mask in self.masks])
         value = dropout.penalised_loss(
             self.X, self.y, w, self.layers, self.penalty, self.rate, work, gradient
@@ -46,7 +46,7 @@ class Case:
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestLoss:
-    def test_it_is_the_twins_and_the_penalty_spares_biases(self, hidden):
+    def test_loss_equals_that_of_the_twin_without_penalty_on_biases(self, hidden):
         case = Case(hidden, 1)
         assert case.loss(case.w)[0] == pytest.approx(case.twin(case.w), rel=1e-12)
 
@@ -55,11 +55,11 @@ class TestLoss:
             case = Case(hidden, seed)
             check_gradient(case.twin, case.w, case.loss(case.w)[1], case.rng, step=1e-6)
 
-    def test_gradient_of_a_single_row(self, hidden):
+    def test_gradient_for_one_data_point(self, hidden):
         case = Case(hidden, 4, rows=1, d=1)
         check_gradient(case.twin, case.w, case.loss(case.w)[1], case.rng, step=1e-6)
 
-    def test_at_rate_zero_it_is_the_network(self, hidden):
+    def test_rate_zero_is_the_network_without_dropout(self, hidden):
         case = Case(hidden, 5, rate=0.0)
         n = len(case.y)
         Z, f = np.empty(n * mlp.units(case.layers)), np.empty(n)
@@ -72,13 +72,13 @@ class TestLoss:
 
 
 class TestMasks:
-    def test_thinned_networks_are_masked_passes(self):
-        """Each network's zero rows give the masks back, and those of a twin's pass give its outputs."""
+    def test_masked_networks_equal_masked_passes(self):
+        """The zero rows of each network determine the masks; the twin gives the same outputs with them."""
         rng = np.random.default_rng(7)
         sizes, layers = (3, 5, 4, 1), mlp.layout(3, (5, 4))
         w, X = rng.normal(size=mlp.count(layers)), rng.normal(size=(6, 3))
         state = dropout.State(layers, w, RATE, 0.1, 20)
-        networks = dropout._thinned(state, np.random.default_rng(8))
+        networks = dropout._masked_networks(state, np.random.default_rng(8))
         found = dropout.predict(state, X, np.random.default_rng(8)).means
         plains = plain.matrices(w, sizes)
         for network, f in zip(networks, found, strict=True):
@@ -92,10 +92,10 @@ class TestMasks:
             masks = [np.tile(one, (6, 1)) for one in kept[1:]]
             np.testing.assert_allclose(f, plain.outputs(X * kept[0], w, sizes, masks), rtol=1e-10, atol=1e-12)
 
-    def test_thinned_networks_have_the_rate(self):
+    def test_masked_networks_have_the_dropout_rate(self):
         layers = mlp.layout(10, (20,))
         state = dropout.State(layers, np.ones(mlp.count(layers)), RATE, 0.1, 5000)
-        networks = dropout._thinned(state, np.random.default_rng(9))
+        networks = dropout._masked_networks(state, np.random.default_rng(9))
         inputs, units = networks[:, :200:20] == 0.0, networks[:, 220:240] == 0.0
         for dropped in (inputs, units):
             assert abs(dropped.mean() - RATE) < 4 * np.sqrt(RATE * (1 - RATE) / dropped.size)
@@ -103,8 +103,8 @@ class TestMasks:
 
 
 class TestPredictions:
-    def test_a_linear_parts_passes_have_the_moments_of_the_weight_scaled_network(self):
-        """Units that are always on: the mean over passes is the network without dropout, the variance closed."""
+    def test_moments_of_passes_with_active_units(self):
+        """If units are always active, the mean is the network without dropout and the variance has a closed form."""
         rng = np.random.default_rng(10)
         sizes, layers, T = (3, 4, 1), mlp.layout(3, (4,)), 40_000
         w, X = rng.normal(size=mlp.count(layers)), 0.1 * rng.normal(size=(5, 3))
@@ -126,7 +126,7 @@ class TestPredictions:
         np.testing.assert_allclose(answer.means.var(axis=0), total, rtol=0.05)
         np.testing.assert_allclose(answer.variances, 0.1)
 
-    def test_at_rate_zero_all_passes_are_one(self):
+    def test_at_rate_zero_all_passes_are_equal(self):
         case = Case((5,), 12)
         state = dropout.State(case.layers, case.w, 0.0, 0.1, 3)
         means = dropout.predict(state, case.X, case.rng).means
@@ -143,7 +143,7 @@ def rows(n, d, seed):
 class TestFit:
     @pytest.mark.parametrize("rate", [0.0, 0.3])
     def test_a_fit_step_by_step(self, rate):
-        """Orders and masks from the same generators, losses and gradients as tested above, Adam by its twin."""
+        """Orders and masks from the same generators, losses and gradients as above, Adam by its twin."""
         train = rows(20, 3, 13)
         config = dropout.Config(hidden=(5,), rate=rate, epochs=2, batch_size=8, lengthscale=3.0, tau=2.0)
         state, trace = dropout.fit(train, config, np.random.default_rng(14))
@@ -167,20 +167,20 @@ class TestFit:
             assert loss == pytest.approx(np.mean(found), rel=1e-10)
         np.testing.assert_allclose(state.weights, w, rtol=1e-9, atol=1e-12)
 
-    def test_tau_is_the_one_of_the_highest_density_of_rows_held_back(self):
-        """Every step of the fit again: rows held back, first fit with tau = 1, densities over a grid, second fit."""
+    def test_tau_maximises_the_density_of_validation_points(self):
+        """Repeat every step of the fit: validation points, first fit with tau = 1, densities on a grid, second fit."""
         train = rows(60, 2, 18)
         config = dropout.Config(hidden=(8,), rate=0.1, epochs=60, passes=50, lengthscale=2.0, validation_fraction=0.3)
         state, trace = dropout.fit(train, config, np.random.default_rng(19))
         rng, layers = np.random.default_rng(19), state.layers
-        inner, held = hold_out(60, 0.3, rng)
-        assert len(held) == 18
-        first, _ = dropout._descend(train.X[inner], train.y[inner], layers, config, 1.0, rng)
-        networks = dropout._thinned(dropout.State(layers, first, 0.1, 1.0, 50), rng)
-        outputs = mlp.evaluate(train.X[held], networks, layers)
+        fitted, validation = hold_out(60, 0.3, rng)
+        assert len(validation) == 18
+        first, _ = dropout._descend(train.X[fitted], train.y[fitted], layers, config, 1.0, rng)
+        networks = dropout._masked_networks(dropout.State(layers, first, 0.1, 1.0, 50), rng)
+        outputs = mlp.evaluate(train.X[validation], networks, layers)
 
         def density(tau):
-            return Predictive.equal_mixture(outputs, 1 / tau).logpdf(train.y[held]).mean()
+            return Predictive.equal_mixture(outputs, 1 / tau).logpdf(train.y[validation]).mean()
 
         found, grid = 1 / state.noise_variance, np.exp(np.linspace(-5, 15, 2001))
         values = [density(tau) for tau in grid]
@@ -190,7 +190,7 @@ class TestFit:
         np.testing.assert_allclose(state.weights, weights, rtol=1e-9)
         np.testing.assert_allclose(trace["objective"], losses["objective"], rtol=1e-9)
 
-    def test_tau_that_is_given_is_kept_and_that_of_a_single_row_is_one(self):
+    def test_a_fixed_tau_is_kept_and_one_data_point_has_tau_one(self):
         config = dropout.Config(hidden=(4,), epochs=2, tau=7.0)
         state, _ = dropout.fit(rows(20, 2, 20), config, np.random.default_rng(0))
         assert state.noise_variance == pytest.approx(1 / 7, rel=1e-15)
@@ -198,7 +198,7 @@ class TestFit:
         state, _ = dropout.fit(single, dropout.Config(hidden=(4,), epochs=2), np.random.default_rng(0))
         assert state.noise_variance == 1.0
 
-    def test_columns_of_the_papers_tables(self):
+    def test_published_columns(self):
         quoted = ("Dropout-1", "MC-dropout-1 (as quoted)")
         for hidden in ((50,), (100,)):
             assert dropout.METHOD.published(dropout.Config(hidden=hidden)) == quoted
@@ -207,13 +207,13 @@ class TestFit:
         for options in ({"hidden": (50, 50)}, {"hidden": (7,)}, {"epochs": 399}):
             assert dropout.METHOD.published(dropout.Config(**options)) == ()
 
-    def test_the_penalty_is_the_papers(self):
+    def test_the_penalty_is_that_of_the_paper(self):
         config = dropout.Config(rate=0.1, tau=5.0, lengthscale=2.0)
         layers = mlp.layout(2, (3,))
         penalty = dropout._penalty(layers, config.lengthscale**2 * (1 - config.rate) / (2 * 40 * config.tau))
         np.testing.assert_allclose(penalty, [0.009] * 6 + [0] * 3 + [0.009] * 3 + [0])
 
-    def test_a_strong_penalty_takes_the_weights_but_no_biases(self):
+    def test_a_strong_penalty_shrinks_the_weights_but_not_the_biases(self):
         train = rows(40, 2, 15)
         y = train.y + 2.0
         config = dropout.Config(hidden=(6,), lengthscale=1e3, epochs=800, learning_rate=0.01)
@@ -221,7 +221,7 @@ class TestFit:
         np.testing.assert_allclose(mlp.evaluate(train.X, state.weights[None], state.layers)[0], y.mean(), atol=0.1)
         assert np.abs(state.weights[:12]).max() < 0.05
 
-    def test_it_learns_where_a_line_does_not(self):
+    def test_it_predicts_better_than_a_linear_model(self):
         friedman = data.load_dataset("friedman1")
         X, y = friedman.X, friedman.y
         half = len(y) // 2
@@ -231,19 +231,19 @@ class TestFit:
         line = A[half:] @ np.linalg.lstsq(A[:half], y[:half], rcond=None)[0]
         assert np.sqrt(np.mean((mean - y[half:]) ** 2)) < 0.9 * np.sqrt(np.mean((line - y[half:]) ** 2))
 
-    def test_the_generator_decides_everything(self):
+    def test_equal_seeds_give_equal_fits(self):
         train, config = rows(50, 3, 16), dropout.Config(hidden=(6,), epochs=3)
         first, again, other = (dropout.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
         np.testing.assert_array_equal(first.weights, again.weights)
         assert not np.array_equal(first.weights, other.weights)
 
     @pytest.mark.parametrize("n", [1, 5, 129])
-    def test_last_batch_smaller_and_batch_larger_than_the_rows(self, n):
+    def test_small_last_batch_and_batch_larger_than_the_data(self, n):
         train = rows(n, 2, 17) if n > 1 else Rows(np.ones((1, 2)), np.zeros(1))
         state, trace = dropout.fit(train, dropout.Config(hidden=(4,), epochs=2), np.random.default_rng(1))
         assert np.isfinite(state.weights).all()
         assert np.isfinite(trace["objective"]).all()
 
-    def test_a_network_without_hidden_layers_is_refused(self):
+    def test_a_network_without_hidden_layers_raises(self):
         with pytest.raises(ValueError, match="at least 1 item"):
             dropout.Config(hidden=())

@@ -1,4 +1,4 @@
-"""The Laplace approximation: its pieces against loops and differences, closed forms, fits of networks."""
+"""The Laplace approximation: components against loops and differences, closed forms, fits of networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ep_bench.methods import laplace
 from ep_bench.methods.laplace import curvature, evidence, mode_search, network
 from ep_bench.models import mlp
 from ep_bench.types import Predictive, Rows
-from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, most_gained, wave
+from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, largest_gain, wave
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 
@@ -53,7 +53,7 @@ class TestNetwork:
         np.testing.assert_allclose(gradient, case.jacobian().T @ residuals, rtol=1e-10, atol=1e-10)
 
 
-def test_the_squares_hang_on_no_place_in_memory():
+def test_the_sum_of_squares_does_not_depend_on_alignment():
     case, found, kept = Case((50,), 12, d=13, rows=455), set(), []
     for size in case.rng.integers(1, 5000, size=40):
         kept.append(np.empty(size))
@@ -65,7 +65,7 @@ def test_the_squares_hang_on_no_place_in_memory():
 @pytest.mark.parametrize("hidden", SHAPES)
 @pytest.mark.parametrize("form", FORMS)
 class TestForms:
-    def test_it_is_the_formula(self, hidden, form):
+    def test_the_covariance_follows_the_formula(self, hidden, form):
         case = Case(hidden, 5)
         posterior, covariance = case.posterior(form), case.covariance(form)
         assert posterior.log_det == pytest.approx(-np.linalg.slogdet(covariance)[1], rel=1e-10)
@@ -88,7 +88,7 @@ class TestForms:
         gap = np.abs(scaled.T @ scaled / count - covariance / np.outer(deviations, deviations))
         assert gap.max() < 5.5 * np.sqrt(2 / count)
 
-    def test_memory_is_that_of_a_block(self, hidden, form, monkeypatch):
+    def test_memory_is_limited_by_the_block_size(self, hidden, form, monkeypatch):
         case = Case(hidden, 8, rows=70)
         whole = case.posterior(form)
         monkeypatch.setattr(network, "BLOCK", 1)
@@ -98,7 +98,7 @@ class TestForms:
         np.testing.assert_allclose(ours, theirs, rtol=1e-10)
 
 
-class TestFormsAmongThemselves:
+class TestRelationsBetweenForms:
     def test_kronecker_is_exact_without_hidden_layers(self):
         case = Case((), 9)
         full, kron = case.posterior("full"), case.posterior("kron")
@@ -107,7 +107,7 @@ class TestFormsAmongThemselves:
 
     @pytest.mark.parametrize("hidden", SHAPES)
     def test_gammas(self, hidden):
-        """The diagonal's is never below the full one's, which exceeds neither rows nor weights."""
+        """Gamma of the diagonal is at least that of the full form, which is at most min(N, P)."""
         for seed in range(5):
             case = Case(hidden, 20 + seed)
             problem, at = mode_search.ModeProblem(case.X, case.y, case.layers), evidence.Precisions(case.alpha, BETA)
@@ -161,7 +161,7 @@ class TestLinearModel:
 
     @pytest.mark.parametrize("form", ["full", "kron", "last"])
     @pytest.mark.parametrize(("seed", "noise"), [(3, 0.5), (4, 3.0), (5, 0.05)])
-    def test_the_updates_end_where_the_evidence_is_highest(self, form, seed, noise):
+    def test_the_updates_end_at_the_maximum_of_the_evidence(self, form, seed, noise):
         rows = linear_rows(40, 4, seed=seed, noise=noise)
         state, trace = fitted(rows, hidden=(), hessian=form, updates=500)
         options = {"xatol": 1e-8, "fatol": 1e-13, "maxiter": 2000}
@@ -171,7 +171,7 @@ class TestLinearModel:
         assert trace["log_evidence"][-1] > trace["log_evidence"][0]
 
     @pytest.mark.parametrize("given", ["prior_variance", "noise_variance"])
-    def test_a_given_precision_stays(self, given):
+    def test_a_fixed_precision_does_not_change(self, given):
         rows = linear_rows(40, 4)
         state, _ = fitted(rows, hidden=(), updates=500, **{given: 0.37})
         at = {"prior_variance": state.prior_variance[0], "noise_variance": state.noise_variance}
@@ -180,7 +180,7 @@ class TestLinearModel:
             moved = {name: value * (1.0 if name == given else factor) for name, value in at.items()}
             assert log_marginal(rows, **moved) < log_marginal(rows, **at)
 
-    def test_the_diagonal_has_the_variances_of_its_own(self):
+    def test_the_diagonal_form_has_its_own_variances(self):
         rows = linear_rows(30, 3)
         state, _ = fitted(rows, hidden=(), hessian="diag", prior_variance=0.7, noise_variance=0.2)
         A = np.column_stack([rows.X, np.ones(30)])
@@ -202,17 +202,17 @@ class TestLinearModel:
 class TestNetworks:
     @pytest.mark.parametrize("seed", range(4))
     def test_the_weights_are_most_probable(self, seed):
-        """Neither the gradient's nor Newton's direction leads to a point of clearly higher log joint density.
+        """No step along the gradient or Newton's direction clearly increases the log joint density.
 
         The gradient itself need not vanish: searches end on kinks of the rectified units.
         """
         rows = wave()
         state, _ = fitted(rows, seed, hidden=(8,), prior_variance=1.0, noise_variance=0.05, steps=3000)
-        assert most_gained(rows, state.layers, state.weights) < 0.02
-        assert most_gained(rows, state.layers, 0.95 * state.weights) > 1.0
+        assert largest_gain(rows, state.layers, state.weights) < 0.02
+        assert largest_gain(rows, state.layers, 0.95 * state.weights) > 1.0
 
     @pytest.mark.parametrize("form", ["full", "kron"])
-    def test_the_noise_is_found(self, form):
+    def test_the_noise_is_recovered(self, form):
         state, trace = fitted(wave(200), hidden=(20,), hessian=form)
         assert np.sqrt(state.noise_variance) == pytest.approx(0.1, rel=0.25)
         assert 5 < state.well_determined < 45
@@ -220,7 +220,7 @@ class TestNetworks:
         assert len({len(values) for values in trace.values()}) == 1
 
     def test_a_fixed_point_of_the_evidence(self):
-        """At the end neither precision's derivative of the evidence, weights held, is left."""
+        """After a fit, the derivatives of the evidence by the log precisions, at fixed weights, are 0."""
         rows = wave()
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
@@ -244,7 +244,7 @@ class TestNetworks:
         with pytest.raises(ValueError, match="covers all layers"):
             laplace.Config(hessian="last", prior="layers")
 
-    def test_less_is_known_away_from_the_rows(self):
+    def test_uncertainty_grows_away_from_the_data(self):
         state, _ = fitted(wave(), hidden=(20,))
         inside, outside = laplace.predict(state, np.array([[0.0], [6.0]]), np.random.default_rng(0)).std()
         assert outside > 3 * inside

@@ -1,4 +1,4 @@
-"""The updates of the precisions: fixed points of each form's own evidence, well-determined weights beyond the rows."""
+"""Updates of the precisions: fixed points of the evidence of each form, more effective weights than data points."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def slope(log_evidence, h=1e-4):
 
 @pytest.mark.parametrize(("form", "shared"), ALLOWED)
 @pytest.mark.parametrize("hidden", [(5,), (4, 3)])
-def test_where_the_updates_stand_still_no_derivative_of_the_evidence_is_left(form, shared, hidden):
-    """By the logarithms of beta and of every alpha of its own, at fixed weights."""
+def test_fixed_points_of_the_updates_are_stationary_points_of_the_evidence(form, shared, hidden):
+    """Derivatives by the logarithms of beta and of every separate alpha, at fixed weights."""
     case = Case(hidden, 11, rows=60)
     problem, at = problem_of(case), evidence.Precisions(np.full(len(hidden) + 1, 1.3), 0.8)
     for _ in range(500):
@@ -57,8 +57,8 @@ def test_the_log_joint_density_is_that_of_all_weights(form, hidden):
     assert found.log_joint == pytest.approx(expected, rel=1e-12)
 
 
-class TestBeyondTheRows:
-    """Small noise and more weights than rows."""
+class TestMoreWeightsThanDataPoints:
+    """Small noise and more weights than data points."""
 
     ROWS, ALPHA, BETA = 10, 0.1, 1e6
 
@@ -67,22 +67,22 @@ class TestBeyondTheRows:
         at = evidence.Precisions(np.full(len(case.layers), self.ALPHA), self.BETA)
         return case, evidence.approximate(problem_of(case), case.w, at, form)
 
-    @pytest.mark.parametrize(("form", "least"), [("diag", 300), ("kron", 100)])
-    def test_gammas_of_diagonals_and_factors_exceed_them(self, form, least):
-        """The update is EM's: the mean of the residuals' squares under the posterior of the form's linear model."""
+    @pytest.mark.parametrize(("form", "minimum"), [("diag", 300), ("kron", 100)])
+    def test_gammas_of_diag_and_kron_exceed_the_number_of_data_points(self, form, minimum):
+        """The update is that of EM: the mean squared residual under the posterior of the form's linear model."""
         case, found = self.found(form)
-        assert found.gamma.sum() > least
+        assert found.gamma.sum() > minimum
         H = case.kronecker() if form == "kron" else np.diag((case.jacobian() ** 2).sum(axis=0))
         values = np.maximum(np.linalg.eigvalsh(H), 0.0) if form == "kron" else np.diag(H)
-        spread = np.sum(values / (self.ALPHA + self.BETA * values))
+        trace = np.sum(values / (self.ALPHA + self.BETA * values))
         squares = np.sum((case.y - plain.outputs(case.X, case.w, case.sizes)) ** 2)
         at = evidence.updated(found, problem_of(case), settings_of(form))
-        assert spread > 1e-5
-        assert at.beta == pytest.approx(self.ROWS / (squares + spread), rel=1e-9)
+        assert trace > 1e-5
+        assert at.beta == pytest.approx(self.ROWS / (squares + trace), rel=1e-9)
 
     @pytest.mark.parametrize("form", ["full", "last"])
     @pytest.mark.parametrize("shared", [True, False])
-    def test_those_of_the_whole_matrix_do_so_by_rounding_and_are_cut(self, form, shared):
+    def test_gammas_of_full_and_last_exceed_it_by_rounding_and_are_reduced(self, form, shared):
         case, found = self.found(form)
         assert found.gamma.sum() < self.ROWS + 1e-3
         settings = settings_of(form, shared=shared)

@@ -1,4 +1,4 @@
-"""The Laplace approximation where it is weak, and where it fails."""
+"""The Laplace approximation: known weaknesses, warnings and failures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.methods.laplace_support import FORMS, fitted, wave
 
 
 class TestWeakness:
-    """Hernandez-Lobato and Adams (2015), 5.4: the diagonal form does not set the hyperparameters right."""
+    """Hernandez-Lobato and Adams (2015), 5.4: the hyperparameters of the diagonal form are wrong."""
 
     @pytest.fixture(scope="class")
     @classmethod
     def both(cls):
         return {form: fitted(wave(120), hidden=(30,), hessian=form, updates=100) for form in ("diag", "full")}
 
-    def test_gamma_too_large_and_noise_too(self, both):
+    def test_gamma_and_noise_are_too_large(self, both):
         (diag, _), (full, _) = both["diag"], both["full"]
         assert diag.well_determined > 1.5 * full.well_determined
         assert diag.noise_variance > 1.5 * full.noise_variance
@@ -38,7 +38,7 @@ class TestWeakness:
               for form, (state, _) in both.items()}  # fmt: skip
         assert ll["diag"] < ll["full"] - 0.1
 
-    def test_gamma_beyond_the_rows_has_a_positive_update(self):
+    def test_the_update_is_positive_if_gamma_exceeds_the_number_of_data_points(self):
         rng, layers = np.random.default_rng(11), mlp.layout(4, (19,))
         problem, w = mode_search.ModeProblem(rng.normal(size=(6, 4)), rng.normal(size=6), layers), rng.normal(size=115)
         settings = evidence.UpdateSettings("diag", True, False, False, 1, 1)
@@ -61,34 +61,38 @@ class TestWeakness:
 
 class TestFailure:
     @pytest.mark.parametrize("form", FORMS)
-    def test_an_unfinished_fit_says_so(self, form):
-        told = r"after 1 updates another would change the prior precision by [+-]\d.* and the noise precision by [+-]\d"
-        with pytest.warns(ConvergenceWarning, match=told + ".* of it, over the limit of 0.001: raise updates$"):
+    def test_an_unfinished_fit_warns(self, form):
+        warned = (
+            r"after 1 updates, one more would change the prior precision by [+-]\d.* and the noise precision by [+-]\d"
+        )
+        with pytest.warns(
+            ConvergenceWarning, match=warned + ".* of its value, over the tolerance of 0.001: raise updates$"
+        ):
             fitted(wave(), hidden=(8,), hessian=form, updates=1, steps=1000)
 
-    def test_it_names_the_layer_and_no_precision_that_is_given(self):
-        with pytest.warns(ConvergenceWarning, match="change the prior precision of layer 1 by") as told:
+    def test_the_warning_names_the_layer_and_no_fixed_precision(self):
+        with pytest.warns(ConvergenceWarning, match="change the prior precision of layer 1 by") as warned:
             fitted(wave(), hidden=(8,), prior="layers", noise_variance=0.1, updates=1)
-        assert "precision of layer 2 by" in str(told[0].message)
-        assert "noise" not in str(told[0].message)
+        assert "precision of layer 2 by" in str(warned[0].message)
+        assert "noise" not in str(warned[0].message)
 
-    def test_the_change_is_that_of_one_more_update(self):
-        with pytest.warns(ConvergenceWarning, match="would change") as told:
+    def test_the_reported_change_is_that_of_one_more_update(self):
+        with pytest.warns(ConvergenceWarning, match="would change") as warned:
             fitted(wave(), hidden=(8,), updates=1)
         with warnings.catch_warnings(action="ignore"):
             trace = fitted(wave(), hidden=(8,), updates=2)[1]
         for name in ("prior", "noise"):
             _, before, after = trace[f"{name}_deviation"]
-            found = re.search(rf"{name} precision by ([-+.e\d]+) of it", str(told[0].message))
+            found = re.search(rf"{name} precision by ([-+.e\d]+) of its value", str(warned[0].message))
             assert float(found[1]) == pytest.approx((before / after) ** 2 - 1, rel=6e-3)  # three digits
 
-    def test_a_search_at_its_limit_says_so(self):
-        given = {"prior_variance": 1.0, "noise_variance": 0.01}
+    def test_a_search_at_its_limit_warns(self):
+        fixed = {"prior_variance": 1.0, "noise_variance": 0.01}
         with pytest.warns(ConvergenceWarning, match="^the search .* ended at its limit of 3 steps: raise steps$"):
-            fitted(wave(), hidden=(8,), updates=2, steps=3, **given)
+            fitted(wave(), hidden=(8,), updates=2, steps=3, **fixed)
 
-    def test_digits_are_no_failure(self):
-        """The linear model's updates end within a change of 1e-9, but few of them leave no more than some digits."""
+    def test_negligible_changes_do_not_warn(self):
+        """The updates of the linear model end at a change of 1e-9, but much larger changes are already negligible."""
         rng, rows = np.random.default_rng(4), wave()
         rows = Rows(np.column_stack([rows.X, rng.normal(size=60)]), rows.y)
         with warnings.catch_warnings():
@@ -98,12 +102,12 @@ class TestFailure:
         with pytest.warns(ConvergenceWarning, match="raise updates"):
             fitted(rows, hidden=(), updates=1)
 
-    def test_a_search_that_ends_on_a_kink_is_at_its_end(self, monkeypatch):
-        """L-BFGS finds no lower point there, and says so."""
-        right = optimize.minimize
+    def test_a_search_that_ends_at_a_kink_does_not_warn(self, monkeypatch):
+        """L-BFGS then reports that it finds no lower point."""
+        minimize = optimize.minimize
 
         def without_a_lower_point(*arguments, **options):
-            found = right(*arguments, **options)
+            found = minimize(*arguments, **options)
             found.status, found.success = 2, False
             return found
 
@@ -112,17 +116,19 @@ class TestFailure:
             warnings.simplefilter("error", ConvergenceWarning)
             fitted(wave(), hidden=(4,), updates=60, steps=1000)
 
-    def test_a_precision_that_runs_away(self):
+    def test_a_precision_at_its_limit_warns(self):
         rows = Rows(wave().X, np.zeros(60))
         with pytest.warns(ConvergenceWarning, match="the prior precision runs to infinity"):
             state, _ = fitted(rows, hidden=(8,))
         assert np.all(np.isfinite(state.weights))
 
-    def test_a_network_that_collapses_says_what_is_left(self):
-        """Targets that are noise."""
+    def test_the_warning_describes_a_collapsed_network(self):
+        """The targets are pure noise."""
         rng = np.random.default_rng(0)
         rows = Rows(rng.normal(size=(60, 2)), 0.5 * rng.normal(size=60))
-        with pytest.warns(ConvergenceWarning, match="to its constant; its predictive deviation is that of the noise"):
+        with pytest.warns(
+            ConvergenceWarning, match="to a constant; its predictive standard deviation is that of the noise"
+        ):
             state, _ = fitted(rows, hidden=(8,))
         predicted = laplace.predict(state, rows.X, rng)
         assert np.ptp(predicted.mean()) < 1e-6
@@ -130,20 +136,20 @@ class TestFailure:
 
     @pytest.mark.parametrize(("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", 1e200)])
     @pytest.mark.parametrize("hidden", [(), (4,)])
-    def test_rows_that_no_number_stands(self, part, value, hidden):
+    def test_data_that_make_the_fit_infinite_raise(self, part, value, hidden):
         rows = wave()
         getattr(rows, part)[3] = value
         with pytest.raises(FloatingPointError, match="finite"), np.errstate(all="ignore"):
             fitted(rows, hidden=hidden)
 
-    def test_a_matrix_that_no_memory_holds(self):
+    def test_a_matrix_that_is_too_large_raises(self):
         with pytest.raises(ValueError, match="matrix of 22,501 weights"):
             fitted(wave(), hidden=(7500,))
 
     @pytest.mark.parametrize("form", FORMS)
     @pytest.mark.parametrize("case", ["one row", "constant input", "constant target", "wide"])
     @pytest.mark.parametrize("hidden", [(), (6,)])
-    def test_awkward_rows(self, form, case, hidden):
+    def test_edge_cases_of_the_data(self, form, case, hidden):
         rng = np.random.default_rng(5)
         X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
         if case == "one row":

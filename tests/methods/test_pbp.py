@@ -1,4 +1,4 @@
-"""Probabilistic backpropagation against its slow twin, the authors' program and itself."""
+"""Probabilistic backpropagation against its slow twin, the authors' program and known properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(n, d, seed):
     return Rows(X, (y - y.mean()) / (y.std() or 1.0))
 
 
-def beginning(sizes, epochs, n, seed):
+def initial_means_and_orders(sizes, epochs, n, seed):
     """Initial means and visiting orders."""
     rng = np.random.default_rng(seed)
     start = [rng.normal(size=(o, i + 1)) / np.sqrt(i + 1) for i, o in pairwise(sizes)]
@@ -45,9 +45,9 @@ def assert_same_state(state, twin, rtol):
 
 class TestAgainstTheTwin:
     @pytest.mark.parametrize("hidden", [(1,), (7,), (50,), (6, 9), (50, 17), (4, 8, 5)])
-    def test_several_epochs(self, hidden):
+    def test_epochs(self, hidden):
         train = rows(150, 4, 1)
-        start, orders = beginning((4, *hidden, 1), 4, 150, 2)
+        start, orders = initial_means_and_orders((4, *hidden, 1), 4, 150, 2)
         state, trace = pbp.fit(train, pbp.Config(hidden=hidden, epochs=4), None, start, orders)
         twin = SlowPBP.begin(start).fit(train.X, train.y, orders[:3])
         before = twin.log_z
@@ -60,15 +60,15 @@ class TestAgainstTheTwin:
         np.testing.assert_allclose([ours.mean(), ours.variance()], twin.predict(X), rtol=1e-9)
 
     @pytest.mark.parametrize(("n", "d"), [(1, 3), (2, 1), (5, 40), (30, 200)])
-    def test_few_rows_and_many_inputs(self, n, d):
+    def test_few_data_points_and_many_inputs(self, n, d):
         train = rows(n, d, 4)
-        start, orders = beginning((d, 10, 1), 5, n, 5)
+        start, orders = initial_means_and_orders((d, 10, 1), 5, n, 5)
         state, _ = pbp.fit(train, pbp.Config(hidden=(10,), epochs=5), None, start, orders)
         assert_same_state(state, SlowPBP.begin(start).fit(train.X, train.y, orders), 1e-7)
 
-    def test_most_units_far_off(self):
+    def test_mostly_inactive_units(self):
         train = rows(60, 2, 6)
-        start, orders = beginning((2, 40, 1), 3, 60, 7)
+        start, orders = initial_means_and_orders((2, 40, 1), 3, 60, 7)
         start[0][5:, -1] -= 200.0
         state, _ = pbp.fit(train, pbp.Config(hidden=(40,), epochs=3), None, start, orders)
         twin = SlowPBP.begin(start)
@@ -80,7 +80,7 @@ class TestAgainstTheTwin:
     def test_undone_updates(self, hidden):
         train = rows(50, 3, 8)
         sizes = (3, *hidden, 1)
-        start, orders = beginning(sizes, 1, 50, 9)
+        start, orders = initial_means_and_orders(sizes, 1, 50, 9)
         twin, net = SlowPBP.begin(start), network(start, 6.0, 6.0)
         rng = np.random.default_rng(10)
         for v in twin.variances:
@@ -96,12 +96,12 @@ class TestAgainstTheTwin:
                 np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
     @pytest.mark.parametrize("hidden", [(13,), (8, 13)])
-    def test_steps_that_would_end_below_zero(self, hidden):
-        """A sharp noise and a residual far out: the approximations take more variance than there is."""
+    def test_steps_to_a_negative_variance_are_undone(self, hidden):
+        """With small noise and a large residual, the approximate update can exceed the variance."""
         undone = 0
         for seed in range(20):
             train = rows(3, 2, seed)
-            start, _ = beginning((2, *hidden, 1), 1, 3, seed)
+            start, _ = initial_means_and_orders((2, *hidden, 1), 1, 3, seed)
             start = [3.0 * one for one in start]
             twin, net = SlowPBP.begin(start), network(start, 6.0, 6.0)
             twin.noise_b = net.noise[1] = 0.01
@@ -119,9 +119,9 @@ class TestAgainstTheTwin:
 class TestTheSteps:
     @pytest.mark.parametrize("hidden", [(6,), (5, 9)])
     def test_gradients_of_log_z(self, hidden):
-        """One step's changes give the kernel's gradients back; along random directions they are those of log Z."""
+        """The changes by one step determine the gradients of the kernel; compare them with differences of log Z."""
         train = rows(1, 3, 11)
-        start, _ = beginning((3, *hidden, 1), 1, 1, 12)
+        start, _ = initial_means_and_orders((3, *hidden, 1), 1, 1, 12)
         net, twin = network(start, 6.0, 6.0), SlowPBP.begin(start)
         filter_rows(train.X, train.y, np.zeros(1, dtype=np.int64), net, *scratch(net))
         rng = np.random.default_rng(13)
@@ -147,24 +147,24 @@ class TestTheSteps:
                 theirs = (log_z(h, directions, of) - log_z(-h, directions, of)) / (2 * h)
                 assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
 
-    def test_order_of_hidden_units_does_not_matter_to_the_steps(self):
+    def test_steps_do_not_depend_on_the_order_of_hidden_units(self):
         train = rows(80, 5, 14)
-        start, orders = beginning((5, 21, 1), 2, 80, 15)
+        start, orders = initial_means_and_orders((5, 21, 1), 2, 80, 15)
         shuffle = np.random.default_rng(16).permutation(21)
-        turned = [start[0][shuffle], start[1][:, [*shuffle, 21]]]
-        nets = [network(start, 6.0, 6.0), network(turned, 6.0, 6.0)]
+        permuted = [start[0][shuffle], start[1][:, [*shuffle, 21]]]
+        nets = [network(start, 6.0, 6.0), network(permuted, 6.0, 6.0)]
         for net in nets:
             for order in orders:
                 filter_rows(train.X, train.y, order, net, *scratch(net))
-        (first, last), (first_turned, last_turned) = (matrices(net, net.variance) for net in nets)
-        np.testing.assert_allclose(first[shuffle], first_turned, rtol=1e-9)
-        np.testing.assert_allclose(last[:, [*shuffle, 21]], last_turned, rtol=1e-9)
+        (first, last), (first_permuted, last_permuted) = (matrices(net, net.variance) for net in nets)
+        np.testing.assert_allclose(first[shuffle], first_permuted, rtol=1e-9)
+        np.testing.assert_allclose(last[:, [*shuffle, 21]], last_permuted, rtol=1e-9)
         np.testing.assert_allclose(nets[0].noise, nets[1].noise, rtol=1e-9)
 
     def test_an_input_that_is_always_zero_keeps_its_prior(self):
         train = rows(60, 3, 17)
         train.X[:, 1] = 0.0
-        start, orders = beginning((3, 10, 1), 1, 60, 18)
+        start, orders = initial_means_and_orders((3, 10, 1), 1, 60, 18)
         net = network(start, 6.0, 6.0)
         filter_rows(train.X, train.y, orders[0], net, *scratch(net))
         np.testing.assert_array_equal(matrices(net, net.mean)[0][:, 1], start[0][:, 1])
@@ -173,7 +173,7 @@ class TestTheSteps:
 
 class TestPriorRefinement:
     def refined(self, **changes):
-        start, _ = beginning((3, 8, 1), 1, 1, 19)
+        start, _ = initial_means_and_orders((3, 8, 1), 1, 1, 19)
         net = network(start, 6.0, 6.0)
         rng = np.random.default_rng(20)
         net.variance[net.places] = rng.uniform(0.1, 1.0, size=len(net.places))
@@ -202,18 +202,18 @@ class TestPriorRefinement:
     @pytest.mark.parametrize(
         "change",
         [
-            {"variance": 3.0},  # larger than its factor's: a cavity of negative variance
+            {"variance": 3.0},  # larger than that of its factor, so the cavity has a negative variance
             {"variance": 0.5, "factor_precision": 2.0 - 1e-7},  # a cavity wider than 1e6
-            {"factor_a": 50.0},  # the cavity's a below 1
-            {"factor_b": 50.0},  # the cavity's b below 0
+            {"factor_a": 50.0},  # a of the cavity is below 1
+            {"factor_b": 50.0},  # b of the cavity is below 0
         ],
     )
-    def test_a_factor_without_a_proper_cavity_is_left_alone(self, change):
+    def test_a_factor_without_a_proper_cavity_is_not_refined(self, change):
         assert self.refined(**change).tolist() == [5]
 
 
 class TestFit:
-    def test_the_generator_decides_everything(self):
+    def test_equal_seeds_give_equal_fits(self):
         train = rows(50, 3, 21)
         config = pbp.Config(hidden=(12,), epochs=3)
         first, again, other = (pbp.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
@@ -240,11 +240,11 @@ class TestFit:
             tracemalloc.stop()
         assert peaks[1] < peaks[0] + 8 * 3000
 
-    def test_rows_of_one_and_of_none(self):
+    def test_one_data_point_and_no_test_points(self):
         state, _ = pbp.fit(rows(1, 3, 25), pbp.Config(epochs=2), np.random.default_rng(0))
         assert pbp.predict(state, np.zeros((0, 3)), None).mean().shape == (0,)
 
-    def test_divergence_is_an_error_that_names_the_epoch(self):
+    def test_divergence_raises_and_names_the_epoch(self):
         train = rows(20, 2, 26)
         train.X[3, 1] = np.nan
         with pytest.raises(FloatingPointError, match="epoch 1"):
@@ -253,9 +253,9 @@ class TestFit:
         with pytest.raises(FloatingPointError, match="epoch 1"):
             pbp.fit(train, pbp.Config(hidden=(4,)), np.random.default_rng(0))
 
-    def test_start_and_orders_are_checked(self):
+    def test_invalid_start_and_orders_raise(self):
         train, config = rows(10, 2, 27), pbp.Config(hidden=(4,), epochs=2)
-        start, orders = beginning((2, 4, 1), 2, 10, 28)
+        start, orders = initial_means_and_orders((2, 4, 1), 2, 10, 28)
         rng = np.random.default_rng(0)
         for bad, words in (
             (start[:1], "one array"),
@@ -276,7 +276,7 @@ class TestFit:
         with pytest.raises(ValueError, match="shape"):
             pbp.predict(state, np.zeros((2, 3)), rng)
 
-    def test_columns_of_the_papers_tables(self):
+    def test_published_columns(self):
         assert pbp.METHOD.published(pbp.Config()) == ("PBP", "PBP-1")
         assert pbp.METHOD.published(pbp.Config(hidden=(50, 50))) == ("PBP-2",)
         assert pbp.METHOD.published(pbp.Config(hidden=(50, 50, 50))) == ()
@@ -284,7 +284,7 @@ class TestFit:
 
 
 def split(dataset, index):
-    """Standardised training points, test points and the target's shift and scale, of a standard split."""
+    """Standardised training data, test data, and shift and scale of the target, for a standard split."""
     loaded = load_dataset(dataset)
     X, y = loaded.X, loaded.y
     draws = np.random.RandomState(1)
@@ -343,10 +343,10 @@ class TestAgainstTheAuthorsProgram:
 def test_the_plain_kernel_of_the_benchmark_is_the_same_algorithm(monkeypatch):
     for name, kernel in list(vars(plain_pbp).items()):
         if hasattr(kernel, "py_func"):
-            monkeypatch.setattr(plain_pbp, name, kernel.py_func)  # compilation takes longer than Python here
+            monkeypatch.setattr(plain_pbp, name, kernel.py_func)  # compilation would take longer than Python
     train = rows(20, 3, 29)
     for hidden in ((9,), (6, 9)):
-        start, orders = beginning((3, *hidden, 1), 2, 20, 30)
+        start, orders = initial_means_and_orders((3, *hidden, 1), 2, 20, 30)
         plain = plain_pbp.PlainPBP(start).fit(train.X, train.y, orders)
         twin = SlowPBP.begin(start).fit(train.X, train.y, orders)
         np.testing.assert_allclose(

@@ -28,7 +28,7 @@ def negative_log_joint(theta, X, y, sizes, n, prior):
 
 
 class Case:
-    """A random network with kappa, a batch that stands for n rows."""
+    """A random network with kappa, and a batch of n data points."""
 
     def __init__(self, hidden, seed, rows=9, d=5, n=40, prior=None):
         rng = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ class Case:
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestDensity:
-    def test_it_is_the_twins(self, hidden):
+    def test_density_equals_that_of_the_twin(self, hidden):
         case = Case(hidden, 1)
         value, _, squares = case.energy(case.theta)
         assert value == pytest.approx(case.twin(case.theta), rel=1e-12)
@@ -76,7 +76,7 @@ class TestDensity:
 
 
 @pytest.mark.parametrize("kappa", [-800.0, -40.0, -1.0, 0.0, 5.0, 800.0])
-def test_softplus_from_end_to_end(kappa):
+def test_softplus_over_the_whole_range(kappa):
     assert sampling.softplus(kappa) == pytest.approx(np.logaddexp(0.0, kappa), rel=1e-14, abs=1e-300)
 
 
@@ -94,7 +94,7 @@ def quiet(train, config, seed=0):
 
 
 class Chain:
-    """The chain in NumPy, with the orders and normals of the generator that ``fit`` is given."""
+    """The chain in NumPy, with the orders and normal numbers of the generator of ``fit``."""
 
     def __init__(self, train, config, seed):
         X, y = train
@@ -130,7 +130,7 @@ class Chain:
 
     @staticmethod
     def gradient(case, theta, sizes):
-        """By differences of the twin: no kernel of the engine's takes part."""
+        """By differences of the twin, without the kernels."""
         found = np.empty(len(theta))
         for i in range(len(theta)):
             h = np.zeros(len(theta))
@@ -142,7 +142,7 @@ class Chain:
 
 @pytest.mark.parametrize("preconditioner", ["none", "rmsprop"])
 def test_a_fit_step_by_step(preconditioner):
-    """Two epochs, the last batch smaller: the samples kept, their weights, noise and trace."""
+    """Kept samples, their weights, noise and trace, for two epochs with a smaller last batch."""
     train = rows(11, 2, 5)
     config = sgld.Config(
         hidden=(3,), epochs=2, batch_size=4, samples=2, step_size=0.05, preconditioner=preconditioner, final_step=0.2
@@ -150,7 +150,7 @@ def test_a_fit_step_by_step(preconditioner):
     state, trace = sgld.fit(train, config, np.random.default_rng(6))
     chain = Chain(train, config, 6)
     assert len(chain.thetas) == 6
-    due = [3, 5]  # of the steps 3, 4 and 5 that follow the burn-in, two evenly spaced, the last with them
+    due = [3, 5]  # two evenly spaced steps of 3, 4 and 5, which follow the burn-in; the last one is included
     kept = np.array([chain.thetas[t] for t in due])
     np.testing.assert_allclose(state.weights, kept[:, :-1], rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(state.noise_variances, np.logaddexp(0.0, kept[:, -1]), rtol=1e-6)
@@ -172,7 +172,7 @@ def orthogonal(n, scales, seed):
 
 
 def linear_chain(train, config, seed, steps, batch=None):
-    """Samples (S, P + 1) of a chain of ``steps`` steps of one size on all rows or batches; a tenth is burn-in.
+    """Samples (S, P + 1) of a chain of ``steps`` steps of constant size on full or small batches; a tenth is burn-in.
 
     One call of the kernel: a fit has as many calls as epochs.
     """
@@ -203,26 +203,26 @@ def linear_posterior(train, config):
 
 @pytest.mark.slow
 class TestStationary:
-    """The linear model with known noise: full batches leave only the error of the steps, known in closed form."""
+    """In the linear model with known noise and full batches, the error of the steps has a closed form."""
 
-    def test_the_variance_is_too_large_in_proportion_to_the_step(self):
-        """theta' = theta - eps/2 L (theta - mean) + sqrt(eps) e has the variance 1 / (L (1 - eps L / 4)) at rest."""
+    def test_the_variance_exceeds_the_posterior_in_proportion_to_the_step(self):
+        """theta' = theta - eps/2 L (theta - mean) + sqrt(eps) e has the stationary variance 1 / (L (1 - eps L / 4))."""
         train, excess = orthogonal(20, np.ones(3), 8), {}
-        for share in (0.2, 0.4, 0.8):  # eps L
+        for relative_step in (0.2, 0.4, 0.8):  # eps L
             precision = 1.0 + 20 / 0.5
-            config = chain_options(step_size=20 * share / precision)
+            config = chain_options(step_size=20 * relative_step / precision)
             mean, precisions = linear_posterior(train, config)
             np.testing.assert_allclose(precisions, precision)
             w = linear_chain(train, config, 7, 100_000)[:, :-1]
-            rest = 1 - share / 2  # correlation of neighbours
+            rest = 1 - relative_step / 2  # correlation of successive samples
             error = np.sqrt(2 / len(w) * (1 + rest**2) / (1 - rest**2))
-            np.testing.assert_allclose(w.var(axis=0) * precision, 1 / (1 - share / 4), rtol=4 * error)
-            np.testing.assert_allclose(w.mean(axis=0), mean, atol=4 * np.sqrt(4 / share / len(w) / precision))
-            excess[share] = ((w.var(axis=0) * precision).mean() - 1) / share
+            np.testing.assert_allclose(w.var(axis=0) * precision, 1 / (1 - relative_step / 4), rtol=4 * error)
+            np.testing.assert_allclose(w.mean(axis=0), mean, atol=4 * np.sqrt(4 / relative_step / len(w) / precision))
+            excess[relative_step] = ((w.var(axis=0) * precision).mean() - 1) / relative_step
         np.testing.assert_allclose(list(excess.values()), 0.28, atol=0.06)  # 0.263, 0.278, 0.3125
 
-    def test_the_preconditioner_keeps_the_distribution_and_reaches_it_sooner(self):
-        """Inputs of scales 0.03 and 3: precisions ten-thousandfold apart, but for the prior."""
+    def test_the_preconditioner_keeps_the_distribution_and_mixes_faster(self):
+        """Inputs of scales 0.03 and 3: without the prior, the precisions differ by a factor of 10,000."""
         train = orthogonal(20, np.array([0.03, 3.0]), 9)
         chains = {}
         for kind in ("rmsprop", "none"):
@@ -233,13 +233,13 @@ class TestStationary:
         np.testing.assert_allclose(w.var(axis=0), 1.0, rtol=0.2)
         np.testing.assert_allclose(w.mean(axis=0), 0.0, atol=0.3)
 
-        def memory(w):  # correlation of the slowest weight with itself a hundred steps later
+        def memory(w):  # autocorrelation of the slowest weight at lag 100
             return (w[100:, 0] * w[:-100, 0]).mean() / w[:, 0].var()
 
         assert memory(w) < memory(chains["none"]) - 0.2
 
     @pytest.mark.parametrize("kind", ["none", "rmsprop"])
-    def test_minibatches_widen_the_samples_less_and_less_as_the_step_falls(self, kind):
+    def test_the_excess_variance_of_minibatches_decreases_with_the_step(self, kind):
         train, ratios = orthogonal(20, np.ones(2), 10), []
         largest = 0.2 if kind == "none" else 0.05
         for step in (largest, largest / 10):
@@ -249,8 +249,8 @@ class TestStationary:
         assert ratios[0] > ratios[1] + 0.02
         assert ratios[1] == pytest.approx(1.0, abs=0.1)
 
-    def test_kappa_has_the_posterior_of_quadrature(self):
-        """Inputs 0: unknown are the constant, which the normal integral takes out, and kappa."""
+    def test_the_posterior_of_kappa_matches_quadrature(self):
+        """With inputs of 0, the constant integrates out analytically and only kappa remains."""
         y = 0.7 * np.random.default_rng(12).normal(size=15)
         config = chain_options(step_size=0.1, noise_step_size=0.3, noise_prior_variance=9.0, noise_variance=None)
         found = linear_chain(Rows(np.zeros((15, 1)), y), config, 13, 400_000)[:, -1]
@@ -289,7 +289,7 @@ class TestFit:
         assert np.all(np.diff(state.mixture) < 0)
 
     @pytest.mark.parametrize("preconditioner", ["none", "rmsprop"])
-    def test_the_generator_decides_everything(self, preconditioner):
+    def test_equal_seeds_give_equal_samples(self, preconditioner):
         train, config = rows(50, 3, 23), sgld.Config(hidden=(6,), epochs=3, preconditioner=preconditioner)
         first, again, other = (sgld.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
         for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
@@ -303,16 +303,16 @@ class TestFit:
             ({"burn_in": 0.99, "samples": 1000}, 1), ({"epochs": 1, "samples": 1000}, 2), ({"epochs": 1000}, 100),
         ],
     )  # fmt: skip
-    def test_no_more_samples_than_asked_for_and_no_more_than_there_are(self, options, kept):
+    def test_number_of_kept_samples(self, options, kept):
         config = sgld.Config(**{"hidden": (3,), "epochs": 20, "batch_size": 10, **options})
         state, _ = quiet(rows(40, 2, 24), config)
         assert len(state.weights) == len(state.noise_variances) == len(state.mixture) == kept
         assert state.mixture.sum() == pytest.approx(1.0)
         assert len(np.unique(state.weights, axis=0)) == kept
-        assert state.weights.base is None  # no view that holds more than is kept
+        assert state.weights.base is None  # not a view of a larger array
 
     @pytest.mark.parametrize("noise", [1e-6, 0.04, 1e4])
-    def test_a_given_noise_is_kept(self, noise):
+    def test_a_fixed_noise_variance_is_kept(self, noise):
         config = sgld.Config(hidden=(3,), epochs=3, noise_variance=noise, step_size=1e-3 * min(noise, 1.0))
         state, trace = sgld.fit(rows(50, 3, 25), config, np.random.default_rng(1))
         np.testing.assert_allclose(state.noise_variances, noise, rtol=1e-10)
@@ -320,7 +320,7 @@ class TestFit:
 
     @pytest.mark.parametrize("preconditioner", ["none", "rmsprop"])
     @pytest.mark.parametrize(("n", "d"), [(1, 2), (5, 30), (33, 2)])
-    def test_awkward_rows(self, preconditioner, n, d):
+    def test_edge_cases_of_the_data(self, preconditioner, n, d):
         train = Rows(np.zeros((1, 2)), np.zeros(1)) if n == 1 else rows(n, d, 26)
         train.X[:, 1] = 0.0
         config = sgld.Config(hidden=(4,), epochs=200, preconditioner=preconditioner)
@@ -338,11 +338,11 @@ class TestFit:
             {"preconditioner": "rmsprop", "burn_in": 0.0},
         ],
     )  # fmt: skip
-    def test_options_that_make_no_sense(self, options):
+    def test_invalid_options_raise(self, options):
         with pytest.raises(ValidationError, match=next(iter(options))):
             sgld.Config(**options)
 
-    def test_columns_of_the_papers_tables(self):
+    def test_published_columns(self):
         for units in (50, 100):
             assert sgld.METHOD.published(sgld.Config(hidden=(units,), step_size=0.3)) == ("SGLD-1",)
             assert sgld.METHOD.published(sgld.Config(hidden=(units, units))) == ("SGLD-2",)

@@ -1,4 +1,4 @@
-"""Langevin dynamics that goes wrong: divergence is an error with its reason, a chain that has not settled a warning."""
+"""Failures of Langevin dynamics: divergence raises an error with its reason, a chain that is not stationary warns."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from tests.methods.test_sgld import quiet, rows
 
 class TestDivergence:
     @pytest.mark.parametrize(("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", np.inf)])
-    def test_rows_that_no_number_stands(self, part, value):
+    def test_data_that_make_the_fit_infinite_raise(self, part, value):
         train = rows(20, 2, 30)
         getattr(train, part)[3] = value
         with pytest.raises(FloatingPointError, match=r"epoch 1: .* finite"):
             quiet(train, sgld.Config(hidden=(4,), epochs=5))
 
     @pytest.mark.parametrize("option", ["step_size", "noise_step_size"])
-    def test_steps_beyond_all_bounds(self, option):
+    def test_infinite_steps_raise(self, option):
         with pytest.raises(FloatingPointError, match=r"epoch \d: .* finite; a smaller step_size"):
             quiet(rows(20, 2, 31), sgld.Config(hidden=(4,), epochs=5, **{option: 1e300}))
 
-    def test_finite_nonsense(self):
-        """Steps that double the distance to the fit each time."""
+    def test_finite_divergence_raises(self):
+        """Each step doubles the distance from the fit."""
         options = {"hidden": (), "noise_variance": 0.05, "batch_size": 60, "final_step": 1.0}
         config = sgld.Config(epochs=10, step_size=0.3, **options)
         with pytest.raises(FloatingPointError, match=r"epoch \d+: diverged: .* residual .* smaller step_size"):
             quiet(rows(60, 2, 32), config)
 
-    def test_a_bad_burn_in_is_forgiven_and_a_bad_sample_is_not(self):
+    def test_the_limit_applies_to_kept_epochs_only(self):
         theta, y = np.zeros(3), np.array([1.0, -1.0])
         sgld._check(theta, 0.0, 999.0, y, 1)
         with pytest.raises(FloatingPointError, match="epoch 7: diverged"):
             sgld._check(theta, 0.0, 1001.0, y, 7)
 
 
-class TestUnsettled:
+class TestNotStationary:
     y = np.array([1.0, -1.0])
 
-    def test_a_level_curve_is_settled_and_a_rising_one_is_not(self):
+    def test_a_constant_curve_is_stationary_and_a_rising_one_is_not(self):
         noise = 0.05 * np.random.default_rng(40).normal(size=400)
         good = np.full(400, 0.5)
         assert sgld.not_stationary(noise, good, self.y) == ""
         assert "drifts by +0.2" in sgld.not_stationary(noise + np.linspace(0, 0.4, 400), good, self.y)
         assert "drifts by -0.2" in sgld.not_stationary(noise - np.linspace(0, 0.4, 400), good, self.y)
-        assert sgld.not_stationary(noise + np.linspace(0, 0.1, 400), good, self.y) == ""  # no more than tables show
+        assert sgld.not_stationary(noise + np.linspace(0, 0.1, 400), good, self.y) == ""  # below the tolerance
 
     def test_a_wide_curve_needs_a_larger_drift(self):
         wide = 20.0 * np.random.default_rng(41).normal(size=400)
         assert sgld.not_stationary(wide + np.linspace(0, 0.4, 400), np.full(400, 0.5), self.y) == ""
 
-    def test_worse_than_a_constant(self):
-        assert "squared residual 1.5" in sgld.not_stationary(np.zeros(20), np.full(20, 1.5), self.y)
-        assert sgld.not_stationary(np.zeros(20), np.full(20, 1.5), np.zeros(2)) == ""  # a target without spread
+    def test_a_fit_worse_than_a_constant(self):
+        assert "squared residual 1.5 on" in sgld.not_stationary(np.zeros(20), np.full(20, 1.5), self.y)
+        assert sgld.not_stationary(np.zeros(20), np.full(20, 1.5), np.zeros(2)) == ""  # a constant target
 
-    def test_few_epochs_are_not_judged(self):
+    def test_few_epochs_are_not_tested(self):
         assert sgld.not_stationary(np.arange(19.0), np.full(19, 0.5), self.y) == ""
         assert sgld.not_stationary(np.arange(20.0), np.full(20, 0.5), self.y) != ""
 

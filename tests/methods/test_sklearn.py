@@ -1,4 +1,4 @@
-"""The registry's estimators pass scikit-learn's own checks, except those in ep_bench/conformance/exemptions.py."""
+"""The estimators of the registry pass scikit-learn's checks, except those in ep_bench/conformance/exemptions.py."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_checks_of_the_fit_pass_with_default_options(model: MethodEstimator) -> 
             check(fitting_well(estimator, check))
 
 
-def test_exemptions_are_of_methods_that_exist_and_have_reasons() -> None:
+def test_exemptions_have_existing_methods_and_reasons() -> None:
     assert EXEMPT.keys() <= methods.REGISTRY.keys()
     assert all(reason.strip() for reasons in EXEMPT.values() for reason in reasons.values())

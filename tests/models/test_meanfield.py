@@ -18,7 +18,7 @@ def q():
 
 
 class TestDivergence:
-    def test_it_is_the_integral(self, q):
+    def test_divergence_equals_the_integral(self, q):
         total = 0.0
         for m, s, v0 in zip(*q, strict=True):
             here, prior = stats.norm(m, s), stats.norm(0.0, np.sqrt(v0))
@@ -35,7 +35,7 @@ class TestDivergence:
         ratios = stats.norm.logpdf(w, m, s).sum(axis=1) - stats.norm.logpdf(w, 0.0, np.sqrt(v0)).sum(axis=1)
         assert abs(ratios.mean() - meanfield.divergence(m, s, v0)) < 4 * ratios.std() / np.sqrt(len(ratios))
 
-    def test_nothing_between_a_prior_and_itself(self, q):
+    def test_divergence_from_itself_is_zero(self, q):
         _, _, v0 = q
         assert meanfield.divergence(np.zeros(9), np.sqrt(v0), v0) == pytest.approx(0.0, abs=1e-14)
 
@@ -58,7 +58,7 @@ class TestDraws:
         correlations = (z.T @ z / K)[np.triu_indices(9, 1)]
         assert np.all(np.abs(correlations) < 4.5 / np.sqrt(K))
 
-    def test_each_call_draws_anew(self, q):
+    def test_each_call_draws_new_numbers(self, q):
         m, s, _ = q
         words = stream(np.random.default_rng(4))
         W = np.empty((2, 5, 9))
@@ -80,7 +80,7 @@ class TestNetworks:
         assert np.all(np.abs(f.mean(axis=0) - mean) < 4 * np.sqrt(variance / K))
         assert np.all(np.abs(f.var(axis=0) - variance) < 4 * variance * np.sqrt(2 / K))
 
-    def test_rows_share_a_samples_weights(self):
+    def test_a_sample_uses_the_same_weights_at_all_inputs(self):
         rng = np.random.default_rng(6)
         layers, X = mlp.layout(2, (5,)), rng.normal(size=(1, 2)).repeat(3, axis=0)
         size = mlp.count(layers)
@@ -88,7 +88,7 @@ class TestNetworks:
         np.testing.assert_array_equal(f, f[:, :1].repeat(3, axis=1))
         assert np.ptp(f[:, 0]) > 0
 
-    def test_without_deviation_it_is_one_network(self):
+    def test_zero_standard_deviations_give_one_network(self):
         rng = np.random.default_rng(7)
         layers, X = mlp.layout(2, (5,)), rng.normal(size=(4, 2))
         m = rng.normal(size=mlp.count(layers))

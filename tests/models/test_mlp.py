@@ -1,4 +1,4 @@
-"""The shared perceptron against loops, differences and itself."""
+"""The shared perceptron against loops and differences."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gradient_of(X, w, layers, Z, df, scale=1.0):
 
 
 class TestLayout:
-    def test_where_each_layer_stands(self):
+    def test_offsets_of_the_layers(self):
         np.testing.assert_array_equal(mlp.layout(3, (4, 2)), [[0, 3, 4], [16, 4, 2], [26, 2, 1]])
         np.testing.assert_array_equal(mlp.layout(7, ()), [[0, 7, 1]])
 
@@ -46,7 +46,7 @@ class TestLayout:
         assert mlp.units(layers) == (sum(hidden) or 1)
         assert mlp.widest(layers) == max(hidden, default=1)
 
-    def test_initial_weights_have_the_scales_that_are_told_and_no_biases(self):
+    def test_initial_weights_have_the_documented_scales_and_zero_biases(self):
         layers = mlp.layout(200, (300, 100))
         parts = plain.matrices(mlp.initial_weights(layers, np.random.default_rng(0)), (200, 300, 100, 1))
         for (W, b), gain in zip(parts, (2.0, 2.0, 1.0), strict=True):
@@ -59,13 +59,13 @@ class TestLayout:
 class TestPasses:
     @pytest.mark.parametrize("hidden", SHAPES)
     @pytest.mark.parametrize(("rows", "d"), [(1, 3), (7, 1), (9, 4), (33, 13)])
-    def test_forward_is_the_loops(self, hidden, rows, d):
+    def test_forward_equals_the_loops(self, hidden, rows, d):
         X, w, layers, _ = network(d, hidden, rows, 1)
         Z, f = run(X, w, layers)
         np.testing.assert_allclose(f, plain.outputs(X, w, (d, *hidden, 1)), rtol=1e-12, atol=1e-12)
         assert np.isnan(Z).all() if not hidden else np.all(Z >= 0)
 
-    def test_scratch_holds_the_layers_one_after_the_other(self):
+    def test_scratch_contains_the_layers_in_sequence(self):
         X, w, layers, _ = network(2, (3, 4), 5, 2)
         Z, _ = run(X, w, layers)
         (first, bias), (second, other), _ = plain.matrices(w, (2, 3, 4, 1))
@@ -95,7 +95,7 @@ class TestPasses:
         check_gradient(lambda at: df @ plain.outputs(X, at, (3, *hidden, 1), masks), w, g, rng, step=1e-7, rel=1e-6)
 
     @pytest.mark.parametrize("hidden", SHAPES)
-    def test_a_gradient_is_the_sum_of_those_of_its_rows(self, hidden):
+    def test_the_gradient_is_the_sum_over_data_points(self, hidden):
         X, w, layers, rng = network(3, hidden, 6, 5)
         df = rng.normal(size=6)
         whole = gradient_of(X, w, layers, run(X, w, layers)[0], df)
@@ -104,7 +104,7 @@ class TestPasses:
         )
         np.testing.assert_allclose(whole, parts, rtol=1e-10, atol=1e-12)
 
-    def test_a_unit_that_is_off_passes_nothing_on(self):
+    def test_an_inactive_unit_has_no_gradient(self):
         X, w, layers, rng = network(3, (4, 3), 6, 6)
         parts = plain.matrices(w, (3, 4, 3, 1))
         parts[0][1][2] = -100.0  # bias of the third unit
@@ -116,9 +116,9 @@ class TestPasses:
         assert np.any(g[0][0][:, :2] != 0.0)
 
 
-class TestRows:
+class TestSingleDataPoint:
     @pytest.mark.parametrize("hidden", SHAPES)
-    def test_gradient_of_a_rows_output(self, hidden):
+    def test_gradient_of_the_output(self, hidden):
         x, w, layers, rng = network(3, hidden, 1, 10)
         Z, f, g, D = np.empty(mlp.units(layers)), np.empty(1), np.empty_like(w), np.empty((2, mlp.widest(layers)))
         square = mlp.row_gradient(x, w, layers, Z, f, g, D)
@@ -127,25 +127,25 @@ class TestRows:
         check_gradient(lambda at: plain.outputs(x, at, (3, *hidden, 1))[0], w, g, rng, step=1e-7)
 
     @pytest.mark.parametrize("momentum", [0.0, 0.9])
-    def test_a_shortened_step_ends_on_the_target_and_a_short_one_is_left_alone(self, momentum):
-        """A linear model, whose output the step changes as told, summed over all that momentum adds."""
+    def test_a_step_ends_at_most_at_the_target(self, momentum):
+        """In a linear model, a step and all its later momentum change the output as documented."""
         x, w, _, _ = network(3, (), 1, 11)
         g, target = np.append(x[0], 1.0), 5.0
         for rate in (1e-4, 0.05, 100.0):
             step = mlp.row_step_size(rate, momentum, float(g @ g))
             residual = w @ g - target
-            left = (w - step / (1 - momentum) * residual * g) @ g - target
+            remaining = (w - step / (1 - momentum) * residual * g) @ g - target
             if rate / (1 - momentum) * (g @ g) < 1:
                 assert step == rate
-                assert 0 < left / residual < 1
+                assert 0 < remaining / residual < 1
             else:
-                assert left == pytest.approx(0.0, abs=1e-9)
+                assert remaining == pytest.approx(0.0, abs=1e-9)
 
 
 class TestEvaluate:
     @pytest.mark.parametrize("hidden", [(), (5,), (4, 3)])
     @pytest.mark.parametrize("rows", [0, 1, 511, 512, 513, 1300])
-    def test_chunks_do_not_show(self, hidden, rows):
+    def test_outputs_do_not_depend_on_chunks(self, hidden, rows):
         X, _, layers, rng = network(3, hidden, rows, 7)
         W = rng.normal(size=(3, mlp.count(layers)))
         found = mlp.evaluate(X, W, layers)
@@ -153,7 +153,7 @@ class TestEvaluate:
         for k in range(3):
             np.testing.assert_allclose(found[k], run(X, W[k], layers)[1], rtol=1e-12, atol=1e-13)
 
-    def test_rows_of_any_memory_layout_and_type(self):
+    def test_inputs_of_any_memory_layout_and_type(self):
         X, w, layers, _ = network(3, (5,), 20, 8)
         expected = mlp.evaluate(X, w[None], layers)
         wide = np.zeros((40, 6))
@@ -165,7 +165,7 @@ class TestEvaluate:
         np.testing.assert_array_equal(mlp.evaluate(whole, w[None], layers), mlp.evaluate(whole * 1.0, w[None], layers))
 
     @pytest.mark.parametrize("shape", [(4, 2), (4, 4), (3,), (1, 4, 3)])
-    def test_another_number_of_columns_is_refused(self, shape):
+    def test_a_wrong_number_of_columns_raises(self, shape):
         _, w, layers, _ = network(3, (5,), 1, 9)
         with pytest.raises(ValueError, match=r"\(n, 3\), found \(" + str(shape[0])):
             mlp.evaluate(np.zeros(shape), w[None], layers)

@@ -1,4 +1,4 @@
-"""One rectified hidden layer in one pass, against the perceptron's own two passes."""
+"""One rectified hidden layer in one pass, compared with the two passes of the perceptron."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def one_pass(X, y, w, layers):
 @needs_registers
 class TestOnePass:
     @pytest.mark.parametrize(("rows", "d", "n"), [(8, 1, 5), (9, 4, 5), (100, 13, 50), (101, 1, 50), (3, 2, 50)])
-    def test_it_gives_what_two_passes_give(self, rows, d, n):
+    def test_it_equals_two_passes(self, rows, d, n):
         case = problem(rows, d, n)
         value, gradient = one_pass(*case)
         expected, expected_gradient = two_passes(*case)
         assert value == pytest.approx(expected, rel=1e-13)
         np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12 * abs(gradient).max())
 
-    def test_scratch_may_be_used_again(self):
+    def test_scratch_can_be_reused(self):
         (X, y, w, layers), other = problem(30, 3, 50), problem(30, 3, 50, seed=1)
-        room, g = rectified.workspace(layers), np.empty(len(w))
-        rectified.half_squares(*other[:3], room, g)
-        value = rectified.half_squares(X, y, w, room, g)
+        work, g = rectified.workspace(layers), np.empty(len(w))
+        rectified.half_squares(*other[:3], work, g)
+        value = rectified.half_squares(X, y, w, work, g)
         assert (value, g.tolist()) == (one_pass(X, y, w, layers)[0], one_pass(X, y, w, layers)[1].tolist())
 
-    def test_a_lost_row_is_not_hidden(self):
+    def test_nan_in_an_input_reaches_the_result(self):
         X, y, w, layers = problem(20, 3, 50)
         X[11, 1] = np.nan
         assert np.isnan(one_pass(X, y, w, layers)[0])
 
     @pytest.mark.parametrize("hidden", [(113,), (20, 20), ()])
-    def test_what_it_does_not_serve_has_no_room(self, hidden):
+    def test_unsupported_networks_have_no_workspace(self, hidden):
         assert rectified.workspace(mlp.layout(4, hidden)) is None
 
 
 @pytest.mark.parametrize(("rows", "hidden"), [(2, (50,)), (300, (50,)), (300, (113,)), (300, (20, 20))])
-def test_residuals_take_either_way(rows, hidden):
+def test_residuals_with_either_kernel(rows, hidden):
     X, y, _, _ = problem(rows, 4, 50)
     layers = mlp.layout(4, hidden)
     w = np.random.default_rng(2).normal(size=mlp.count(layers))

@@ -1,4 +1,4 @@
-"""Half the squared residuals over all rows and their gradient: chunks, activations, what is not a number."""
+"""Half the squared residuals over all data points and their gradient: chunks, activations, infinite and NaN values."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_value_and_gradient(activation, hidden):
     y, sizes = rng.normal(size=11), (4, *hidden, 1)
     value, g = evaluated(X, y, w, layers, activation)
     assert value == pytest.approx(expected(X, y, w, sizes, activation), rel=1e-12)
-    step = 1e-7 if activation == "relu" else 1e-4  # short, so that none of the rectified units' kinks is crossed
+    step = 1e-7 if activation == "relu" else 1e-4  # small, so that no kink of a rectified unit is crossed
     check_gradient(lambda at: expected(X, y, at, sizes, activation), w, g, rng, step=step, rel=2e-6)
 
 
 @each
 @pytest.mark.parametrize("hidden", [(), (5,), (9, 17)])
 @pytest.mark.parametrize("rows", [1, 7, 8, CHUNK - 1, CHUNK, CHUNK + 1, CHUNK + 8, 3 * CHUNK, 3 * CHUNK + 50])
-def test_chunks_do_not_show(activation, hidden, rows):
+def test_values_do_not_depend_on_chunks(activation, hidden, rows):
     X, w, layers, rng = network(3, hidden, rows, 2)
     y = rng.normal(size=rows)
     value, g = evaluated(X, y, w, layers, activation)
@@ -49,13 +49,13 @@ def test_chunks_do_not_show(activation, hidden, rows):
 
 
 @each
-def test_scratch_of_earlier_calls_does_not_show(activation):
+def test_earlier_contents_of_scratch_have_no_effect(activation):
     X, w, layers, rng = network(3, (9, 17), CHUNK + 5, 3)
     y, work = rng.normal(size=len(X)), residuals.workspace(layers, ACTIVATIONS[activation], 7)
     for part in work[:-1]:
         if part is not None:
             part[:] = np.nan
-    assert work.workspace is None  # of one rectified layer alone, and tested with it
+    assert work.workspace is None  # only for one rectified layer; tested there
     first = evaluated(X, y, w, layers, activation, work)
     evaluated(X[:7], y[:7], 3.0 * w, layers, activation, work)
     again = evaluated(X, y, w, layers, activation, work)
@@ -79,7 +79,7 @@ def test_outputs_of_many_networks(activation, hidden, rows):
 
 @each
 @pytest.mark.parametrize("shape", [(4, 2), (4, 4), (3,), (1, 4, 3)])
-def test_another_number_of_columns_is_refused(activation, shape):
+def test_a_wrong_number_of_columns_raises(activation, shape):
     _, w, layers, _ = network(3, (5,), 1, 5)
     with pytest.raises(ValueError, match=r"\(n, 3\), found \(" + str(shape[0])):
         residuals.outputs(np.zeros(shape), w[None], layers, ACTIVATIONS[activation])
@@ -88,8 +88,8 @@ def test_another_number_of_columns_is_refused(activation, shape):
 @each
 @pytest.mark.parametrize("hidden", [(), (5,), (8,), (9, 17)])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_no_weight_that_is_not_finite_leaves_the_log_joint_finite(activation, hidden, bad):
-    """Where a unit saturates, infinity may vanish from the outputs; the prior's term keeps it."""
+def test_an_infinite_weight_makes_the_log_joint_infinite_or_nan(activation, hidden, bad):
+    """A saturated unit can hide an infinite weight in the outputs, but not in the term of the prior."""
     X, w, layers, rng = network(3, hidden, 20, 6)
     rows = NetworkRows(X, rng.normal(size=20), layers, ACTIVATIONS[activation])
     for place in range(len(w)):
@@ -102,7 +102,7 @@ def test_no_weight_that_is_not_finite_leaves_the_log_joint_finite(activation, hi
 
 @each
 @pytest.mark.parametrize("hidden", [(), (5,), (8,), (9, 17)])
-def test_an_output_or_a_target_that_is_no_number_reaches_the_residuals(activation, hidden):
+def test_nan_outputs_and_targets_reach_the_residuals(activation, hidden):
     X, w, layers, rng = network(3, hidden, CHUNK + 3, 7)
     y = rng.normal(size=len(X))
     for row in (0, CHUNK + 2):
@@ -116,7 +116,7 @@ def test_an_output_or_a_target_that_is_no_number_reaches_the_residuals(activatio
 
 @each
 @pytest.mark.parametrize("hidden", [(), (5,), (9, 17)])
-def test_the_potential_is_its_formula(activation, hidden):
+def test_the_potential_follows_its_formula(activation, hidden):
     X, w, layers, rng = network(3, hidden, 20, 8)
     y, tau, g = rng.normal(size=20), rng.gamma(2.0, size=len(w)), np.empty(len(w))
 

@@ -1,4 +1,4 @@
-"""The perceptron with smooth hidden units against loops, differences and itself."""
+"""The perceptron with smooth hidden units against loops and differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gradient_of(X, w, layers, activation, df):
 
 
 def units(a, activation):
-    """Outputs and slopes of a layer of units whose inputs are ``a`` (n,), in one row."""
+    """Outputs and slopes of a layer of units with inputs ``a`` (n,), for one data point."""
     a = np.asarray(a, dtype=np.float64)
     layers = mlp.layout(1, (len(a),))
     w = np.concatenate([np.zeros(len(a)), a, np.ones(len(a)), [0.0]])
@@ -51,7 +51,7 @@ class TestUnits:
         np.testing.assert_allclose(Z, scale * expected, rtol=0, atol=1e-15)
         np.testing.assert_allclose(S, scale * slope, rtol=1e-12, atol=1e-15)
 
-    def test_far_out_the_units_are_flat_at_their_ends(self, activation):
+    def test_units_saturate_for_large_inputs(self, activation):
         far = np.array([40.0, 200.0, 1e4, 1e300])
         Z, S = units(np.concatenate([far, -far]), activation)
         scale = 1.0 if activation == "tanh" else 1.0 / np.sqrt(8)
@@ -59,7 +59,7 @@ class TestUnits:
         assert np.all(S >= 0.0)
         assert np.all(S <= 1e-30)
 
-    def test_they_are_odd_to_rounding_and_their_slopes_even(self, activation):
+    def test_outputs_are_odd_and_slopes_even(self, activation):
         a = np.random.default_rng(0).normal(scale=3.0, size=64)
         (Z, S), (mirrored, other) = units(a, activation), units(-a, activation)
         np.testing.assert_allclose(mirrored, -Z, rtol=0, atol=4e-16)
@@ -70,7 +70,7 @@ class TestUnits:
 class TestPasses:
     @pytest.mark.parametrize("hidden", SHAPES)
     @pytest.mark.parametrize(("rows", "d"), [(1, 3), (7, 1), (9, 4), (33, 13)])
-    def test_forward_is_the_loops(self, activation, hidden, rows, d):
+    def test_forward_equals_the_loops(self, activation, hidden, rows, d):
         X, w, layers, _ = network(d, hidden, rows, 1)
         Z, S, f = run(X, w, layers, activation)
         expected = plain.outputs(X, w, (d, *hidden, 1), activation=activation)
@@ -91,7 +91,7 @@ class TestPasses:
         check_gradient(lambda at: df @ plain.outputs(X, at, sizes, activation=activation), w, g, rng, step=1e-4)
 
     @pytest.mark.parametrize("hidden", SHAPES)
-    def test_a_gradient_is_the_sum_of_those_of_its_rows(self, activation, hidden):
+    def test_the_gradient_is_the_sum_over_data_points(self, activation, hidden):
         X, w, layers, rng = network(3, hidden, 6, 5)
         df = rng.normal(size=6)
         whole = gradient_of(X, w, layers, activation, df)
@@ -99,7 +99,7 @@ class TestPasses:
         np.testing.assert_allclose(whole, parts, rtol=1e-10, atol=1e-12)
 
     @pytest.mark.parametrize("hidden", [(5,), (9, 17)])
-    def test_saturated_units_pass_nothing_on_and_nothing_overflows(self, activation, hidden):
+    def test_saturated_units_have_no_gradient_and_do_not_overflow(self, activation, hidden):
         X, w, layers, rng = network(3, hidden, 6, 6)
         end = 3 * hidden[0]
         w[end : end + hidden[0]] = 40.0 * np.where(np.arange(hidden[0]) % 2, 1.0, -1.0)

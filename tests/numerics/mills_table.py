@@ -1,7 +1,7 @@
-"""Makes the coefficients of ``ep_bench.numerics.normal`` in decimal arithmetic; run it to print them.
+"""Computes the coefficients of ``ep_bench.numerics.normal`` in decimal arithmetic; run this file to print them.
 
-Mills' ratio R(t) = Phi(-t) / phi(t) is interpolated as (t + k) R(t) in the Chebyshev points of the variable x that runs
-linearly in 1 / (t + k) from -1 at t = 0 to 1 at t = T; exp(r) on |r| <= log(2) / 2 likewise.
+Mills' ratio R(t) = Phi(-t) / phi(t) is interpolated as (t + k) R(t) at the Chebyshev points of a variable x. It is
+linear in 1 / (t + k), with x = -1 at t = 0 and x = 1 at t = T. exp(r) is interpolated on |r| <= log(2) / 2.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EXP_DEGREE = 11
 
 
 def pi():
-    """Gauss and Legendre's mean."""
+    """By the arithmetic-geometric mean of Gauss and Legendre."""
     a, b, t, p = Decimal(1), 1 / Decimal(2).sqrt(), Decimal("0.25"), Decimal(1)
     for _ in range(8):
         a, b, t, p = (a + b) / 2, (a * b).sqrt(), t - p * ((a - b) / 2) ** 2, 2 * p
@@ -31,7 +31,7 @@ def cosine(x):
 
 
 def mills(t):
-    """R(t) = exp(t^2/2) (sqrt(pi/2) - exp(-t^2/2) sum t^(2n+1)/(2n+1)!!), with digits to spare for the cancellation."""
+    """R(t) = exp(t^2/2) (sqrt(pi/2) - exp(-t^2/2) sum t^(2n+1)/(2n+1)!!), with extra digits for the cancellation."""
     with localcontext() as context:
         context.prec = PRECISION + int(t * t / 4) + 20
         term, series, n = t, t, 0
@@ -43,7 +43,7 @@ def mills(t):
 
 
 def chebyshev_coefficients(function, degree):
-    """Monomial coefficients, lowest first, of the interpolant in the degree + 1 Chebyshev points of [-1, 1]."""
+    """Monomial coefficients, lowest first, of the interpolant at the degree + 1 Chebyshev points of [-1, 1]."""
     n = degree + 1
     angles = [pi() * (2 * i + 1) / (2 * n) for i in range(n)]
     values = [function(cosine(angle)) for angle in angles]

@@ -27,14 +27,14 @@ def arctangents(x):
     return out[: len(x)]
 
 
-def test_the_whole_line_to_two_units_in_the_last_place():
+def test_errors_are_at_most_two_units_in_the_last_place():
     wide = np.geomspace(1e-300, 1e300, 20_000)
     x = np.concatenate([np.linspace(-5.0, 5.0, 100_001), wide, -wide])
     expected = np.arctan(x)
     assert np.all(np.abs(arctangents(x) - expected) <= 2 * np.spacing(np.abs(expected)))
 
 
-def test_ends_borders_and_what_is_no_number():
+def test_infinity_sector_borders_and_nan():
     borders = [s * np.nextafter(t, t + way) for s in (-1, 1) for t in (FIRST, SECOND, 1.0) for way in (-1, 0, 1)]
     x = np.array([0.0, np.inf, -np.inf, np.nan, 5e-324, *borders])
     np.testing.assert_allclose(arctangents(x), np.arctan(x), rtol=3e-16)

@@ -1,4 +1,4 @@
-"""Cholesky's factor and its inverse against NumPy's."""
+"""Cholesky factor and its inverse against NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ every_size = pytest.mark.parametrize("M", [1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 
 
 
 def positive_definite(M, seed=0):
-    """As I + R K R' is, with eigenvalues from 1 on."""
+    """Return a matrix (M, M) with eigenvalues of at least 1."""
     A = np.random.default_rng(seed).normal(size=(M, M))
     return A @ A.T / np.sqrt(M) + np.eye(M)
 
@@ -44,19 +44,19 @@ class TestValues:
         np.testing.assert_allclose(found, np.linalg.inv(L), rtol=1e-10, atol=1e-13)
         np.testing.assert_array_equal(found[above(M)], 0.0)
 
-    def test_what_stands_above_the_diagonal_is_not_read(self, M):
+    def test_elements_above_the_diagonal_are_not_read(self, M):
         W = positive_definite(M)
-        spoilt = W.copy()
-        spoilt[above(M)] = np.nan
-        clean, spoilt_result = inverse_factor(W.copy()), inverse_factor(spoilt.copy())
-        np.testing.assert_array_equal(spoilt_result[0], clean[0])
-        assert spoilt_result[1] == clean[1]
-        assert factorise(spoilt) == factorise(W)
-        np.testing.assert_array_equal(np.tril(spoilt), np.tril(W))
-        np.testing.assert_array_equal(invert_lower(spoilt), invert_lower(W))
+        corrupted = W.copy()
+        corrupted[above(M)] = np.nan
+        clean, corrupted_result = inverse_factor(W.copy()), inverse_factor(corrupted.copy())
+        np.testing.assert_array_equal(corrupted_result[0], clean[0])
+        assert corrupted_result[1] == clean[1]
+        assert factorise(corrupted) == factorise(W)
+        np.testing.assert_array_equal(np.tril(corrupted), np.tril(W))
+        np.testing.assert_array_equal(invert_lower(corrupted), invert_lower(W))
 
-    def test_scales_far_from_one(self, M):
-        """Rows and columns times 1e-100 to 1e100: nothing but the scale changes."""
+    def test_very_large_and_small_scales(self, M):
+        """Scaling rows and columns by 1e-100 to 1e100 only scales the result."""
         W, scales = positive_definite(M), np.logspace(-100, 100, M)
         found, log_determinant = inverse_factor(W * np.outer(scales, scales))
         expected = np.linalg.inv(np.linalg.cholesky(W))
@@ -66,7 +66,7 @@ class TestValues:
 
 @every_size
 class TestWithoutFactor:
-    """The log determinant is nan, wherever the fault is."""
+    """The log determinant is NaN, independent of the position of the fault."""
 
     def places(self, M):
         return sorted({0, M // 2, M - 1})
@@ -80,7 +80,7 @@ class TestWithoutFactor:
             assert np.isnan(factorise(W))
 
     def test_a_negative_eigenvalue(self, M):
-        """All the diagonal is positive, but for M = 1."""
+        """The diagonal is positive for M > 1."""
         W = positive_definite(M)
         values, vectors = np.linalg.eigh(W)
         W -= 1.1 * values[0] * np.outer(vectors[:, 0], vectors[:, 0])
@@ -97,13 +97,13 @@ class TestWithoutFactor:
 
 
 def test_nearly_singular():
-    """Of condition 1e10: as exact as NumPy's, by the product that should be the identity."""
+    """For a condition number of 1e10, the inverse is as accurate as that of NumPy."""
     rng = np.random.default_rng(3)
     Q, _ = np.linalg.qr(rng.normal(size=(70, 70)))
     W = (Q * np.logspace(-10, 0, 70)) @ Q.T
     W = (W + W.T) / 2
     found, log_determinant = inverse_factor(W.copy())
-    peer = np.linalg.inv(np.linalg.cholesky(W))
-    error, peer_error = (np.abs(one @ W @ one.T - np.eye(70)).max() for one in (found, peer))
-    assert error < 10 * peer_error
+    reference = np.linalg.inv(np.linalg.cholesky(W))
+    error, reference_error = (np.abs(one @ W @ one.T - np.eye(70)).max() for one in (found, reference))
+    assert error < 10 * reference_error
     assert log_determinant == pytest.approx(np.linalg.slogdet(W)[1], rel=1e-7)

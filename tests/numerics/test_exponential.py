@@ -1,4 +1,4 @@
-"""The vectorised exponential, and its excess over 1, against NumPy's."""
+"""The vectorised exponential and exp(x) - 1 against NumPy."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def exponentials(x):
     return out
 
 
-def test_the_whole_range_to_two_units_in_the_last_place():
+def test_errors_are_at_most_two_units_in_the_last_place():
     x = np.concatenate([np.linspace(-708.0, 709.0, 200_000), np.random.default_rng(1).normal(size=100_000)])
     expected = np.exp(x)
     assert np.all(np.abs(exponentials(x) - expected) <= 2 * np.spacing(expected))
 
 
-def test_whole_powers_and_the_borders_between_them():
+def test_powers_of_two_and_the_borders_between_them():
     k = np.arange(-1020, 1023)
     x = np.concatenate([k * np.log(2.0), (k + 0.5) * np.log(2.0), [0.0, -0.0, 5e-324, 1e-300, 1e-17, -1e-17]])
     expected = np.exp(x)
@@ -30,22 +30,22 @@ def test_whole_powers_and_the_borders_between_them():
 
 
 @pytest.mark.parametrize("n", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
-def test_any_length_and_no_more_than_that(n):
+def test_any_length_without_writing_beyond_the_end(n):
     x, out = np.random.default_rng(n).normal(0.0, 20.0, n), np.full(n + WIDTH, 7.0)
     fill_exponentials(x, out)
     np.testing.assert_allclose(out[:n], np.exp(x), rtol=1e-15)
     np.testing.assert_array_equal(out[n:], 7.0)
 
 
-BEYOND = [
+OUT_OF_RANGE = [
     (np.nan, LOWEST), (-np.inf, LOWEST), (-1e308, LOWEST), (-708.1, LOWEST),
     (np.inf, HIGHEST), (1e308, HIGHEST), (709.1, HIGHEST),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("n", [1, WIDTH, 2 * WIDTH + 1])  # the last one of an odd length is taken by itself
-@pytest.mark.parametrize(("x", "end"), BEYOND)
-def test_what_lies_beyond_is_taken_to_be_at_an_end(n, x, end):
+@pytest.mark.parametrize(("x", "end"), OUT_OF_RANGE)
+def test_arguments_out_of_range_are_clipped(n, x, end):
     np.testing.assert_allclose(exponentials(np.full(n, x)), np.exp(end), rtol=1e-15)
 
 
@@ -57,8 +57,8 @@ def excesses(x):
 
 class TestExcesses:
     @pytest.mark.parametrize("rest", range(WIDTH))
-    def test_digits_near_zero(self, rest):
-        """In the lanes and behind them; 0, its sign apart, and the smallest numbers exactly."""
+    def test_accuracy_near_zero(self, rest):
+        """In vectors and in the remainder; 0 (except for its sign) and the smallest numbers are exact."""
         sizes = np.logspace(-300, np.log10(0.34), 40 * WIDTH)
         x = np.concatenate([sizes, -sizes, sizes[-rest:] if rest else []])
         assert len(x) % WIDTH == rest
@@ -80,7 +80,7 @@ class TestExcesses:
         assert np.all(np.abs(excesses(x) - expected) <= 3 * np.spacing(np.maximum(np.abs(expected), 1.0)))
 
     @pytest.mark.parametrize("n", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 2])
-    def test_any_length_and_no_more_than_that(self, n):
+    def test_any_length_without_writing_beyond_the_end(self, n):
         x, out = np.random.default_rng(n).normal(0.0, 20.0, n), np.full(n + WIDTH, 7.0)
         fill_excesses(x, out)
         np.testing.assert_allclose(out[:n], np.expm1(x), rtol=1e-15, atol=1e-15)
@@ -92,16 +92,16 @@ class TestExcesses:
         fill_excesses(x, x)
         np.testing.assert_array_equal(x, expected)
 
-    @pytest.mark.parametrize(("x", "end"), BEYOND)
-    def test_what_lies_beyond_is_taken_to_be_at_an_end(self, x, end):
-        """NaN too, the same in the lanes as behind them."""
+    @pytest.mark.parametrize(("x", "end"), OUT_OF_RANGE)
+    def test_arguments_out_of_range_are_clipped(self, x, end):
+        """NaN too, in vectors and in the remainder."""
         np.testing.assert_allclose(excesses(np.full(2 * WIDTH + 3, x)), np.expm1(end), rtol=1e-15)
 
-    def test_one_nan_leaves_its_neighbours_alone(self):
+    def test_a_nan_does_not_change_its_neighbours(self):
         x = np.linspace(-1.0, 1.0, 2 * WIDTH + 3)
         for place in range(len(x)):
-            spoilt = x.copy()
-            spoilt[place] = np.nan
+            corrupted = x.copy()
+            corrupted[place] = np.nan
             expected = excesses(x)
             expected[place] = -1.0
-            np.testing.assert_array_equal(excesses(spoilt), expected)
+            np.testing.assert_array_equal(excesses(corrupted), expected)

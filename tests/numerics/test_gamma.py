@@ -1,4 +1,4 @@
-"""Equations (9) and (10) against themselves as printed, in decimal arithmetic and in floats."""
+"""Equations (9) and (10) against their printed form, in decimal arithmetic and in floats."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def printed(a, b, variance, square):
 @pytest.mark.parametrize("square", [0.0, 1e-8, 0.3, 20.0])
 @pytest.mark.parametrize("variance", [1e-9, 0.1, 30.0])
 @pytest.mark.parametrize(("a", "b"), [(1.5, 0.2), (6.0, 6.0), (100.0, 20.0), (6691.0, 477.0), (1e7, 3e5)])
-def test_no_digits_are_lost_however_sharp_the_distribution(a, b, variance, square):
+def test_accuracy_does_not_depend_on_the_shape(a, b, variance, square):
     for ours, theirs in zip(update(a, b, variance, square), printed(a, b, variance, square), strict=True):
         assert abs(Decimal(ours) / theirs - 1) < Decimal("2e-13")
 
 
-def test_the_formulas_as_printed_lose_as_many_digits_as_a_has():
+def test_the_printed_formulas_lose_digits_for_a_large_shape():
     a_exact, _ = printed(1e7, 3e5, 0.1, 0.3)
     a_plain, _, _ = reference.gamma_update(1e7, 3e5, 0.1, 0.3)
     a_ours, _ = update(1e7, 3e5, 0.1, 0.3)
@@ -41,12 +41,12 @@ def test_the_formulas_as_printed_lose_as_many_digits_as_a_has():
 
 
 @pytest.mark.parametrize("square", [400.0, 2000.0])
-def test_a_residual_far_out(square):
+def test_a_large_residual(square):
     ours, theirs = update(6.0, 6.0, 1e-3, square), printed(6.0, 6.0, 1e-3, square)
     assert all(abs(Decimal(a) / b - 1) < Decimal("1e-11") for a, b in zip(ours, theirs, strict=True))
 
 
-def test_a_residual_of_the_noises_size_counts_half_an_observation_and_leaves_the_noise_as_it_is():
+def test_a_residual_of_one_noise_standard_deviation_adds_half_to_the_shape():
     noise = 500.0 / 999.0
     a, b = update(1000.0, 500.0, 0.0, noise)
     assert a == pytest.approx(1000.5, abs=0.01)

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: shared by clones, never stale, and never a reason to fail."""
+"""Compiled kernels on disk: used by several clones, never stale, and not needed for a kernel to run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CALL = "from cached_kernels import twice; print(twice(3.0), *twice.stats.cache_h
 
 
 class Found(NamedTuple):
-    """What a call of the kernel gives, how many signatures were compiled and loaded, and where its files are."""
+    """Result of a call of the kernel, numbers of compiled and loaded signatures, and the folder of its files."""
 
     value: float
     compiled: int
@@ -60,7 +60,7 @@ def clone(tmp_path: Path, cache: Path) -> Path:
 
 
 def write(folder: Path, helper: str = HELPER) -> Path:
-    """Write a folder with two kernels, one of which calls the other."""
+    """Write a folder with two kernels; one calls the other."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cached_kernels.py").write_text(KERNELS)
     (folder / "cached_helper.py").write_text(helper)
@@ -122,7 +122,7 @@ def test_a_clone_of_equal_contents_compiles_nothing(clone: Path, tmp_path: Path)
     assert call(write(tmp_path / "other"))[:3] == (8.0, 0, 1)
 
 
-def test_a_change_of_a_called_kernel_is_seen_and_the_old_code_stays(clone: Path, tmp_path: Path):
+def test_a_change_of_a_called_kernel_recompiles_and_keeps_the_old_code(clone: Path, tmp_path: Path):
     other = write(tmp_path / "other", HELPER.replace("x + 1", "x + 2"))
     assert call(clone)[:3] == (8.0, 1, 0)
     assert call(other)[:3] == (10.0, 1, 0)
@@ -142,7 +142,7 @@ def test_a_copy_of_the_package_compiles_nothing(tmp_path: Path):
     assert [output(start(code, copy, cache=tmp_path)) for copy in copies] == [["0"], ["1"]]
 
 
-def test_the_folder_of_numba_is_respected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_cache_folder_of_numba_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
     assert kernel_cache.root() == tmp_path / "ep-bench"
     monkeypatch.setattr(config, "CACHE_DIR", "")
@@ -151,7 +151,7 @@ def test_the_folder_of_numba_is_respected(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 @pytest.mark.parametrize("part", [0.0, 0.5])
-def test_files_that_were_cut_are_replaced(clone: Path, cache: Path, ending: str, part: float):
+def test_truncated_files_are_replaced(clone: Path, cache: Path, ending: str, part: float):
     call(clone)
     for file in files(cache, ending):
         content = file.read_bytes()
@@ -168,16 +168,16 @@ def test_an_index_without_its_files_is_no_error(clone: Path, cache: Path):
     assert call(clone)[:3] == (8.0, 0, 1)
 
 
-def test_processes_may_compile_at_once(clone: Path, tmp_path: Path):
+def test_processes_can_compile_concurrently(clone: Path, tmp_path: Path):
     both = [start(CALL, clone, cache=tmp_path), start(CALL.replace("3.0", "3"), clone, cache=tmp_path)]
     assert sorted(output(process)[0] for process in both) == ["8", "8.0"]
 
 
-def test_signatures_compiled_at_once_never_share_a_file(clone: Path, cache: Path):
+def test_signatures_compiled_concurrently_use_separate_files(clone: Path, cache: Path):
     first, second = load(clone), load(clone)
     index = kernel_cache._Files._load_index
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_cache._Files, "_load_index", lambda _: {})  # neither sees what the other has written
+        patch.setattr(kernel_cache._Files, "_load_index", lambda _: {})  # neither reads the index of the other
         found(first, 3.0)
         found(second, 3)
     assert kernel_cache._Files._load_index is index
@@ -194,13 +194,13 @@ def test_without_a_user_folder_files_are_next_to_the_sources(clone: Path, cache:
     assert call(clone)[:3] == (46.0, 1, 0)
 
 
-def test_where_nothing_can_be_written_kernels_still_run(clone: Path, tmp_path: Path):
+def test_kernels_run_without_a_writable_folder(clone: Path, tmp_path: Path):
     (tmp_path / "file").write_text("no folder")
     (clone / "__pycache__").write_text("no folder")
     assert output(start(CALL, clone, cache=tmp_path / "file")) == ["8.0", "None"]
 
 
-def test_a_folder_that_goes_while_a_process_runs_is_no_error(clone: Path, cache: Path):
+def test_a_folder_removed_during_a_process_is_no_error(clone: Path, cache: Path):
     module = load(clone)
     found(module)
     shutil.rmtree(cache)
@@ -210,15 +210,15 @@ def test_a_folder_that_goes_while_a_process_runs_is_no_error(clone: Path, cache:
     assert module.twice(3 + 0j) == 8
 
 
-def test_code_of_sources_changed_since_they_were_read_is_not_kept(clone: Path, cache: Path):
+def test_code_of_sources_changed_after_the_import_is_not_stored(clone: Path, cache: Path):
     module = load(clone)
-    time.sleep(0.02)  # a file system's clock may be some milliseconds late
-    os.utime(clone / "cached_helper.py", (1, 1))  # as a copy that keeps the times of the original
+    time.sleep(0.02)  # the clock of a file system can be some milliseconds late
+    os.utime(clone / "cached_helper.py", (1, 1))  # like a copy with the times of the original
     assert found(module) == (8.0, 1, 0, None)
     assert not files(cache, "nbi")
 
 
-def test_a_cache_may_be_switched_off_and_emptied(clone: Path):
+def test_a_cache_can_be_disabled_and_flushed(clone: Path):
     module = load(clone)
     module.twice._cache.disable()
     assert found(module)[:3] == (8.0, 1, 0)
@@ -238,7 +238,7 @@ def folder(root: Path, module: str, name: str, days: float) -> Path:
     return made
 
 
-def test_folders_not_used_for_long_are_removed(tmp_path: Path):
+def test_unused_folders_are_removed(tmp_path: Path):
     old = folder(tmp_path, "a", "1", kernel_cache.UNUSED_DAYS + 1)
     recent = folder(tmp_path, "a", "2", kernel_cache.UNUSED_DAYS - 1)
     kernel_cache.remove_unused(tmp_path)

@@ -1,4 +1,4 @@
-"""Which sources a kernel's compiled code depends on."""
+"""Source files that the compiled code of a kernel depends on."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def test_sources_are_followed_through_imports():
     } <= found
 
 
-def test_files_without_kernels_do_not_matter():
+def test_files_that_are_not_imported_are_not_sources():
     found = names(PACKAGE / "methods" / "hmc" / "trajectory.py")
     assert not {"ep_bench.methods.hmc", "ep_bench.methods.hmc.diagnostics", "ep_bench.numerics.lbfgs"} & found
 
 
-def test_outside_the_package_neighbouring_files_count(kernel: Path):
+def test_a_kernel_outside_the_package_depends_on_its_folder(kernel: Path):
     before = content_hash(kernel)
     (kernel.parent / "helper.py").write_text("y = 2\n")
     assert content_hash(kernel) != before
     assert {"kernel", "helper", "ep_bench.numerics.normal", "ep_bench.numerics.simd.vector"} <= names(kernel)
 
 
-def test_contents_count_and_times_do_not(kernel: Path):
+def test_the_hash_depends_on_contents_not_times(kernel: Path):
     before = content_hash(kernel)
     os.utime(kernel, (1, 1))
     assert content_hash(kernel) == before
@@ -68,9 +68,9 @@ def test_equal_contents_in_two_folders_have_one_hash(kernel: Path, tmp_path_fact
     assert content_hash(copy) == content_hash(kernel)
 
 
-def test_the_last_change_counts_though_the_modification_time_is_old(kernel: Path):
+def test_the_last_change_ignores_an_old_modification_time(kernel: Path):
     before = last_change(kernel)
-    time.sleep(0.02)  # a file system's clock may be some milliseconds late
+    time.sleep(0.02)  # the clock of a file system can be some milliseconds late
     os.utime(kernel, (1, 1))
     assert last_change(kernel) == max(source.changed for source in sources(kernel)) > before
 
@@ -98,7 +98,7 @@ def test_a_kernel_in_a_users_package_depends_on_all_of_it(tmp_path: Path):
         ("from ep_bench.covariances import Stationary", "ep_bench.covariances.stationary"),
     ],
 )
-def test_every_way_to_import_is_found(tmp_path: Path, line: str, module: str):
+def test_all_forms_of_import_are_found(tmp_path: Path, line: str, module: str):
     file = tmp_path / "kernel.py"
     file.write_text(f"{line}\n")
     assert module in names(file)
@@ -111,7 +111,7 @@ def modules() -> list[ModuleType]:
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_every_kernel_that_a_kernel_names_is_among_its_sources():
+def test_every_called_kernel_is_among_the_sources():
     kernels = {value for module in modules() for value in vars(module).values() if isinstance(value, Dispatcher)}
     assert len(kernels) > 100
     for kernel in kernels:
@@ -125,7 +125,7 @@ def test_every_kernel_that_a_kernel_names_is_among_its_sources():
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_merged_kernels_are_relaxed_as_their_callers():
+def test_merged_kernels_have_the_flags_of_their_callers():
     kernels = {value for module in modules() for value in vars(module).values() if isinstance(value, Dispatcher)}
     for kernel in kernels:
         code, scope = kernel.py_func.__code__, kernel.py_func.__globals__

@@ -1,4 +1,4 @@
-"""The normal's density and tail against decimal arithmetic and scipy."""
+"""Density and tail of the normal distribution against decimal arithmetic and SciPy."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ def exact(t):
 
 @pytest.mark.parametrize("t", [0.0, 1e-300, 1e-9, 0.3, 1.0, 2.5, 5.0, 8.3, 12.0, 20.0, 30.0, 37.0, 37.6])
 def test_against_decimal_arithmetic(t):
-    density, upper, over = tail(t)[0]
-    for ours, theirs, digits in zip((density, upper, over), exact(t), (1, 1, 1 + t * t), strict=True):
+    density, upper, overshoot = tail(t)[0]
+    for ours, theirs, digits in zip((density, upper, overshoot), exact(t), (1, 1, 1 + t * t), strict=True):
         assert abs(Decimal(ours) / theirs - 1) < Decimal(1.5e-15 * (1 + t * t) * digits)
 
 
-def test_mills_ratio_to_the_last_digits_everywhere():
+def test_mills_ratio_against_scipy():
     t = np.linspace(0.0, 37.5, 20_001)
     density, upper, _ = tail(t).T
     np.testing.assert_allclose(upper / density, math.sqrt(math.pi / 2) * erfcx(t / math.sqrt(2)), rtol=2e-15)
 
 
 @pytest.mark.parametrize("t", [37.7, 40.0, 300.0, 1e10, 1e200, math.inf])
-def test_beyond_the_smallest_double_all_is_zero_but_finite(t):
-    density, upper, over = tail(t)[0]
+def test_values_below_the_smallest_double_are_zero(t):
+    density, upper, overshoot = tail(t)[0]
     assert (density, upper) == (0.0, 0.0)
-    assert over == 0.0 or (math.isinf(t) and math.isnan(over))
+    assert overshoot == 0.0 or (math.isinf(t) and math.isnan(overshoot))
 
 
-def test_not_a_number_stays_one():
+def test_nan_stays_nan():
     assert np.isnan(tail(math.nan)[0, 1:]).all()
 
 
-def test_the_stored_coefficients_are_those_of_the_table():
+def test_the_stored_coefficients_are_reproduced():
     with localcontext() as context:
         context.prec = mills_table.PRECISION
         np.testing.assert_array_equal(normal.MILLS, mills_table.mills_coefficients())

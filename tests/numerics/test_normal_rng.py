@@ -1,4 +1,4 @@
-"""Normals of the streams: word for word against a plain generator, and as a sample."""
+"""Normal numbers of the streams: word by word against a plain generator, and as a sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N = 2_000_000
 
 
 class Xoshiro:
-    """xoshiro256++ as Blackman and Vigna (2021) print it, one generator."""
+    """One xoshiro256++ generator as in Blackman and Vigna (2021)."""
 
     def __init__(self, words):
         self.s = [int(one) for one in words]
@@ -39,7 +39,7 @@ def rotl(x, k):
 
 
 def box_muller(first, second):
-    """The pair that two words stand for: a radius from 52 bits, an angle from 52 and the two lowest."""
+    """The pair of numbers from two words: a radius from 52 bits, an angle from 52 bits and the two lowest bits."""
     u = 1 - (first >> 12) / 2**52
     signed = second - 2**64 if second >> 63 else second
     angle = ((signed >> 12) + 0.5) * 2.0**-52 * math.pi / 2
@@ -73,7 +73,7 @@ def transformed(first, second):
     """Return the pairs of normals (2, LANES) of the first advance."""
     angle, swap, out, radius = np.empty(TOGETHER), np.empty(TOGETHER), np.empty(2 * TOGETHER), radii(first)
     normal_rng._angles(second, angle, radius, swap)
-    normal_rng._turn(angle, swap, radius, out, 0)
+    normal_rng._write_pairs(angle, swap, radius, out, 0)
     return out[: 2 * LANES].reshape(2, LANES)
 
 
@@ -88,8 +88,8 @@ def sample():
     return drawn(12345, N)
 
 
-class TestWordForWord:
-    def test_against_library_functions_on_the_words_of_a_plain_generator(self):
+class TestWordByWord:
+    def test_words_of_a_plain_generator_with_library_functions(self):
         words = stream(np.random.default_rng(1))
         expected = plain_normals(words.copy(), 20_000)
         found = np.empty(20_000)
@@ -101,7 +101,7 @@ class TestWordForWord:
         lane = Xoshiro([1, 2, 3, 4])
         assert [lane.next() for _ in range(4)] == [41943041, 58720359, 3588806011781223, 3591011842654386]
 
-    def test_words_at_the_edges(self):
+    def test_extreme_words(self):
         top = [
             0,
             1 << 12,
@@ -141,7 +141,7 @@ class TestWordForWord:
         fill_normals(stream(np.random.default_rng(3)), out[:131])
         assert np.all(out[131:] == 7.0)
 
-    def test_the_stream_goes_on(self):
+    def test_successive_calls_continue_the_stream(self):
         words, parts = stream(np.random.default_rng(4)), np.empty((5, 128))
         for part in parts:
             fill_normals(words, part)
@@ -157,19 +157,19 @@ class TestAsASample:
         assert stats.kstest(sample[: N // 2], "norm").pvalue > 1e-3
         assert stats.kstest(sample[N // 2 :], "norm").pvalue > 1e-3
 
-    def test_a_histogram_of_equal_chances(self, sample):
+    def test_a_histogram_with_equal_probabilities(self, sample):
         counts = np.bincount((special.ndtr(sample) * 1000).astype(int), minlength=1000)
         assert 1e-3 < stats.chisquare(counts).pvalue < 1 - 1e-4
 
     @pytest.mark.parametrize(("power", "moment"), [(1, 0), (2, 1), (3, 0), (4, 3), (5, 0), (6, 15)])
     def test_moments(self, sample, power, moment):
-        ahead = special.factorial2(2 * power - 1)
-        error = math.sqrt((ahead - moment**2) / N)
+        moment_of_square = special.factorial2(2 * power - 1)
+        error = math.sqrt((moment_of_square - moment**2) / N)
         assert abs((sample**power).mean() - moment) < 4 * error
 
     @pytest.mark.parametrize("beyond", [3.0, 4.0, 4.5, 5.0])
     def test_tails(self, beyond):
-        """Counts beyond a bound on either side, within what a Poisson count may be off."""
+        """The counts beyond a bound on either side are compatible with a Poisson distribution."""
         size, above, below = 8 * N, 0, 0
         words, out = stream(np.random.default_rng(7)), np.empty(N)
         for _ in range(size // N):
@@ -195,11 +195,11 @@ class TestAsASample:
         products = of(pairs[:, 0].ravel()) * to(pairs[:, 1].ravel())
         assert abs(products.mean()) < 4.5 * products.std() / math.sqrt(products.size)
 
-    def test_the_pairs_directions_are_even_and_hang_on_no_radius(self, sample):
+    def test_directions_of_pairs_are_uniform_and_independent_of_the_radius(self, sample):
         pairs = sample[: N // 128 * 128].reshape(-1, 2, LANES)
         x, y = pairs[:, 0].ravel(), pairs[:, 1].ravel()
-        turns, share = (np.arctan2(y, x) / (2 * np.pi)) % 1.0, np.exp(-0.5 * (x**2 + y**2))
-        counts = np.histogram2d(turns, share, bins=(64, 16), range=((0, 1), (0, 1)))[0].ravel()
+        turns, radius_quantile = (np.arctan2(y, x) / (2 * np.pi)) % 1.0, np.exp(-0.5 * (x**2 + y**2))
+        counts = np.histogram2d(turns, radius_quantile, bins=(64, 16), range=((0, 1), (0, 1)))[0].ravel()
         assert counts.sum() == x.size
         assert 1e-3 < stats.chisquare(counts).pvalue < 1 - 1e-4
 
@@ -209,7 +209,7 @@ class TestAsASample:
         assert stats.kstest(correlations, "norm").pvalue > 1e-3
         assert np.abs(correlations).max() < 5.5
 
-    def test_streams_of_seeds_side_by_side_are_uncorrelated(self):
+    def test_streams_of_successive_seeds_are_uncorrelated(self):
         streams = np.array([drawn(seed, 20_000) for seed in range(30)])
         correlations = (streams @ streams.T / 20_000)[np.triu_indices(30, 1)] * math.sqrt(20_000)
         assert np.abs(correlations).max() < 5.0
@@ -225,20 +225,20 @@ class TestMasks:
         assert abs(np.mean(masks == 0.0) - rate) <= 4 * error
 
     @pytest.mark.parametrize("lag", [1, 2, 63, 64, 65, 128])
-    def test_neighbours_and_lanes_hang_on_nothing(self, lag):
+    def test_masks_are_uncorrelated_along_the_stream(self, lag):
         masks = np.empty(1_000_000)
         fill_masks(stream(np.random.default_rng(9)), 0.3, masks)
         z = (masks - masks.mean()) / masks.std()
         assert abs((z[lag:] * z[:-lag]).mean()) < 4.5 / math.sqrt(masks.size)
 
-    def test_they_are_the_words_of_the_plain_generator(self):
+    def test_masks_follow_the_words_of_the_plain_generator(self):
         words = stream(np.random.default_rng(10))
         lanes, found = [Xoshiro(words[i : 4 * LANES : LANES]) for i in range(LANES)], np.empty(300)
         fill_masks(words, 0.3, found)
         uniform = np.array([lane.next() / 2**64 for _ in range(5) for lane in lanes])[:300]
         np.testing.assert_array_equal(found == 0.0, uniform < 0.3)
 
-    def test_the_stream_goes_on(self):
+    def test_successive_calls_continue_the_stream(self):
         words, parts = stream(np.random.default_rng(11)), np.empty((3, 128))
         for part in parts:
             fill_masks(words, 0.5, part)

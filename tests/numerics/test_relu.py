@@ -86,28 +86,28 @@ def test_moments_against_quadrature(m, v):
 
 
 @pytest.mark.parametrize("alpha", [-300.0, -40.0, -37.7])
-def test_a_unit_far_off_sends_nothing_and_has_no_gradient(alpha):
+def test_an_inactive_unit_has_no_output_and_no_gradient(alpha):
     assert one(alpha * 0.1, 0.01) == (0.0,) * 6
 
 
 @pytest.mark.parametrize("alpha", [40.0, 300.0, 1e8])
-def test_a_unit_far_on_is_linear(alpha):
+def test_an_active_unit_is_linear(alpha):
     m, v = alpha * 0.1, 0.1**2
     np.testing.assert_allclose(one(m, v), (m, v, 1.0, 0.0, 0.0, 1.0), rtol=1e-15)
 
 
 @pytest.mark.parametrize("m", [-2.0, 3.0])
-def test_variance_to_zero(m):
+def test_very_small_variances(m):
     for v in (1e-30, 1e-100, 1e-250):
         np.testing.assert_allclose(one(m, v)[:3], (max(m, 0.0), v * (m > 0), float(m > 0)), rtol=1e-15)
 
 
-def test_not_a_number_goes_through():
+def test_nan_stays_nan():
     assert all(math.isnan(value) for value in one(math.nan, 1.0)[:2])
     assert all(math.isnan(value) for value in one(1.0, math.nan)[:2])
 
 
-def test_lanes_equal_floats_and_the_papers_formulas():
+def test_vectors_equal_floats_and_the_formulas_of_the_paper():
     m = np.repeat(PLACES, WIDTH)[: 16 * WIDTH] * np.tile(np.linspace(0.9, 1.0, WIDTH), 16)
     v = np.tile(np.linspace(0.2, 1.0, WIDTH), 16)
     out = np.empty(6 * m.size)

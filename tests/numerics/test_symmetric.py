@@ -1,4 +1,4 @@
-"""Matrices by their lower triangles against NumPy's dense ones."""
+"""Symmetric matrices as lower triangles against dense matrices of NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from ep_bench.numerics import symmetric
 
 SIZES = [1, 2, 7, 63, 64, 65, 129, 200]
-MARK = 7.0  # stands above the diagonal
+MARK = 7.0  # element above the diagonal
 
 
 def problem(n, seed=0):
@@ -37,9 +37,9 @@ class TestAgainstDense:
         full, matrix, rng = problem(n)
         symmetric.factorise(matrix)
         b, B = rng.normal(size=n), rng.normal(size=(5, n))
-        kept = b.copy()
+        original = b.copy()
         np.testing.assert_allclose(symmetric.solve(matrix, b), np.linalg.solve(full, b), rtol=1e-7, atol=1e-10)
-        np.testing.assert_array_equal(b, kept)
+        np.testing.assert_array_equal(b, original)
         expected = np.linalg.solve(np.linalg.cholesky(full), B.T).T
         np.testing.assert_allclose(symmetric.half_solve(matrix, B.copy()), expected, rtol=1e-7, atol=1e-10)
         expected = np.linalg.solve(np.linalg.cholesky(full).T, B.T).T
@@ -65,7 +65,7 @@ class TestAgainstDense:
         symmetric.add_outer(matrix, x, -0.5)
         np.testing.assert_allclose(np.tril(matrix), np.tril(full - 0.5 * np.outer(x, x)), rtol=1e-12, atol=1e-12)
 
-    def test_elements_with_elements(self, n):
+    def test_elementwise_operations(self, n):
         full, matrix, _ = problem(n)
         other = problem(n, seed=1)[0]
         symmetric.add(matrix, other)
@@ -76,17 +76,17 @@ class TestAgainstDense:
 
 @pytest.mark.parametrize("fault", [-1.0, 0.0, np.nan, np.inf])
 @pytest.mark.parametrize("n", [1, 5, 200])
-def test_what_is_not_positive_definite_is_told(n, fault):
+def test_a_matrix_that_is_not_positive_definite_is_reported(n, fault):
     _, matrix, _ = problem(n)
     matrix[n - 1, n - 1] = fault
     assert not symmetric.factorise(matrix)
 
 
-def test_an_undefined_number_off_the_diagonal_is_told():
+def test_nan_off_the_diagonal_is_reported():
     _, matrix, _ = problem(200)
     matrix[150, 20] = np.nan
     assert not symmetric.factorise(matrix)
 
 
-def test_matrices_begin_on_a_cache_line():
+def test_matrices_start_on_a_cache_line():
     assert all(symmetric.square(n).ctypes.data % 64 == 0 for n in SIZES)

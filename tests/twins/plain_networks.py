@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the networks' engines: NumPy and Python loops that follow the formulas as printed."""
+"""Slow twins of the neural-network methods: NumPy and Python loops that follow the printed formulas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def activate(a, activation):
 
 
 def outputs(X, w, sizes, masks=None, activation="relu"):
-    """Output of each row; ``masks``, one (B, units) a hidden layer, multiply the hidden units' outputs."""
+    """Outputs (B,); ``masks``, one (B, units) per hidden layer, multiply the outputs of the hidden units."""
     layers, f = matrices(w, sizes), []
     for row, x in enumerate(X):
         z = np.array(x)
@@ -49,7 +49,7 @@ def outputs(X, w, sizes, masks=None, activation="relu"):
 
 
 def local_outputs(X, mean, deviation, sizes, noise):
-    """Outputs where each unit's input is drawn given the layer below; ``noise``, one (R, n_out) a layer."""
+    """Outputs (R,) with a random input of each unit, given the layer below; ``noise``, one (R, n_out) per layer."""
     f = []
     pairs = list(zip(matrices(mean, sizes), matrices(deviation**2, sizes), strict=True))
     for row, x in enumerate(X):
@@ -74,7 +74,7 @@ def divergence(mean, deviation, prior_variance):
 
 
 def negative_bound(theta, X, y, sizes, n, prior_variance, noise):
-    """Of a batch of n rows, expectations over the draws m + s e, e the rows of ``noise`` (K, P)."""
+    """For a batch of n data points; expectations over the draws m + s e, where e are the rows of ``noise`` (K, P)."""
     P = (len(theta) - 1) // 2
     m, s, sigma2 = theta[:P], np.exp(theta[P:-1]), np.exp(theta[-1])
     total = 0.0
@@ -84,7 +84,7 @@ def negative_bound(theta, X, y, sizes, n, prior_variance, noise):
 
 
 def local_negative_bound(theta, X, y, sizes, n, prior_variance, noise):
-    """The same by local reparameterisation, every row of X (R, d) with draws of its own."""
+    """The same by local reparameterisation, with separate draws for every row of X (R, d)."""
     P = (len(theta) - 1) // 2
     m, s, sigma2 = theta[:P], np.exp(theta[P:-1]), np.exp(theta[-1])
     total = log_normal(y, local_outputs(X, m, s, sizes, noise), sigma2).sum()
@@ -108,7 +108,7 @@ def alpha_parts(theta, X, y, sizes, n, prior_variance, noise):
 
 
 def alpha_energy(theta, X, y, sizes, n, alpha, prior_variance, noise):
-    """Energy of black-box alpha as its notes print it; 0 is the limit."""
+    """Energy of black-box alpha as printed in its notes; alpha = 0 is the limit."""
     log_p, log_f, normalisers = alpha_parts(theta, X, y, sizes, n, prior_variance, noise)
     K, total = len(noise), 0.0
     for b in range(len(y)):
@@ -122,7 +122,7 @@ def alpha_energy(theta, X, y, sizes, n, alpha, prior_variance, noise):
 
 
 def adam(theta, gradients, rate):
-    """Algorithm 1 of Kingma and Ba (2015), a step for each gradient."""
+    """Algorithm 1 of Kingma and Ba (2015), one step per gradient."""
     m, v = np.zeros_like(theta), np.zeros_like(theta)
     for t, g in enumerate(gradients, start=1):
         m = 0.9 * m + 0.1 * g
@@ -132,11 +132,11 @@ def adam(theta, gradients, rate):
 
 
 def check_gradient(function, point, gradient, rng, *, directions=8, step=1e-5, rel=1e-6):
-    """Hold a gradient against central differences of a function along random directions."""
+    """Compare a gradient with central differences of a function along random directions."""
     for _ in range(directions):
         direction = rng.normal(size=len(point)) * np.maximum(np.abs(point), 0.1)
         expected = float(gradient @ direction)
-        # Richardson: the two steps' difference takes the error of the second order away
+        # Richardson extrapolation cancels the error of second order
         coarse, fine = (
             (function(point + h * direction) - function(point - h * direction)) / (2 * h) for h in (2 * step, step)
         )

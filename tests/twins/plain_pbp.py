@@ -1,7 +1,7 @@
 """Probabilistic backpropagation as a plain compiled kernel: scalar loops over (n_out, n_in + 1) matrices, math.erfc.
 
-Between the slow twin of ``reference.py`` and the kernels of the package: what one writes in an hour, compiled the
-same way. The benchmark measures the package's kernels against it, the tests use it as a second twin.
+This is a straightforward compiled implementation, faster than the twin of ``reference.py`` and slower than the kernels
+of the package. The benchmark compares with it, and the tests use it as a second twin.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def relu(m, v):
 
 @njit(cache=True, error_model="numpy")
 def step(x, y, means, variances, noise, z, z_var, d_z, d_z_var, slopes):
-    """One assumed-density step; z, z_var and their gradients are arrays (n_in + 1,) a layer, slopes (n_in, 4)."""
+    """One assumed-density step; per layer, z, z_var and their gradients are (n_in + 1,), and slopes (n_in, 4)."""
     layers = len(means)
     z[0][:-1] = x
     mean = variance = 0.0
@@ -117,7 +117,7 @@ def epoch(X, y, order, means, variances, noise, z, z_var, d_z, d_z_var, slopes):
 
 
 class PlainPBP:
-    """Holds the arrays; ``fit(X, y, orders)`` runs one epoch an order. Factors keep no mean: it stays 0."""
+    """The arrays of a fit; ``fit(X, y, orders)`` runs one epoch per order. The means of prior factors are 0."""
 
     def __init__(self, start):
         copies = [tuple(f(np.array(m, dtype=float)) for m in start) for f in (np.array,) + (np.empty_like,) * 4]

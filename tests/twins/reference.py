@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the fast routines: NumPy and Python loops that follow the papers' formulas as printed."""
+"""Slow twins of fast routines: NumPy and Python loops that follow the printed formulas of the papers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def relu_moments(m, v):
 
 
 def relu_moment_gradients(m, v):
-    """Derivatives of the mean and the variance of max(a, 0) with respect to m and v, each an array like m."""
+    """Derivatives of the mean and the variance of max(a, 0) with respect to m and v, each of the shape of m."""
     s = np.sqrt(v)
     alpha = m / s
     cdf, density = ndtr(alpha), np.exp(-0.5 * alpha**2) / np.sqrt(2 * np.pi)
@@ -47,7 +47,7 @@ def gamma_update(a, b, variance, square):
 
 @dataclass
 class SlowPBP:
-    """Probabilistic backpropagation as the paper writes it, one weight matrix (n_out, n_in + 1) a layer."""
+    """Probabilistic backpropagation as in the paper, with one weight matrix (n_out, n_in + 1) per layer."""
 
     means: list
     variances: list
@@ -75,7 +75,7 @@ class SlowPBP:
         )
 
     def forward(self, x):
-        """Equations (13) to (17) for one row: per layer its input moments and its activation moments."""
+        """Equations (13) to (17) for one data point: input moments and activation moments per layer."""
         z, z_var, layers = x, np.zeros_like(x), []
         for index, (m, v) in enumerate(zip(self.means, self.variances, strict=True)):
             if index:
@@ -119,7 +119,7 @@ class SlowPBP:
         self.log_z += log_z
 
     def refine(self):
-        """One pass of expectation propagation over the prior factors, weight after weight."""
+        """One pass of expectation propagation over the prior factors, one weight at a time."""
         for layer, m in enumerate(self.means):
             for place in np.ndindex(m.shape):
                 self._refine_one(layer, place)

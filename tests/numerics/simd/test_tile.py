@@ -1,4 +1,4 @@
-"""Tiles of registers in compiled code against the plain NumPy that they stand for."""
+"""Tiles of registers in compiled code against the equivalent NumPy code."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def every_operation(shape, W, x, f, sums):
 compiled = jit(relaxed=REORDER)(every_operation)
 
 
-def numbers(shape):
+def random_arguments(shape):
     rng = np.random.default_rng(5)
     rows, stride = len(shape), len(shape[0]) * WIDTH
     return rng.normal(size=4 * stride), rng.normal(size=rows * INPUTS + 4), np.zeros(rows + 2), np.ones(2 * stride)
 
 
 @pytest.mark.parametrize("shape", [((0,),) * 3, ((0, 0),) * 2])
-def test_compiled_tiles_do_what_numpy_does(shape):
-    W, x, f, sums = numbers(shape)
+def test_compiled_tiles_equal_numpy(shape):
+    W, x, f, sums = random_arguments(shape)
     plain_f, plain_sums = f.copy(), sums.copy()
     compiled(shape, W, x, f, sums)
     every_operation(shape, W, x, plain_f, plain_sums)
@@ -45,11 +45,11 @@ def test_compiled_tiles_do_what_numpy_does(shape):
 
 
 @pytest.mark.parametrize("n", [1, 8, 9, 20, 50, 64, 100, 112])
-def test_a_shape_leaves_registers_to_work(n):
+def test_a_shape_leaves_free_registers(n):
     shape = tile.shape_of(n)
     rows, columns = len(shape), len(shape[0])
     assert columns == -(-n // WIDTH)
-    assert 2 <= rows <= tile.MOST_ROWS
+    assert 2 <= rows <= tile.MAX_ROWS
     assert rows * columns + rows + 1 < tile.REGISTERS
 
 

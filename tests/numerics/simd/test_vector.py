@@ -1,4 +1,4 @@
-"""Lanes in compiled code against the plain NumPy that they stand for."""
+"""Vectors in compiled code against the equivalent NumPy code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plain(x, y):
     return np.concatenate(parts)
 
 
-def test_compiled_lanes_do_what_numpy_does():
+def test_compiled_vectors_equal_numpy():
     x, y, out = rng.normal(size=WIDTH + 3), rng.normal(size=WIDTH), np.zeros(4 * WIDTH)
     summed, below, above = arithmetic(x, y, out)
     np.testing.assert_allclose(out, plain(x, y), rtol=1e-15, atol=1e-15)
@@ -50,7 +50,7 @@ def test_compiled_lanes_do_what_numpy_does():
     assert (below, above) == (False, True)
 
 
-def test_uncompiled_lanes_do_what_numpy_does():
+def test_uncompiled_vectors_equal_numpy():
     x, y, out = rng.normal(size=WIDTH + 3), rng.normal(size=WIDTH), np.zeros(4 * WIDTH)
     summed, below, above = getattr(arithmetic, "py_func", arithmetic)(x, y, out)
     np.testing.assert_allclose(out, plain(x, y), rtol=1e-15, atol=1e-15)
@@ -58,7 +58,7 @@ def test_uncompiled_lanes_do_what_numpy_does():
     assert (below, above) == (False, True)
 
 
-def test_not_a_number_is_not_above_anything():
+def test_nan_is_not_above_any_bound():
     x = np.ones(WIDTH + 1)
     x[3] = math.nan
     out = np.zeros(4 * WIDTH)
@@ -73,11 +73,11 @@ def scalars(x):
     return square_root(x), absolute(-x), select_above(x, 1.0, 5.0, 6.0), power_of_two(x + MAGIC)
 
 
-def test_the_shared_functions_take_floats():
+def test_functions_accept_floats():
     assert scalars(4.0) == (2.0, 4.0, 5.0, 16.0)
 
 
-def test_vectors_start_on_a_cache_line_and_fill_registers():
+def test_aligned_arrays_start_on_a_cache_line():
     for n in (1, 5, 64):
         filled = vector.aligned(n, 1.5)
         assert filled.shape == (n,)
