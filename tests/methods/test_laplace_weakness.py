@@ -118,7 +118,7 @@ class TestFailure:
 
     def test_a_precision_at_its_limit_warns(self):
         rows = Rows(wave().X, np.zeros(60))
-        with pytest.warns(ConvergenceWarning, match="the prior precision runs to infinity"):
+        with pytest.warns(ConvergenceWarning, match="the prior precision tends to infinity"):
             state, _ = fitted(rows, hidden=(8,))
         assert np.all(np.isfinite(state.weights))
 

@@ -67,26 +67,26 @@ class LaplaceApproximation(NamedTuple):
     log_joint: float  # log p(y | w) + log p(w), all weights
 
 
-def approximate(problem: ModeProblem, w: Array, at: Precisions, form: Form) -> LaplaceApproximation:
+def approximate(problem: ModeProblem, w: Array, precisions: Precisions, form: Form) -> LaplaceApproximation:
     """Return the approximate posterior around the most probable weights w (P,).
 
     Raises FloatingPointError if the log evidence or the log joint density is not finite.
     """
     layers, rows = problem.layers, len(problem.y)
     covered: Hessian = curvature(form, problem.X, w, layers)
-    posterior, first = covered.posterior(*at), covered.first
-    alphas = spread_over(layers, at.alpha)
+    posterior, first = covered.posterior(*precisions), covered.first
+    alphas = spread_over(layers, precisions.alpha)
     start = int(layers[first, 0])
     determined = np.concatenate([np.zeros(start), 1.0 - alphas[start:] * posterior.variances])
     gamma = np.add.reduceat(determined, layers[:, 0])
     squares = sum_of_squares(problem.X, problem.y, w, layers)
-    log_likelihood = 0.5 * rows * math.log(at.beta / (2.0 * math.pi)) - 0.5 * at.beta * squares
+    log_likelihood = 0.5 * rows * math.log(precisions.beta / (2.0 * math.pi)) - 0.5 * precisions.beta * squares
     log_prior = 0.5 * (np.log(alphas) - alphas * w**2)  # without -log(2 pi) / 2 per weight
     log_evidence = log_likelihood + float(log_prior[start:].sum()) - 0.5 * posterior.log_det
     log_joint = log_likelihood + float(log_prior.sum()) - 0.5 * len(w) * math.log(2.0 * math.pi)
     if not (math.isfinite(log_evidence) and math.isfinite(log_joint)):
         raise FloatingPointError(f"log evidence {log_evidence:g} or log joint density {log_joint:g} is not finite")
-    return LaplaceApproximation(w, posterior, at, first, gamma, squares, log_evidence, log_joint)
+    return LaplaceApproximation(w, posterior, precisions, first, gamma, squares, log_evidence, log_joint)
 
 
 class EvidenceFit(NamedTuple):
@@ -97,7 +97,7 @@ class EvidenceFit(NamedTuple):
     unfinished: str
 
 
-def maximise(problem: ModeProblem, w: Array, at: Precisions, settings: UpdateSettings) -> EvidenceFit:
+def maximise(problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings) -> EvidenceFit:
     """Alternate between searches for the most probable weights, starting at w (P,), and updates of the precisions.
 
     Raises FloatingPointError if a number is not finite.
@@ -105,18 +105,26 @@ def maximise(problem: ModeProblem, w: Array, at: Precisions, settings: UpdateSet
     trace: dict[str, list[float]] = {}
     tolerance = TOLERANCE if len(problem.layers) > 1 else TOLERANCE_LINEAR
     for update in range(settings.updates + 1):
-        optimum = most_probable(problem, w, spread_over(problem.layers, at.alpha), at.beta, settings.steps)
+        optimum = most_probable(
+            problem, w, spread_over(problem.layers, precisions.alpha), precisions.beta, settings.steps
+        )
         w = optimum.weights
-        found = approximate(problem, w, at, settings.form)
+        found = approximate(problem, w, precisions, settings.form)
         _append_trace(trace, found, problem, settings)
-        to = updated(found, problem, settings)
-        change = max(float(np.abs(np.log(to.alpha / at.alpha)).max()), abs(math.log(to.beta / at.beta)))
+        proposed = updated(found, problem, settings)
+        change = max(
+            float(np.abs(np.log(proposed.alpha / precisions.alpha)).max()),
+            abs(math.log(proposed.beta / precisions.beta)),
+        )
         if change <= tolerance and optimum.converged:
-            return EvidenceFit(found, trace, _at_limit(to, settings))
+            return EvidenceFit(found, trace, _at_limit(proposed, settings))
         if update < settings.updates:
-            at = to
+            precisions = proposed
     return EvidenceFit(
-        found, trace, _at_limit(at, settings) or _remaining_change(at, to, settings, exhausted=optimum.exhausted)
+        found,
+        trace,
+        _at_limit(precisions, settings)
+        or _remaining_change(precisions, proposed, settings, exhausted=optimum.exhausted),
     )
 
 
@@ -137,7 +145,7 @@ def updated(found: LaplaceApproximation, problem: ModeProblem, settings: UpdateS
 
 
 def _effective_parameters(found: LaplaceApproximation, problem: ModeProblem, form: Form) -> Array:
-    """Return gamma (L,); for ``full`` and ``last`` its sum is at most min(N, Q); any excess is a rounding error."""
+    """Return gamma (L,), with a sum of at most min(N, Q) for ``full`` and ``last``; any excess is a rounding error."""
     limit = min(len(problem.y), len(found.weights) - int(problem.layers[found.first, 0]))
     excessive = form in {"full", "last"} and found.gamma.sum() > limit
     return found.gamma * (limit / found.gamma.sum()) if excessive else found.gamma
@@ -148,25 +156,30 @@ def _clipped(precision: Any) -> Any:
     return np.clip(np.where(np.isnan(precision), PRECISIONS[1], precision), *PRECISIONS)
 
 
-def _at_limit(at: Precisions, settings: UpdateSettings) -> str:
+def _at_limit(precisions: Precisions, settings: UpdateSettings) -> str:
     """Return which learned precision reached a limit, or an empty string."""
-    learned = {"prior": () if settings.fixed_prior else at.alpha, "noise": () if settings.fixed_noise else (at.beta,)}
+    learned = {
+        "prior": () if settings.fixed_prior else precisions.alpha,
+        "noise": () if settings.fixed_noise else (precisions.beta,),
+    }
     for name, values in learned.items():
         for value in values:
             if value in PRECISIONS:
                 end = "infinity" if value == PRECISIONS[1] else "0"
-                stopped = f"the {name} precision runs to {end}, stopped at {value:g} (standardised units)"
+                stopped = f"the {name} precision tends to {end}, clipped to {value:g} (standardised units)"
                 return stopped + (COLLAPSED if (name, end) == ("prior", "infinity") else "")
     return ""
 
 
-def _remaining_change(at: Precisions, to: Precisions, settings: UpdateSettings, *, exhausted: bool) -> str:
+def _remaining_change(
+    precisions: Precisions, proposed: Precisions, settings: UpdateSettings, *, exhausted: bool
+) -> str:
     """Return how much one more update would change the precisions, or an empty string if the change is negligible."""
-    many = len(at.alpha) > 1 and not settings.shared
-    prior = zip(at.alpha, to.alpha, strict=True) if many else [(at.alpha[0], to.alpha[0])]
+    many = len(precisions.alpha) > 1 and not settings.shared
+    prior = zip(precisions.alpha, proposed.alpha, strict=True) if many else [(precisions.alpha[0], proposed.alpha[0])]
     ratios = {"the prior precision" + (f" of layer {l + 1}" if many else ""): new / old
               for l, (old, new) in enumerate(prior)}  # fmt: skip
-    ratios["the noise precision"] = to.beta / at.beta
+    ratios["the noise precision"] = proposed.beta / precisions.beta
     changes = [
         f"{name} by {ratio - 1.0:+.3g} of its value"
         for name, ratio in ratios.items()

@@ -54,13 +54,7 @@ def most_probable(problem: ModeProblem, w: Array, alpha: Array, beta: float, ste
         half, gradient = slope(at)
         return (beta * half + 0.5 * float(alpha @ at**2)) / rows, (beta * gradient + alpha * at) / rows
 
-    options = {
-        "maxiter": steps,
-        "maxfun": 2 * steps,
-        "maxcor": MEMORY,
-        "ftol": FTOL,
-        "gtol": GTOL,
-    }
+    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": MEMORY, "ftol": FTOL, "gtol": GTOL}
     found = minimize(objective, w, jac=True, method="L-BFGS-B", options=options)
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         raise FloatingPointError("the search for the most probable weights: the log joint density is not finite")
@@ -68,6 +62,7 @@ def most_probable(problem: ModeProblem, w: Array, alpha: Array, beta: float, ste
 
 
 def _normal_solution(problem: ModeProblem, alpha: Array, beta: float) -> PosteriorMode:
+    """Return the minimum of M for the linear model, by the normal equations."""
     product, by_fit = normal_equations(problem.X, problem.y, np.zeros(len(alpha)), problem.layers)
     if not np.isfinite(by_fit).all():
         raise FloatingPointError("the search for the most probable weights: a gradient is not finite")
