@@ -85,7 +85,7 @@ def bench_evidence_and_gradient(benchmark, n):
     rows = drawn(n)
     problem = gp.problem_of(rows, gp.Config())
     theta = problem.hyper.start()
-    model = scikit_learn_model(rows).fit(*rows)
+    model = scikit_learn_model(rows).fit(rows.X, rows.y)
     point = model.kernel_.theta
 
     def ours():
@@ -111,7 +111,7 @@ def bench_learning(benchmark, name):
         return gp.fit(rows, config, np.random.default_rng(0))[0]
 
     def other():
-        return scikit_learn_model(rows, "fmin_l_bfgs_b").fit(*rows)
+        return scikit_learn_model(rows, "fmin_l_bfgs_b").fit(rows.X, rows.y)
 
     with threadpool_limits(1):
         gp.fit(rows, gp.Config(steps=1, starts=1), np.random.default_rng(0))
@@ -202,7 +202,7 @@ def learning_of_peers(rows, Z, approximation):
         sides |= {f"gpytorch_{one}": lambda one=one: model("gpytorch").learn(one) for one in ("adam", "lbfgs")}
     if approximation == "exact":
         sides["scikit_learn"] = lambda: (
-            scikit_learn_model(rows, "fmin_l_bfgs_b").fit(*rows).log_marginal_likelihood_value_
+            scikit_learn_model(rows, "fmin_l_bfgs_b").fit(rows.X, rows.y).log_marginal_likelihood_value_
         )
     return sides
 

@@ -21,11 +21,10 @@ from ep_bench.experiments import checkpoints
 from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
+from ep_bench.types import OptionProblem
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from ep_bench.options import InvalidOption
 
 ARRAYS, SUMMARY, CHECKPOINTS = "arrays.npz", "summary.csv", "pieces"
 
@@ -35,7 +34,7 @@ def names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def problems(name: str, options: Mapping[str, Any]) -> list[InvalidOption]:
+def problems(name: str, options: Mapping[str, Any]) -> list[OptionProblem]:
     """Return the problems of an experiment's options; the list is empty if all are valid."""
     from pydantic import ValidationError
 

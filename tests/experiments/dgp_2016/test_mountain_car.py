@@ -190,4 +190,4 @@ def test_the_seed_determines_the_data() -> None:
 def test_invalid_options_are_reported() -> None:
     assert experiments.problems("mountain_car", SMALL) == []
     (problem,) = experiments.problems("mountain_car", {"row": 5})
-    assert "rows" in problem[3]
+    assert "rows" in problem.allowed

@@ -151,4 +151,4 @@ def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_invalid_options_are_reported() -> None:
     assert experiments.problems("additive_effects", {"draws": 2, "methods": [LINEAR]}) == []
     (problem,) = experiments.problems("additive_effects", {"half_widht": 5})
-    assert "half_width" in problem[3]
+    assert "half_width" in problem.allowed

@@ -136,6 +136,6 @@ def test_the_seed_determines_the_data() -> None:
 def test_invalid_options_are_reported() -> None:
     assert experiments.problems("ard_overfitting", {"side": 0.5, "methods": [PROCESS]}) == []
     (problem,) = experiments.problems("ard_overfitting", {"row": 5})
-    assert "rows" in problem[3]
+    assert "rows" in problem.allowed
     (problem,) = experiments.problems("ard_overfitting", {"methods": [{**PROCESS, "kernal": "nn"}]})
-    assert problem[0][:2] == ("methods", 0)
+    assert problem.path[:2] == ("methods", 0)

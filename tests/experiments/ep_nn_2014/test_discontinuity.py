@@ -130,4 +130,4 @@ def test_a_failed_method_has_a_reason_and_is_never_the_best(monkeypatch: pytest.
 def test_invalid_options_are_reported() -> None:
     assert experiments.problems("discontinuity", {"draws": 2, "methods": [PROCESS]}) == []
     (problem,) = experiments.problems("discontinuity", {"point": 500})
-    assert "points" in problem[3]
+    assert "points" in problem.allowed

@@ -96,4 +96,4 @@ def test_invalid_options_are_reported() -> None:
     (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yatch"}]})
     assert "yacht" in str(problem)
     (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yacht", "restarts": 0}]})
-    assert problem[0][:2] == ("datasets", 0)
+    assert problem.path[:2] == ("datasets", 0)

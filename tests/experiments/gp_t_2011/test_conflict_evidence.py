@@ -81,4 +81,4 @@ def test_sweeps_that_oscillate_are_recorded() -> None:
 
 def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("conflict_evidence", {"fractions": [0.0]})
-    assert problem[0] == ("fractions", 0)
+    assert problem.path == ("fractions", 0)

@@ -159,6 +159,6 @@ def test_a_stage_starts_from_the_final_state_of_the_previous_one() -> None:
 
 def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("conflict_convergence", {"schemes": [{"label": "a", "stages": []}]})
-    assert problem[0] == ("schemes", 0, "stages")
+    assert problem.path == ("schemes", 0, "stages")
     (problem,) = experiments.problems("conflict_tilted", {"fractions": [1.5]})
-    assert problem[0] == ("fractions", 0)
+    assert problem.path == ("fractions", 0)

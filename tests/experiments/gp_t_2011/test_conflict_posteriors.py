@@ -83,4 +83,4 @@ def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("conflict_posteriors", {"methods": [{"use": "gp_tt"}]})
-    assert problem[0][:2] == ("methods", 0)
+    assert problem.path[:2] == ("methods", 0)

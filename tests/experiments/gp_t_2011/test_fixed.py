@@ -166,7 +166,7 @@ def test_a_configuration_without_solution_is_excluded_for_all_methods(monkeypatc
 
 def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("fixed_predictions", {"dataset": "bostn"})
-    assert problem[0] == ("dataset",)
-    assert "boston" in problem[1]
+    assert problem.path == ("dataset",)
+    assert "boston" in problem.problem
     (problem,) = experiments.problems("fixed_times", {"datasets": [{"name": "bostn"}]})
-    assert problem[0] == ("datasets", 0, "name")
+    assert problem.path == ("datasets", 0, "name")
