@@ -5,6 +5,7 @@ Both are read off the pydantic model, by way of its JSON schema: choices, bounds
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined, core_schema
 
-from ep_bench.types import UnquotedText
+from ep_bench.types import OptionProblem, UnquotedText
 
 Schema = Mapping[str, Any]
 _ANY_OF = ("anyOf", "oneOf")
@@ -24,16 +25,6 @@ _TOLD_BY_TYPE = frozenset({
     "string_type", "tuple_type", "list_type", "set_type", "dict_type", "model_type", "literal_error", "none_required",
     "greater_than", "greater_than_equal", "less_than", "less_than_equal", "missing", "too_short", "too_long",
 })  # fmt: skip
-
-
-class InvalidOption(NamedTuple):
-    """One mistake: ``place`` are the keys down to it, the other fields are those of ``types.UserError``."""
-
-    place: tuple[str | int, ...]
-    problem: str
-    found: Any = None
-    allowed: Sequence[str] | None = None
-    name: str | None = None
 
 
 class Option(NamedTuple):
@@ -67,7 +58,7 @@ def written(value: Any) -> str:
     return str(value)
 
 
-def problems(config: Any, owner: str, error: ValidationError, common: Collection[str] = ()) -> Iterator[InvalidOption]:
+def problems(config: Any, owner: str, error: ValidationError, common: Collection[str] = ()) -> Iterator[OptionProblem]:
     """Yield what is wrong with the options of ``owner``, one mistake a place.
 
     ``common`` are the names of options that it has beside those of the model.
@@ -79,8 +70,8 @@ def problems(config: Any, owner: str, error: ValidationError, common: Collection
         if any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors):
             continue  # a list that is short only because of the item named beside it
         problem = known.problem(entry, owner, common)
-        if problem.place not in seen or not problem.place:
-            seen.add(problem.place)
+        if problem.path not in seen or not problem.path:
+            seen.add(problem.path)
             yield problem
 
 
@@ -102,33 +93,33 @@ class _TypeNames:
         """Return what may stand at a place, empty where that is not known."""
         return _either(self._forms(self._find(place)[1]))
 
-    def problem(self, entry: Mapping[str, Any], owner: str, common: Collection[str]) -> InvalidOption:
+    def problem(self, entry: Mapping[str, Any], owner: str, common: Collection[str]) -> OptionProblem:
         """Return one of pydantic's errors in our words."""
         kind, loc, found = entry["type"], tuple(entry["loc"]), entry["input"]
         if kind == "extra_forbidden":
             _, parent = self._find(loc[:-1])
             names = {*parent.get("properties", {}), *(common if len(loc) == 1 else ())}
-            return InvalidOption(loc, f"{owner} has no such option", None, sorted(names), str(loc[-1]))
+            return OptionProblem(loc, f"{owner} has no such option", None, sorted(names), str(loc[-1]))
         place, schema = self._find(loc[:-1] if kind == "missing" and isinstance(loc[-1], int) else loc)
         forms = self._forms(schema)
         words = [form for form in forms if form in self._choices(schema)]
         if kind not in _TOLD_BY_TYPE or not forms or (kind == "missing" and place == loc):
             return self._as_said(entry)
         if words:
-            return InvalidOption(
+            return OptionProblem(
                 place, "unknown value", _plain(found), forms, found if isinstance(found, str) else None
             )
-        return InvalidOption(place, f"must be {_either(forms)}{self._example(place, schema)}", _plain(found))
+        return OptionProblem(place, f"must be {_either(forms)}{self._example(place, schema)}", _plain(found))
 
-    def _as_said(self, entry: Mapping[str, Any]) -> InvalidOption:
+    def _as_said(self, entry: Mapping[str, Any]) -> OptionProblem:
         """Return an error that the model's own code or a rare constraint has, with what was found unless it says so."""
         message, place, found = str(entry["msg"]).removeprefix("Value error, "), tuple(entry["loc"]), entry["input"]
+        message = re.sub(r"^(Input|String|List|Dictionary|Tuple) should ", "must ", message)
         message = message[:1].lower() + message[1:]
-        message = message.replace("input should", "must", 1) if message.startswith("input should") else message
         if entry["type"] == "missing":
-            return InvalidOption(place, "is missing")
+            return OptionProblem(place, "is missing")
         is_shown = not place or isinstance(found, Mapping) or "; found " in message
-        return InvalidOption(place, message, None if is_shown else _plain(found))
+        return OptionProblem(place, message, None if is_shown else _plain(found))
 
     def _find(self, place: Sequence[str | int]) -> tuple[tuple[str | int, ...], Schema]:
         """Return the schema of a place, or of the last part of it where several types are to choose from."""
@@ -168,7 +159,7 @@ class _TypeNames:
             "boolean": ["true", "false"],
             "null": ["null"],
             "string": ["texts" if many else "text"],
-            "object": ["mappings" if many else "a mapping"],
+            "object": ["mappings" if many else "a non-empty mapping" if schema.get("minProperties") else "a mapping"],
         }
         return others.get(str(kind), [])
 
@@ -202,7 +193,7 @@ class _TypeNames:
 
 def _below(schema: Schema, part: str | int) -> Schema:
     if isinstance(part, str):
-        found = schema.get("properties", {}).get(part, {})
+        found = schema.get("properties", {}).get(part, schema.get("additionalProperties"))
     else:
         first = schema.get("prefixItems", [])
         found = first[part] if part < len(first) else schema.get("items", {})
@@ -216,10 +207,14 @@ def _number(schema: Schema, *, many: bool) -> str:
     under, most = schema.get("exclusiveMaximum"), schema.get("maximum")
     if under is None and most is None and (over == 0 or (least == 1 and schema["type"] == "integer")):
         return f"{'' if many else 'a '}positive {noun}"
-    low = f"above {over:g}" if over is not None else f"of at least {least:g}" if least is not None else ""
-    high = f"below {under:g}" if under is not None else f"at most {most:g}" if most is not None else ""
+    low = f"above {_figure(over)}" if over is not None else f"of at least {_figure(least)}" if least is not None else ""
+    high = f"below {_figure(under)}" if under is not None else f"at most {_figure(most)}" if most is not None else ""
     high = f"of {high}" if high.startswith("at") and not low else high
     return " ".join(filter(None, ("" if many else "a", noun, " and ".join(filter(None, (low, high))))))
+
+
+def _figure(value: float) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _either(forms: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ Imports nothing from ep_bench, so that everything may import it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -64,6 +64,26 @@ class UserError(Exception):
         if near:
             parts.append(f"did you mean {near!r}?")
         super().__init__("; ".join(parts))
+
+
+@dataclass(frozen=True)
+class OptionProblem:
+    """One problem found in the options of a method or an experiment.
+
+    ``path`` holds the keys inside the options, or ``("use",)`` if the method itself is not available. The other fields
+    are those of `UserError`.
+    """
+
+    path: tuple[str | int, ...]
+    problem: str
+    found: Any = None
+    allowed: str | Collection[str] | None = None
+    name: str | None = None
+
+    def error(self, where: str | None = None) -> UserError:
+        """Return the problem as an error; ``where`` is a file or the name of a method."""
+        field = spell(self.path) or None
+        return UserError(self.problem, where=where, field=field, found=self.found, allowed=self.allowed, name=self.name)
 
 
 class UnquotedText(str):

@@ -106,10 +106,7 @@ def test_every_option_of_the_registry_has_words(name: str) -> None:
 def told(**given: Any) -> list[str]:
     with pytest.raises(ValidationError) as refused:
         Config(**given)
-    return [
-        str(UserError(problem, field=spell(place), found=found, allowed=allowed, name=name))
-        for place, problem, found, allowed, name in options.problems(Config, "it", refused.value, ("standardize",))
-    ]
+    return [str(problem.error()) for problem in options.problems(Config, "it", refused.value, ("standardize",))]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +194,7 @@ def test_several_wrong_options_have_a_line_each() -> None:
 
 def test_experiments_speak_alike() -> None:
     found = experiments.problems("calibration", {"cases": [{"labl": "a"}], "replications": 3})
-    assert [(spell(p.place), p.problem, p.name) for p in found] == [
+    assert [(spell(p.path), p.problem, p.name) for p in found] == [
         ("cases[0].label", "is missing", None),
         ("cases[0].labl", "calibration has no such option", "labl"),
         ("replications", "must be a whole number of at least 20", None),

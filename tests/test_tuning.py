@@ -60,7 +60,7 @@ class TestValidationRows:
         assert np.all(np.abs(counts / 2000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 2000))
 
     def test_one_row_cannot_be_parted(self) -> None:
-        with pytest.raises(ValueError, match="1 training row"):
+        with pytest.raises(ValueError, match="1 training point"):
             tuning.validation_rows(1, 0.5, 0)
 
 
@@ -140,7 +140,7 @@ class TestStart:
 
     def test_tuples_and_whole_floats_are_found_among_the_choices(self) -> None:
         space = {"a": {"choice": [[50], [50, 50]]}, "b": {"choice": [1, 2]}, "c": {"choice": [0, False, True]}}
-        assert tuning._places(space, {"a": (50, 50), "b": 2.0, "c": False}) == ({"a": 1, "b": 1, "c": 1}, {})
+        assert tuning._parameters(space, {"a": (50, 50), "b": 2.0, "c": False}) == ({"a": 1, "b": 1, "c": 1}, {})
 
     @pytest.mark.parametrize("x", [9.0, None, "scale", True, math.nan, (1, 2)])
     def test_outside_the_space_it_is_tried_all_the_same(self, x: Any) -> None:

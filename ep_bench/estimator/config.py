@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ep_bench.options import problems
-from ep_bench.types import Method, UserError, spell
+from ep_bench.types import Method
 
 # Options that every registry method has beside its own.
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
@@ -19,10 +19,7 @@ def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
     try:
         return method.config(**options)
     except ValidationError as error:
-        wrong = [
-            str(UserError(problem, field=spell(place), found=found, allowed=allowed, name=name))
-            for place, problem, found, allowed, name in problems(method.config, method.name, error)
-        ]
+        wrong = [str(problem.error()) for problem in problems(method.config, method.name, error)]
         lead = " " if len(wrong) == 1 else "\n  "
         raise ValueError(f"options of {method.name}:{lead}{lead.join(wrong)}") from None
 

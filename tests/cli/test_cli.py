@@ -254,11 +254,11 @@ def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
 def test_an_experiment_says_whether_it_stands(tmp_path: Path) -> None:
     study = "study: tilted\nseed: 0\nexperiment: conflict_tilted\noptions: {points: 21}\n"
     (tmp_path / "tilted.yaml").write_text(study)
-    assert "one run, no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
     assert "already" not in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
-    assert "one run, no cells: done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
-    assert "stood there already" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
+    assert "no cells: done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "(already computed)" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
     status = ep_bench("status", "results/tilted", cwd=tmp_path)
-    assert (status.returncode, status.stdout) == (0, "tilted: the experiment conflict_tilted, one run: done\n")
+    assert (status.returncode, status.stdout) == (0, "tilted: experiment conflict_tilted: done\n")
     (tmp_path / "tilted.yaml").write_text(study.replace("21", "31"))
-    assert "one run, no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from ep_bench import methods
-from ep_bench.cli import output
+from ep_bench.cli.output import methods as output
 from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import table
 

@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
 
 def test_of_very_many_rows_none_are_kept() -> None:
-    many = row_scores.note({"ll": np.zeros(row_scores.MOST + 1), "ae": np.ones(3)})
+    many = row_scores.note({"ll": np.zeros(row_scores.MAX_POINTS + 1), "ae": np.ones(3)})
     assert many == {"rows": {"ae": [1.0, 1.0, 1.0]}}
     assert row_scores.note({}) == {}
     assert row_scores.note({"ll": np.array([-1.23456789e-3])}) == {"rows": {"ll": [-0.0012346]}}

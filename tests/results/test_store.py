@@ -157,9 +157,9 @@ def test_a_lock_that_is_no_plan_is_refused(tmp_path: Path) -> None:
 def test_drafts_of_killed_writers_are_swept(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")
-    store.sweep(tmp_path)
+    store.remove_drafts(tmp_path)
     assert len(list((tmp_path / "cells").iterdir())) == 2
-    store.sweep(tmp_path, age=-1.0)
+    store.remove_drafts(tmp_path, age=-1.0)
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
 
 
@@ -172,7 +172,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
         store.read_study(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="no results here"):
+    with pytest.raises(UserError, match="no results found"):
         store.read_study(tmp_path)
 
 

@@ -108,25 +108,28 @@ def refused(tmp_path: Path, *entries: str, **more: Any) -> str:
 
 def test_a_method_of_the_other_task_is_refused_at_once(tmp_path: Path) -> None:
     text = refused(tmp_path, "pbp", LOGISTIC)
-    words = "pbp does regression only, of classification are: mine; methods that can: dgp_ep, discriminant"
+    words = "pbp supports regression only; data sets for classification: mine; methods for classification: dgp_ep, discriminant"
     assert f"study.yaml: methods: {words}" in text
     assert "logistic" not in text
     assert "sklearn.linear_model:LogisticRegression" in text
     text = refused(tmp_path, LOGISTIC, "discriminant", datasets="friedman1, cubic")
-    assert "logistic does classification only, of regression are: friedman1, cubic; methods that can: pbp, bp" in text
-    assert "\ndiscriminant does classification only" in text
+    assert (
+        "logistic supports classification only; data sets for regression: friedman1, cubic; methods for regression: pbp, bp"
+        in text
+    )
+    assert "\ndiscriminant supports classification only" in text
 
 
 def test_tasks_may_be_mixed_where_methods_can_do_both(tmp_path: Path) -> None:
     mine = "{name: mine, csv: mine.csv, target: kind, task: classification}"
     plan = planned(tmp_path, '{use: "sklearn.pipeline:Pipeline", label: p, steps: []}', datasets=f"cubic, {mine}")
     assert len(plan.cells) == 10
-    assert "does regression only" in refused(tmp_path, "pbp", datasets=f"cubic, {mine}")
+    assert "supports regression only" in refused(tmp_path, "pbp", datasets=f"cubic, {mine}")
 
 
 def test_a_score_of_the_other_task_does_not_tune(tmp_path: Path) -> None:
     text = refused(tmp_path, "{use: discriminant, tune: {trials: 3, score: rmse}}")
-    assert "discriminant is tuned by rmse, of classification are: mine" in text
+    assert "discriminant is tuned by rmse, which does not apply to classification: mine" in text
 
 
 def test_the_lock_and_the_factors_say_the_task(tmp_path: Path) -> None:

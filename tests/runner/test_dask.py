@@ -79,7 +79,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackCluste
 
 def on_cluster(study: Path, results: Path, cluster: LoopbackCluster) -> subprocess.Popen[str]:
     """Start a run in a process of its own, which waits a second for a scheduler that does not answer."""
-    start = "from ep_bench.runner import cluster; from ep_bench.cli import main; cluster._ANSWER = '1s'; main()"
+    start = (
+        "from ep_bench.runner import cluster; from ep_bench.cli import main; cluster._CONNECT_TIMEOUT = '1s'; main()"
+    )
     options = ["--results", results, "--backend", "dask", "--scheduler", cluster.address, "--quiet"]
     command = [sys.executable, "-c", start, "run", *map(str, [study, *options])]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -189,11 +191,11 @@ def test_a_worker_of_another_version_is_refused(
 
 
 def test_no_scheduler(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ep_bench.runner.cluster._ANSWER", "1s")
+    monkeypatch.setattr("ep_bench.runner.cluster._CONNECT_TIMEOUT", "1s")
     where = ("--backend", "dask", "--scheduler", "tcp://127.0.0.1:9")
     run = ep_bench("run", study, "--results", tmp_path / "far", *where)
     assert run.returncode == 2
-    assert "--scheduler: no scheduler answers" in run.stderr
+    assert "--scheduler: the scheduler does not answer" in run.stderr
     assert run.stderr.count("\n") == 1
 
 
@@ -206,7 +208,7 @@ def test_a_scheduler_that_dies(study: Path, tmp_path: Path) -> None:
         cluster.scheduler.kill()
         _, said = run.communicate(timeout=120)
     assert run.returncode == 2, said
-    assert "no scheduler answers" in said
+    assert "the scheduler does not answer" in said
     assert "Traceback" not in said
     assert len(scores(folder)) == cells_in(folder) >= 5
 

@@ -84,7 +84,7 @@ def test_a_full_disk(study: Path, small_disk: Path) -> None:
     full = run(study, small_disk)
     assert full.returncode == 2
     assert "No space left on device" in full.stderr
-    assert "every cell that was stored before is kept" in full.stderr
+    assert "every stored cell is kept" in full.stderr
     assert "Traceback" not in full.stderr
     before = stored(small_disk / "faults")
     assert 0 < len(before) < CELLS
@@ -126,7 +126,7 @@ def test_a_read_only_folder(study: Path, small_disk: Path, finished: Path) -> No
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     refused = run(study, small_disk)
     assert refused.returncode == 2
-    assert "cannot be written: Read-only file system" in refused.stderr
+    assert "not writable: Read-only file system" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert ep_bench("status", small_disk / "faults").returncode == 0
     report = ep_bench("report", small_disk / "faults", "--out", study.parent / "report")
@@ -160,11 +160,11 @@ def test_cut_and_flipped_cell_files_are_computed_again(study: Path, results: Pat
     (folder / "results.csv").unlink()  # else it is believed, as on a fresh clone, and nothing needs to be run
     status = ep_bench("status", folder)
     assert "28 ok, 12 missing" in status.stdout
-    assert "12 cell files are cut short or altered and not believed" in status.stdout
+    assert "12 cell files are damaged and ignored" in status.stdout
     again = run(study, results)
     assert again.returncode == 0
     assert "12 cells run" in again.stdout
-    assert f"not believed: {paths[0]}" in again.stderr
+    assert f"ignored: {paths[0]}" in again.stderr
     untouched = {path.name for path in paths[12:]}
     assert {name: stored(folder)[name] for name in untouched} == {name: good[name] for name in untouched}
     assert _scores((folder / "results.csv").read_text()) == _scores(rows)

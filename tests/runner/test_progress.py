@@ -17,7 +17,7 @@ def record(key: str, status: str = "ok") -> Record:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
-    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
+    monkeypatch.setattr(progress, "_PLAIN_INTERVAL", 0.0)
     out = io.StringIO()
     with Progress({"a": 1.0, "b": 1.0, "c": 2.0}, 2, quiet=quiet, stream=out) as shown:
         for key, status in (("a", "ok"), ("b", "failed"), ("c", "ok")):

@@ -1,4 +1,4 @@
-"""Search spaces: their forms, and what is said of a wrong one."""
+"""Search spaces: their forms, and the messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ep_bench.spec import OptionProblem, read_space
-from ep_bench.types import UserError
+from ep_bench.spec import read_space
+from ep_bench.types import OptionProblem, UserError
 
 HEAD = "study: s\ndatasets: [boston]\nmethods:\n"
 ENTRY = "  - {{use: pbp, tune: {{trials: 3, space: {space}}}}}\n"
@@ -64,15 +64,15 @@ WRONG: list[tuple[str, list[str]]] = [
     ("{epoch: {int: [1, 4]}}", ["methods[0].tune.space.epoch: pbp has no such option", "did you mean 'epochs'?"]),
     (
         "{hidden.size: [1, 2]}",
-        ["space.hidden.size: pbp has no such option; a part of an option is"],
+        ["space.hidden.size: pbp has no such option; to search a part of an option"],
     ),
     ("{epochs: {int: [0, 4]}}", ["space.epochs.int[0]: must be a positive whole number", "found 0"]),
     ("{epochs: {uniform: [1, 4]}}", ["space.epochs.uniform[0]: must be a positive whole number", "found 1.0"]),
     ("{epochs: {itn: [1, 4]}}", ["space.epochs.itn: unknown kind of range", "choice, int, log", "mean 'int'?"]),
-    ("{epochs: {int: [4, 1]}}", ["space.epochs.int: the lower bound must be below the upper, found 4 and 1"]),
-    ("{epochs: {int: [4, 4]}}", ["below the upper, found 4 and 4"]),
-    ("{epochs: {int: [1]}}", ["space.epochs.int: must have two bounds, it has 1"]),
-    ("{epochs: {int: [1, 2, 3]}}", ["must have two bounds, it has 3", "[low, high]"]),
+    ("{epochs: {int: [4, 1]}}", ["space.epochs.int: the lower bound must be below the upper bound, found 4 and 1"]),
+    ("{epochs: {int: [4, 4]}}", ["below the upper bound, found 4 and 4"]),
+    ("{epochs: {int: [1]}}", ["space.epochs.int: must have two bounds, not 1"]),
+    ("{epochs: {int: [1, 2, 3]}}", ["must have two bounds, not 3", "[low, high]"]),
     ("{epochs: {int: 4}}", ["space.epochs.int: must be a list", "found 4"]),
     ("{epochs: {int: [1, 2.5]}}", ["space.epochs.int[1]: must be a whole number", "found 2.5"]),
     ("{epochs: {int: [true, 2]}}", ["space.epochs.int[0]: must be a whole number", "found true"]),
@@ -80,20 +80,20 @@ WRONG: list[tuple[str, list[str]]] = [
     ("{epochs: {log_int: [0, 4]}}", ["space.epochs.log_int[0]: the lower bound of log_int must be 1 or above"]),
     ("{epochs: {log: [0, 4]}}", ["space.epochs.log[0]: the lower bound of log must be above 0", "found 0"]),
     ("{epochs: {log: [-1, 4]}}", ["above 0", "found -1"]),
-    ('{epochs: {log: ["1", 4]}}', ["space.epochs.log[0]: must be a finite number; text of a number needs no quotes"]),
+    ('{epochs: {log: ["1", 4]}}', ["space.epochs.log[0]: must be a finite number; write the number without quotes"]),
     ("{epochs: {uniform: [null, 4]}}", ["space.epochs.uniform[0]: must be a finite number"]),
     ("{epochs: {uniform: [-1.7e+308, 1.7e+308]}}", ["too wide"]),
-    ("{epochs: 3}", ["space.epochs: must say which values to try", "found 3", "{log: [low, high]}"]),
-    ("{epochs: null}", ["space.epochs: must say which values to try"]),
-    ("{epochs: {}}", ["space.epochs: must say which values to try"]),
-    ("{epochs: {int: [1, 2], log: [1, 2]}}", ["space.epochs: must say which values to try", "a mapping"]),
+    ("{epochs: 3}", ["space.epochs: must be a range or a list of choices", "found 3", "{log: [low, high]}"]),
+    ("{epochs: null}", ["space.epochs: must be a range or a list of choices"]),
+    ("{epochs: {}}", ["space.epochs: must be a range or a list of choices"]),
+    ("{epochs: {int: [1, 2], log: [1, 2]}}", ["space.epochs: must be a range or a list of choices", "a mapping"]),
     ("{epochs: [3]}", ["space.epochs: must have at least two choices"]),
     ("{epochs: []}", ["space.epochs: must have at least two choices", "an empty list"]),
     ("{epochs: {choice: [1, 2, 1]}}", ["space.epochs.choice[2]: is the same as choice 0", "found 1"]),
     ("{epochs: [1, no more]}", ["space.epochs[1]: must be a positive whole number", "found 'no more'"]),
     ("{hidden: {choice: [[5], [5, -1]]}}", ["space.hidden.choice[1][1]: must be a positive whole number", "found -1"]),
-    ("{}", ["tune.space: must not be empty"]),
-    ("[epochs]", ["tune.space: must be a mapping"]),
+    ("{}", ["tune.space: must be a non-empty mapping", "found an empty mapping"]),
+    ("[epochs]", ["tune.space: must be a non-empty mapping", "found [epochs]"]),
     ("null", ["tune.space: has no value"]),
 ]
 
@@ -123,7 +123,7 @@ def test_no_space_at_all_is_told_with_its_line(read, folder):
 def test_a_wrong_declared_space_is_its_methods_fault(read, folder):
     with pytest.raises(UserError) as caught:
         read(HEAD + '  - {use: "p:Wrong", tune: {trials: 3}}\n')
-    assert "study.yaml:4: methods[0].tune: the search space that p:Wrong declares is wrong: alfa: " in str(caught.value)
+    assert "study.yaml:4: methods[0].tune: wrong search space declared by p:Wrong: alfa: " in str(caught.value)
 
 
 def test_what_was_wrong_without_tune_is_told_once(read):

@@ -1,4 +1,4 @@
-"""YAML that every reader takes alike gets through; the rest is refused by name."""
+"""YAML that every reader interprets alike is accepted; ambiguous values are refused by name."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
         ("a: 1\n\tb: 2\n", 2, "not valid YAML"),
         ("a: b: c\n", 1, "not valid YAML"),
         ("a: *nowhere\n", 1, "not valid YAML"),
-        ("a: 1\nb: 2\na: 3\n", 3, "a: the key stands here twice"),
-        ("x: {a: {b: 1, b: 1}}\n", 1, "x.a.b: the key stands here twice"),
+        ("a: 1\nb: 2\na: 3\n", 3, "a: the key occurs twice"),
+        ("x: {a: {b: 1, b: 1}}\n", 1, "x.a.b: the key occurs twice"),
         ("a: !!python/name:os.system\n", 1, "YAML tags are not used"),
         ("a: !!str 3\n", 1, "YAML tags are not used"),
         ("a: ! 3\n", 1, "YAML tags are not used"),
@@ -79,8 +79,8 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
         ('"a\\e": 1\n', 1, "U+001B"),
         (b"a: 1\nb: \xff\n", 2, "not a text file in UTF-8"),
         (b"a: \x00\n", None, "not valid YAML"),
-        ("a: &a [1, *a]\n", 1, "an alias that stands inside what it stands for"),
-        ("a: &a {b: &b [*a]}\n", 1, "an alias that stands inside what it stands for"),
+        ("a: &a [1, *a]\n", 1, "an alias inside the value that it refers to"),
+        ("a: &a {b: &b [*a]}\n", 1, "an alias inside the value that it refers to"),
         ("[" * 100_000, 1, "nested more than"),
         ("a: " + "{b: " * 500 + "1" + "}" * 500, 1, "nested more than"),
         ("- " * 5000, 1, "nested more than"),
