@@ -21,7 +21,7 @@ from pydantic import (
 from ep_bench import experiments, methods, options
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.estimator import parse_options
-from ep_bench.types import UserError, spell
+from ep_bench.types import spell
 
 
 class Part(BaseModel):

@@ -147,7 +147,7 @@ class ClaimedCells:
         self._progress.finished(record)
 
     def left(self) -> list[Job]:
-        """Wait for the cells of other runs; return as soon as such a run has left cells unfinished, with these cells."""
+        """Wait for the cells of other runs; return early with cells that such a run has left unfinished."""
         announced = False
         while self._elsewhere:
             with self._explain_write_errors():

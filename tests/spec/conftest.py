@@ -43,7 +43,7 @@ accept:
 class Fake:
     """Two methods with ``hidden`` and ``epochs``, one with a search space.
 
-    From outside ``alpha`` only; what is in ``gone`` does not exist.
+    An external class has ``alpha`` only; targets that start with ``gone`` do not exist.
     """
 
     datasets = ("boston", "naval", "kin40k", "protein")

@@ -13,7 +13,7 @@ from ep_bench.types import DatasetRef, SplitScheme, UserError
 HEAD = "study: s\ndatasets: [boston, naval]\nmethods: [pbp]\n"
 
 
-def test_the_task_of_a_users_own_file_is_read(read, folder):
+def test_the_task_of_a_user_csv_is_read(read, folder):
     (ref,) = read(
         "study: s\ndatasets: [{name: m, csv: mine.csv, target: y, task: classification}]\nmethods: [pbp]\n"
     ).datasets
@@ -28,7 +28,7 @@ def test_a_target_can_be_transformed(read):
     assert ref == DatasetRef("boston", "boston", target_transform="cube_root")
 
 
-def test_everything_of_a_full_study_is_read(read, folder, good):
+def test_a_complete_study_is_read(read, folder, good):
     study = read(good)
     assert (study.name, study.seed, study.experiment) == ("a-study", 3, None)
     assert study.datasets == (
@@ -54,7 +54,7 @@ def test_everything_of_a_full_study_is_read(read, folder, good):
     assert study.raw["datasets"][0] == "boston"
 
 
-def test_what_is_left_out_has_the_interface_s_defaults(read):
+def test_omitted_keys_have_the_documented_defaults(read):
     study = read(HEAD)
     assert study.seed == 0
     assert study.splits == SplitScheme("standard")
@@ -344,13 +344,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "said"), WRONG, ids=[said[0] for _, _, said in WRONG])
-def test_one_message_names_line_field_and_cure(read, folder, text, line, said):
+@pytest.mark.parametrize(("text", "line", "expected"), WRONG, ids=[expected[0] for _, _, expected in WRONG])
+def test_one_message_names_line_field_and_correction(read, folder, text, line, expected):
     with pytest.raises(UserError) as caught:
         read(text)
     message = str(caught.value)
     assert f"{folder / 'study.yaml'}:{line}: " in message
-    for part in said:
+    for part in expected:
         assert part in message
 
 
@@ -375,7 +375,7 @@ def test_long_values_are_cut(read):
     assert len(str(caught.value).split("found ")[1].split(";")[0]) < 80
 
 
-def test_a_target_that_cannot_be_had_is_said_once(read):
+def test_an_unavailable_target_is_reported_once(read):
     with pytest.raises(UserError) as caught:
         read(
             "study: s\ndatasets: [boston]\nmethods: [{use: 'gone:C', label: c}]\noverrides: {boston: {c: {alpha: 1}}}\n"

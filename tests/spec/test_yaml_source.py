@@ -44,7 +44,7 @@ def test_plain_values(values, text, value):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("shape", ["key: {}", "list:\n- a\n- {}", "flow: {{deep: [1, {}]}}", "{}: 1"])
-def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape):
+def test_ambiguous_values_are_refused_with_their_line(values, text, shape):
     with pytest.raises(UserError) as caught:
         values("first: 1\n" + shape.format(text))
     assert f"s.yaml:{4 if 'list' in shape else 2}: " in str(caught.value)
@@ -52,7 +52,7 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "expected"),
     [
         ("", None, "the file is empty"),
         ("# nothing\n", None, "the file is empty"),
@@ -87,14 +87,14 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
         ("a: " + "x" * MAX_BYTES, None, "too large"),
     ],
 )
-def test_files_that_are_no_study(values, text, line, said):
+def test_files_that_are_not_a_study(values, text, line, expected):
     with pytest.raises(UserError) as caught:
         values(text)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert f"s.yaml:{line}: " in str(caught.value) if line else "s.yaml: " in str(caught.value)
 
 
-def test_aliases_that_grow_without_end_are_refused(values):
+def test_aliases_that_expand_to_too_many_values_are_refused(values):
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     with pytest.raises(UserError, match="more than 20000 values"):
