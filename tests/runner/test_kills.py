@@ -1,6 +1,6 @@
 """SIGKILL at random times: stored cells are kept, and the final results are the same as without kills.
 
-The run itself, the pool's workers, engines, on a dask cluster workers and their nannies: whoever it is.
+The killed process is the run, a pool worker, a worker process or, on a dask cluster, a worker or its nanny.
 """
 
 from __future__ import annotations
