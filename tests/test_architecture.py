@@ -31,7 +31,16 @@ ALLOWED = {
     "tuning": {"types"},
     "results": {"types"},
     "processes": set(),
-    "catalogue": {"types", "spec", "data", "methods", "options", "estimator", "adapters"},
+    "catalogue": {
+        "types",
+        "data",
+        "methods",
+        "options",
+        "estimator",
+        "adapters",
+        "experiments",
+        "published",
+    },
     "published": {"types", "resources"},
     "spec": {"types", "resources"},
     "runner": {

@@ -103,11 +103,12 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
 
     STUDY is a YAML file, or the name of a study that ships with the package, such as pbp_table1.
     """
+    from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.spec import read_study
 
     if options["scheduler"] is not None and options["backend"] != "dask":
         raise click.UsageError("--scheduler goes with --backend dask")
-    read = read_study(study, _catalogue())
+    read = read_study(study, InstalledCatalogue())
     if read.experiment is not None:
         return _run_experiment(read, results, quiet, options["jobs"])
     return _run_cells(read, results, select, quiet=quiet, **options)
@@ -161,11 +162,12 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
 
     STUDY is a YAML file, or the name of a study that ships with the package, such as pbp_table1.
     """
+    from ep_bench.catalogue import InstalledCatalogue
     from ep_bench.cli.output import plan_lines
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
 
-    read = read_study(study, _catalogue())
+    read = read_study(study, InstalledCatalogue())
     if read.experiment is not None:
         from ep_bench import experiments
 
@@ -385,10 +387,3 @@ def doctor() -> None:
 
     for line in doctor_lines():
         click.echo(line)
-
-
-def _catalogue() -> Any:
-    from ep_bench import experiments, published
-    from ep_bench.catalogue import InstalledCatalogue
-
-    return InstalledCatalogue(experiments.names(), experiments.problems, published.columns(), published.source_names())

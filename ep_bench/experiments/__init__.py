@@ -24,6 +24,7 @@ from ep_bench import options as options_in_words
 from ep_bench.experiments import checkpoints
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
+from ep_bench.types import OptionProblem
 
 # One line an experiment: its name and its module.
 REGISTRY = {
@@ -51,7 +52,7 @@ def names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
-def problems(name: str, options: Mapping[str, Any]) -> list[options_in_words.InvalidOption]:
+def problems(name: str, options: Mapping[str, Any]) -> list[OptionProblem]:
     """Return what is wrong with an experiment's options."""
     module = import_module(REGISTRY[name])
     try:

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from ep_bench.spec.problems import OptionProblem
-from ep_bench.types import DatasetRef, SplitScheme, Task
+from ep_bench.types import DatasetRef, OptionProblem, SplitScheme, Task
 
 ACCEPT_METRICS = ("rmse", "ll", "lpd-mean", "se-mean")
 
@@ -31,20 +30,24 @@ Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class Catalogue(Protocol):
-    """What a study may name.
-
-    Four further attributes are used where a catalogue has them: ``published``, the names of the published tables'
-    columns; ``sources``, the names of their sources; ``check_experiment(name, options, base)``, which answers like
-    ``check_options``; and ``search_space(use, base)``, the search space that a method declares, None where it declares
-    none.
-    """
+    """The names that a study may use, and checks of options; ``base`` is the folder of the study."""
 
     datasets: Collection[str]
     methods: Collection[str]
     experiments: Collection[str]
+    published: Collection[str]  # columns of the published tables
+    sources: Collection[str]  # sources of the published tables
 
     def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
-        """Return what is wrong with the options of a method; ``base`` is the study's folder."""
+        """Return the problems of the options of a method."""
+        ...
+
+    def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
+        """Return the problems of the options of an experiment."""
+        ...
+
+    def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
+        """Return the search space that a method declares, or None."""
         ...
 
 

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from ep_bench.types import UnquotedText, UserError, spell
+from ep_bench.types import OptionProblem, UnquotedText, UserError, spell
 
 Place = tuple[str | int, ...]
 _SHOWN = 5
 _LONGEST = 60
 MAX_FIELD = 120
-
-
-class OptionProblem(NamedTuple):
-    """What a catalogue finds wrong with the options of a method entry.
-
-    ``path`` are the keys inside the options, or ``("use",)`` where the method itself cannot be had; ``allowed`` is a
-    sentence or the allowed names, ``name`` the wrong name whose nearest right one is to be given.
-    """
-
-    path: tuple[str | int, ...]
-    problem: str
-    found: Any = None
-    allowed: str | Collection[str] | None = None
-    name: str | None = None
 
 
 class Problems:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,12 @@ from ep_bench.spec.models import (
     Tune,
     override_blocks,
 )
-from ep_bench.spec.problems import OptionProblem, Place, Problems
+from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.shipped import find_study
 from ep_bench.spec.space import read_space
 from ep_bench.spec.validation import validate
 from ep_bench.spec.yaml_source import Document, read_document
-from ep_bench.types import DatasetRef, SplitScheme, UserError, spell
+from ep_bench.types import DatasetRef, OptionProblem, SplitScheme, UserError, spell
 
 OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
 _GRID_KEYS = (
@@ -113,10 +114,9 @@ class _Reader:
         name = raw["experiment"]
         if isinstance(name, str):
             known = self._known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
-            check = getattr(self.catalogue, "check_experiment", None)
             options = raw.get("options", {})
-            if known and check is not None and isinstance(options, dict):
-                for problem in check(name, options, self.base):
+            if known and isinstance(options, dict):
+                for problem in self.catalogue.check_experiment(name, options, self.base):
                     self.problems.add_option(("options",), problem)
 
     def _known(self, place: Place, name: str, problem: str, choices: Collection[str]) -> bool:
@@ -240,8 +240,7 @@ class _Reader:
 
     def _with_space(self, use: str, tune: Tune, options: Mapping[str, Any], place: Place) -> Tune:
         """Return ``tune`` with its search space checked, in canonical form; the declared one where it has none."""
-        declared = getattr(self.catalogue, "search_space", lambda _use, _base: None)
-        given = tune.space if tune.space is not None else declared(use, self.base)
+        given = tune.space if tune.space is not None else self.catalogue.search_space(use, self.base)
         if not given:
             missing = f"{use} declares no search space; name the options to search and their values in space"
             self.problems.add(place, missing, allowed="space: {option: {log: [low, high]}, ...}")
@@ -256,7 +255,7 @@ class _Reader:
                 self.problems.add_option((*place, "space"), problem)
             else:
                 text = f"the search space that {use} declares is wrong: {spell(problem.path)}: {problem.problem}"
-                self.problems.add_option(place, problem._replace(path=(), problem=text))
+                self.problems.add_option(place, replace(problem, path=(), problem=text))
         return tune.model_copy(update={"space": space})
 
     def _usable(self, use: str, place: Place) -> bool:
@@ -276,8 +275,8 @@ class _Reader:
         return True
 
     def _published(self, entry: MethodEntry, place: Place) -> None:
-        columns = getattr(self.catalogue, "published", None)
-        if columns and entry.published is not None:
+        if entry.published is not None:
+            columns = self.catalogue.published
             self._known((*place, "published"), entry.published, "no published table has this column", columns)
 
     def _options(self, use: str, options: Mapping[str, Any], place: Place, mine: Mapping[str, Any]) -> None:
@@ -345,8 +344,8 @@ class _Reader:
             group = validate(RankGroup, item, place, self.problems)
             if group is None:
                 continue
-            sources = getattr(self.catalogue, "sources", None)
-            if sources and group.beside is not None:
+            if group.beside is not None:
+                sources = self.catalogue.sources
                 self._known((*place, "beside"), group.beside, "no source of published tables", sources)
             if group.name in {other.name for other in kept}:
                 self.problems.add((*place, "name"), "a second group of this name", found=group.name)

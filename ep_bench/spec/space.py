@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ep_bench.spec.problems import OptionProblem, Place
+from ep_bench.spec.problems import Place
+from ep_bench.types import OptionProblem
 
 # Kind of a range -> what must hold of its lower end, in words and as a test.
 _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
@@ -141,8 +143,8 @@ def _value_problems(name: str, values: Sequence[_Value], check: Check) -> Iterat
         for problem in check(name, value):
             if problem.path == (name,) and problem.name == name:
                 hint = "; a part of an option is searched by choices of the whole" if "." in name else ""
-                yield problem._replace(problem=problem.problem + hint)
+                yield replace(problem, problem=problem.problem + hint)
                 return
             if problem.path[:1] == (name,):
                 inner = (*place, *problem.path[1:])
-                yield OptionProblem(inner, problem.problem, problem.found, problem.allowed, problem.name)
+                yield replace(problem, path=inner)
