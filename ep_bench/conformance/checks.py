@@ -66,13 +66,13 @@ CHECKS: tuple[Check, ...] = (
     Check("refit", "a fit does not depend on a previous fit", needs=("deterministic",)),
     Check(
         "no-test-rows",
-        "the prediction of a data point does not depend on the other data points predicted with it",
+        "a prediction does not depend on the other data points predicted with it",
         needs=("deterministic",),
     ),
     Check("inputs-unchanged", "fit and predict do not change their arguments and accept read-only arrays", ("fits",)),
     Check(
         "clone",
-        "an unfitted copy gives the same predictions; fit and constructor do not change parameters",
+        "an unfitted copy predicts the same; fit and constructor change no parameters",
         needs=("deterministic",),
     ),
     Check("pickle", "a fitted model can be pickled and gives the same predictions", needs=("deterministic",)),
@@ -86,17 +86,15 @@ CHECKS: tuple[Check, ...] = (
     Check("density", "the density integrates to 1 and matches the mean and the standard deviation", needs=("finite",)),
     Check(
         "quantiles",
-        "quantiles are finite, ascend, follow shift and scale of the targets, and cover known noise",
+        "finite quantiles ascend, follow shift and scale of the targets, cover known noise",
         needs=("finite", "original-units", "noise-included"),
     ),
-    Check(
-        "one-row", "a fit to one data point gives finite predictions (an error that says why not: advice)", ("finite",)
-    ),
+    Check("one-row", "a fit to one data point gives finite predictions (a clear error: advice)", ("finite",)),
     Check("constant-input", "a fit with one constant input gives finite predictions", needs=("finite",)),
     Check("wide", "a fit with more inputs than data points gives finite predictions", needs=("finite",)),
     Check(
         "constant-target",
-        "a fit to a constant target gives finite predictions (a standard deviation of 0: advice)",
+        "a fit to a constant target gives finite predictions (a variance of 0: advice)",
         needs=("finite",),
     ),
     Check(
@@ -122,7 +120,7 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
     _same("fits", "builds"),
     Check(
         "probabilities",
-        "one probability per class with sum 1, for 1, 7 and 40 data points (no probabilities, or some 0: advice)",
+        "one probability per class, with sum 1 (no probabilities, or some 0: advice)",
         needs=("fits",),
     ),
     Check("labels", "predict returns the labels passed to fit (external methods: advice)", needs=("fits",)),
@@ -134,7 +132,7 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
     _same("pickle", "deterministic"),
     Check(
         "missing-class",
-        "a fit to data without one class gives probabilities of all classes, positive for registry methods",
+        "without data of one class, probabilities of all (positive for registry methods)",
         needs=("probabilities",),
     ),
     _same("documented"),

@@ -98,12 +98,12 @@ def test_a_fault_is_found_by_its_check(name: str, tmp_path: Path) -> None:
     assert having(found, "FAULT") == {check}, findings(found)
 
 
-def test_labels_that_are_lost_are_advice(tmp_path: Path) -> None:
+def test_labels_that_are_not_returned_are_advice(tmp_path: Path) -> None:
     code = "    def predict(self, X):\n        return self.predict_proba(X).argmax(axis=1)"
     (tmp_path / "m.py").write_text(f"{BASE}\n\nclass Bad(Shares):\n{code}\n")
     found = outcomes("./m.py:Bad", tmp_path)
     assert having(found, "advice") == {"labels"}, findings(found)
-    assert "predict gives [" in found["labels"].findings[0].found
+    assert "predict returns [" in found["labels"].findings[0].found
 
 
 def test_a_method_of_the_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -232,7 +232,7 @@ def test_other_data_are_not_compared(ref):
 
 
 def test_normalised_scores_of_ten_folds():
-    # log density -2.9 of a target with standard deviation 9: -2.9 + log 9 = -0.7027754; squared error (3.6 / 9)^2 = 0.16
+    # ll -2.9 of a target with standard deviation 9: -2.9 + log 9 = -0.7027754; squared error (3.6 / 9)^2 = 0.16
     lock = study(method="nn", published=["NN-EP-LA"], splits={"scheme": "kfold", "folds": 10, "seed": 0})
     checked = check(frame(rows(method="nn", n=10, ll=-2.9, rmse=3.6, target_std=9.0)), lock)
     density, square = only(checked, metric="lpd-mean"), only(checked, metric="se-mean")
