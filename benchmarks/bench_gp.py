@@ -84,7 +84,7 @@ def bench_evidence_and_gradient(benchmark, n):
     rows = drawn(n)
     problem = gp.problem_of(rows, gp.Config())
     theta = problem.hyper.start()
-    model = theirs(rows).fit(*rows)
+    model = theirs(rows).fit(rows.X, rows.y)
     point = model.kernel_.theta
 
     def ours():
@@ -110,7 +110,7 @@ def bench_learning(benchmark, name):
         return gp.fit(rows, config, np.random.default_rng(0))[0]
 
     def other():
-        return theirs(rows, "fmin_l_bfgs_b").fit(*rows)
+        return theirs(rows, "fmin_l_bfgs_b").fit(rows.X, rows.y)
 
     with threadpool_limits(1):
         gp.fit(rows, gp.Config(steps=1, starts=1), np.random.default_rng(0))
@@ -200,7 +200,7 @@ def learning_of_peers(rows, Z, approximation):
     if "gpytorch" in OFFERED[approximation]:
         sides |= {f"gpytorch_{one}": lambda one=one: model("gpytorch").learn(one) for one in ("adam", "lbfgs")}
     if approximation == "exact":
-        sides["scikit_learn"] = lambda: theirs(rows, "fmin_l_bfgs_b").fit(*rows).log_marginal_likelihood_value_
+        sides["scikit_learn"] = lambda: theirs(rows, "fmin_l_bfgs_b").fit(rows.X, rows.y).log_marginal_likelihood_value_
     return sides
 
 

@@ -1,4 +1,4 @@
-"""Build the data files of this folder from their originals, and verify those that are here.
+"""Build the data files of this folder from their originals, and verify them.
 
     python datasets/build.py                    verify every file against its card
     python datasets/build.py build ORIGINALS    compress the originals, a folder laid out as EP_BENCH_DATA expects
@@ -32,7 +32,7 @@ RADIUS, BITS = 2, 512  # Bui et al. (2015), section 8.3
 
 
 def main() -> int:
-    """Run one command; return 1 if a file is not what its card says."""
+    """Run one command; return 1 if a file does not have the checksum of its card."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", nargs="?", choices=["verify", "build", "fingerprints", "readme"], default="verify")
     parser.add_argument("originals", nargs="?", type=Path, help="folder of the originals, for build")
@@ -46,9 +46,9 @@ def main() -> int:
 
 
 def run(command: str, originals: Path | None) -> int:
-    """Carry out a command, then verify all files; return 1 if a file is not what its card says."""
+    """Run a command, then verify all files; return 1 if a file does not have the checksum of its card."""
     if (originals is None) == (command == "build"):
-        raise ValueError("build, and no other command, takes the folder of the originals")
+        raise ValueError("the folder of the originals is required for build, and not allowed for other commands")
     if command == "build":
         build(originals)
     elif command == "fingerprints":
@@ -71,7 +71,7 @@ def cards() -> dict[str, dict]:
 
 
 def stored_file(name: str, card: dict) -> Path:
-    """Return where the data file of a card is stored."""
+    """Return the path of the stored data file of a card."""
     original = Path(card["path"])
     return HERE / name / (original.name if original.suffix in COMPRESSED else f"{original.name}.xz")
 
@@ -85,14 +85,14 @@ def build(originals: Path) -> None:
 
 
 def store(original: Path, sha256: str, target: Path) -> None:
-    """Write an original whose checksum is right, compressed if the name of the target ends in xz."""
+    """Write an original with the expected checksum, compressed if the name of the target ends in xz."""
     content = original.read_bytes()
     require(original, content, sha256)
     target.write_bytes(compress(content) if target.suffix == ".xz" else content)
 
 
 def compress(content: bytes) -> bytes:
-    """Return the bytes compressed by xz, as small as it goes."""
+    """Return the bytes compressed by xz with the strongest preset."""
     return lzma.compress(content, format=lzma.FORMAT_XZ, preset=9 | lzma.PRESET_EXTREME)
 
 
@@ -112,13 +112,13 @@ def fingerprints(smiles: list[str]) -> np.ndarray:
     from rdkit import Chem, RDLogger
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
-    RDLogger.DisableLog("rdApp.*")  # deprecation notes, one per molecule
+    RDLogger.DisableLog("rdApp.*")  # one deprecation warning per molecule
     generator = GetMorganGenerator(radius=RADIUS, fpSize=BITS)
     return np.array([generator.GetFingerprintAsNumPy(Chem.MolFromSmiles(one)) for one in smiles], dtype=np.uint8)
 
 
 def readme() -> str:
-    """Return the text of README.md: what the folder holds, then sources, licences and citations from the cards."""
+    """Return the text of README.md: an overview, then sources, licences and citations from the cards."""
     every = all_cards()
     stored = {name: card for name, card in every.items() if name in cards()}
     generated = [f"`{name}`" for name, card in every.items() if card.get("embedded")]

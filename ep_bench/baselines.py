@@ -1,4 +1,4 @@
-"""Simple predictors to compare with, used in studies by dotted path like any method from outside."""
+"""Constant predictors for comparison; studies name them by dotted path, like any external method."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ep_bench.types import Array
 
 
 class ConstantRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts the mean and the standard deviation (ddof 0) of the training targets, whatever the inputs."""
+    """Regressor that predicts the mean and the standard deviation (ddof 0) of the training targets for all inputs."""
 
     version = 1
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn's checks that a constant is a poor score on purpose."""
+        """Return the tags; a poor score is expected of a constant."""
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags
 
     def fit(self, X: Array, y: Array) -> ConstantRegressor:
-        """Keep mean and deviation of y (n,); original units."""
+        """Store the mean and the standard deviation of y (n,), in original units."""
         X, y = validate_data(self, X, y, y_numeric=True)
         self.mean_, self.std_ = float(np.mean(y)), float(np.std(y))
         return self
 
     def predict(self, X: Array, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return the mean for each row of X (n, d), with ``return_std`` also the deviation."""
+        """Return the mean (n,) for inputs X (n, d), with ``return_std`` also the standard deviation (n,)."""
         check_is_fitted(self)
         n = len(validate_data(self, X, reset=False))
         mean = np.full(n, self.mean_)
@@ -40,18 +40,18 @@ class ConstantRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class ConstantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts the shares of the classes among the training rows, whatever the inputs."""
+    """Classifier that predicts the class frequencies of the training data for all inputs."""
 
     version = 1
 
     def __sklearn_tags__(self) -> Tags:
-        """Tell scikit-learn's checks that a constant is a poor score on purpose."""
+        """Return the tags; a poor score is expected of a constant."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
 
     def fit(self, X: Array, y: NDArray[Any]) -> ConstantClassifier:
-        """Keep the classes of y (n,) and their shares."""
+        """Store the classes of y (n,) and their frequencies."""
         X, y = validate_data(self, X, y)
         check_classification_targets(y)
         self.classes_, counts = np.unique(y, return_counts=True)
@@ -59,10 +59,10 @@ class ConstantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Array) -> Array:
-        """Return the shares for each row of X (n, d), a column each of ``classes_``."""
+        """Return the class frequencies (n, C) for inputs X (n, d), one column per class of ``classes_``."""
         check_is_fitted(self)
         return np.tile(self.shares_, (len(validate_data(self, X, reset=False)), 1))
 
     def predict(self, X: Array) -> NDArray[Any]:
-        """Return the most frequent class for each row of X (n, d)."""
+        """Return the most frequent class (n,) for inputs X (n, d)."""
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])

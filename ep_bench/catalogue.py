@@ -32,7 +32,7 @@ class InstalledCatalogue:
         """Return the problems of the options of a method entry."""
         try:
             if adapters.is_target(use):
-                return [OptionProblem(*problem) for problem in adapters.problems(use, options, base)]
+                return list(adapters.problems(use, options, base))
             return _registry_problems(use, options)
         except UserError as error:
             return [OptionProblem(("use",), str(error))]

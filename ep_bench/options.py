@@ -1,6 +1,6 @@
-"""Options of methods and experiments in words: what each one takes, and what is wrong with those given.
+"""Descriptions of the options of methods and experiments, and messages for wrong ones.
 
-Both are read off the pydantic model, by way of its JSON schema: choices, bounds, lengths, and what stands for nothing.
+Both are derived from the JSON schema of the pydantic model: choices, bounds, lengths and optional values.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ep_bench.types import OptionProblem, UnquotedText
 Schema = Mapping[str, Any]
 _ANY_OF = ("anyOf", "oneOf")
 _COUNTS = {1: "one", 2: "two", 3: "three", 4: "four"}
-_SHORT = 40  # characters of a list that a message shows
-# Mistakes that the words of the type say all about; others keep pydantic's message.
-_TOLD_BY_TYPE = frozenset({
+_SHORT = 40  # longest list, in characters, that a message shows
+# Errors that are explained by a description of the type; for others pydantic's message is used.
+_EXPLAINED_BY_TYPE = frozenset({
     "int_type", "int_parsing", "int_from_float", "float_type", "float_parsing", "bool_type", "bool_parsing",
     "string_type", "tuple_type", "list_type", "set_type", "dict_type", "model_type", "literal_error", "none_required",
     "greater_than", "greater_than_equal", "less_than", "less_than_equal", "missing", "too_short", "too_long",
@@ -28,7 +28,7 @@ _TOLD_BY_TYPE = frozenset({
 
 
 class Option(NamedTuple):
-    """An option as it is shown; ``default`` as a study writes it, empty where one must be given."""
+    """One option for display; ``default`` as in a study file, empty if the option is required."""
 
     name: str
     default: str
@@ -37,7 +37,7 @@ class Option(NamedTuple):
 
 
 def table(config: Any) -> list[Option]:
-    """Return the options of a pydantic model in its order."""
+    """Return the options of a pydantic model, in the order of its fields."""
     known = _TypeNames(config)
     rows = []
     for name, field in config.model_fields.items():
@@ -48,7 +48,7 @@ def table(config: Any) -> list[Option]:
 
 
 def written(value: Any) -> str:
-    """Return a value as a study writes it."""
+    """Return a value as it is written in a study file."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -59,16 +59,16 @@ def written(value: Any) -> str:
 
 
 def problems(config: Any, owner: str, error: ValidationError, common: Collection[str] = ()) -> Iterator[OptionProblem]:
-    """Yield what is wrong with the options of ``owner``, one mistake a place.
+    """Yield the problems of the options of ``owner``, a method or experiment; at most one per option.
 
-    ``common`` are the names of options that it has beside those of the model.
+    ``common`` are the names of further options that are not fields of the model.
     """
     known, seen = _TypeNames(config), set()
     errors = error.errors(include_url=False)
     for entry in errors:
         place = tuple(entry["loc"])
         if any(other["loc"][: len(place)] == place and len(other["loc"]) > len(place) for other in errors):
-            continue  # a list that is short only because of the item named beside it
+            continue  # the list is too short only because of a wrong item, which has its own error
         problem = known.problem(entry, owner, common)
         if problem.path not in seen or not problem.path:
             seen.add(problem.path)
@@ -76,25 +76,25 @@ def problems(config: Any, owner: str, error: ValidationError, common: Collection
 
 
 class _AnySchema(GenerateJsonSchema):
-    """A schema that leaves types without one open, instead of giving up."""
+    """A generator of JSON schemas that accepts types without a schema."""
 
     def handle_invalid_for_json_schema(self, schema: core_schema.CoreSchema, error_info: str) -> JsonSchemaValue:  # noqa: ARG002
         return {}
 
 
 class _TypeNames:
-    """The words for a model's types."""
+    """Descriptions of the types of a model's fields."""
 
     def __init__(self, config: Any) -> None:
         self._root: Schema = config.model_json_schema(schema_generator=_AnySchema)
         self._definitions: Schema = self._root.get("$defs", {})
 
     def takes(self, place: Sequence[str | int]) -> str:
-        """Return what may stand at a place, empty where that is not known."""
+        """Return a description of the allowed values at a place, empty if unknown."""
         return _either(self._forms(self._find(place)[1]))
 
     def problem(self, entry: Mapping[str, Any], owner: str, common: Collection[str]) -> OptionProblem:
-        """Return one of pydantic's errors in our words."""
+        """Return one of pydantic's errors as a problem."""
         kind, loc, found = entry["type"], tuple(entry["loc"]), entry["input"]
         if kind == "extra_forbidden":
             _, parent = self._find(loc[:-1])
@@ -103,16 +103,16 @@ class _TypeNames:
         place, schema = self._find(loc[:-1] if kind == "missing" and isinstance(loc[-1], int) else loc)
         forms = self._forms(schema)
         words = [form for form in forms if form in self._choices(schema)]
-        if kind not in _TOLD_BY_TYPE or not forms or (kind == "missing" and place == loc):
-            return self._as_said(entry)
+        if kind not in _EXPLAINED_BY_TYPE or not forms or (kind == "missing" and place == loc):
+            return self._with_original_message(entry)
         if words:
             return OptionProblem(
                 place, "unknown value", _plain(found), forms, found if isinstance(found, str) else None
             )
         return OptionProblem(place, f"must be {_either(forms)}{self._example(place, schema)}", _plain(found))
 
-    def _as_said(self, entry: Mapping[str, Any]) -> OptionProblem:
-        """Return an error that the model's own code or a rare constraint has, with what was found unless it says so."""
+    def _with_original_message(self, entry: Mapping[str, Any]) -> OptionProblem:
+        """Return an error of a validator or a rare constraint with its own message."""
         message, place, found = str(entry["msg"]).removeprefix("Value error, "), tuple(entry["loc"]), entry["input"]
         message = re.sub(r"^(Input|String|List|Dictionary|Tuple) should ", "must ", message)
         message = message[:1].lower() + message[1:]
@@ -122,7 +122,7 @@ class _TypeNames:
         return OptionProblem(place, message, None if is_shown else _plain(found))
 
     def _find(self, place: Sequence[str | int]) -> tuple[tuple[str | int, ...], Schema]:
-        """Return the schema of a place, or of the last part of it where several types are to choose from."""
+        """Return the schema at a place and the place; a union of types ends the search early."""
         at: tuple[str | int, ...] = ()
         schema = self._follow(self._root)
         for part in place:
@@ -133,7 +133,7 @@ class _TypeNames:
         return at, schema
 
     def _follow(self, schema: Schema, *, past_null: bool = False) -> Schema:
-        """Return what a reference stands for, with ``past_null`` also the one type beside null."""
+        """Return the target of a reference; with ``past_null`` also the single alternative to null."""
         if "$ref" in schema:
             schema = self._definitions.get(str(schema["$ref"]).rpartition("/")[2], {})
         if past_null:
@@ -164,7 +164,7 @@ class _TypeNames:
         return others.get(str(kind), [])
 
     def _list(self, schema: Schema) -> str:
-        """Return the words for a list of a fixed length, or of items that are all of a kind."""
+        """Return a description of a list."""
         low, high = schema.get("minItems", 0), schema.get("maxItems")
         first = schema.get("prefixItems", [])
         if first and all(item == first[0] for item in first) and len(first) == high:
@@ -174,11 +174,11 @@ class _TypeNames:
         items = _either(self._forms(schema.get("items", {}), many=True)) or "values"
         if high is not None:
             return f"a list of {low} to {high} {items}" if low != high else f"{_COUNTS.get(high, high)} {items}"
-        least = f"{_COUNTS.get(low, low)} or more " if low else ""
-        return f"a list of {least}{items}"
+        minimum = f"{_COUNTS.get(low, low)} or more " if low else ""
+        return f"a list of {minimum}{items}"
 
     def _choices(self, schema: Schema) -> set[str]:
-        """Return the words, of text, that may be chosen from."""
+        """Return the allowed texts."""
         schema = self._follow(schema)
         inner = {word for key in _ANY_OF for kind in schema.get(key, ()) for word in self._choices(kind)}
         own = schema.get("enum", [schema["const"]] if "const" in schema else [])
@@ -201,20 +201,22 @@ def _below(schema: Schema, part: str | int) -> Schema:
 
 
 def _number(schema: Schema, *, many: bool) -> str:
-    """Return "a positive number", "whole numbers above 2 and at most 5" and the like."""
+    """Return a description such as "a positive number" or "whole numbers above 2 and at most 5"."""
     noun = f"{'whole ' if schema['type'] == 'integer' else ''}number{'s' if many else ''}"
-    over, least = schema.get("exclusiveMinimum"), schema.get("minimum")
-    under, most = schema.get("exclusiveMaximum"), schema.get("maximum")
-    if under is None and most is None and (over == 0 or (least == 1 and schema["type"] == "integer")):
+    above, minimum = schema.get("exclusiveMinimum"), schema.get("minimum")
+    below, maximum = schema.get("exclusiveMaximum"), schema.get("maximum")
+    if below is None and maximum is None and (above == 0 or (minimum == 1 and schema["type"] == "integer")):
         return f"{'' if many else 'a '}positive {noun}"
-    low = f"above {_figure(over)}" if over is not None else f"of at least {_figure(least)}" if least is not None else ""
-    high = f"below {_figure(under)}" if under is not None else f"at most {_figure(most)}" if most is not None else ""
+    low = _bound("above", above) or _bound("of at least", minimum)
+    high = _bound("below", below) or _bound("at most", maximum)
     high = f"of {high}" if high.startswith("at") and not low else high
     return " ".join(filter(None, ("" if many else "a", noun, " and ".join(filter(None, (low, high))))))
 
 
-def _figure(value: float) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _bound(words: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{words} {value:g}" if isinstance(value, float) else f"{words} {value}"
 
 
 def _either(forms: Sequence[str]) -> str:
@@ -222,7 +224,7 @@ def _either(forms: Sequence[str]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as a message shows it: short lists in full, and null for nothing."""
+    """Return a value for a message: short lists in full, and None as null."""
     if isinstance(value, list | tuple) and len(text := written(value)) <= _SHORT:
         return UnquotedText(text)
     return UnquotedText("null") if value is None else value

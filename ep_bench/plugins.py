@@ -1,8 +1,7 @@
-"""What installed packages bring along: their entry points, found without importing anything.
+"""Entry points of installed packages, found without importing the packages.
 
-A package offers methods in the group ``ep_bench.methods`` and data sets in ``ep_bench.datasets``. A built-in name means
-what is built in, whatever a package offers under it, which ``clashes`` tells; the use of a name that two packages give
-is an error, and nothing else is.
+The group ``ep_bench.methods`` holds methods and ``ep_bench.datasets`` data sets. A built-in name always means the
+built-in object; ``clashes`` reports plugins of that name. Using a name that two packages define is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ METHODS, DATASETS = "ep_bench.methods", "ep_bench.datasets"
 
 @dataclass(frozen=True)
 class Plugin:
-    """One entry point: its name, the package that has it, and what it refers to (``module:attribute``)."""
+    """One entry point: its name, its package, and the object that it refers to (``module:attribute``)."""
 
     group: str
     name: str
@@ -34,23 +33,23 @@ class Plugin:
 
     @property
     def place(self) -> str:
-        """Return where a message says that the entry point stands."""
+        """Return the location of the entry point, for messages."""
         return f"{self.package} {self.version}: entry point {self.group}: {self.name} = {self.reference}"
 
     def load(self) -> Any:
-        """Return what the entry point refers to. Raises UserError where that cannot be imported."""
+        """Return the object that the entry point refers to. Raises UserError if it cannot be imported."""
         return _load(self)
 
 
 def names(group: str) -> tuple[str, ...]:
-    """Return the names that plugins give in a group, sorted; nothing is imported."""
+    """Return the sorted names of the plugins of a group; nothing is imported."""
     return tuple(sorted({plugin.name for plugin in found(group)}))
 
 
 def find(group: str, name: str, built_in: Collection[str]) -> Plugin | None:
-    """Return the plugin of a name, or None where no package has one or the name is built in.
+    """Return the plugin of a name, or None if the name is built in or no package defines it.
 
-    Raises UserError where several packages give it.
+    Raises UserError if several packages define it.
     """
     if name in built_in:
         return None
@@ -61,28 +60,27 @@ def find(group: str, name: str, built_in: Collection[str]) -> Plugin | None:
 
 
 def clashes(group: str, built_in: Collection[str]) -> dict[str, str]:
-    """Return the plugins' names that do not lead to them, each with why and how to mend it."""
+    """Return the names of plugins that cannot be used, each with the reason and the remedy."""
     owners: dict[str, list[str]] = {}
     for plugin in found(group):
         owners.setdefault(plugin.name, []).append(str(plugin))
-    taken = {name: f"the name is built in, {', '.join(of)} should rename its own" for name, of in owners.items()}
-    shared = {
-        name: f"two things have this name: {', '.join(of)}; uninstall or rename all but one"
-        for name, of in owners.items()
-        if len(of) > 1
-    }
-    return {name: taken[name] for name in taken if name in built_in} | {
-        name: problem for name, problem in shared.items() if name not in built_in
-    }
+    problems = {}
+    for name, packages in owners.items():
+        listed = ", ".join(packages)
+        if name in built_in:
+            problems[name] = f"the name is built in; rename the entry point of {listed}"
+        elif len(packages) > 1:
+            problems[name] = f"several packages define this name: {listed}; uninstall or rename all but one"
+    return problems
 
 
 def found(group: str) -> tuple[Plugin, ...]:
-    """Return every entry point of a group, in the order of their names and packages."""
+    """Return all entry points of a group, sorted by name and package."""
     return _found(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=16)
-def _found(group: str, path: tuple[str, ...]) -> tuple[Plugin, ...]:  # noqa: ARG001 another path has other packages
+def _found(group: str, path: tuple[str, ...]) -> tuple[Plugin, ...]:  # noqa: ARG001 the packages depend on the path
     plugins = {
         Plugin(group, entry.name, entry.dist.name, entry.dist.version, entry.value)
         for entry in importlib.metadata.entry_points(group=group)

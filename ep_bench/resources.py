@@ -1,4 +1,4 @@
-"""What ships with the package: folders of data sets and studies, and how its YAML files are read."""
+"""Files shipped with the package: the folders of data sets and studies, and a reader for YAML files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ PACKAGE = Path(__file__).parent
 
 @cache
 def shipped_folder(name: str) -> Path:
-    """Return the folder ``name`` (``datasets`` or ``configs``) of an installed wheel, else of the checkout.
+    """Return the folder ``name``: ``datasets`` or ``configs``.
 
-    A wheel has these folders inside the package; an editable installation uses those at the top of the repository.
+    A wheel has these folders inside the package. An editable installation uses those of the repository.
     """
     inside = PACKAGE / name
     checkout = PACKAGE.parent
@@ -22,7 +22,7 @@ def shipped_folder(name: str) -> Path:
 
 
 def read_yaml(text: str) -> Any:
-    """Return the value of a YAML text of ours; libyaml's loader is ten times as fast as PyYAML's own."""
+    """Return the content of a YAML text; libyaml's loader, if there is one, is ten times as fast as PyYAML's own."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

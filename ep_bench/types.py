@@ -1,6 +1,6 @@
-"""The words that the rooms of the house share: data, splits, cells, records, predictive distributions, methods.
+"""Types that the packages share: data sets, splits, cells, records and methods.
 
-Imports nothing from ep_bench, so that everything may import it.
+This module imports nothing from ep_bench, so every module can import it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,9 +20,9 @@ Task = Literal["regression", "classification"]
 TASKS: tuple[Task, ...] = ("regression", "classification")
 
 STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
-UNCONVERGED = "not converged"  # how the reason begins of a cell that is ok and whose method warned of this
+UNCONVERGED = "not converged"  # start of the reason of an `ok` cell whose method did not meet its own criterion
 
-# The columns of results.csv: the fixed head, then those that may be empty.
+# The columns of results.csv: the leading columns, then those that may be empty.
 HEAD_COLUMNS = (
     "study", "method", "dataset", "split", "status", "rmse", "mae", "ll", "crps", "coverage95",
     "fit_seconds", "predict_seconds", "n_train", "n_test", "seed", "cell", "reason",
@@ -39,9 +39,18 @@ SCORE_COLUMNS = tuple(c for c in COLUMNS if c not in TEXT_COLUMNS | COUNT_COLUMN
 
 
 class UserError(Exception):
-    """Bad usage, study, data or method: one message for the user, exit code 2, no traceback.
+    """An error in the usage, a study, a data set or a method; printed without a traceback, exit status 2.
 
-    ``where`` is a file, or ``file:line``; ``field`` the place inside it.
+    The message is ``where: field: problem; found ...; allowed: ...; did you mean ...?``.
+
+    Parameters
+    ----------
+    problem : what is wrong
+    where : a file, or ``file:line``
+    field : the place inside the file
+    found : the value that was found
+    allowed : a sentence, or the allowed names
+    name : the wrong name; the message suggests the most similar name in ``allowed``
     """
 
     def __init__(
@@ -87,7 +96,7 @@ class OptionProblem:
 
 
 class UnquotedText(str):
-    """Text that shows itself without quotes."""
+    """Text whose representation has no quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -105,38 +114,30 @@ def spell(path: Iterable[str | int]) -> str:
 
 
 def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """Return the choice most like ``name``, or None if nothing is like it."""
+    """Return the choice most similar to ``name``, or None if no choice is similar."""
     folded = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
     return folded[close[0]] if close else None
 
 
-class _Pair(NamedTuple):
-    X: Array  # (n, d)
-    y: Array  # (n,)
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Training data of a method, in standardised units.
 
-
-class Rows(_Pair):
-    """Inputs X (n, d) and targets y (n,) that a method is fitted to, a pair; in its ``fit`` both are standardised.
-
-    In classification y holds class indices, 0 to classes - 1, as they are; ``classes`` counts all classes of the data
-    set, of which these rows may lack some; 0 in regression.
+    In classification y holds class indices from 0 to ``classes - 1``, not standardised.
     """
 
-    classes: int = 0
-
-    def __new__(cls, X: Array, y: Array, classes: int = 0) -> Self:
-        """Return the pair."""
-        self = super().__new__(cls, X, y)
-        self.classes = classes
-        return self
+    X: Array  # (n, d) inputs
+    y: Array  # (n,) targets
+    classes: int = 0  # number of classes of the whole data set, some of which y may lack; 0 in regression
 
 
 @dataclass(frozen=True)
 class DatasetRef:
-    """How a study names a data set: a card's name or a CSV file, and what is done to its columns.
+    """A data set as a study names it: the name of a card or a CSV file, and the changes to its columns.
 
-    ``label`` is the name in the results; ``csv`` an absolute path, whose ``task`` the study says (a card says its own).
+    ``label`` is the name in the results. ``csv`` is an absolute path. ``task`` applies to a CSV file only; a card has
+    its own.
     """
 
     name: str
@@ -149,19 +150,19 @@ class DatasetRef:
     task: Task = "regression"
 
     def options(self) -> dict[str, Any]:
-        """Return what differs from the plain data set; part of a cell's factors."""
+        """Return the fields that differ from their defaults; they are part of a cell's factors."""
         return {each.name: value for each in fields(self)[3:] if (value := getattr(self, each.name)) != each.default}
 
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What a plan needs to know of a data set; known without its file where the card says it."""
+    """Size, checksum and splits of a data set, as a plan needs them; a data set with a card is not read for it."""
 
-    n: int  # rows
+    n: int  # data points
     d: int  # inputs
     checksum: str  # sha256 of the file on disk if there is one, else the card's
-    splits: int  # how many standard splits it has
-    parts: int = 1  # of as many rows each, one after the other: a holdout has a split for each
+    splits: int  # number of standard splits
+    parts: int = 1  # consecutive parts of equal size; the scheme `holdout` has one split per part
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
 
@@ -170,8 +171,8 @@ class DatasetInfo:
 class Dataset:
     """A data set in original units.
 
-    ``constants`` maps a constant input to the value that it takes after standardisation (0 where it is not named).
-    ``classes`` are the names of a classification set's classes; its y holds their indices 0 to C - 1, as floats.
+    ``constants`` maps the index of a constant input to its value after standardisation, 0 by default. In
+    classification ``classes`` are the names of the C classes, and y holds their indices 0 to C - 1 as floats.
     """
 
     name: str
@@ -188,7 +189,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class SplitScheme:
-    """Which rows train and which test; the parameters that a scheme does not have are None."""
+    """How data points are split into training and test data; parameters that a scheme does not have are None."""
 
     scheme: Literal["standard", "kfold", "shuffle", "gap", "holdout"] = "standard"
     count: int | None = None
@@ -198,14 +199,14 @@ class SplitScheme:
     test_rows: int | None = None
 
     def factors(self) -> dict[str, Any]:
-        """Return what decides the rows of one split: everything but ``count``, which takes the first so many."""
+        """Return the parameters that determine one split: all except ``count``, the number of splits used."""
         known = {key: getattr(self, key) for key in ("folds", "seed", "test_fraction", "test_rows")}
         return {"scheme": self.scheme} | {key: value for key, value in known.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row indices of one split."""
+    """Indices of the training and test data points of one split."""
 
     index: int
     train: Indices
@@ -216,7 +217,7 @@ class Split:
 class Cell:
     """One method on one split of one data set.
 
-    ``factors`` is all that decides the numbers; ``key`` is its hash, the ``cell`` column of the results.
+    ``factors`` determine the results; ``key`` is their hash, the column ``cell`` of results.csv.
     """
 
     method: str  # label
@@ -229,13 +230,13 @@ class Cell:
 
 @dataclass
 class Record:
-    """What is kept of a finished cell: its row of results.csv and everything around it."""
+    """The stored outcome of a finished cell: its row of results.csv and further information."""
 
     row: dict[str, Any]  # keys among COLUMNS; absent means empty
     factors: dict[str, Any]
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, revision, machine, data checksum, time
     traceback: str = ""
-    trace: dict[str, list[float]] = field(default_factory=dict)  # a method's curves: name -> values
+    trace: dict[str, list[float]] = field(default_factory=dict)  # values per epoch or iteration, by name
     notes: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -244,17 +245,22 @@ class Record:
 
 
 class Predictive:
-    """Predictive distribution of N observations, noise included: a weighted mixture of Gaussians each.
+    """Predictive distribution of N observations, noise included: one weighted mixture of S Gaussians per observation.
 
-    EP and Gaussian processes have S = 1, samplers S draws, an integral over the noise its quadrature nodes.
+    EP and Gaussian processes have S = 1. Samplers have one component per draw, quadrature over the noise one per node.
 
     Parameters
     ----------
-    weights : (S,) array, positive, summing to 1
+    weights : (S,) array, non-negative, with sum 1
     means : (S, N) array
-    variances : (S, N) array, variances (not deviations), in the squared unit of the means
-    beyond : what the mixture leaves out of the variance where it stands for a law of longer tails, the same unit; inf
-        where that law has none, as a Student-t with 2 degrees of freedom
+    variances : (S, N) array, in the squared unit of the means
+    beyond : variance that is added to that of the mixture, in the same unit, if the mixture approximates a distribution
+        with heavier tails; inf if that distribution has no variance, such as a Student-t with 2 degrees of freedom
+
+    Raises
+    ------
+    ValueError
+        The shapes do not match, the weights do not sum to 1, or a variance is negative.
     """
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike, beyond: float = 0.0) -> None:
@@ -264,24 +270,24 @@ class Predictive:
         self.variances: Array = np.atleast_2d(np.asarray(variances, dtype=np.float64))
         if self.means.shape != self.variances.shape or self.means.shape[0] != self.weights.size:
             raise ValueError(
-                f"weights (S,), means (S, N) and variances (S, N) do not fit: "
+                f"the shapes of weights (S,), means (S, N) and variances (S, N) do not match: "
                 f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
             )
         if np.any(self.weights < 0.0) or abs(self.weights.sum() - 1.0) > 1e-8:
-            raise ValueError(f"weights must be 0 or above and sum to 1, found a sum of {self.weights.sum():g}")
+            raise ValueError(f"weights must be non-negative and sum to 1, found a sum of {self.weights.sum():g}")
         if np.any(self.variances < 0.0):
-            raise ValueError(f"variances must be 0 or above, found {self.variances.min():g}")
+            raise ValueError(f"variances must be non-negative, found {self.variances.min():g}")
 
     @classmethod
     def gaussian(cls, mean: ArrayLike, variance: ArrayLike) -> Predictive:
-        """Return one Gaussian an observation, from means (N,) and variances (N,)."""
+        """Return one Gaussian per observation, from means (N,) and variances (N,)."""
         return cls(np.ones(1), np.asarray(mean)[None, :], np.asarray(variance)[None, :])
 
     @classmethod
     def equal_mixture(cls, means: Array, variance: float | Array) -> Predictive:
-        """Return the mixture of S equally weighted Gaussians an observation, from means (S, N).
+        """Return a mixture of S Gaussians of equal weight per observation, from means (S, N).
 
-        ``variance`` is one for all, or one a Gaussian, (S,).
+        ``variance`` is a number, or one variance per component, (S,).
         """
         variances = np.broadcast_to(np.reshape(variance, (-1, 1)), means.shape).copy()
         return cls(np.full(len(means), 1.0 / len(means)), means, variances)
@@ -295,16 +301,16 @@ class Predictive:
         return np.asarray(self.weights @ self.means)
 
     def variance(self) -> Array:
-        """Return the variances (N,), noise included; inf where there is none."""
+        """Return the variances (N,), noise included; inf if they do not exist."""
         spread = self.means - self.mean()
         return np.asarray(self.weights @ (self.variances + spread**2)) + self.beyond
 
     def std(self) -> Array:
-        """Return the standard deviations (N,), noise included; inf where there is none."""
+        """Return the standard deviations (N,), noise included; inf if they do not exist."""
         return np.asarray(np.sqrt(self.variance()))
 
     def logpdf(self, y: ArrayLike) -> Array:
-        """Return the log density (N,) of one observation each, y (N,)."""
+        """Return the log densities (N,) of the observations y (N,)."""
         from scipy.special import logsumexp
 
         parts = self._component_logpdf(np.asarray(y, dtype=np.float64))
@@ -313,22 +319,21 @@ class Predictive:
         return np.asarray(logsumexp(parts, axis=0, b=self.weights[:, None]))
 
     def logpdf_gaussian(self, y: ArrayLike) -> Array:
-        """Return the log density (N,) of the Gaussian with the same mean and variance."""
+        """Return the log densities (N,) of the Gaussians with the same means and variances."""
         return Predictive.gaussian(self.mean(), self.variance()).logpdf(y)
 
     def cdf(self, y: ArrayLike) -> Array:
-        """Return the probability (N,) of an observation at or below y (N,)."""
+        """Return the probabilities (N,) of an observation at or below y (N,)."""
         from scipy.special import ndtr
 
-        return np.asarray(self.weights @ ndtr((np.asarray(y, dtype=np.float64) - self.means) / self._deviations))
+        return np.asarray(self.weights @ ndtr((np.asarray(y, dtype=np.float64) - self.means) / self._stds))
 
     def quantile(self, p: float) -> Array:
-        """Return the points (N,) at or below which an observation lies with probability p in (0, 1)."""
+        """Return the quantiles (N,) at probability p. Raises ValueError unless 0 < p < 1."""
         from scipy.special import ndtri
 
-        if not 0.0 < p < 1.0:
-            raise ValueError(f"a quantile's probability must lie strictly between 0 and 1, found {p}")
-        points = self.means + self._deviations * ndtri(p)
+        require_probability(p)
+        points = self.means + self._stds * ndtri(p)
         if len(self.weights) == 1:
             return np.asarray(points[0])
         return bisect_quantile(self.cdf, p, points.min(axis=0), points.max(axis=0))
@@ -339,10 +344,10 @@ class Predictive:
         component = rng.choice(len(self.weights), p=self.weights, size=(size, n))
         columns = np.arange(n)
         noise = rng.standard_normal((size, n))
-        return self.means[component, columns] + self._deviations[component, columns] * noise
+        return self.means[component, columns] + self._stds[component, columns] * noise
 
     @cached_property
-    def _deviations(self) -> Array:
+    def _stds(self) -> Array:
         return np.asarray(np.sqrt(self.variances))
 
     def _component_logpdf(self, y: Array) -> Array:
@@ -351,7 +356,7 @@ class Predictive:
 
 
 def bisect_quantile(cdf: Callable[[Array], Array], p: float, low: Array, high: Array) -> Array:
-    """Halve brackets (N,) of the quantiles at p until they are down to rounding."""
+    """Return the quantiles (N,) at p by bisection of the brackets ``low`` to ``high`` (N,), to rounding error."""
     for _ in range(200):
         middle = 0.5 * (low + high)
         below = cdf(middle) < p
@@ -361,8 +366,14 @@ def bisect_quantile(cdf: Callable[[Array], Array], p: float, low: Array, high: A
     return np.asarray(0.5 * (low + high))
 
 
+def require_probability(p: float) -> None:
+    """Raise ValueError unless p can be the probability of a quantile."""
+    if not 0.0 < p < 1.0:
+        raise ValueError(f"the probability of a quantile must be strictly between 0 and 1, found {p}")
+
+
 class PointPrediction(NamedTuple):
-    """Prediction of a method that gives neither density nor deviation: its log-likelihood stays empty."""
+    """Prediction without density or standard deviation; it has no log-likelihood."""
 
     values: Array  # (N,)
 
@@ -371,38 +382,44 @@ class PointPrediction(NamedTuple):
         return self.values
 
 
-# What a method's state may offer to users beside its predictions, in standardised units.
+# Attributes of a method's state that the fitted estimator exposes, in standardised units.
 OFFERED: Mapping[str, str] = {
     "log_evidence": "log evidence of the targets (nats)",
-    "hyperparameters": "values of the learned and given hyperparameters, by name",
-    "n_iterations": "iterations of the search or the scheme that gave the fit",
-    "converged": "whether it reached its own criterion",
-    "jitter": "of a sparse Gaussian process: what stands on the diagonal of its inducing outputs, in parts of its mean",
-    "site_precisions": "precisions of the likelihood's terms (n,): EP's sites, Laplace's curvatures",
-    "chains": "of a sampler: what it monitors after warm-up, by name, (chains, draws) arrays",
-    "diagnostics": "of a sampler: a number by name (r_hat_predictions, ess_bulk_predictions, divergences, ...)",
+    "hyperparameters": "learned and fixed hyperparameters, by name",
+    "n_iterations": "number of iterations of the fit",
+    "converged": "whether the fit met its own criterion",
+    "jitter": "sparse Gaussian process: jitter of the inducing covariance, relative to its mean diagonal element",
+    "site_precisions": "precisions (n,) of the likelihood terms: EP sites, or curvatures of the Laplace approximation",
+    "chains": "sampler: monitored quantities after warm-up, by name, arrays (chains, draws)",
+    "diagnostics": "sampler: diagnostics by name (r_hat_predictions, ess_bulk_predictions, divergences, ...)",
 }
 
 
 @dataclass(frozen=True)
 class Method:
-    """One entry of the registry; each method's file ends with one of these, named ``METHOD``.
+    """One entry of the registry; the module of each method ends with one, named ``METHOD``.
 
-    ``version`` is raised whenever the method's numbers change; it is part of a cell's hash.
-    ``config`` is a frozen pydantic model whose field names are the method's options.
-    ``fit(train: Rows, config, rng) -> (state, trace)`` and ``predict(state, X, rng) -> Predictive`` see standardised
-    data. Where ``train.classes`` is above 0, the task is classification: y holds class indices, and ``predict`` returns
-    ``predictions.ClassProbabilities`` of all these classes.
-    ``tasks`` are what the method can do; the first is what it does unless it is asked for another.
-    A state may offer what ``OFFERED`` names, as fields or properties; the fitted estimator has it too, a ``_`` behind
-    the name. The report draws a sampler's ``chains`` and ``diagnostics``. Where a state has ``chain`` (S,), of which
-    chain each of S draws is, draws of a chain in order, predictions are mixtures of S parts in the same order, or of so
-    many times S, those of a draw together and of one mean.
-    ``latent(state, X) -> (means, variances)``, both (n,), of the function behind the noise, standardised units.
-    ``seconds(config, n, d)`` is a rough time of one fit on one core, for plans made before anything was timed.
-    ``warmup`` are option values under which a fit is shortest, used to compile the kernels before the clock starts.
-    ``published`` says which columns of the papers' tables a configuration answers to.
-    ``space`` is what ``tune`` searches where a study brings no space of its own, in the language of ``spec.space``.
+    A state may have the attributes listed in ``OFFERED``; the fitted estimator exposes each with a trailing ``_``. The
+    report draws the ``chains`` and ``diagnostics`` of a sampler. A sampler's state has ``chain`` (S,), the index of the
+    chain of each of the S draws, in order. Its predictions are mixtures of S components in the same order, or of k S
+    components: k consecutive components of equal mean per draw.
+
+    Parameters
+    ----------
+    name : name in the registry
+    version : raised whenever the method's results change; part of a cell's hash
+    title, paper : shown by ``ep-bench methods list`` and the report
+    tasks : the tasks that the method supports, the default first
+    config : frozen pydantic model; its fields are the method's options
+    fit : ``fit(train: Rows, config, rng) -> (state, trace)``, standardised units; classification if ``train.classes``
+        is above 0
+    predict : ``predict(state, X, rng) -> Predictive``, standardised units, noise included; in classification
+        ``predictions.ClassProbabilities`` of all ``train.classes`` classes
+    seconds : ``seconds(config, n, d)``, a rough time of one fit on one core, used by plans without timings
+    warmup : option values for the shortest fit, which compiles the kernels before timing starts
+    published : function of a Config to the columns of published tables that it corresponds to
+    latent : ``latent(state, X) -> (means, variances)``, both (n,), of the function without noise, standardised units
+    space : default search space of ``tune``, in the format of ``spec.space``
     """
 
     name: str

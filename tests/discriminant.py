@@ -17,9 +17,9 @@ class Config(BaseModel):
 
 
 class State(NamedTuple):
-    means: Array  # (C, d); of a class without rows the mean of all
+    means: Array  # (C, d); the overall mean for a class without data points
     factor: Array  # (d, d), of the covariance
-    shares: Array  # (C,), one row added to each class
+    frequencies: Array  # (C,) class frequencies with one data point added per class
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
@@ -27,13 +27,13 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     means = np.array([rows.mean(axis=0) if len(rows) else train.X.mean(axis=0) for rows in members])
     apart = train.X - means[train.y.astype(int)]
     covariance = apart.T @ apart / len(apart) + config.ridge * np.eye(apart.shape[1])
-    shares = np.array([len(rows) + 1.0 for rows in members])
-    return State(means, np.linalg.cholesky(covariance), shares / shares.sum()), {"objective": [0.0]}
+    frequencies = np.array([len(rows) + 1.0 for rows in members])
+    return State(means, np.linalg.cholesky(covariance), frequencies / frequencies.sum()), {"objective": [0.0]}
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> ClassProbabilities:
     apart = np.array([np.linalg.solve(state.factor, (X - mean).T) for mean in state.means])  # (C, d, n)
-    scores = (np.log(state.shares)[:, None] - 0.5 * (apart**2).sum(axis=1)).T
+    scores = (np.log(state.frequencies)[:, None] - 0.5 * (apart**2).sum(axis=1)).T
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return ClassProbabilities(weights / weights.sum(axis=1, keepdims=True))
 

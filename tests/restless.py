@@ -1,4 +1,4 @@
-"""A method of the registry's shape that warns of what it is told to, for tests of what becomes of warnings."""
+"""A method that issues given warnings, for tests of the handling of warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods from outside: found, built, seeded, and asked for no more than they give."""
+"""External methods: lookup, construction, seeds, and available predictions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_standardised_rows_and_predictions_turned_back() -> None:
     np.testing.assert_allclose(ours.std(), y.std() * std)
 
 
-def test_a_method_without_deviation_has_points_alone() -> None:
+def test_a_method_without_standard_deviation_has_points_only() -> None:
     found = adapters.build("sklearn.linear_model:LinearRegression", {}, HERE).fit(X, y).predict_dist(X)
     assert isinstance(found, PointPrediction)
 
@@ -77,7 +77,7 @@ def test_a_predictive_is_taken_as_it_is(tmp_path: Path) -> None:
         ("return np.zeros((len(X), 1)), np.ones(len(X))", "shape"),
     ],
 )
-def test_wrong_shapes_are_told(tmp_path: Path, body: str, says: str) -> None:
+def test_wrong_shapes_are_reported(tmp_path: Path, body: str, says: str) -> None:
     (tmp_path / "m.py").write_text(
         "import numpy as np\nclass Wrong:\n    def fit(self, X, y):\n        return self\n"
         f"    def predict(self, X, return_std=False):\n        {body}\n"
@@ -93,7 +93,7 @@ def test_wrong_shapes_are_told(tmp_path: Path, body: str, says: str) -> None:
         ("sklearn.linear_model:BayesianRigde", "did you mean 'BayesianRidge'"),
         ("./nowhere.py:X", "no such file"),
         ("./broken.py:X", "fails on import"),
-        ("./constant.py:X", "names no class"),
+        ("./constant.py:X", "does not name a class"),
     ],
 )
 def test_a_target_that_cannot_be_had_is_one_clear_message(tmp_path: Path, use: str, says: str) -> None:

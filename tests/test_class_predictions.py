@@ -45,18 +45,18 @@ def test_draws_have_the_probabilities() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ([0.5, 0.5], r"must be \(N, C\), found the shape \(2,\)"),
+        ([0.5, 0.5], r"must have the shape \(N, C\), found \(2,\)"),
         ([[0.5, 0.4]], r"must sum to 1, found 0.9 in row 0"),
-        ([[0.5, 0.5], [1.2, -0.2]], "0 or above, found -0.2"),
+        ([[0.5, 0.5], [1.2, -0.2]], "must be non-negative, found -0.2"),
         ([[0.5, 0.5], [np.nan, 1.0]], "must be finite, found nan, 1.0 in row 1"),
     ],
 )
 def test_what_are_no_probabilities_is_refused(table: list, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ClassProbabilities(table)
-    with pytest.raises(ValueError, match="2 columns of probabilities do not fit 3 classes"):
+    with pytest.raises(ValueError, match="2 columns of probabilities for 3 classes"):
         ClassProbabilities([[0.5, 0.5]], [1, 2, 3])
-    with pytest.raises(ValueError, match="different labels"):
+    with pytest.raises(ValueError, match="unique labels"):
         ClassProbabilities([[0.5, 0.5]], [1, 1])
 
 
@@ -99,7 +99,7 @@ def test_an_impossible_class_is_named() -> None:
     prediction = ClassProbabilities(P)
     assert scoring.score(prediction, np.array([0.0, 2.0, 0.0, 2.0]))["ll"] == -np.inf
     assert scoring.zero_probability_reason(prediction, np.array([0.0, 2.0, 0.0, 2.0]), ["a", "b", "c"]) == (
-        "1 of 4 test rows are of classes that it gives probability 0: c"
+        "1 of 4 test points belong to classes with predicted probability 0: c"
     )
     assert scoring.zero_probability_reason(prediction, np.array([0.0, 2.0, 0.0, 1.0]), ["a", "b", "c"]) == ""
 

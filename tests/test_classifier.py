@@ -101,9 +101,9 @@ def test_clone_and_pickle() -> None:
 
 
 def test_a_task_that_a_method_has_not_is_refused() -> None:
-    with pytest.raises(UserError, match=r"pbp does regression only.*found 'classification'"):
+    with pytest.raises(UserError, match=r"pbp supports regression only.*found 'classification'"):
         Estimator("pbp", task="classification")
-    with pytest.raises(UserError, match="discriminant does classification only"):
+    with pytest.raises(UserError, match="discriminant supports classification only"):
         Estimator(NAME, task="regression")
     assert type(Estimator(NAME)).__name__ == "DiscriminantClassifier"  # its first and only task
     assert type(Estimator("pbp", task="regression")) is type(Estimator("pbp"))

@@ -20,7 +20,7 @@ def test_scaling_is_that_of_the_training_rows() -> None:
     np.testing.assert_allclose(out.std(axis=0), 1.0)
 
 
-def test_a_constant_input_is_found_where_its_deviation_is_not_zero() -> None:
+def test_a_constant_input_is_found_if_its_standard_deviation_is_not_zero() -> None:
     column = np.full(10_741, 0.998)
     X = np.column_stack([column, np.arange(10_741.0)])
     np.testing.assert_array_equal(Scaling.of(X).apply(X)[:, 0], 0.0)

@@ -103,7 +103,7 @@ def test_every_option_of_the_registry_has_words(name: str) -> None:
     assert all(option.takes for option in options.table(methods.get(name).config))
 
 
-def told(**given: Any) -> list[str]:
+def messages(**given: Any) -> list[str]:
     with pytest.raises(ValidationError) as refused:
         Config(**given)
     return [str(problem.error()) for problem in options.problems(Config, "it", refused.value, ("standardize",))]
@@ -142,17 +142,17 @@ def told(**given: Any) -> list[str]:
         ({"third": 4}, "third: must be a multiple of 3; found 4"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_by_what_is_allowed(given: dict[str, Any], words: str) -> None:
-    assert told(**given) == [words]
+def test_messages_name_the_allowed_values(given: dict[str, Any], words: str) -> None:
+    assert messages(**given) == [words]
 
 
 def test_a_type_without_words_keeps_pydantics() -> None:
-    (message,) = told(strange=3)
+    (message,) = messages(strange=3)
     assert message.startswith("strange: must be an instance of Generator")
 
 
 def test_an_unknown_option_brings_the_nearest() -> None:
-    (message,) = told(chioce="relu")
+    (message,) = messages(chioce="relu")
     assert message.startswith("chioce: it has no such option; allowed: choice, ")
     assert "standardize" in message
     assert message.endswith("did you mean 'choice'?")
@@ -165,9 +165,7 @@ NEAR = [
 
 
 @pytest.mark.parametrize(("name", "option", "found", "meant"), NEAR)
-def test_near_misses_of_values_are_answered_in_python_and_in_studies(
-    name: str, option: str, found: str, meant: str
-) -> None:
+def test_wrong_values_get_suggestions_in_python_and_in_studies(name: str, option: str, found: str, meant: str) -> None:
     with pytest.raises(ValueError, match=f"^options of {name}: {option}: .*did you mean '{meant}'"):
         parse_options(methods.get(name), {option: found})
     (problem,) = InstalledCatalogue().check_options(name, {option: found}, Path())
@@ -192,7 +190,7 @@ def test_several_wrong_options_have_a_line_each() -> None:
     assert [line.split(":")[0] for line in lines] == ["  prior", "  chains"]
 
 
-def test_experiments_speak_alike() -> None:
+def test_experiments_have_the_same_messages() -> None:
     found = experiments.problems("calibration", {"cases": [{"labl": "a"}], "replications": 3})
     assert [(spell(p.path), p.problem, p.name) for p in found] == [
         ("cases[0].label", "is missing", None),

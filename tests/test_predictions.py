@@ -70,7 +70,7 @@ def test_a_distribution_function_that_ends_early_has_no_quantile() -> None:
         logpdf=lambda y: y, cdf=lambda y: 0.5 / (1.0 + np.exp(-y)), mean=np.zeros(2), variance=np.ones(2)
     )
     np.testing.assert_allclose(half.quantile(0.25), 0.0, atol=1e-12)
-    with pytest.raises(ValueError, match=r"never passes 0\.9"):
+    with pytest.raises(ValueError, match=r"no quantile at 0\.9"):
         half.quantile(0.9)
 
 
@@ -82,7 +82,7 @@ def test_a_density_changes_its_unit() -> None:
     np.testing.assert_allclose(ours.quantile(0.8), shifted.ppf(0.8))
     np.testing.assert_allclose(ours.mean(), shifted.mean())
     np.testing.assert_allclose(ours.std(), shifted.std())
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="must be positive"):
         ours.rescale(0.0, -1.0)
 
 
@@ -90,7 +90,7 @@ def test_a_variance_that_is_not_there_is_infinite() -> None:
     assert np.all(np.isinf(density(stats.t(1.7, MEAN, SCALE)).std()))
     none = DensityPrediction(logpdf=lambda y: y, cdf=lambda y: y, mean=[0.0], variance=[np.nan])
     assert np.isinf(none.variance()[0])
-    with pytest.raises(ValueError, match="0 or above"):
+    with pytest.raises(ValueError, match="must be non-negative"):
         DensityPrediction(logpdf=lambda y: y, cdf=lambda y: y, mean=[0.0], variance=[-1.0])
 
 
@@ -142,7 +142,7 @@ def test_between_near_levels_the_line_is_near_the_curve() -> None:
 def test_the_mean_of_quantiles_is_the_methods_own_or_the_median() -> None:
     np.testing.assert_array_equal(quantiles([0.1, 0.9], points=Y).mean(), Y)
     np.testing.assert_allclose(quantiles([0.1, 0.5, 0.9]).mean(), MEAN)
-    with pytest.raises(ValueError, match="neither means nor medians"):
+    with pytest.raises(ValueError, match="no means and no medians"):
         quantiles([0.1, 0.9]).mean()
 
 
@@ -234,7 +234,7 @@ def test_the_crps_of_a_distribution_with_many_kinks(monkeypatch: pytest.MonkeyPa
 
 
 def steps(points: Array, n: int) -> DensityPrediction:
-    """Return an empirical distribution, moved by each of n rows' own shift."""
+    """Return an empirical distribution, shifted by one value per data point."""
     shift = np.arange(n) * np.sqrt(2.0)
     return DensityPrediction(
         logpdf=np.zeros_like,

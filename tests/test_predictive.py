@@ -66,13 +66,13 @@ def test_rescaling_changes_the_unit() -> None:
 
 
 def test_shapes_must_fit() -> None:
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="do not match"):
         Predictive([1.0], [[0.0]], [[1.0, 2.0]])
 
 
 @pytest.mark.parametrize(("weights", "variance"), [([3.0, 3.0], 1.0), ([1.5, -0.5], 1.0), ([0.5, 0.5], -1.0)])
 def test_weights_and_variances_must_be_those_of_a_distribution(weights: list[float], variance: float) -> None:
-    with pytest.raises(ValueError, match="must be 0 or above"):
+    with pytest.raises(ValueError, match="must be non-negative"):
         Predictive(weights, [[0.0], [1.0]], [[variance], [1.0]])
 
 

@@ -67,7 +67,7 @@ def test_pit_error_against_a_fine_grid() -> None:
     assert scoring.pit_error(np.array([0.5])) == pytest.approx(0.25)
 
 
-def test_an_infinite_deviation_leaves_out_what_rests_on_it() -> None:
+def test_an_infinite_variance_omits_the_scores_that_need_it() -> None:
     wide = Predictive([0.5, 0.5], [[0.0], [0.0]], [[1.0], [np.inf]])
     scores = scoring.score(wide, np.array([0.3]))
     assert "ll_gaussian" not in scores

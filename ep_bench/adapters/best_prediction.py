@@ -1,4 +1,4 @@
-"""Asking a model from outside for its best answer: a distribution, a deviation, quantiles, or points."""
+"""The most informative prediction of an external model: a distribution, a standard deviation, quantiles or points."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ep_bench.adapters.targets import parameters
 from ep_bench.predictions import ASKED_LEVELS, Prediction, QuantilePrediction
 from ep_bench.types import Array, PointPrediction, Predictive
 
-# What a model may be asked, the best answer first.
-FACES = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")
+# Methods of a model that give predictions, the most informative first.
+PREDICTION_METHODS = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")
 _COVERAGES = (0.5, 0.9, 0.95)
 
 
 def fit(model: Any, X: Array, y: Array) -> None:
-    """Fit a model to rows X (n, d) and targets y (n,); skpro's get data frames."""
+    """Fit a model to inputs X (n, d) and targets y (n,), which are data frames for skpro."""
     if _is_skpro(model):
         import pandas as pd
 
@@ -28,7 +28,10 @@ def fit(model: Any, X: Array, y: Array) -> None:
 
 
 def predict(model: Any, X: Array) -> Prediction:
-    """Return a fitted model's best answer for rows X (n, d). Raises ValueError or TypeError where it is none."""
+    """Return the most informative prediction of a fitted model at inputs X (n, d).
+
+    Raises ValueError or TypeError if the model returns an object of wrong type or shape.
+    """
     n = len(X)
     model, rows = _last_step(model, X)
     rows = _frame(rows) if _is_skpro(model) else rows
@@ -40,9 +43,9 @@ def predict(model: Any, X: Array) -> Prediction:
 
 
 def _last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the last step of a scikit-learn pipeline and the rows as they reach it, of any other model itself.
+    """Return the last step of a scikit-learn pipeline and its inputs; for any other model return both unchanged.
 
-    A pipeline shows neither the signature of its last step's ``predict`` nor its other ways to predict.
+    A pipeline hides the signature of ``predict`` and other prediction methods of its last step.
     """
     from sklearn.pipeline import Pipeline
 
@@ -54,37 +57,37 @@ def _last_step(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def _predict_dist(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = _ability(model, "predict_dist")
+    ask = bound_method(model, "predict_dist")
     return None if ask is None else as_prediction(ask(X), n, "predict_dist")
 
 
 def _pred_dist(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = _ability(model, "pred_dist")
+    ask = bound_method(model, "pred_dist")
     return None if ask is None else as_prediction(ask(X), n, "pred_dist")
 
 
 def _predict_proba(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = _ability(model, "predict_proba")
+    ask = bound_method(model, "predict_proba")
     if ask is None:
         return None
     try:
         found = ask(X)
-    except NotImplementedError:  # skpro's base class has the method, whether or not a model can do it
+    except NotImplementedError:  # the base class of skpro has the method even if the model does not support it
         return None
     if isinstance(found, np.ndarray | list | tuple):
         raise TypeError(
-            f"predict_proba gave an array of shape {np.shape(found)}, as a classifier gives probabilities of classes; "
-            "a regressor's gives a distribution of the target"
+            f"predict_proba returned an array of shape {np.shape(found)}, like a classifier; in regression it must "
+            "return a distribution of the target"
         )
     return as_prediction(found, n, "predict_proba")
 
 
 def _return_std(model: Any, X: Any, n: int) -> Prediction | None:
-    """Ask as scikit-learn's Gaussian models are asked; one that hides its signature is tried."""
+    """Call ``predict(X, return_std=True)`` as for Gaussian models of scikit-learn, also if the signature is unknown."""
     from sklearn.compose import TransformedTargetRegressor
 
-    ask = _ability(model, "predict")
-    # A transformed target's deviation is that of another variable: it passes return_std on and stumbles over the pair.
+    ask = bound_method(model, "predict")
+    # A TransformedTargetRegressor passes return_std on and fails on the pair; its standard deviation would be wrong.
     if ask is None or isinstance(model, TransformedTargetRegressor):
         return None
     known = parameters(ask)
@@ -94,20 +97,21 @@ def _return_std(model: Any, X: Any, n: int) -> Prediction | None:
         found = ask(X, return_std=True)
     except TypeError as error:
         if known is not None or "return_std" not in str(error):
-            raise  # a mistake of the model's own is no answer to the question whether it has deviations
+            raise  # the error is not about return_std, so it is a failure of the model
         return None
     if not isinstance(found, tuple | list) or len(found) != 2:
         if known is None:
             return None
-        raise ValueError(f"predict(X, return_std=True) gave {type(found).__name__}, expected means and deviations")
-    mean, deviation = _vector(found[0], n, "mean"), _vector(found[1], n, "deviation")
-    if np.any(deviation < 0.0):
-        raise ValueError(f"predict gave a negative deviation, {deviation.min():g}")
-    return Predictive.gaussian(mean, deviation**2)
+        kind = type(found).__name__
+        raise ValueError(f"predict(X, return_std=True) returned {kind}, expected means and standard deviations")
+    mean, std = _vector(found[0], n, "mean"), _vector(found[1], n, "standard deviation")
+    if np.any(std < 0.0):
+        raise ValueError(f"predict returned a negative standard deviation, {std.min():g}")
+    return Predictive.gaussian(mean, std**2)
 
 
 def _predict_quantiles(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = _ability(model, "predict_quantiles")
+    ask = bound_method(model, "predict_quantiles")
     if ask is None:
         return None
     levels = list(ASKED_LEVELS)
@@ -119,18 +123,18 @@ def _predict_quantiles(model: Any, X: Any, n: int) -> Prediction | None:
 
 
 def _quantile_option(model: Any, X: Any, n: int) -> Prediction | None:
-    ask = _ability(model, "predict")
+    ask = bound_method(model, "predict")
     if ask is None or "quantiles" not in (parameters(ask) or {}):
         return None
     found = ask(X, quantiles=list(ASKED_LEVELS))
-    if np.shape(found) == (n,):  # it has another use for the word
+    if np.shape(found) == (n,):  # the parameter has another meaning for this model
         return None
     return _quantiles(model, X, n, found, "predict(X, quantiles=...)")
 
 
 def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
-    """Ask as skpro's models are asked; other conventions of this name differ too much to be guessed."""
-    ask = _ability(model, "predict_interval")
+    """Call ``predict_interval`` of a skpro model; models of other libraries are not supported."""
+    ask = bound_method(model, "predict_interval")
     if ask is None or "coverage" not in (parameters(ask) or {}):
         return None
     try:
@@ -144,7 +148,7 @@ def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
     order = np.argsort(levels)
     values = np.asarray(found, dtype=np.float64).T
     if values.shape != (2 * len(_COVERAGES), n):
-        raise ValueError(f"predict_interval gave a frame of shape {found.shape} for {n} rows of one variable")
+        raise ValueError(f"predict_interval returned a frame of shape {found.shape} for {n} data points")
     return QuantilePrediction(np.array(levels)[order], values[order], _points_if_any(model, X, n))
 
 
@@ -156,13 +160,13 @@ _ASKS: tuple[Callable[[Any, Any, int], Prediction | None], ...] = (
 def _quantiles(model: Any, X: Any, n: int, found: Any, call: str) -> QuantilePrediction:
     values = np.asarray(found, dtype=np.float64)
     if values.shape != (n, len(ASKED_LEVELS)):
-        expected = f"({n}, {len(ASKED_LEVELS)}), a column a level"
-        raise ValueError(f"{call} gave quantiles of shape {values.shape}, expected {expected}")
+        expected = f"({n}, {len(ASKED_LEVELS)}), one column per level"
+        raise ValueError(f"{call} returned quantiles of shape {values.shape}, expected {expected}")
     return QuantilePrediction(ASKED_LEVELS, values.T, _points_if_any(model, X, n))
 
 
 def _points_if_any(model: Any, X: Any, n: int) -> Array | None:
-    return None if _ability(model, "predict") is None else _points(model, X, n)
+    return None if bound_method(model, "predict") is None else _points(model, X, n)
 
 
 def _points(model: Any, X: Any, n: int) -> Array:
@@ -172,12 +176,12 @@ def _points(model: Any, X: Any, n: int) -> Array:
 def _vector(values: Any, n: int, what: str) -> Array:
     vector = column(values)
     if vector.shape != (n,):
-        raise ValueError(f"predict gave a {what} of shape {vector.shape} for {n} rows, expected ({n},)")
+        raise ValueError(f"predict returned a {what} of shape {vector.shape} for {n} data points, expected ({n},)")
     return vector
 
 
-def _ability(model: Any, name: str) -> Callable[..., Any] | None:
-    """Return a model's bound method, or None where it has none; NGBoost's objects answer None to any name."""
+def bound_method(model: Any, name: str) -> Callable[..., Any] | None:
+    """Return a method of a model, or None; attributes of NGBoost objects may be None."""
     found = getattr(model, name, None)
     return found if callable(found) else None
 
@@ -187,7 +191,7 @@ def _is_skpro(model: Any) -> bool:
 
 
 def _frame(X: Any) -> Any:
-    """Return rows as skpro wants them: a data frame whose columns have texts for names."""
+    """Return inputs as a data frame with named columns, as skpro requires."""
     import pandas as pd
 
     if isinstance(X, pd.DataFrame):

@@ -1,4 +1,4 @@
-"""Distributions of other libraries as predictions: Gaussians stay Gaussians, densities stay densities."""
+"""Conversion of distributions of other libraries to predictions."""
 
 from __future__ import annotations
 
@@ -14,32 +14,37 @@ _NEEDED = "an ep_bench.Predictive, or a distribution with logpdf, cdf, mean and 
 
 
 def as_prediction(found: Any, n: int, call: str) -> Prediction:
-    """Return what ``call`` gave for n rows as a prediction.
+    """Return the result of ``call`` for n data points as a prediction.
 
-    Raises TypeError for what is no distribution, ValueError for one of another number of rows.
+    Raises
+    ------
+    TypeError
+        The object is not a distribution.
+    ValueError
+        The distribution has another number of data points.
     """
     if isinstance(found, PointPrediction):
         return PointPrediction(_vector(found.values, n, call))
     if isinstance(found, Predictive):
-        _require_rows(found.means.shape[1], n, call)
+        _require_length(found.means.shape[1], n, call)
         return found
     if isinstance(found, DensityPrediction | QuantilePrediction):
-        _require_rows(len(found), n, call)
+        _require_length(len(found), n, call)
         return found
     if _has(found, "log_pdf") and hasattr(found, "index") and hasattr(found, "columns"):
         return _of_skpro(found, n, call)
-    inner = getattr(found, "dist", None)  # NGBoost's distributions carry scipy's; scipy's carry their family there
+    inner = getattr(found, "dist", None)  # a scipy distribution in NGBoost; the family in scipy
     return _of_scipy(inner if _is_frozen(inner) else found, n, call)
 
 
 def column(values: Any) -> Array:
-    """Return numbers as an array, a data frame's only column as one dimension."""
+    """Return numbers as an array; a data frame with one column becomes one-dimensional."""
     array = np.asarray(values, dtype=np.float64)
     return array[:, 0] if hasattr(values, "columns") and array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _of_scipy(found: Any, n: int, call: str) -> Prediction:
-    """Take a frozen distribution of scipy.stats, or any object with the same few methods."""
+    """Convert a frozen distribution of scipy.stats, or an object with similar methods."""
     mean = _first(found, "mean")
     variance = _variance(found)
     cdf, quantile = _first(found, "cdf"), _first(found, "ppf", "icdf", "quantile")
@@ -47,7 +52,7 @@ def _of_scipy(found: Any, n: int, call: str) -> Prediction:
         raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
     means = _vector(mean(), n, call)
     if _first(found, "logpmf") is not None and _first(found, "logpdf") is None and quantile is not None:
-        return _by_quantiles(quantile, means)  # whole numbers have no density
+        return _by_quantiles(quantile, means)  # discrete distributions have no density
     logpdf = _log_density(found)
     if logpdf is None or cdf is None:
         raise TypeError(f"{call} must return {_NEEDED}, found {type(found).__name__}")
@@ -64,11 +69,11 @@ def _of_scipy(found: Any, n: int, call: str) -> Prediction:
 
 
 def _of_skpro(found: Any, n: int, call: str) -> Prediction:
-    """Take a skpro distribution, whose arguments and answers are data frames of one column over the rows."""
+    """Convert a skpro distribution, whose methods take and return data frames with one column."""
     import pandas as pd
 
     if tuple(found.shape) != (n, 1):
-        raise ValueError(f"{call} gave a distribution of shape {tuple(found.shape)} for {n} rows, expected ({n}, 1)")
+        raise ValueError(f"{call} returned a distribution of shape {tuple(found.shape)}, expected ({n}, 1)")
 
     def frame(y: Array) -> pd.DataFrame:
         return pd.DataFrame(y[:, None], index=found.index, columns=found.columns)
@@ -78,7 +83,7 @@ def _of_skpro(found: Any, n: int, call: str) -> Prediction:
 
     means = column(found.mean())
     if found.get_tag("distr:measuretype", "continuous", raise_error=False) != "continuous":
-        return _by_quantiles(quantile, means)  # samples, say, have no density
+        return _by_quantiles(quantile, means)  # for example an empirical distribution, which has no density
     variance = column(found.var())
     if type(found).__name__ == "Normal":
         return Predictive.gaussian(means, variance)
@@ -109,10 +114,10 @@ def _first(found: Any, *names: str) -> Callable[..., Any] | None:
 
 
 def _variance(found: Any) -> Callable[[], Any] | None:
-    direct, deviation = _first(found, "var", "variance"), _first(found, "std", "stddev", "standard_deviation")
-    if direct is not None or deviation is None:
+    direct, std = _first(found, "var", "variance"), _first(found, "std", "stddev", "standard_deviation")
+    if direct is not None or std is None:
         return direct
-    return lambda: np.square(deviation())
+    return lambda: np.square(std())
 
 
 def _log_density(found: Any) -> Callable[[Array], Any] | None:
@@ -130,10 +135,10 @@ def _log_density(found: Any) -> Callable[[Array], Any] | None:
 def _vector(values: Any, n: int, call: str) -> Array:
     vector = column(values)
     if vector.shape != (n,):
-        raise ValueError(f"{call} gave distributions of shape {vector.shape} for {n} rows, expected ({n},)")
+        raise ValueError(f"{call} returned distributions of shape {vector.shape}, expected ({n},)")
     return vector
 
 
-def _require_rows(rows: int, n: int, call: str) -> None:
-    if rows != n:
-        raise ValueError(f"{call} gave {rows} distributions for {n} rows")
+def _require_length(length: int, n: int, call: str) -> None:
+    if length != n:
+        raise ValueError(f"{call} returned {length} distributions for {n} data points")

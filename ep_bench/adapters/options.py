@@ -1,4 +1,4 @@
-"""Options of targets: what is wrong with them, and the object that they make."""
+"""Options of external methods: checks, and the construction of instances."""
 
 from __future__ import annotations
 
@@ -8,35 +8,33 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ep_bench.adapters.best_prediction import FACES
+from ep_bench.adapters.best_prediction import PREDICTION_METHODS
 from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve
-from ep_bench.types import UserError
+from ep_bench.types import OptionProblem, UserError
 
 STANDARDIZE = "standardize"
 _SHOWN = 12  # methods of a class that a message names
-_SETS_FACE = re.compile(rf"\bself\.({'|'.join(FACES)})\s*=[^=]")
-
-Problem = tuple[tuple[Any, ...], str, Any, Any, str | None]  # place, problem, value, allowed, name
+_ASSIGNS_METHOD = re.compile(rf"\bself\.({'|'.join(PREDICTION_METHODS)})\s*=[^=]")
 
 
-def problems(use: str, options: Mapping[str, Any], base: Path) -> Iterator[Problem]:
-    """Yield what is wrong with a target and its options, each as place, problem, value, allowed, name.
-
-    Raises UserError where the target cannot be had.
-    """
-    lack = _lack(resolve(use, base))
-    if lack is not None:
-        yield ("use",), lack, use, "a class with fit and predict", None
+def problems(use: str, options: Mapping[str, Any], base: Path) -> Iterator[OptionProblem]:
+    """Yield the problems of a target and its options. Raises UserError if the target is not available."""
+    missing = _missing_methods(resolve(use, base))
+    if missing is not None:
+        yield OptionProblem(("use",), missing, use, "a class with fit and predict")
         return
     standardize = options.get(STANDARDIZE, False)
     if not isinstance(standardize, bool):
-        yield (STANDARDIZE,), "wrong type", standardize, "true or false", None
+        yield OptionProblem((STANDARDIZE,), "wrong type", standardize, "true or false")
     own = {key: value for key, value in options.items() if key != STANDARDIZE}
     yield from _option_problems(use, own, base, (), extra=(STANDARDIZE,))
 
 
 def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | None = None) -> Any:
-    """Return a target's instance, its options given and its ``random_state``, where it has one, seeded."""
+    """Return an instance of a target; ``seed`` is its ``random_state`` if it has this parameter.
+
+    Raises UserError if the target or an option is not available.
+    """
     target = resolve(use, base)
     own = {key: _value(value, base) for key, value in options.items() if key != STANDARDIZE}
     known = parameters(target)
@@ -45,46 +43,48 @@ def build_model(use: str, options: Mapping[str, Any], base: Path, seed: int | No
     try:
         return target(**own)
     except TypeError as error:
-        raise UserError(f"cannot be built: {error}", found=use) from error
+        raise UserError(f"cannot be constructed: {error}", found=use) from error
 
 
-def _lack(target: Any) -> str | None:
-    """Return what a class lacks to be a method; None where it has what it needs."""
+def _missing_methods(target: Any) -> str | None:
+    """Return a message if a class has no fit or no prediction method, else None."""
     if not callable(getattr(target, "fit", None)):
-        return "names nothing with a fit"
-    if any(callable(getattr(target, face, None)) for face in FACES) or _is_dynamic(target):
+        return "has no method fit"
+    if any(callable(getattr(target, name, None)) for name in PREDICTION_METHODS) or _is_dynamic(target):
         return None
     public = [name for name in dir(target) if not name.startswith("_") and callable(getattr(target, name, None))]
-    return f"needs {', '.join(FACES[:-1])} or {FACES[-1]}; it has {', '.join(public[:_SHOWN])}"
+    required = f"{', '.join(PREDICTION_METHODS[:-1])} or {PREDICTION_METHODS[-1]}"
+    return f"needs {required}; it has {', '.join(public[:_SHOWN])}"
 
 
 def _is_dynamic(target: Any) -> bool:
-    """Tell whether an instance may answer to more than its class: by __getattr__, or by what __init__ gives it."""
-    return not isinstance(target, type) or hasattr(target, "__getattr__") or _sets_faces(target)
+    """Return whether instances may have methods that the class does not have, by __getattr__ or assignment."""
+    return not isinstance(target, type) or hasattr(target, "__getattr__") or _assigns_prediction_method(target)
 
 
-def _sets_faces(target: type) -> bool:
-    """Tell whether the code of a class may give its instances a way to predict: ``self.predict = ...``."""
+def _assigns_prediction_method(target: type) -> bool:
+    """Return whether the source of a class has an assignment such as ``self.predict = ...``."""
     try:
-        return any(_SETS_FACE.search(inspect.getsource(base)) for base in target.__mro__[:-1])
+        return any(_ASSIGNS_METHOD.search(inspect.getsource(base)) for base in target.__mro__[:-1])
     except (OSError, TypeError):
         return True
 
 
 def _option_problems(
     use: str, options: Mapping[str, Any], base: Path, place: tuple[Any, ...], extra: tuple[str, ...] = ()
-) -> Iterator[Problem]:
+) -> Iterator[OptionProblem]:
     try:
         known = parameters(resolve(use, base))
     except UserError as error:
-        yield (*place, "use"), str(error), None, None, None
+        yield OptionProblem((*place, "use"), str(error))
         return
     for name in known or {}:
         if known[name] is inspect.Parameter.empty and name not in options:  # type: ignore[index]
-            yield (*place, name), f"{use} needs this option", None, None, None
+            yield OptionProblem((*place, name), f"{use} requires this option")
     for key, value in options.items():
         if known is not None and key not in known:
-            yield (*place, key), f"{use} has no such option", None, sorted({*known, *extra}), key
+            allowed = sorted({*known, *extra})
+            yield OptionProblem((*place, key), f"{use} has no such option", None, allowed, key)
         for inner, target, inner_options in nested(value, (*place, key)):
             if inner_options is None:
                 yield from _reference_problems(target, base, (*inner, OBJECT))
@@ -92,15 +92,15 @@ def _option_problems(
                 yield from _option_problems(target, inner_options, base, inner)
 
 
-def _reference_problems(target: str, base: Path, place: tuple[Any, ...]) -> Iterator[Problem]:
+def _reference_problems(target: str, base: Path, place: tuple[Any, ...]) -> Iterator[OptionProblem]:
     try:
         resolve(target, base)
     except UserError as error:
-        yield place, str(error), None, None, None
+        yield OptionProblem(place, str(error))
 
 
 def _value(value: Any, base: Path) -> Any:
-    """Build the objects that a study spells out, however deep they stand."""
+    """Return the value of an option with all nested objects constructed."""
     itself = reference(value)
     if itself is not None:
         return resolve(itself, base)

@@ -1,4 +1,4 @@
-"""A model from outside behind the face that the runner expects."""
+"""An external regressor with the interface of the runner."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ep_bench.types import Array, PointPrediction
 def build(
     use: str, options: Mapping[str, Any], base: Path, seed: int | None = None, classes: int = 0
 ) -> ExternalRegressor | ExternalClassifier:
-    """Return the adapted method, its options given and its ``random_state``, where it has one, seeded.
+    """Return the adapted instance of a target; ``seed`` is its ``random_state`` if it has this parameter.
 
-    ``classes`` counts those of a classification set; 0 is regression.
+    ``classes`` is the number of classes, 0 in regression. Raises UserError if the target or an option is not available.
     """
     model, standardize = build_model(use, options, base, seed), bool(options.get(STANDARDIZE, False))
     if classes:
@@ -28,7 +28,7 @@ def build(
 
 
 class ExternalRegressor:
-    """A model from outside behind the runner's face: ``fit`` and ``predict_dist`` in original units."""
+    """An external regressor with the interface of the runner: ``fit`` and ``predict_dist``, in original units."""
 
     def __init__(self, model: Any, *, standardize: bool = False) -> None:
         self.model = model
@@ -36,16 +36,16 @@ class ExternalRegressor:
         self.trace_: dict[str, list[float]] = {}
 
     def fit(self, X: Array, y: Array) -> ExternalRegressor:
-        """Fit to rows X (n, d) and targets y (n,)."""
+        """Fit to inputs X (n, d) and targets y (n,)."""
         self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
-        # A copy each: a model that writes into its arguments must not spoil the cell's data.
+        # Copies, so that a model that changes its arguments does not change the data of the cell.
         best_prediction.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
         return self
 
     def predict_dist(self, X: Array) -> Prediction:
-        """Return the predictive distribution of rows X (n, d), quantiles or points where the model gives no more.
+        """Return the predictive distribution at inputs X (n, d), or quantiles or points if the model has no density.
 
-        Raises ValueError or TypeError, saying which call gave what, for an answer that is none.
+        Raises ValueError or TypeError if the model returns an object of wrong type or shape.
         """
         found = best_prediction.predict(self.model, self._x_scaling.apply(X))
         shift, scale = float(self._y_scaling.shift[0]), float(self._y_scaling.scale[0])

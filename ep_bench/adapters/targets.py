@@ -1,4 +1,4 @@
-"""Targets: from the words of a study to a class, and to what its numbers hang on."""
+"""Targets: the class that a study names, its tasks, parameters, files and version."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from ep_bench.plugins import Plugin
 from ep_bench.types import TASKS, Method, Task, UserError, nearest
 
 _copies: dict[Path, Path] = {}
-_loaded: dict[Path, tuple[str, ...]] = {}  # what a file and its neighbours were when it was imported
-OBJECT = "object"  # key of an option that is a class or function, not to be built
+_loaded: dict[Path, tuple[str, ...]] = {}  # checksums of a file and its sibling modules at the time of the import
+OBJECT = "object"  # key of an option that is a class or function itself, not an instance
 
 
 def is_target(use: str) -> bool:
-    """Tell whether a study's ``use`` names a class from outside rather than a method of the registry.
+    """Return whether ``use`` in a study names an external class, not a method of the registry.
 
-    Raises UserError for a plugin that cannot be imported or shares its name with another.
+    Raises UserError for a plugin that cannot be imported or whose name is not unique.
     """
     return ":" in use or plugged_class(use) is not None
 
 
 def plugged_class(use: str) -> Plugin | None:
-    """Return the plugin of a name that refers to a class, or None. Raises UserError as ``is_target``."""
+    """Return the plugin of this name if it refers to a class, else None. Raises UserError as ``is_target``."""
     plugin = None if ":" in use else methods.plugin(use)
     return None if plugin is None or isinstance(plugin.load(), Method) else plugin
 
@@ -41,13 +41,13 @@ def plugged_class(use: str) -> Plugin | None:
 def resolve(use: str, base: Path) -> Any:
     """Return the class that a target names.
 
-    Raises UserError where the module, the file, the plugin or the class cannot be had.
+    Raises UserError if the module, the file, the plugin or the class does not exist or cannot be imported.
     """
     plugin = plugged_class(use)
     if plugin is not None:
         found = plugin.load()
         if not callable(found):
-            problem = "refers neither to a types.Method nor to a class"
+            problem = "must refer to a types.Method or a class"
             raise UserError(problem, where=plugin.place, found=type(found).__name__)
         return found
     place, _, attribute = use.rpartition(":")
@@ -60,12 +60,12 @@ def resolve(use: str, base: Path) -> Any:
             allowed = {*public[:40], nearest(attribute, public) or attribute} - {attribute}
             raise UserError(f"{place!r} has no {attribute!r}", found=use, allowed=allowed, name=attribute)
     if not callable(found):
-        raise UserError("names no class", found=use, allowed="a class with fit and predict")
+        raise UserError("does not name a class", found=use, allowed="a class with fit and predict")
     return found
 
 
 def tasks(use: str, base: Path) -> tuple[Task, ...]:
-    """Return what a target can do: what its ``tasks`` name, else what scikit-learn's mixins say, else both."""
+    """Return the tasks of a target: its attribute ``tasks``, else those of scikit-learn's mixins, else both."""
     from sklearn.base import ClassifierMixin, RegressorMixin
 
     target = resolve(use, base)
@@ -78,7 +78,7 @@ def tasks(use: str, base: Path) -> tuple[Task, ...]:
 
 
 def parameters(target: Any) -> dict[str, Any] | None:
-    """Return a class's constructor parameters with their defaults, or None where it takes any keyword."""
+    """Return the parameters of a class or function with their defaults, or None if it accepts any keyword."""
     try:
         signature = inspect.signature(target)
     except (TypeError, ValueError):
@@ -90,7 +90,7 @@ def parameters(target: Any) -> dict[str, Any] | None:
 
 
 def reference(value: Any) -> str | None:
-    """Return the target of an option that means a class or function itself, ``{object: "package.module:Name"}``."""
+    """Return the target of an option that is a class or function, ``{object: "package.module:Name"}``, else None."""
     if isinstance(value, Mapping) and value.keys() == {OBJECT}:
         target = value[OBJECT]
         return target if isinstance(target, str) and ":" in target else None
@@ -98,9 +98,9 @@ def reference(value: Any) -> str | None:
 
 
 def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str, Mapping[str, Any] | None]]:
-    """Yield the objects that an option spells out, the outermost of each: place, target, options.
+    """Yield the outermost nested objects of an option: place, target, options.
 
-    Options are None for a class or function that is handed over as it is.
+    The options are None for a class or function that is passed itself.
     """
     itself = reference(value)
     if itself is not None:
@@ -117,10 +117,11 @@ def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
 
 
 def version(use: str, base: Path, options: Mapping[str, Any] | None = None, *, loaded: bool = False) -> str:
-    """Return what a target's numbers hang on: its own ``version``, its package's, or its file's checksum.
+    """Return the version of a target, a factor of its cells.
 
-    A plugin's has its package's name before it. A file's is that of the disk, with ``loaded`` that of the file as this
-    process has imported it. Objects among the options count too, where theirs is another.
+    It is the class's own ``version``, else the version of the package, else the checksum of the file. A version of a
+    plugin starts with the name of its package. ``loaded`` uses the checksum at the time of the import instead of that
+    of the file on disk. Versions of nested objects are appended if they differ.
     """
     own = _own_version(use, base, loaded=loaded)
     inner = [version(target, base, of, loaded=loaded) for _, target, of in nested(options or {}, ())]
@@ -130,7 +131,7 @@ def version(use: str, base: Path, options: Mapping[str, Any] | None = None, *, l
 def _own_version(use: str, base: Path, *, loaded: bool) -> str:
     target = resolve(use, base)
     plugin = plugged_class(use)
-    declared = getattr(target, "__dict__", {}).get("version")  # its own: a base class knows nothing of what is added
+    declared = getattr(target, "__dict__", {}).get("version")  # not inherited: a subclass may change the results
     if isinstance(declared, int | float | str):
         return str(declared) if plugin is None else f"{plugin.package} {declared}"
     if plugin is not None:
@@ -147,33 +148,33 @@ def _own_version(use: str, base: Path, *, loaded: bool) -> str:
 
 
 def files(use: str, base: Path, options: Mapping[str, Any]) -> set[Path]:
-    """Return the files that a target and the objects among its options stand in, with those beside that they import."""
+    """Return the files of a target and of its nested objects, with the sibling modules that they import."""
     place = use.rpartition(":")[0]
     own = {_file(place, base), *_sibling_modules(_file(place, base))} if _is_file(place) else set()
     return own.union(*(files(target, base, of or {}) for _, target, of in nested(dict(options), ())))
 
 
 def use_copies(places: Mapping[str, str]) -> None:
-    """Read files of another machine, named by their paths there, from their copies on this one."""
+    """Use copies on this machine for files that are named by their paths on another machine."""
     _copies.clear()
     _copies.update({Path(path): Path(copy) for path, copy in places.items()})
 
 
 def _checksums(path: Path) -> tuple[str, ...]:
-    """Return what a file's numbers hang on: its checksum and those of the modules beside it that it imports."""
+    """Return the checksums of a file and of the sibling modules that it imports."""
     sums = {file: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in (path, *_sibling_modules(path))}
     return tuple(f"file {sums[file]}" if file == path else f"{file.stem} {sums[file]}" for file in sums)
 
 
 def _sibling_modules(path: Path) -> list[Path]:
-    """Return the modules beside a file that it imports, and that these import, found by reading and not by running."""
+    """Return the modules in the folder of a file that it imports, directly or indirectly; nothing is executed."""
     found: dict[Path, None] = {}
     waiting = [path]
     while waiting:
         for name in _imported(waiting.pop()):
-            beside = path.parent / f"{name}.py"
+            module = path.parent / f"{name}.py"
             package = path.parent / name
-            new = [beside] if beside.is_file() else sorted(package.rglob("*.py")) if package.is_dir() else []
+            new = [module] if module.is_file() else sorted(package.rglob("*.py")) if package.is_dir() else []
             new = [file for file in new if file not in found and file != path]
             found |= dict.fromkeys(new)
             waiting += new
@@ -181,7 +182,7 @@ def _sibling_modules(path: Path) -> list[Path]:
 
 
 def _imported(path: Path) -> set[str]:
-    """Return the first parts of the names of the modules that a file imports."""
+    """Return the top-level names of the modules that a file imports, except the standard library."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -192,7 +193,7 @@ def _imported(path: Path) -> set[str]:
 
 
 def _release(number: str) -> str:
-    """Return the first two parts of a package's version: a patch changes no numbers."""
+    """Return the first two parts of a version; patch releases are assumed not to change results."""
     return ".".join(number.split(".")[:2])
 
 
@@ -212,13 +213,13 @@ def _module(name: str, use: str, base: Path) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        beside = _sibling_file(name, base) if isinstance(error, ModuleNotFoundError) else None
-        meant = None if beside is None else f"'{beside}:{use.rpartition(':')[2]}' for the file beside the study"
+        sibling = _sibling_file(name, base) if isinstance(error, ModuleNotFoundError) else None
+        meant = None if sibling is None else f"'{sibling}:{use.rpartition(':')[2]}' for the file next to the study"
         raise UserError(f"cannot import {name!r}: {type(error).__name__}: {error}", found=use, allowed=meant) from error
 
 
 def _sibling_file(name: str, base: Path) -> str | None:
-    """Return a module's file as a study writes it, where it lies beside the study."""
+    """Return the path of a module relative to the study, as written in a study, if there is such a file."""
     relative = f"{name.replace('.', '/')}.py"
     return f"./{relative}" if (base / relative).is_file() else None
 
@@ -228,7 +229,7 @@ def _module_of_file(path: Path) -> ModuleType:
     name = "ep_bench_file_" + hashlib.sha256(str(path).encode()).hexdigest()[:12]
     loader = importlib.util.spec_from_file_location(name, path)
     if loader is None or loader.loader is None:
-        raise UserError("not a Python file", found=str(path))
+        raise UserError("is not a Python file", found=str(path))
     _loaded[path] = _checksums(path)
     _forget_namesakes(path)
     module = importlib.util.module_from_spec(loader)
@@ -245,7 +246,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 def _forget_namesakes(path: Path) -> None:
-    """Drop modules of another folder that have the name of one beside this file, which would be taken for it."""
+    """Remove imported modules of other folders that have the name of a sibling module and would be used instead."""
     for neighbour in _sibling_modules(path):
         name = neighbour.relative_to(path.parent).with_suffix("").parts[0]
         for known in [known for known in sys.modules if known.partition(".")[0] == name]:

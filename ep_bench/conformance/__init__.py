@@ -1,6 +1,6 @@
-"""Conformance: what every method keeps to, checked from outside, and told in plain words where one does not.
+"""Conformance checks of methods, from the registry or external.
 
-``checks`` names the checks and what each demands; ``suite`` runs them, each in a child process under a limit of
-time; ``method_under_test`` is the method under test. The checks themselves stand in ``basics``, ``calibration``,
-``quantiles``, ``side_effects``, ``leakage``, ``edge_cases`` and ``registry_checks``.
+``checks`` lists the checks and their requirements. ``suite`` runs each check in a child process with a time limit.
+``method_under_test`` wraps the method. The checks are in ``basics``, ``calibration``, ``quantiles``, ``side_effects``,
+``leakage``, ``edge_cases``, ``classifiers`` and ``registry_checks``.
 """

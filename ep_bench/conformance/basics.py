@@ -1,4 +1,4 @@
-"""Checks of what everything else rests on: building, fitting, shapes, finite numbers, repeatable numbers."""
+"""Basic checks: construction, fit, shapes, finite and reproducible predictions."""
 
 from __future__ import annotations
 
@@ -8,72 +8,72 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.adapters.best_prediction import FACES
+from ep_bench.adapters.best_prediction import PREDICTION_METHODS
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.example_data import ordinary
 from ep_bench.conformance.method_under_test import SEED, Answer, MethodUnderTest
 from ep_bench.types import Array
 
-SAME = 1e-6  # differences up to this, in deviations of the targets, are rounding
+SAME = 1e-6  # largest rounding error, in standard deviations of the targets
 
 
 def builds(subject: MethodUnderTest) -> Iterator[Finding]:
     """Check that the instance can predict and can be built again."""
-    model = subject.model(subject.face())
-    if not any(callable(getattr(model, name, None)) for name in FACES):
+    model = subject.model(subject.new())
+    if not any(callable(getattr(model, name, None)) for name in PREDICTION_METHODS):
         yield Finding(
-            f"{type(model).__name__} has none of {', '.join(FACES)}",
+            f"{type(model).__name__} has none of {', '.join(PREDICTION_METHODS)}",
             "predict(X, return_std=True), or predict_dist(X) returning an ep_bench.Predictive",
             "add one of these",
         )
-    if subject.model(subject.face()) is model:
+    if subject.model(subject.new()) is model:
         yield Finding(
-            "building it twice gave the same object", "a new object each time", "return a new instance from __new__"
+            "the constructor returned the same object twice", "a new object per call", "return a new instance"
         )
 
 
 def fits(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that a plain fit and plain predictions raise nothing."""
-    face = subject.fitted(ordinary())
-    for _ in subject.raw_answers(subject.model(face), ordinary(30, seed=2).X):
+    """Check that a fit and predictions raise no exception."""
+    wrapped = subject.fitted(ordinary())
+    for _ in subject.raw_answers(subject.model(wrapped), ordinary(30, seed=2).X):
         pass
     yield from ()
 
 
 def shapes(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check the shapes of all that the instance answers, then that the runner's face takes it."""
+    """Check the shapes of all predictions of the instance, then those of the runner's interface."""
     rows = ordinary()
-    face = subject.fitted(rows, brief=True)
+    wrapped = subject.fitted(rows, brief=True)
     wrong: dict[str, Finding] = {}
     for X in (rows.X[:1], ordinary(7, seed=2).X, rows.X):
-        for what, _, value in subject.raw_answers(subject.model(face), X):
+        for what, _, value in subject.raw_answers(subject.model(wrapped), X):
             if what not in wrong and (problem := _misshapen(value, len(X))):
-                wrong[what] = Finding(f"{what} {problem}", f"numbers of shape ({len(X)},)", _mend_shape(value))
+                wrong[what] = Finding(f"{what} {problem}", f"numbers of shape ({len(X)},)", _shape_remedy(value))
     yield from wrong.values()
     if not wrong:
-        subject.answer(face, rows.X[:1])
+        subject.answer(wrapped, rows.X[:1])
 
 
 def _misshapen(value: Any, n: int) -> str:
     try:
         found = np.asarray(value, dtype=np.float64).shape
     except (TypeError, ValueError):
-        return f"is no array of numbers but a {type(value).__name__}"
-    return "" if found == (n,) else f"has the shape {found} for {n} rows"
+        return f"has the type {type(value).__name__}, not an array of numbers"
+    return "" if found == (n,) else f"has the shape {found} for {n} data points"
 
 
-def _mend_shape(value: Any) -> str:
+def _shape_remedy(value: Any) -> str:
     shape = np.shape(value)
     if len(shape) == 2 and 1 in shape:
         return "return it with .ravel()"
-    return "return one number for each row of X, in the order of the rows"
+    return "return one number per row of X, in the order of the rows"
 
 
 def finite(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check means, deviations and log densities of rows that the method has not seen."""
+    """Check means, standard deviations and log densities of test points."""
     test = ordinary(30, seed=2)
-    face = subject.fitted(ordinary())
-    answer = subject.answer(face, test.X)
+    wrapped = subject.fitted(ordinary())
+    answer = subject.answer(wrapped, test.X)
     bad_numbers = list(unusable(answer))
     yield from bad_numbers
     if hasattr(answer.distribution, "logpdf") and not bad_numbers:
@@ -82,78 +82,78 @@ def finite(subject: MethodUnderTest) -> Iterator[Finding]:
         if bad := _count(~np.isfinite(densities)):
             yield Finding(
                 f"the log density of {bad} of 30 targets is not finite",
-                "a finite number for each",
-                "compute the log density itself, not the logarithm of a density that may underflow",
+                "a finite number per target",
+                "compute the log density directly, not as the logarithm of a density that may underflow",
             )
 
 
 def unusable(answer: Answer, *, zero_is_advice: bool = False) -> Iterator[Finding]:
-    """Yield what is wrong with means and deviations; an infinite deviation is allowed, as of a Student-t's."""
+    """Yield wrong means and standard deviations; an infinite standard deviation is allowed, as for a Student-t."""
     n = len(answer.mean)
     if bad := _count(~np.isfinite(answer.mean)):
         yield Finding(
             f"{bad} of {n} predicted means are not finite",
-            "a finite number for each row",
-            "look for a division by 0 or an overflow; where there is no answer, raise an exception instead",
+            "a finite number per data point",
+            "look for a division by 0 or an overflow; raise an exception if there is no prediction",
         )
-    if answer.deviation is None:
+    if answer.std is None:
         return
-    if bad := _count(np.isnan(answer.deviation) | (answer.deviation < 0.0)):
+    if bad := _count(np.isnan(answer.std) | (answer.std < 0.0)):
         yield Finding(
-            f"{bad} of {n} deviations are nan or below 0",
-            "a number above 0 for each row",
-            "look for the root of a negative variance, or a division by 0",
+            f"{bad} of {n} standard deviations are nan or negative",
+            "a positive number per data point",
+            "look for the square root of a negative variance, or a division by 0",
         )
-    elif bad := _count(answer.deviation == 0.0):
+    elif bad := _count(answer.std == 0.0):
         yield Finding(
-            f"{bad} of {n} deviations are 0: the log density of a target is not finite there, and a cell fails",
-            "a number above 0 for each row",
-            "add the noise's variance; from so few rows it can only come from a prior",
+            f"{bad} of {n} standard deviations are 0; log densities may then be infinite, and the cell fails",
+            "a positive number per data point",
+            "add the noise variance; for so few data points it depends on the prior",
             advice=zero_is_advice,
         )
 
 
 def deterministic(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that the numbers hang on data and seed alone."""
+    """Check that predictions depend on data and seed only."""
     rows, X = ordinary(), ordinary(30, seed=2).X
-    face = subject.fitted(rows, brief=True)
-    first = subject.answer(face, X)
-    again = subject.answer(face, X)
+    wrapped = subject.fitted(rows, brief=True)
+    first = subject.answer(wrapped, X)
+    again = subject.answer(wrapped, X)
     fresh = subject.answer(subject.fitted(rows, brief=True), X)
-    expected = "the same numbers, so that a cell that is run again gives the same scores"
+    expected = "equal predictions, so that a cell has the same scores when it is run again"
     if words := difference(first, again, rows.y):
         yield Finding(
-            f"predicting the same rows twice gave different numbers: {words}",
+            f"two predictions at the same inputs differ: {words}",
             expected,
-            "draw in predict from a generator that is made anew, from the same seed, at each call",
+            "create the random generator of predict from the same seed in each call",
         )
     elif words := difference(first, fresh, rows.y):
         yield Finding(
-            f"two fresh instances with the same seed, fitted to the same rows, differ: {words}",
+            f"two new instances with the same seed, fitted to the same data, differ: {words}",
             expected,
-            "take a parameter random_state and draw all that is random from numpy.random.default_rng(random_state)",
+            "add a parameter random_state and draw all random numbers from numpy.random.default_rng(random_state)",
         )
     elif subject.takes_seed():
-        other = subject.fit(subject.face(brief=True), rows, global_seed=SEED + 1)
+        other = subject.fit(subject.new(brief=True), rows, global_seed=SEED + 1)
         if words := difference(first, subject.answer(other, X), rows.y):
             yield Finding(
-                f"with the same random_state the numbers still hang on numpy's global generator: {words}",
-                "random_state alone decides",
-                "draw from a generator made of random_state; pass it on to whatever else draws",
+                f"predictions with the same random_state depend on numpy's global generator: {words}",
+                "predictions that depend on random_state only",
+                "create one generator from random_state and pass it to all code that draws random numbers",
             )
 
 
-def difference(one: Answer, other: Answer, y: Array, most: float = SAME) -> str:
-    """Return by how much two answers differ, in words; empty where that is rounding."""
-    for what in ("mean", "deviation"):
+def difference(one: Answer, other: Answer, y: Array, tolerance: float = SAME) -> str:
+    """Return a description of the difference of two predictions; empty if it is within the tolerance."""
+    for what, words in (("mean", "means"), ("std", "standard deviations")):
         size = spread(getattr(one, what), getattr(other, what)) / float(np.std(y))
-        if size > most:
-            return f"{what}s by up to {size:.2g} standard deviations of the targets"
+        if size > tolerance:
+            return f"{words} by up to {size:.2g} standard deviations of the targets"
     return ""
 
 
 def spread(one: Array | None, other: Array | None) -> float:
-    """Return the largest absolute difference; where both are nan or infinite alike there is none."""
+    """Return the largest absolute difference; 0 if both are nan or the same infinity."""
     if one is None or other is None:
         return 0.0 if one is other else np.inf
     alike = (one == other) | (np.isnan(one) & np.isnan(other))

@@ -1,4 +1,4 @@
-"""The checks: their names, which are stable, what each demands, and what a check says."""
+"""The conformance checks, their requirements and their outcomes; the names of checks are stable."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Status = Literal["ok", "FAULT", "advice", "skipped"]
 
 
 class Finding(NamedTuple):
-    """What is wrong with a method, in plain words; advice is no fault."""
+    """One requirement that a method does not meet; ``advice`` does not count as a fault."""
 
     found: str
     expected: str
-    mend: str
+    remedy: str
     advice: bool = False
 
 
 class Skip(Exception):  # noqa: N818 it is no error
-    """Raised by a check that has nothing to judge; says why."""
+    """Raised by a check that does not apply; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check: a name, one line of what it demands, and the checks without which it would repeat their faults."""
+    """One check: its name, its requirement in one line, and the checks that must pass before it is run."""
 
     name: str
     demands: str
@@ -35,7 +35,7 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """What came of a check: ``reason`` of a skipped one, findings of the others."""
+    """Outcome of a check: the ``reason`` if it was skipped, else its findings."""
 
     check: str
     status: Status
@@ -44,7 +44,7 @@ class CheckOutcome:
 
     @classmethod
     def of(cls, check: str, findings: tuple[Finding, ...]) -> CheckOutcome:
-        """Return the outcome of a check that was run to its end."""
+        """Return the outcome of a check that was run."""
         status: Status = "ok" if not findings else "advice" if all(f.advice for f in findings) else "FAULT"
         return cls(check, status, findings)
 
@@ -54,68 +54,64 @@ class CheckOutcome:
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("builds", "has fit and a prediction, and can be built more than once from the same options", needs=()),
-    Check("fits", "a fit to 40 ordinary rows, and predictions of 30 more, end without an exception", needs=("builds",)),
-    Check("shapes", "mean and deviation have the shape (n,), for 1, 7 and 40 rows", needs=("fits",)),
-    Check("finite", "means and log densities are finite, deviations above 0"),
+    Check("builds", "has fit and a prediction method; the constructor can be called again", needs=()),
+    Check("fits", "a fit to 40 data points and 30 predictions raise no exception", needs=("builds",)),
+    Check("shapes", "mean and standard deviation have the shape (n,), for n = 1, 7 and 40", needs=("fits",)),
+    Check("finite", "means and log densities are finite, standard deviations positive"),
     Check(
         "deterministic",
-        "the same seed gives the same numbers, from a fresh instance and when asked twice",
+        "the same seed gives the same predictions, for a new instance and for a second call",
         needs=("finite",),
     ),
-    Check("refit", "a fit forgets the one before it", needs=("deterministic",)),
+    Check("refit", "a fit does not depend on a previous fit", needs=("deterministic",)),
     Check(
         "no-test-rows",
-        "the prediction of a row hangs on no other row that is predicted with it",
+        "a prediction does not depend on the other data points predicted with it",
         needs=("deterministic",),
     ),
-    Check("inputs-unchanged", "fit and predict leave their arguments alone and take read-only arrays", needs=("fits",)),
+    Check("inputs-unchanged", "fit and predict do not change their arguments and accept read-only arrays", ("fits",)),
     Check(
         "clone",
-        "an unfitted copy predicts the same; parameters stay as they were given",
+        "an unfitted copy predicts the same; fit and constructor change no parameters",
         needs=("deterministic",),
     ),
-    Check("pickle", "a fitted model goes through pickle and predicts the same", needs=("deterministic",)),
-    Check("global-rng", "leaves the global random generators alone (advice)", needs=("fits",)),
-    Check("original-units", "means and deviations follow the targets' shift and scale", needs=("finite",)),
+    Check("pickle", "a fitted model can be pickled and gives the same predictions", needs=("deterministic",)),
+    Check("global-rng", "does not use the global random generators (advice)", needs=("fits",)),
+    Check("original-units", "means and standard deviations follow shift and scale of the targets", needs=("finite",)),
     Check(
         "noise-included",
-        "the deviation is that of an observation, not of the function behind it",
+        "the standard deviation is that of an observation, noise included",
         needs=("finite",),
     ),
-    Check(
-        "density", "the density integrates to 1 and has the mean and the deviation that are given", needs=("finite",)
-    ),
+    Check("density", "the density integrates to 1 and matches the mean and the standard deviation", needs=("finite",)),
     Check(
         "quantiles",
-        "finite quantiles ascend, follow the targets' shift and scale, enclose about their share of known noise",
+        "finite quantiles ascend, follow shift and scale of the targets, cover known noise",
         needs=("finite", "original-units", "noise-included"),
     ),
-    Check(
-        "one-row", "a fit to one row gives finite predictions (refusing it in so many words: advice)", needs=("finite",)
-    ),
+    Check("one-row", "a fit to one data point gives finite predictions (a clear error: advice)", ("finite",)),
     Check("constant-input", "a fit with one constant input gives finite predictions", needs=("finite",)),
-    Check("wide", "a fit with more inputs than rows gives finite predictions", needs=("finite",)),
+    Check("wide", "a fit with more inputs than data points gives finite predictions", needs=("finite",)),
     Check(
         "constant-target",
-        "a fit to a constant target gives finite predictions (a deviation of 0: advice)",
+        "a fit to a constant target gives finite predictions (a variance of 0: advice)",
         needs=("finite",),
     ),
     Check(
         "duplicate-rows",
-        "a fit to rows that come twice, with two targets, gives finite predictions",
+        "a fit to repeated inputs with different targets gives finite predictions",
         needs=("finite",),
     ),
     Check(
         "many-scales", "a fit with inputs of scales 1e-6 and 1e6 gives finite predictions (advice)", needs=("finite",)
     ),
-    Check("documented", "title, paper, tasks, and a description of each option", needs=(), registry_only=True),
+    Check("documented", "has a title, a paper, tasks and a description per option", needs=(), registry_only=True),
     Check("scikit-learn", "passes scikit-learn's own estimator checks", needs=("fits",), registry_only=True),
 )
 
 
 def _same(name: str, *needs: str) -> Check:
-    """Return a check that regressors have too, with what it rests on in classification."""
+    """Return a check of regressors with the checks that must pass before it in classification."""
     return replace(next(check for check in CHECKS if check.name == name), needs=needs)
 
 
@@ -124,10 +120,10 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
     _same("fits", "builds"),
     Check(
         "probabilities",
-        "a probability for each class, each row's sum 1, for 1, 7 and 40 rows (none at all, or some of 0: advice)",
+        "one probability per class, with sum 1 (no probabilities, or some 0: advice)",
         needs=("fits",),
     ),
-    Check("labels", "labels other than indices come back (from outside: advice)", needs=("fits",)),
+    Check("labels", "predict returns the labels passed to fit (external methods: advice)", needs=("fits",)),
     _same("deterministic", "probabilities"),
     _same("refit", "deterministic"),
     _same("no-test-rows", "deterministic"),
@@ -136,7 +132,7 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
     _same("pickle", "deterministic"),
     Check(
         "missing-class",
-        "a fit to rows that lack a class gives probabilities of all, of registry methods above 0",
+        "without data of one class, probabilities of all (positive for registry methods)",
         needs=("probabilities",),
     ),
     _same("documented"),
@@ -144,7 +140,7 @@ CLASSIFIER_CHECKS: tuple[Check, ...] = (
 )
 
 
-# Every check once: those of regressors, then those that classifiers alone have.
+# All checks: those of regressors, then those of classifiers only.
 ALL_CHECKS: tuple[Check, ...] = (
     *CHECKS,
     *(check for check in CLASSIFIER_CHECKS if check.name not in {c.name for c in CHECKS}),
@@ -153,6 +149,6 @@ DEMANDS = {check.name: check.demands for check in ALL_CHECKS}
 
 
 def checks(*, registered: bool, task: Task = "regression") -> tuple[Check, ...]:
-    """Return the checks of a registry method, or of one from outside."""
+    """Return the checks of a registry method or an external method."""
     known = CLASSIFIER_CHECKS if task == "classification" else CHECKS
     return tuple(check for check in known if registered or not check.registry_only)

@@ -1,4 +1,4 @@
-"""Checks of classifiers: probabilities of all classes that hang on training rows and seed alone, and labels kept."""
+"""Checks of classifiers: probabilities of all classes, which depend on training data and seed only, and labels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ep_bench.conformance.method_under_test import CLASSES, ExampleRows, MethodE
 from ep_bench.predictions import ClassLabels, ClassProbabilities
 from ep_bench.types import Array
 
-SAME = 1e-6  # differences of probabilities up to this are rounding
-_SUMS = 1e-4  # of other orders of summation, and single precision
-_LABELS = np.array([30, 10, 20])  # no indices, and not in their order
-_SEED = "take a parameter random_state and draw all that is random from numpy.random.default_rng(random_state)"
+SAME = 1e-6  # largest rounding error of probabilities
+_SUMS = 1e-4  # tolerance for another order of summation, and for single precision
+_LABELS = np.array([30, 10, 20])  # labels of the classes 0, 1 and 2, not in ascending order
+_SEED = "add a parameter random_state and draw all random numbers from numpy.random.default_rng(random_state)"
 
 
 def fits(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that a plain fit and plain predictions raise nothing."""
+    """Check that a fit and predictions raise no exception."""
     model = subject.model(subject.fitted(classes()))
     with subject.guarded("predict"):
         model.predict(classes(30, seed=2).X)
@@ -32,99 +32,99 @@ def fits(subject: MethodUnderTest) -> Iterator[Finding]:
 
 
 def probabilities(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that there is a probability for each class, for 1, 7 and 40 rows; the face checks shapes and sums."""
-    face = subject.fitted(classes())
+    """Check that there is one probability per class, for 1, 7 and 40 data points."""
+    wrapped = subject.fitted(classes())
     for n in (1, 7, 40):
         with subject.guarded("predict_proba"):
-            found = face.predict_dist(classes(n, seed=2).X)
+            found = wrapped.predict_dist(classes(n, seed=2).X)
     if isinstance(found, ClassLabels):
         yield Finding(
-            "it gives classes without probabilities",
-            "predict_proba(X), so that it has a log-likelihood",
+            "the method gives classes without probabilities",
+            "predict_proba(X), which is needed for a log-likelihood",
             "add predict_proba, or wrap it in sklearn.calibration.CalibratedClassifierCV",
             advice=True,
         )
     elif (found.probabilities == 0.0).any():
         yield Finding(
             f"{np.count_nonzero(found.probabilities == 0.0)} of {found.probabilities.size} probabilities are 0",
-            "probabilities above 0: a cell fails whose test rows have a class of probability 0",
-            "pull shares towards those of all training rows (a forest's min_samples_leaf), or smooth them",
+            "positive probabilities; a cell fails if the true class of a test point has probability 0",
+            "smooth the class frequencies, or regularise the model (min_samples_leaf of a forest)",
             advice=True,
         )
 
 
 def labels(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that labels other than indices come back."""
+    """Check that predict returns the labels that were passed to fit."""
     rows = classes()
-    given = _LABELS[rows.y.astype(int)]
+    original = _LABELS[rows.y.astype(int)]
     model = subject.instance()
     try:
         with subject.guarded("fit with the labels 10, 20 and 30"):
-            model.fit(rows.X.copy(), given)
+            model.fit(rows.X.copy(), original)
             found = set(np.asarray(model.predict(rows.X.copy())).ravel().tolist())
     except MethodError as error:
         found, why = set(), f": {error}"
     else:
-        why = f", predict gives {sorted(found, key=str)[:5]}"
+        why = f", predict returns {sorted(found, key=str)[:5]}"
     if not found or not found <= set(_LABELS.tolist()):
         yield Finding(
-            f"labels are not kept{why}",
-            "predict gives the labels that fit was given; studies give indices from 0",
-            "keep numpy.unique(y) as classes_, and fit to the indices that return_inverse gives",
+            f"predict does not return the labels passed to fit{why}",
+            "the labels passed to fit; in studies these are indices from 0",
+            "store numpy.unique(y) as classes_, and fit to the indices of return_inverse",
             advice=not subject.registered,
         )
 
 
 def deterministic(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that probabilities hang on data and seed alone."""
+    """Check that probabilities depend on data and seed only."""
     rows, X = classes(), classes(30, seed=2).X
-    face = subject.fitted(rows, brief=True)
-    first, again = _table(subject, face, X), _table(subject, face, X)
+    wrapped = subject.fitted(rows, brief=True)
+    first, again = _table(subject, wrapped, X), _table(subject, wrapped, X)
     if (size := spread(first, again)) > SAME:
-        mend = "draw in predict from a generator that is made anew, from the same seed, at each call"
-        yield _differs("predicting the same rows twice", size, mend)
+        remedy = "create the random generator of predict from the same seed in each call"
+        yield _differs("two predictions at the same inputs", size, remedy)
     elif (size := spread(first, _table(subject, subject.fitted(rows, brief=True), X))) > SAME:
-        yield _differs("two fresh instances with the same seed, fitted to the same rows", size, _SEED)
+        yield _differs("two new instances with the same seed, fitted to the same data,", size, _SEED)
 
 
 def refit(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that an instance fitted to other rows before is as good as new."""
+    """Check that a fit does not depend on a previous fit to other data."""
     rows, X = classes(), classes(30, seed=2).X
     before = classes(55, seed=3)
     used = subject.fitted(ExampleRows(3.0 * before.X + 1.0, (before.y + 1.0) % CLASSES), brief=True)
     fresh = _table(subject, subject.fitted(rows, brief=True), X)
     if (size := spread(fresh, _table(subject, subject.fit(used, rows), X))) > _SUMS:
-        mend = "make in fit, not in __init__ and not on the class, what fit adds to or draws from"
-        yield _differs("an instance fitted to other rows first, and a fresh one", size, mend)
+        remedy = "create in fit, not in __init__ or on the class, all objects that fit changes"
+        yield _differs("an instance fitted to other data before, and a new one,", size, remedy)
 
 
 def no_test_rows(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check other orders, parts and single rows of what is predicted."""
+    """Compare predictions for all inputs with those in another order, in halves and one by one."""
     X = classes(24, seed=2).X
-    face = subject.fitted(classes(), brief=True)
-    whole = _table(subject, face, X)
+    wrapped = subject.fitted(classes(), brief=True)
+    whole = _table(subject, wrapped, X)
     order = np.random.default_rng(0).permutation(len(X))
     others = {
-        "in another order": (whole[order], _table(subject, face, X[order])),
-        "in halves": (whole[:12], _table(subject, face, X[:12])),
-        "one by one": (whole[:4], np.concatenate([_table(subject, face, X[i : i + 1]) for i in range(4)])),
+        "in another order": (whole[order], _table(subject, wrapped, X[order])),
+        "in halves": (whole[:12], _table(subject, wrapped, X[:12])),
+        "one by one": (whole[:4], np.concatenate([_table(subject, wrapped, X[i : i + 1]) for i in range(4)])),
     }
     for how, (expected, found) in others.items():
         if (size := spread(expected, found)) > _SUMS:
-            mend = "let predict compute nothing from the rows given to it but each row's own answer"
-            yield _differs(f"predicted {how}, the same rows", size, mend)
+            remedy = "compute each prediction from its own inputs and the fitted model only"
+            yield _differs(f"predictions at the same inputs, together and {how},", size, remedy)
             return
 
 
 def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that arguments are left alone, and may be read-only."""
+    """Check that arguments are not changed, and may be read-only."""
     rows = classes()
     X, y = rows.X.copy(), rows.y.astype(np.int64)
     model = subject.instance()
     with subject.guarded("fit"):
         model.fit(X, y)
     if not (np.array_equal(X, rows.X) and np.array_equal(y, rows.y)):
-        yield Finding("fit writes into its arguments", "X and y as they were", "work on copies in fit")
+        yield Finding("fit changes its arguments", "unchanged X and y", "work on copies in fit")
         return
     X.flags.writeable = y.flags.writeable = False
     with subject.guarded("fit and predict with read-only arrays"):
@@ -133,50 +133,51 @@ def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
 
 
 def clone(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Copy an unfitted instance as searches do."""
+    """Copy an unfitted instance, as hyperparameter searches do."""
     rows, X = classes(), classes(30, seed=2).X
-    face = subject.face(brief=True)
-    model = subject.model(face)
+    wrapped = subject.new(brief=True)
+    model = subject.model(wrapped)
     with subject.guarded("the copy of an unfitted instance"):
         copied = sklearn_clone(model) if callable(getattr(model, "get_params", None)) else copy.deepcopy(model)
-    first = _table(subject, subject.fit(face, rows), X)
+    first = _table(subject, subject.fit(wrapped, rows), X)
     if (size := spread(first, _table(subject, subject.fit(subject.replaced(copied), rows), X))) > SAME:
-        mend = "let __init__ keep each argument unaltered under its own name; convert, check and build in fit"
-        yield _differs("an instance and its copy", size, mend)
+        remedy = "store each argument unchanged under its own name in __init__; convert and validate in fit"
+        yield _differs("an instance and its copy", size, remedy)
 
 
 def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Send a fitted model through pickle and let it predict again."""
+    """Pickle a fitted model and compare its predictions."""
     X = classes(30, seed=2).X
-    face = subject.fitted(classes(), brief=True)
-    before = _table(subject, face, X)
+    wrapped = subject.fitted(classes(), brief=True)
+    before = _table(subject, wrapped, X)
     with subject.guarded("pickle"):
-        returned = pickle.loads(pickle.dumps(subject.model(face)))  # noqa: S301 our own bytes
-    if (size := spread(before, _table(subject, subject.replaced(returned, face), X))) > SAME:
-        yield _differs("before and after pickle", size, "keep on the instance all that predict needs")
+        returned = pickle.loads(pickle.dumps(subject.model(wrapped)))  # noqa: S301 our own bytes
+    if (size := spread(before, _table(subject, subject.replaced(returned, wrapped), X))) > SAME:
+        yield _differs("predictions before and after pickle", size, "store on the instance all that predict uses")
 
 
 def missing_class(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check training rows that lack one of the classes, as those of a small data set may."""
+    """Fit to training data without one of the classes, as may happen for a small data set."""
     rows = classes()
-    kept = rows.y != 1.0
-    table = _table(subject, subject.fitted(ExampleRows(rows.X[kept], rows.y[kept]), brief=True), classes(30, seed=2).X)
+    others = rows.y != 1.0
+    part = ExampleRows(rows.X[others], rows.y[others])
+    table = _table(subject, subject.fitted(part, brief=True), classes(30, seed=2).X)
     if subject.registered and not (table[:, 1] > 0.0).all():
         yield Finding(
-            "a class that the training rows lack has probability 0",
-            "a probability above 0: the method is told of all classes, and a test row may be of it",
-            "count the classes by train.classes, and give each a prior",
+            "a class without training data has probability 0",
+            "a positive probability, since a test point may belong to it",
+            "use train.classes as the number of classes, and a prior on each",
         )
 
 
-def _table(subject: MethodUnderTest, face: Any, X: Array) -> Array:
-    """Return probabilities (n, C), of a method without them 1 for its class and 0 for others."""
+def _table(subject: MethodUnderTest, wrapped: Any, X: Array) -> Array:
+    """Return probabilities (n, C); without probabilities 1 for the predicted class and 0 for the others."""
     with subject.guarded("predict"):
-        found = face.predict_dist(X.copy())
+        found = wrapped.predict_dist(X.copy())
         if isinstance(found, ClassProbabilities):
             return found.probabilities
         return np.asarray(np.eye(len(found.classes))[found.values])
 
 
-def _differs(what: str, size: float, mend: str) -> Finding:
-    return Finding(f"{what} differ in probabilities, by up to {size:.2g}", "the same probabilities", mend)
+def _differs(what: str, size: float, remedy: str) -> Finding:
+    return Finding(f"{what} differ in probabilities, by up to {size:.2g}", "the same probabilities", remedy)

@@ -1,4 +1,4 @@
-"""The small data sets that the checks fit methods to; all from fixed seeds, moderate scales unless a check says so."""
+"""Small data sets for the checks, generated from fixed seeds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ep_bench.types import Array
 
 
 def ordinary(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
-    """Return rows of a linear function with a little noise; targets of mean about 5, deviation about 2."""
+    """Return data of a linear function with little noise; the targets have mean about 5, standard deviation about 2."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.normal(size=(n, d))
     return ExampleRows(X, 5.0 + X @ np.linspace(2.0, 0.5, d) + 0.5 * rng.normal(size=n))
 
 
 def classes(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
-    """Return rows of CLASSES classes by one input with noise; targets are their indices, all of which occur."""
+    """Return data whose class depends on the first input with noise; y holds class indices, all of which occur."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.normal(size=(n, d))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.4, 0.4]).astype(np.float64)
@@ -25,6 +25,6 @@ def classes(n: int = 40, *, seed: int = 1, d: int = 3) -> ExampleRows:
 
 
 def standard_noise(rng: np.random.Generator, n: int) -> Array:
-    """Return noise (n,) whose mean is 0 and whose deviation is 1, exactly: so few rows would else miss both."""
+    """Return noise (n,) with mean exactly 0 and standard deviation exactly 1, which a small sample would not have."""
     noise = rng.normal(size=n)
     return np.asarray((noise - noise.mean()) / noise.std())

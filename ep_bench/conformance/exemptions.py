@@ -1,8 +1,8 @@
-"""Checks of scikit-learn's that a registry method may fail, each with the reason. Tests and the command share them."""
+"""Estimator checks of scikit-learn that a registry method may fail, with reasons; used by tests and the command."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Method -> name of the check -> why it cannot pass. The check `scikit-learn` finds those without need.
+# Method -> name of the check -> why it fails. The check `scikit-learn` reports exemptions that are not needed.
 EXEMPT: Mapping[str, Mapping[str, str]] = {}

@@ -1,4 +1,4 @@
-"""Checks of what a prediction may hang on: the training rows, and nothing else."""
+"""Checks that a prediction depends on the training data only."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ep_bench.conformance.example_data import ordinary
 from ep_bench.conformance.method_under_test import Answer, ExampleRows, MethodUnderTest
 from ep_bench.types import Array
 
-_ROUNDING = 1e-4  # in deviations of the targets: single precision, other orders of summation
-_SAMPLING = 5.0  # times what another order of the rows does, where that does anything
+_ROUNDING = 1e-4  # in standard deviations of the targets: single precision, another order of summation
+_SAMPLING = 5.0  # tolerance relative to the effect of another order of the inputs
 
 
 def refit(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check that an instance fitted to other rows before is as good as new."""
+    """Check that a fit does not depend on a previous fit to other data."""
     rows, X = ordinary(), ordinary(30, seed=2).X
     before = ordinary(55, seed=3)
     before = ExampleRows(3.0 * before.X + 1.0, 40.0 - 6.0 * before.y)
@@ -25,57 +25,57 @@ def refit(subject: MethodUnderTest) -> Iterator[Finding]:
     used = subject.fit(subject.fitted(before, brief=True), rows)
     if words := difference(fresh, subject.answer(used, X), rows.y, _ROUNDING):
         yield Finding(
-            f"fitted to other rows first, then to these, an instance predicts other numbers than a fresh one: {words}",
-            "fit starts from nothing, whatever was fitted before",
-            "make in fit, not in __init__ and not on the class, what fit adds to or draws from",
+            f"an instance fitted to other data before, and a new one, have different predictions: {words}",
+            "a fit that does not depend on previous fits",
+            "create in fit, not in __init__ or on the class, all objects that fit changes",
         )
 
 
 def no_test_rows(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check batches against single rows, other orders and outliers beside them."""
+    """Compare predictions for all inputs with those one by one, in halves and together with outliers."""
     rows, X = ordinary(), ordinary(20, seed=2).X
-    face = subject.fitted(rows, brief=True)
-    whole = subject.answer(face, X)
+    wrapped = subject.fitted(rows, brief=True)
+    whole = subject.answer(wrapped, X)
     outliers = np.concatenate([X, 100.0 * ordinary(10, seed=4).X])
     together = {
-        "one by one": _joined([subject.answer(face, X[i : i + 1]) for i in range(6)]),
-        "in halves": _joined([subject.answer(face, X[:10]), subject.answer(face, X[10:])]),
-        "beside ten outliers": _first(subject.answer(face, outliers), len(X)),
+        "one by one": _joined([subject.answer(wrapped, X[i : i + 1]) for i in range(6)]),
+        "in halves": _joined([subject.answer(wrapped, X[:10]), subject.answer(wrapped, X[10:])]),
+        "with ten outliers": _first(subject.answer(wrapped, outliers), len(X)),
     }
     unit = float(np.std(rows.y))
-    allowed = max(_ROUNDING, _SAMPLING * _by_order(subject, face, X, whole) / unit)
+    allowed = max(_ROUNDING, _SAMPLING * _by_order(subject, wrapped, X, whole) / unit)
     for how, answer in together.items():
         if (size := _size(_first(whole, len(answer.mean)), answer) / unit) > allowed:
             yield Finding(
-                f"predicted {how}, the same rows get other numbers, by up to {size:.2g} standard deviations of the "
-                "targets",
-                "the prediction of a row hangs on that row and on the fit alone",
-                "standardise, centre or select in predict with what fit has kept, never with the rows to predict",
+                f"predictions at the same inputs, together and {how}, differ by up to {size:.2g} standard deviations "
+                "of the targets",
+                "predictions that depend on their own inputs and the fit only",
+                "standardise, centre or select in predict with values from fit, not from the inputs of predict",
             )
             return
 
 
-def _by_order(subject: MethodUnderTest, face: object, X: Array, whole: Answer) -> float:
-    """Return what shuffling the rows does: nothing, unless predict draws random numbers row by row."""
+def _by_order(subject: MethodUnderTest, wrapped: object, X: Array, whole: Answer) -> float:
+    """Return the effect of the order of the inputs, which is 0 unless predict draws random numbers per input."""
     sizes = []
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(X))
         back = np.argsort(order)
-        shuffled = subject.answer(face, X[order])
-        deviation = None if shuffled.deviation is None else shuffled.deviation[back]
-        sizes.append(_size(whole, Answer(shuffled.mean[back], deviation, None)))
+        shuffled = subject.answer(wrapped, X[order])
+        std = None if shuffled.std is None else shuffled.std[back]
+        sizes.append(_size(whole, Answer(shuffled.mean[back], std, None)))
     return max(sizes)
 
 
 def _size(one: Answer, other: Answer) -> float:
-    return max(spread(one.mean, other.mean), spread(one.deviation, other.deviation))
+    return max(spread(one.mean, other.mean), spread(one.std, other.std))
 
 
 def _joined(answers: list[Answer]) -> Answer:
-    deviations = [answer.deviation for answer in answers if answer.deviation is not None]
+    stds = [answer.std for answer in answers if answer.std is not None]
     mean = np.concatenate([answer.mean for answer in answers])
-    return Answer(mean, np.concatenate(deviations) if deviations else None, None)
+    return Answer(mean, np.concatenate(stds) if stds else None, None)
 
 
 def _first(answer: Answer, n: int) -> Answer:
-    return Answer(answer.mean[:n], None if answer.deviation is None else answer.deviation[:n], None)
+    return Answer(answer.mean[:n], None if answer.std is None else answer.std[:n], None)

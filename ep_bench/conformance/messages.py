@@ -1,4 +1,4 @@
-"""What the suite and its child process say to each other, beside names of checks and their outcomes."""
+"""Messages between the suite and its child process, other than names of checks and outcomes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 from ep_bench.types import Task
 
-WHERE_ARE_YOU = signal.SIGUSR1  # answered by the stack, on stderr
+PRINT_STACK = signal.SIGUSR1  # the child process prints its stack on standard error
 
 
 class CheckRequest(NamedTuple):
-    """What to test: the first message."""
+    """The first message: the method to test, its options and the task."""
 
     target: str
     options: Mapping[str, Any]
     base: str
-    task: Task | None = None  # None: what the target does first
+    task: Task | None = None  # None: the first task of the target
 
 
 class Ready(NamedTuple):
-    """The answer to it: whether the target is of the registry, the file that it stands in, the task of the checks."""
+    """The answer: whether the target is in the registry, its source file, and the task of the checks."""
 
     registered: bool
     source: str
@@ -29,6 +29,6 @@ class Ready(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Or why there is nothing to test."""
+    """The answer if the target cannot be tested: the reason."""
 
     problem: str

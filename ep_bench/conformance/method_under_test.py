@@ -1,4 +1,4 @@
-"""The method under test: built as the runner builds it, called so that its own exceptions are told from ours."""
+"""The method under test, constructed and called as in a run; its exceptions become `MethodError`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from ep_bench import adapters, estimator, methods
 from ep_bench.runner.records import seed_globals
-from ep_bench.types import Array, Task, UserError, spell
+from ep_bench.types import Array, Task, UserError
 
 SEED = 11
-CLASSES = 3  # of the rows that classifiers are fitted to
+CLASSES = 3  # number of classes in the example data
 DISTRIBUTIONS = ("predict_dist", "pred_dist")  # methods that return a distribution
 
 
@@ -30,23 +30,23 @@ class ExampleRows(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Predictions: means (n,), deviations (n,) or None, and the distribution that they come from."""
+    """Predictions in original units: means (n,), standard deviations (n,) or None, and their distribution."""
 
     mean: Array
-    deviation: Array | None
+    std: Array | None
     distribution: Any
 
 
 class RawAnswer(NamedTuple):
-    """One answer of the instance itself: the words for it, which part it is, and its value, whatever that is."""
+    """One prediction of the instance itself, not checked for type or shape."""
 
-    what: str
+    what: str  # the call, for messages
     part: str  # mean or std
     value: Any
 
 
 class MethodError(Exception):
-    """The method raised: the message says in which step what was raised, and where; ``error`` is what it raised."""
+    """An exception of the method; the message names the step and the line, ``error`` is the exception."""
 
     def __init__(self, step: str, error: Exception, source: str) -> None:
         text = " ".join(f"{type(error).__name__}: {error}".split())
@@ -55,10 +55,13 @@ class MethodError(Exception):
 
 
 class MethodUnderTest:
-    """A target with its options; ``face()`` gives a fresh instance behind the runner's face.
+    """A target with its options.
 
-    ``source`` is the file that the class stands in, or empty. ``task`` is what it is tested in, None until it is
-    prepared where the target is to say so itself: classification where it can do nothing else.
+    Instances are used in two forms: the *model* is the object of the method's own class; the *wrapped* instance has the
+    runner's interface, ``fit`` and ``predict_dist``. For registry methods they are the same.
+
+    ``source`` is the file of the class, or empty. ``task`` may be None until `prepare` chooses the first task of the
+    target.
     """
 
     def __init__(self, target: str, options: Mapping[str, Any], base: Path, task: Task | None = None) -> None:
@@ -67,11 +70,13 @@ class MethodUnderTest:
         self.source = ""
 
     def prepare(self) -> None:
-        """Import the target, hold its options against what it takes, build it once. Raises UserError."""
+        """Import the target, check its options and construct it. Raises UserError if one of these fails."""
         able = methods.get(self.target).tasks if self.registered else adapters.tasks(self.target, self.base)
         self.task = self.task or able[0]
         if self.task not in able:
-            raise UserError(f"does {able[0]} only", where=self.target, field="--task", found=self.task, allowed=able)
+            raise UserError(
+                f"supports {able[0]} only", where=self.target, field="--task", found=self.task, allowed=able
+            )
         if self.registered:
             own, _ = estimator.split_common(self.options)
             model = self._first()
@@ -81,20 +86,19 @@ class MethodUnderTest:
             except ValueError as error:
                 raise UserError(str(error)) from None
             self.source = inspect.getsourcefile(model.method.fit) or ""
-            with suppress(Exception):  # kernels are compiled before the clock starts; what fails here fails in a check
+            with suppress(Exception):  # compile kernels before timing starts; the checks report failures
                 estimator.warm_up(self.target, self.options, self.task)
             return
-        for place, problem, found, allowed, name in adapters.problems(self.target, self.options, self.base):
-            where = spell(place)
-            raise UserError(problem, where=self.target, field=where, found=found, allowed=allowed, name=name)
+        for problem in adapters.problems(self.target, self.options, self.base):
+            raise problem.error(self.target)
         self.source = _source(adapters.resolve(self.target, self.base))
         self._first()
 
-    def face(self, *, brief: bool = False, seed: int = SEED) -> Any:
-        """Return a fresh instance with ``fit(X, y)`` and ``predict_dist(X)``, original units.
+    def new(self, *, brief: bool = False, seed: int = SEED) -> Any:
+        """Return a new wrapped instance with ``fit(X, y)`` and ``predict_dist(X)``, in original units.
 
-        ``brief`` gives a registry method the options under which a fit is shortest, unless others were asked for: for
-        checks that do not judge how good its numbers are.
+        ``brief`` uses the options for the shortest fit of a registry method, for checks that do not depend on the
+        quality of the fit. Options of the target take precedence.
         """
         classes = CLASSES if self.task == "classification" else 0
         if not self.registered:
@@ -104,53 +108,53 @@ class MethodUnderTest:
         return self._estimator({**known, "random_state": seed}, brief=brief)
 
     def instance(self) -> Any:
-        """Return a fresh instance itself, as users have it: of a classifier, not told of any classes."""
-        return self._estimator({"random_state": SEED}, brief=True) if self.registered else self.face().model
+        """Return a new model as users construct it, for a classifier without the option ``classes``."""
+        return self._estimator({"random_state": SEED}, brief=True) if self.registered else self.new().model
 
     def _estimator(self, known: Mapping[str, Any], *, brief: bool) -> Any:
         warmup = methods.get(self.target).warmup if brief else {}
         return estimator.Estimator(self.target, self.task, **{**known, **warmup, **self.options})
 
-    def model(self, face: Any) -> Any:
-        """Return the instance itself, without the face."""
-        return face if self.registered else face.model
+    def model(self, wrapped: Any) -> Any:
+        """Return the model of a wrapped instance."""
+        return wrapped if self.registered else wrapped.model
 
     def takes_seed(self) -> bool:
-        """Tell whether the class has the parameter ``random_state``."""
+        """Return whether the class has the parameter ``random_state``."""
         known = None if self.registered else adapters.parameters(adapters.resolve(self.target, self.base))
         return self.registered or (known is not None and "random_state" in known)
 
-    def fit(self, face: Any, rows: ExampleRows, *, global_seed: int = SEED) -> Any:
-        """Fit to copies of the rows, the global generators seeded as the runner seeds them; return the face."""
+    def fit(self, wrapped: Any, rows: ExampleRows, *, global_seed: int = SEED) -> Any:
+        """Seed the global generators as in a run, fit to copies of the data, and return the wrapped instance."""
         seed_globals(global_seed)
         with self.guarded("fit"):
-            face.fit(rows.X.copy(), rows.y.copy())
-        return face
+            wrapped.fit(rows.X.copy(), rows.y.copy())
+        return wrapped
 
     def fitted(self, rows: ExampleRows, *, brief: bool = False) -> Any:
-        """Return a fresh instance, fitted."""
-        return self.fit(self.face(brief=brief), rows)
+        """Return a new wrapped instance, fitted."""
+        return self.fit(self.new(brief=brief), rows)
 
-    def answer(self, face: Any, X: Array) -> Answer:
-        """Return predictions of rows X (n, d) as the runner sees them."""
+    def answer(self, wrapped: Any, X: Array) -> Answer:
+        """Return predictions at inputs X (n, d), in original units, through the runner's interface."""
         with self.guarded("predict"):
-            found = face.predict_dist(X.copy())
+            found = wrapped.predict_dist(X.copy())
             mean = found.mean() if hasattr(found, "mean") else found.quantile(0.5)
-            deviation = found.std() if hasattr(found, "std") else None
-            return Answer(np.asarray(mean, float), None if deviation is None else np.asarray(deviation, float), found)
+            std = found.std() if hasattr(found, "std") else None
+            return Answer(np.asarray(mean, float), None if std is None else np.asarray(std, float), found)
 
     def replaced(self, model: Any, like: Any = None) -> Any:
-        """Return the face ``like``, by default a fresh one, around another instance."""
+        """Return another model, wrapped in a copy of ``like`` or of a new wrapped instance."""
         if self.registered:
             return model
-        shell = copy.copy(self.face() if like is None else like)
+        shell = copy.copy(self.new() if like is None else like)
         shell.model = model
         return shell
 
     def raw_answers(self, model: Any, X: Array) -> Iterator[RawAnswer]:
-        """Yield what an instance itself, without its face, answers to rows X.
+        """Yield the predictions of a model at inputs X (n, d), not converted or checked.
 
-        Models that speak in data frames, as skpro's, are left out: the face turns those into arrays.
+        Models with ``predict_proba``, such as those of skpro, are skipped: they return data frames.
         """
         if callable(getattr(model, "predict_proba", None)):
             return
@@ -170,7 +174,7 @@ class MethodUnderTest:
             yield RawAnswer("predict(X)", "mean", alone)
             if (both := self._with_std(model, X)) is not None:
                 yield RawAnswer("the mean of predict(X, return_std=True)", "mean", both[0])
-                yield RawAnswer("the deviation of predict(X, return_std=True)", "std", both[1])
+                yield RawAnswer("the standard deviation of predict(X, return_std=True)", "std", both[1])
 
     def _with_std(self, model: Any, X: Array) -> tuple[Any, Any] | None:
         known = adapters.parameters(model.predict)
@@ -182,21 +186,21 @@ class MethodUnderTest:
             except Exception:
                 if known is not None:
                     raise
-                return None  # the signature is hidden: it was worth a try
+                return None  # the signature is unknown, so return_std may not be supported
         return mean, std
 
     def _first(self) -> Any:
         try:
-            return self.model(self.face())
+            return self.model(self.new())
         except UserError:
             raise
         except Exception as error:
             text = str(error) if isinstance(error, MethodError | TypeError) else f"{type(error).__name__}: {error}"
-            raise UserError(f"cannot be built: {text}", where=self.target) from error
+            raise UserError(f"cannot be constructed: {text}", where=self.target) from error
 
     @contextmanager
     def guarded(self, step: str) -> Iterator[None]:
-        """Turn what the method raises inside into a MethodError that names the step."""
+        """Convert exceptions of the method, except UserError, to MethodError with the name of the step."""
         try:
             yield
         except UserError:
@@ -213,18 +217,18 @@ def _source(target: Callable[..., Any]) -> str:
 
 
 def _place(error: Exception, source: str) -> str:
-    """Return the line of the method's own file where an exception passed, or nothing where it did not."""
+    """Return the innermost line of the method's file in the traceback, for messages; empty if there is none."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
     return f" ({Path(source).name}, line {own[-1].lineno})" if own else ""
 
 
-def _shortened(text: str, most: int = 300) -> str:
-    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " ..."
+def _shortened(text: str, length: int = 300) -> str:
+    return text if len(text) <= length else text[:length].rsplit(" ", 1)[0] + " ..."
 
 
 @contextmanager
 def silently() -> Iterator[None]:
-    """Run without warnings, of which the checks that follow say what matters."""
+    """Suppress warnings; the checks report what is relevant."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield

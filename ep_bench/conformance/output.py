@@ -1,4 +1,4 @@
-"""What `methods test` prints: one line a check, what is wrong below it, a last line that counts."""
+"""Output of `methods test`: one line per check with its findings below, and a summary."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _INDENT = " " * (_STATUS + 2)
 
 
 def outcome_lines(outcome: CheckOutcome) -> Iterator[str]:
-    """Yield the line of a check and, below it, each finding: what was found, what is expected, how to mend it."""
-    said = f"({outcome.reason})" if outcome.status == "skipped" else DEMANDS[outcome.check]
-    yield f"{outcome.status:<{_STATUS}}  {outcome.check:<{_NAME}}  {said}"
+    """Yield the line of a check and, below it, its findings: what was found, what is expected, and the remedy."""
+    text = f"({outcome.reason})" if outcome.status == "skipped" else DEMANDS[outcome.check]
+    yield f"{outcome.status:<{_STATUS}}  {outcome.check:<{_NAME}}  {text}"
     for finding in outcome.findings:
         yield from _paragraph("found", finding.found)
         yield from _paragraph("expected", finding.expected)
-        yield from _paragraph("mend", finding.mend)
+        yield from _paragraph("remedy", finding.remedy)
 
 
 def summary(target: str, outcomes: Iterable[CheckOutcome], seconds: float) -> str:
-    """Return the last line: how many checks came out how, and what that means."""
+    """Return the last line: the verdict and the number of checks per status."""
     counts = Counter(outcome.status for outcome in outcomes)
     parts = [f"{counts[status]} {status}" for status in ("ok", "FAULT", "advice", "skipped") if counts[status]]
     verdict = "does not conform" if counts["FAULT"] else "conforms"
@@ -32,10 +32,10 @@ def summary(target: str, outcomes: Iterable[CheckOutcome], seconds: float) -> st
 
 
 def list_lines() -> Iterator[str]:
-    """Yield one line a check: its name and what it demands."""
+    """Yield one line per check: its name and its requirement."""
     for check in ALL_CHECKS:
-        whose = " (registry methods)" if check.registry_only else "" if check in CHECKS else " (classifiers)"
-        yield f"{check.name:<{_NAME}}  {check.demands}{whose}"
+        scope = " (registry methods)" if check.registry_only else "" if check in CHECKS else " (classifiers)"
+        yield f"{check.name:<{_NAME}}  {check.demands}{scope}"
 
 
 def _paragraph(word: str, text: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Checks of registry methods alone: documentation, and scikit-learn's own checks of the class that users get."""
+"""Checks of registry methods only: documentation, and the estimator checks of scikit-learn."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.estimator import MethodEstimator
 from ep_bench.types import UserError
 
-# Checks that demand a good fit: these get the method's own options, the others those of the shortest fit.
+# Checks that require a good fit use the method's own options; all others use those of the shortest fit.
 DEMANDS_A_GOOD_FIT = frozenset({"check_regressors_train", "check_classifiers_train", "check_classifiers_classes"})
 
 
 def documented(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Check the words that `methods list`, `methods show` and the report print."""
+    """Check the texts that `methods list`, `methods show` and the report print."""
     method = methods.get(subject.target)
-    expected, where = "words, since users read them", inspect.getsourcefile(method.fit)
+    expected, where = "texts, which are shown to users", inspect.getsourcefile(method.fit)
     missing = [f"METHOD.{name}" for name in ("title", "paper", "tasks") if not getattr(method, name)]
     if not inspect.getdoc(inspect.getmodule(method.fit)):
         missing.append("the module's docstring")
     fields = method.config.model_fields  # type: ignore[attr-defined]
     missing += [f"the description of the option {name}" for name, field in fields.items() if not field.description]
     if missing:
-        mend = f"write them in {where}; a description says where the default comes from"
-        yield Finding(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} empty", expected, mend)
+        remedy = f"write them in {where}; a description includes the source of the default"
+        yield Finding(f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} empty", expected, remedy)
     if method.name != subject.target:
-        yield Finding(f"METHOD.name is {method.name!r}", f"{subject.target!r}, as in the registry", "make them one")
+        yield Finding(f"METHOD.name is {method.name!r}", f"{subject.target!r}", "use the name in the registry")
 
 
 def scikit_learn(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Run scikit-learn's checks one by one, so that each failure is told."""
+    """Run the estimator checks of scikit-learn one by one and report all failures."""
     from sklearn.utils.estimator_checks import estimator_checks_generator
 
     exempt = EXEMPT.get(subject.target, {})
@@ -44,29 +44,29 @@ def scikit_learn(subject: MethodUnderTest) -> Iterator[Finding]:
         if words and name not in exempt:
             yield Finding(
                 f"{name}: {words}",
-                "as scikit-learn's documentation of that check says",
-                "mend the estimator, or write the check with a reason into ep_bench/conformance/exemptions.py",
+                "see the documentation of this check in scikit-learn",
+                "correct the estimator, or add the check and the reason to ep_bench/conformance/exemptions.py",
             )
         elif not words and name in exempt:
-            yield Finding(f"{name} passes, though it is exempt", "no exemption without need", "remove the exemption")
+            yield Finding(f"{name} passes, but is exempt", "exemptions for failing checks only", "remove the exemption")
 
 
 def check_name(check: Callable[..., Any]) -> str:
-    """Return the name of one of scikit-learn's checks, which may come as a partial function."""
+    """Return the name of an estimator check, which may be a partial function."""
     return str(getattr(check, "func", check).__name__)
 
 
 def fitting_well(
     model: MethodEstimator, check: Callable[..., Any], subject: MethodUnderTest | None = None
 ) -> MethodEstimator:
-    """Return the estimator that a check gets: one with the method's own options if it judges the fit."""
+    """Return the estimator for a check, with the method's own options if the check requires a good fit."""
     if check_name(check) not in DEMANDS_A_GOOD_FIT:
         return model
     return type(model)(random_state=model.random_state, **(subject.options if subject else {}))
 
 
 def _failure(check: Callable[..., Any], model: MethodEstimator) -> str:
-    """Return how a check fails; empty if it passes or cannot run here."""
+    """Return the failure of a check; empty if it passes or is skipped."""
     from unittest import SkipTest
 
     try:
@@ -75,6 +75,6 @@ def _failure(check: Callable[..., Any], model: MethodEstimator) -> str:
         return ""
     except UserError:
         raise
-    except Exception as error:  # noqa: BLE001 checks raise whatever the method raises
+    except Exception as error:  # noqa: BLE001 checks pass on all exceptions of the method
         return " ".join(f"{type(error).__name__}: {error}".split())[:300]
     return ""

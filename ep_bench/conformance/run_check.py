@@ -1,4 +1,4 @@
-"""One check on one method, in this process: from its name to its outcome."""
+"""Run one check of one method in this process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CLASSIFIER_FUNCTIONS: Mapping[str, Callable[[MethodUnderTest], Iterator[Finding]
 
 
 def perform(subject: MethodUnderTest, name: str) -> CheckOutcome:
-    """Run a check and return what came of it; an exception of the method's is a fault in the check that meets it."""
+    """Run a check and return its outcome; an exception of the method is a fault."""
     try:
         with silently():
             functions = CLASSIFIER_FUNCTIONS if subject.task == "classification" else FUNCTIONS
@@ -70,9 +70,9 @@ def perform(subject: MethodUnderTest, name: str) -> CheckOutcome:
     except Skip as why:
         return CheckOutcome.skipped(name, str(why))
     except (MethodError, UserError) as error:
-        mend = "call it by itself on rows like these to see the whole traceback"
-        return CheckOutcome.of(name, (Finding(str(error), DEMANDS[name], mend),))
-    except Exception as error:  # noqa: BLE001 a mistake of ours must not be taken for an answer
+        remedy = "run the same call on similar data to see the complete traceback"
+        return CheckOutcome.of(name, (Finding(str(error), DEMANDS[name], remedy),))
+    except Exception as error:  # noqa: BLE001 an error in the check itself is reported as such
         traceback.print_exc()
         found = f"the check itself failed: {type(error).__name__}: {error}"
-        return CheckOutcome.of(name, (Finding(found, DEMANDS[name], "report it: this is a mistake of ep-bench"),))
+        return CheckOutcome.of(name, (Finding(found, DEMANDS[name], "report this error of ep-bench"),))

@@ -1,4 +1,4 @@
-"""Checks of what a method does to others: its arguments, its parameters, the global generators, copies of itself."""
+"""Checks of side effects: on arguments, parameters, global random generators and copies."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ep_bench.types import Array
 
 
 def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Call the instance itself, first with arrays that can be written, then with read-only ones."""
+    """Check that fit and predict do not change their arguments, and accept read-only arrays."""
     written = list(_written(subject))
     for step, name in written:
         yield Finding(
-            f"{step} writes into {name}", f"{name} as it was", f"work on a copy in {step}: {name} = {name}.copy()"
+            f"{step} changes {name}", f"unchanged {name}", f"work on a copy in {step}: {name} = {name}.copy()"
         )
     if written:
         return
@@ -35,21 +35,21 @@ def inputs_unchanged(subject: MethodUnderTest) -> Iterator[Finding]:
     for array in (*rows, X):
         array.flags.writeable = False
     try:
-        model = subject.model(subject.face(brief=True))
+        model = subject.model(subject.new(brief=True))
         _fit(subject, model, rows)
         _predict(subject, model, X)
     except MethodError as error:
         yield Finding(
-            f"read-only arrays are refused: {error}",
-            "fit and predict take read-only arrays, as a study's data are",
-            "write into no argument, and declare compiled arguments as const or read-only",
+            f"read-only arrays are not accepted: {error}",
+            "fit and predict accept read-only arrays, which studies use",
+            "do not write to arguments, and declare arguments of compiled code as const or read-only",
         )
 
 
 def _written(subject: MethodUnderTest) -> Iterator[tuple[str, str]]:
     rows, X = _copies()
     before = ExampleRows(rows.X.copy(), rows.y.copy()), X.copy()
-    model = subject.model(subject.face(brief=True))
+    model = subject.model(subject.new(brief=True))
     _fit(subject, model, rows)
     for name in ("X", "y"):
         if not np.array_equal(getattr(rows, name), getattr(before[0], name)):
@@ -75,47 +75,45 @@ def _predict(subject: MethodUnderTest, model: Any, X: Array) -> None:
 
 
 def clone(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Copy an unfitted instance as searches do, and see whether parameters stay what they were given as."""
+    """Copy an unfitted instance, as hyperparameter searches do, and check that its parameters do not change."""
     rows, X = ordinary(), ordinary(30, seed=2).X
-    face = subject.face(brief=True)
-    model = subject.model(face)
+    wrapped = subject.new(brief=True)
+    model = subject.model(wrapped)
     has_parameters = callable(getattr(model, "get_params", None))
     step = "sklearn.base.clone" if has_parameters else "copy.deepcopy"
     try:
         copied = sklearn_clone(model) if has_parameters else copy.deepcopy(model)
     except Exception as error:  # noqa: BLE001 a copy may fail in any way
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        yield Finding(f"{step} fails: {text[:300]}", "a copy with the same parameters", _MEND)
+        yield Finding(f"{step} fails: {text[:300]}", "a copy with the same parameters", _REMEDY)
         return
     if has_parameters and (words := _differing(_parameters(model), _parameters(copied))):
-        yield Finding(f"{step} gives other parameters: {words}", "a copy with the same parameters", _MEND)
+        yield Finding(f"{step} changes parameters: {words}", "a copy with the same parameters", _REMEDY)
     yield from _altered_arguments(subject)
     before = _parameters(model) if has_parameters else {}
-    first = subject.answer(subject.fit(face, rows), X)
+    first = subject.answer(subject.fit(wrapped, rows), X)
     if has_parameters and (words := _differing(before, _parameters(model))):
-        yield Finding(f"fit alters parameters of the constructor: {words}", "they stay as they were given", _MEND_FIT)
+        yield Finding(f"fit changes parameters of the constructor: {words}", "unchanged parameters", _FIT_REMEDY)
     if words := difference(first, subject.answer(subject.fit(subject.replaced(copied), rows), X), rows.y):
-        yield Finding(f"the copy predicts other numbers: {words}", "the same numbers", _MEND)
+        yield Finding(f"predictions of the copy differ: {words}", "the same predictions", _REMEDY)
 
 
-_MEND = (
-    "let __init__ keep each argument unaltered under its own name (self.alpha = alpha); convert, check and build in fit"
-)
-_MEND_FIT = "keep what fit derives from a parameter under another name, one that ends in _"
+_REMEDY = "store each argument unchanged under its own name in __init__ (self.alpha = alpha); validate in fit"
+_FIT_REMEDY = "store values that fit derives from a parameter under another name that ends in _"
 
 
 def _altered_arguments(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Build from options that we hold, and look at them afterwards."""
+    """Check that the constructor does not change its arguments."""
     if subject.registered:
         return
-    held = {key: value for key, value in subject.options.items() if key != adapters.STANDARDIZE}
-    if any(isinstance(value, dict) for value in held.values()):
-        return  # objects that a study spells out are built anew each time
-    before = _snapshot(held)
+    arguments = {key: value for key, value in subject.options.items() if key != adapters.STANDARDIZE}
+    if any(isinstance(value, dict) for value in arguments.values()):
+        return  # nested objects of a study are constructed again for each instance
+    before = _snapshot(arguments)
     with subject.guarded("the constructor"):
-        adapters.resolve(subject.target, subject.base)(**held)
-    if words := _differing(before, _snapshot(held)):
-        yield Finding(f"the constructor alters its arguments: {words}", "they stay as they were given", _MEND)
+        adapters.resolve(subject.target, subject.base)(**arguments)
+    if words := _differing(before, _snapshot(arguments)):
+        yield Finding(f"the constructor changes its arguments: {words}", "unchanged arguments", _REMEDY)
 
 
 def _parameters(model: Any) -> dict[str, str]:
@@ -127,7 +125,7 @@ def _snapshot(parameters: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _words(value: Any) -> str:
-    """Return a parameter's value in words: lists and tuples alike, no address that an object may have in them."""
+    """Return a parameter's value as text, the same for lists and tuples, without memory addresses."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_words(item) for item in value)}]"
     words = f"array {value.tolist()}" if isinstance(value, np.ndarray) else repr(value)
@@ -140,41 +138,41 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> str:
 
 
 def pickled(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Send a fitted model through pickle and let it predict again."""
+    """Pickle a fitted model and compare its predictions."""
     rows, X = ordinary(), ordinary(30, seed=2).X
-    face = subject.fitted(rows, brief=True)
-    before = subject.answer(face, X)
+    wrapped = subject.fitted(rows, brief=True)
+    before = subject.answer(wrapped, X)
     expected = "a model that can be stored and sent to another process"
     try:
-        returned = pickle.loads(pickle.dumps(subject.model(face)))  # noqa: S301 our own bytes
-    except Exception as error:  # noqa: BLE001 pickle raises whatever the object raises
+        returned = pickle.loads(pickle.dumps(subject.model(wrapped)))  # noqa: S301 our own bytes
+    except Exception as error:  # noqa: BLE001 pickle passes on all exceptions of the object
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        mend = "keep no lambda, open file, lock, generator function or class made in a function on the instance"
-        yield Finding(f"pickle fails: {text[:300]}", expected, mend)
+        remedy = "store no lambda, open file, lock, generator or local class on the instance"
+        yield Finding(f"pickle fails: {text[:300]}", expected, remedy)
         return
-    if words := difference(before, subject.answer(subject.replaced(returned, face), X), rows.y):
-        mend = "keep on the instance all that predict needs; look at __getstate__ and at state outside the instance"
-        yield Finding(f"after pickle it predicts other numbers: {words}", expected, mend)
+    if words := difference(before, subject.answer(subject.replaced(returned, wrapped), X), rows.y):
+        remedy = "store on the instance all that predict uses; check __getstate__ and state outside the instance"
+        yield Finding(f"predictions before and after pickle differ: {words}", expected, remedy)
 
 
 def global_rng(subject: MethodUnderTest) -> Iterator[Finding]:
-    """Look whether numpy's or Python's global generator is where it was."""
+    """Check that the global generators of numpy and Python have the same state before and after."""
     rows, X = ordinary(), ordinary(30, seed=2).X
     touched = [_moved_generators(subject, rows, X, seed) for seed in (1, 2)]
     for name in touched[0]:
         both = [after.get(name) for after in touched]
         verb = "reseeds" if both[0] == both[1] else "draws from"
         yield Finding(
-            f"it {verb} {name}",
-            "its numbers and everybody else's do not hang on each other",
+            f"the method {verb} {name}",
+            "random numbers that are independent of other code",
             "draw from numpy.random.default_rng(random_state) instead",
             advice=True,
         )
 
 
 def _moved_generators(subject: MethodUnderTest, rows: ExampleRows, X: Array, seed: int) -> dict[str, str]:
-    """Return the generators that a fit and a prediction have moved, with where they stand."""
-    model = subject.model(subject.face(brief=True))
+    """Return the names and new states of the generators that fit or predict change."""
+    model = subject.model(subject.new(brief=True))
     seed_globals(seed)
     before = _states()
     _fit(subject, model, ExampleRows(rows.X.copy(), rows.y.copy()))

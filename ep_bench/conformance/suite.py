@@ -1,4 +1,4 @@
-"""All checks of a method, each in a child process that may crash, hang or end itself: that is a fault of that check."""
+"""All checks of a method, run in a child process; a crash, an exit or a time-out is a fault of that check."""
 
 from __future__ import annotations
 
@@ -10,21 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
-from ep_bench.conformance.messages import WHERE_ARE_YOU, CheckRequest, Ready, Refused
+from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, Refused
 from ep_bench.processes.child_process import ChildProcess, ending
 from ep_bench.types import Task, UserError
 
-STARTING = 120.0  # seconds for the import of the target, beyond the limit of a check
+STARTING = 120.0  # seconds for the import of the target, in addition to the limit of a check
 
 
 def examine(
     target: str, options: Mapping[str, Any], base: Path, seconds: float, task: Task | None = None
 ) -> Iterator[CheckOutcome]:
-    """Yield the outcome of each check of a target, in the order of the catalogue.
+    """Yield the outcome of each check of a method, in the order of `checks`.
 
-    ``target`` is a registry name or names a class, files relative to ``base``; ``seconds`` is the limit of one check.
-    ``task`` is what it is tested in, by default what it does first.
-    Raises UserError where the target cannot be imported or built, or has not the options.
+    Parameters
+    ----------
+    target : a registry name, or a class as in a study
+    options : options of the method
+    base : folder that file names are relative to
+    seconds : time limit of one check
+    task : by default the first task of the target
+
+    Raises
+    ------
+    UserError
+        The target cannot be imported or constructed, or does not have the options.
     """
     examiner = CheckRunner(CheckRequest(target, options, str(base), task), seconds)
     try:
@@ -35,18 +44,18 @@ def examine(
 
 
 def in_order(chosen: Iterable[Check], ask: Callable[[str], CheckOutcome]) -> Iterator[CheckOutcome]:
-    """Yield outcomes; a check that rests on one that found a fault is skipped, since it would say the same again."""
-    lost: dict[str, str] = {}  # check without an answer -> the fault that is to blame
+    """Yield outcomes; a check is skipped if a check that must pass before it has a fault, directly or indirectly."""
+    causes: dict[str, str] = {}  # failed or skipped check -> the check with the fault
     for check in chosen:
-        blame = next((lost[name] for name in check.needs if name in lost), None)
-        outcome = CheckOutcome.skipped(check.name, f"see {blame}") if blame else ask(check.name)
-        if blame or outcome.status == "FAULT":
-            lost[check.name] = blame or check.name
+        cause = next((causes[name] for name in check.needs if name in causes), None)
+        outcome = CheckOutcome.skipped(check.name, f"see {cause}") if cause else ask(check.name)
+        if cause or outcome.status == "FAULT":
+            causes[check.name] = cause or check.name
         yield outcome
 
 
 class CheckRunner:
-    """Hands checks to a child process, and starts another where one has ended or had to be ended."""
+    """Runs checks in a child process, which is replaced after a crash or a time-out."""
 
     def __init__(self, order: CheckRequest, seconds: float) -> None:
         self._order, self._seconds = order, seconds
@@ -54,17 +63,20 @@ class CheckRunner:
         self._source = ""
 
     def start(self) -> Ready:
-        """Start a child and let it import the target. Raises UserError where that fails."""
+        """Start a child process that imports the target. Raises UserError if this fails."""
         child = self._child = ChildProcess("ep_bench.conformance.worker")
         try:
             child.connection.send(self._order)
             if not child.connection.poll(STARTING + self._seconds):
-                raise UserError(f"not imported after {STARTING + self._seconds:g} seconds", where=self._order.target)
+                raise UserError(
+                    f"the import takes longer than {STARTING + self._seconds:g} seconds", where=self._order.target
+                )
             answer = child.connection.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             code, printed = child.wait(), child.tail().strip()
             raise UserError(
-                f"cannot be imported or built: {ending(code)}" + (f"; it printed: {printed[-500:]}" if printed else ""),
+                f"cannot be imported or constructed: {ending(code)}"
+                + (f"; it printed: {printed[-500:]}" if printed else ""),
                 where=self._order.target,
             ) from None
         if isinstance(answer, Refused):
@@ -73,11 +85,11 @@ class CheckRunner:
         return Ready(*answer)
 
     def ask(self, name: str) -> CheckOutcome:
-        """Return the outcome of a check, in a fresh child if there is none."""
+        """Return the outcome of a check; a child process is started if there is none."""
         if self._child is None:
             self.start()
         child = self._child
-        assert child is not None  # noqa: S101 start has made one
+        assert child is not None  # noqa: S101 set by start
         child.forget_printed()
         try:
             child.connection.send(name)
@@ -91,32 +103,32 @@ class CheckRunner:
         return CheckOutcome.of(name, (finding,))
 
     def stop(self) -> None:
-        """End the child, if there is one."""
+        """End the child process, if there is one."""
         if self._child is not None:
             self._child.stop()
             self._child = None
 
     def _too_slow(self, child: ChildProcess) -> Finding:
-        child.signal(WHERE_ARE_YOU)
-        time.sleep(0.3)  # for the stack to be printed
+        child.signal(PRINT_STACK)
+        time.sleep(0.3)  # the child prints its stack
         return Finding(
-            f"not done after {self._seconds:g} seconds{self._place(child)}; its process was ended",
-            f"an end within {self._seconds:g} seconds on so few rows",
-            "look for a loop without end; if it is merely slow, give --seconds, or options that make it quicker",
+            f"not finished after {self._seconds:g} seconds{self._place(child)}; the process was ended",
+            f"an end within {self._seconds:g} seconds on small data",
+            "look for an infinite loop; if the method is slow, increase --seconds or use options for a shorter fit",
         )
 
     def _died(self, child: ChildProcess) -> Finding:
         code = child.wait()
         killed = code == -signal.SIGKILL
-        found = "its process was killed, as by the kernel where memory runs out" if killed else ending(code)
+        found = "the process was killed, possibly because memory was exhausted" if killed else ending(code)
         return Finding(
             f"{found}{self._place(child)}",
-            "errors are exceptions, so that one cell fails and the rest goes on",
-            "raise an exception where it calls exit; a crash in compiled code is a wrong index, type or pointer",
+            "errors raise exceptions, so that only one cell fails",
+            "raise an exception instead of calling exit; check indices, types and pointers of compiled code",
         )
 
     def _place(self, child: ChildProcess) -> str:
-        """Return where the child was, from the stack that it printed: the line of the method's file if it is there."""
+        """Return the current line of the child from the stack that it printed, in the method's file if possible."""
         frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', child.tail())
         own = [frame for frame in frames if frame[0] == self._source]
         if not (own or frames):

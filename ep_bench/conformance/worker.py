@@ -1,4 +1,4 @@
-"""The process in which checks run: ``python -m ep_bench.conformance.worker FD``, started and ended by ``suite``."""
+"""The child process that runs checks: ``python -m ep_bench.conformance.worker FD``, started by ``suite``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import faulthandler
 import sys
 from pathlib import Path
 
-from ep_bench.conformance.messages import WHERE_ARE_YOU, Ready, Refused
+from ep_bench.conformance.messages import PRINT_STACK, Ready, Refused
 from ep_bench.processes.child_process import serve
 
 
 def main(descriptor: int) -> None:
-    """Take a target, then names of checks, and answer each with its outcome."""
+    """Receive a target and then names of checks; send the outcome of each check."""
     connection = serve(descriptor)
     faulthandler.enable()
-    faulthandler.register(WHERE_ARE_YOU, all_threads=False)
+    faulthandler.register(PRINT_STACK, all_threads=False)
     from ep_bench.conformance.method_under_test import MethodUnderTest, silently
     from ep_bench.conformance.run_check import perform
     from ep_bench.types import UserError

@@ -1,69 +1,58 @@
-"""One address to one file over HTTP: resumed by ranges, retried, complete or an error."""
+"""Download one address to one file over HTTP; an interrupted download is resumed by ranges."""
 
 from __future__ import annotations
 
 import http.client
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 Progress = Callable[[int, int | None], None]
 _CHUNK = 1 << 16
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
-
-
-class RetryLimits(NamedTuple):
-    """When an address is given up."""
-
-    tries: int  # attempts in a row that bring no new byte
-    pause: float  # seconds after the first of these, doubled after each further one
-    timeout: float  # seconds to wait for a connection, or for more bytes
+_TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # HTTP statuses after which another attempt may succeed
 
 
 class TransferError(Exception):
-    """An address that does not give its file: the reason in one line."""
+    """An address does not provide its file; the message is one line."""
 
 
-class UnreachableError(TransferError):
-    """No server answers at the address: none of its other files need be asked for."""
+class TransientError(TransferError, ValueError):
+    """A failure after which another attempt may succeed; a ValueError, since pooch repeats downloads after these."""
 
 
-class _TransientError(Exception):
-    """A failure that another attempt may mend."""
+class UnreachableError(TransientError):
+    """No server answers at the address."""
 
 
-class _NoConnectionError(_TransientError):
-    """No connection."""
+def download(url: str, part: Path, timeout: float, progress: Progress | None = None) -> None:
+    """Complete the file ``part`` from an address.
 
+    The download continues at the end of ``part`` if the server supports ranges. It is repeated as long as each attempt
+    adds bytes.
 
-def download(url: str, part: Path, patience: RetryLimits, progress: Progress | None = None) -> None:
-    """Complete the file ``part`` from an address, going on where it ends if the server knows ranges.
-
-    ``progress`` is told the bytes on disk and in all (None where the server does not say).
+    Parameters
+    ----------
+    url : address
+    part : file that may hold the first bytes of a previous attempt
+    timeout : seconds to wait for a connection, and for further bytes
+    progress : function of the number of bytes on disk and in total; the latter is None if the server does not report it
 
     Raises
     ------
     TransferError
-        The server refuses, or the attempts are used up; ``part`` keeps what has arrived.
+        The server refuses the request.
+    TransientError
+        An attempt failed without adding bytes; ``part`` keeps the bytes that have arrived.
     """
-    failed = 0
     while True:
         before = _size(part)
         try:
-            _attempt(url, part, patience.timeout, progress)
-        except _TransientError as error:
-            failed = 0 if _size(part) > before else failed + 1
-            if failed >= patience.tries:
-                final = UnreachableError if isinstance(error, _NoConnectionError) else TransferError
-                raise final(str(error)) from error
-            if failed:
-                time.sleep(patience.pause * 2.0 ** (failed - 1))
-        else:
-            return
+            return _attempt(url, part, timeout, progress)
+        except TransientError:
+            if _size(part) <= before:
+                raise
 
 
 def _size(path: Path) -> int:
@@ -72,7 +61,7 @@ def _size(path: Path) -> int:
 
 def _attempt(url: str, part: Path, timeout: float, progress: Progress | None) -> None:
     have = _size(part)
-    # A compressed transfer would make ranges and lengths mean something else.
+    # Ranges and lengths would refer to compressed bytes if the transfer were compressed.
     headers = {"User-Agent": "ep-bench", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -81,21 +70,23 @@ def _attempt(url: str, part: Path, timeout: float, progress: Progress | None) ->
             have, total = _byte_range(answer.status, answer.headers, have)
             _append(answer, part, have, total, progress)
     except urllib.error.HTTPError as error:
-        _refused(error, part, have)
+        _raise_refusal(error, part, have)
     except urllib.error.URLError as error:
-        raise _NoConnectionError(str(error.reason)) from error
+        raise UnreachableError(str(error.reason)) from error
     except (OSError, http.client.HTTPException) as error:
-        raise _TransientError(str(error) or type(error).__name__) from error
+        raise TransientError(str(error) or type(error).__name__) from error
+    except TransferError:
+        raise
     except ValueError as error:
-        raise TransferError(f"no address: {error}") from error
+        raise TransferError(f"not a valid address: {error}") from error
 
 
 def _byte_range(status: int, headers: http.client.HTTPMessage, have: int) -> tuple[int, int | None]:
-    """Return where the answer's bytes belong and the size of the whole, from the answer's head."""
+    """Return the position of the first byte of the answer and the size of the whole file."""
     if status == http.HTTPStatus.PARTIAL_CONTENT:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", headers.get("Content-Range", "").strip())
         if not match or int(match[1]) != have:
-            raise TransferError(f"the server answers with another range: {headers.get('Content-Range')!r}")
+            raise TransferError(f"the server sent another range than requested: {headers.get('Content-Range')!r}")
         return have, None if match[2] == "*" else int(match[2])
     length = headers.get("Content-Length")
     return 0, int(length) if length and length.isdigit() else None
@@ -117,17 +108,15 @@ def _append(
             if progress:
                 progress(have, total)
     if total is not None and have != total:
-        raise _TransientError(f"the connection ended after {have} of {total} bytes")
+        raise TransientError(f"the connection ended after {have} of {total} bytes")
 
 
-def _refused(error: urllib.error.HTTPError, part: Path, have: int) -> None:
-    """Sort an HTTP error: passing, final, or a range asked beyond the file's end."""
+def _raise_refusal(error: urllib.error.HTTPError, part: Path, have: int) -> None:
+    """Raise the exception for an HTTP error, unless it reports that ``part`` is complete."""
     if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
         if error.headers.get("Content-Range", "").strip() == f"bytes */{have}":
-            return  # nothing is missing
+            return
         part.unlink(missing_ok=True)
-        raise _TransientError("the server's file is shorter than what had arrived")
-    reason = f"HTTP {error.code} {error.reason}"
-    if error.code in _PASSING:
-        raise _TransientError(reason) from error
-    raise TransferError(reason) from error
+        raise TransientError("the server's file is shorter than the partial download") from error
+    kind = TransientError if error.code in _TEMPORARY else TransferError
+    raise kind(f"HTTP {error.code} {error.reason}") from error

@@ -1,6 +1,6 @@
-"""Data sets that need no file: scikit-learn's diabetes and functions with noise, with their true functions.
+"""Data sets without a file: scikit-learn's diabetes, and functions with noise.
 
-The draws come from ``RandomState`` with fixed seeds, whose streams no release of numpy may change.
+Random numbers are drawn from ``RandomState`` with fixed seeds, whose streams are the same in all releases of numpy.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ ADDITIVE_CURVES: tuple[TrueFunction, ...] = (
 
 
 def generate(name: str) -> tuple[Array, Array]:
-    """Return inputs (n, d) and targets (n,) of an embedded data set, in its own units."""
+    """Return inputs (n, d) and targets (n,) of an embedded data set, in original units."""
     return _GENERATORS[name]()
 
 
 def true_function(name: str) -> TrueFunction | None:
-    """Return the noise-free function of a data set, inputs (n, d) to targets (n,), or None where it is not known."""
+    """Return the noise-free function of a data set, from inputs (n, d) to targets (n,), or None if it is unknown."""
     return _TRUE_FUNCTIONS.get(name)
 
 
 def checksum(X: Array, y: Array) -> str:
-    """Return the sha256 of all numbers at 10 significant digits, so that another libm's last digit does not count."""
+    """Return the sha256 of X (n, d) and y (n,) at 10 significant digits, which ignores rounding errors of libm."""
     table = np.column_stack([X, y]) + 0.0  # no negative zero
     text = "\n".join(" ".join(f"{value:.9e}" for value in row) for row in table.tolist())
     return hashlib.sha256(text.encode()).hexdigest()
@@ -61,7 +61,7 @@ def _friedman1_function(X: Array) -> Array:
 
 
 def _friedman_outliers() -> tuple[Array, Array]:
-    """Draw ten data sets of 100 rows with noise, ten of these outliers, each followed by 1,000 rows without noise."""
+    """Return ten data sets, each of 100 data points with noise, 10 of them outliers, and 1,000 without noise."""
     stream = np.random.RandomState(6)
     blocks: list[tuple[Array, Array]] = []
     for _ in range(10):
@@ -78,7 +78,7 @@ def _reactance(X: Array) -> Array:
 
 
 def _toy(n: int, d: int, bound: float, noise: float, function: TrueFunction, seed: int) -> tuple[Array, Array]:
-    """Draw inputs uniform in [-bound, bound] and add Gaussian noise of deviation ``noise`` to the function."""
+    """Return inputs uniform in [-bound, bound] and targets with Gaussian noise of standard deviation ``noise``."""
     stream = np.random.RandomState(seed)
     X = stream.uniform(-bound, bound, size=(n, d))
     return X, function(X) + noise * stream.standard_normal(n)

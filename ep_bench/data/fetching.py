@@ -1,8 +1,8 @@
-"""Download with checksum, mirrors, retries and resumption; verification of what is on disk.
+"""Download of data files with checksums, mirrors, retries and resumption; verification of the files on disk.
 
-A download grows in ``<file>.<digits>.part``, the digits being those of its address, so that an interrupted one is taken
-up where it ended. pooch compares the whole with the checksum and moves it to its place in one step: a file of the right
-name is always a whole file.
+Bytes arrive in ``<file>.<digits>.part``, where the digits depend on the address, so an interrupted download can be
+resumed. pooch repeats failed downloads, compares the complete file with the checksum and moves it to its final name in
+one step. A file of the final name is therefore always complete.
 """
 
 from __future__ import annotations
@@ -16,18 +16,28 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from ep_bench.data import embedded, locations, reading
-from ep_bench.data.cards import Card, card
+from ep_bench.data.cards import Card
 from ep_bench.data.cards import card_names as all_names
-from ep_bench.data.download import RetryLimits, TransferError, UnreachableError, download
+from ep_bench.data.download import TransferError, UnreachableError, download
+from ep_bench.data.lookup import card
 from ep_bench.types import UserError
 
 MIRROR_VARIABLE = "EP_BENCH_MIRROR"
-PATIENCE = RetryLimits(tries=4, pause=1.0, timeout=30.0)
-Report = Callable[[str, int, int | None], None]
+ProgressReport = Callable[[str, int, int | None], None]  # data set, bytes on disk, bytes in total
+
+
+class RetryLimits(NamedTuple):
+    """When an address is given up."""
+
+    tries: int = 4  # attempts that add no bytes
+    timeout: float = 30.0  # seconds to wait for a connection, and for further bytes
+
+
+DEFAULT_LIMITS = RetryLimits()
 
 
 class Fetched(NamedTuple):
-    """What `fetch` did for one data set; ``path`` is None for an embedded one."""
+    """Outcome of `fetch` for one data set; ``path`` is None for an embedded one."""
 
     name: str
     status: Literal["fetched", "present", "embedded"]
@@ -38,7 +48,7 @@ class Fetched(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """What `verify` found of one data set; ``unpinned``: a file is there, and no checksum to hold it to."""
+    """Outcome of `verify` for one data set; ``unpinned``: there is a file, but no checksum to compare it with."""
 
     name: str
     status: Literal["ok", "missing", "changed", "unpinned"]
@@ -50,32 +60,33 @@ def fetch(
     *,
     base_url: str | None = None,
     progress: bool = True,
-    patience: RetryLimits = PATIENCE,
+    limits: RetryLimits = DEFAULT_LIMITS,
 ) -> list[Fetched]:
-    """Download the data files (of all data sets, if none are named) that are not on this machine to the user's cache.
+    """Download missing data files to the user's cache folder.
 
-    Files that ship with the package count as present, unless ``base_url`` is given or they are damaged.
+    Files shipped with the package count as present, unless ``base_url`` is given or they are damaged.
 
     Parameters
     ----------
-    names : names of cards
-    base_url : a mirror laid out like a data folder, tried before that of EP_BENCH_MIRROR and those of the card
-    progress : draw a bar on standard error where that is a terminal
-    patience : attempts, pauses and time limit of one address
+    names : names of data sets, by default all
+    base_url : a mirror laid out like a data folder; it is tried before that of EP_BENCH_MIRROR and those of the card
+    progress : whether to show a progress bar on standard error, if that is a terminal
+    limits : number of attempts and time limit per address
 
     Raises
     ------
     UserError
-        Unknown name; or files that could not be had, after all others were: each with its addresses and reasons.
+        Unknown name. Or some files could not be downloaded; the message lists their addresses and the reasons. All
+        other files have been downloaded.
     """
     chosen = [card(name) for name in (all_names() if names is None else names)]
     done: list[Fetched] = []
     failures: list[str] = []
-    dead: set[str] = set()
+    unreachable: set[str] = set()
     with _Bars(progress) as report:
         for found in chosen:
             try:
-                done.append(_fetch_one(found, base_url, report, patience, dead))
+                done.append(_fetch_one(found, base_url, report, limits, unreachable))
             except UserError as error:
                 failures.append(str(error))
     if failures:
@@ -84,7 +95,11 @@ def fetch(
 
 
 def verify(names: Iterable[str] | None = None) -> list[Verified]:
-    """Compare files (of all data sets, if none are named) with their checksums, and generated arrays with their cards'.
+    """Compare the data files, and the arrays of embedded data sets, with their checksums.
+
+    Parameters
+    ----------
+    names : names of data sets, by default all
 
     Raises
     ------
@@ -107,16 +122,16 @@ def _verify_one(found: Card) -> Verified:
         except UserError as error:
             return Verified(found.name, "changed", str(error))
     if expected is None:
-        return Verified(found.name, "unpinned", f"{place}: sha256 {actual}, and none to compare with")
+        return Verified(found.name, "unpinned", f"{place}: sha256 {actual}, no expected checksum is known")
     if actual != expected:
         return Verified(found.name, "changed", f"{place}: sha256 {actual}, expected {expected}")
     return Verified(found.name, "ok", place)
 
 
 def _fetch_one(
-    found: Card, base_url: str | None, report: Report | None, patience: RetryLimits, dead: set[str]
+    found: Card, base_url: str | None, report: ProgressReport | None, limits: RetryLimits, unreachable: set[str]
 ) -> Fetched:
-    """Bring one file; ``dead`` gathers the servers that did not answer, so that they are waited for only once."""
+    """Download one file; servers that do not answer are added to ``unreachable`` and not tried again."""
     if found.embedded or found.path is None:
         return Fetched(found.name, "embedded", None)
     expected = locations.expected_checksum(found)
@@ -127,29 +142,32 @@ def _fetch_one(
     reasons = []
     for url in _addresses(found, base_url):
         server = urlsplit(url).netloc
-        if server in dead:
-            reasons.append(f"  {url}: no answer from this server before")
+        if server in unreachable:
+            reasons.append(f"  {url}: skipped, the server did not answer before")
             continue
         try:
-            _retrieve(found, url, target, expected, report, patience)
+            _retrieve(found, url, target, expected, report, limits)
         except (TransferError, OSError) as error:
             if isinstance(error, UnreachableError):
-                dead.add(server)
+                unreachable.add(server)
             reasons.append(f"  {url}: {error}")
             continue
         if expected is None:
             locations.record_checksum(found, locations.file_checksum(target))
         return Fetched(found.name, "fetched", target)
     raise UserError(
-        "could not be downloaded; what has arrived is kept and taken up next time. "
-        f"Without a network, put the file at {found.path} below a folder that {locations.VARIABLE} names. Tried:\n"
+        "could not be downloaded; a partial download is resumed next time. "
+        f"Without a network, put the file at {found.path} in the folder named by {locations.VARIABLE}. Tried:\n"
         + "\n".join(reasons),
         where=found.name,
     )
 
 
 def _present(found: Card, expected: str | None, *, shipped: bool) -> Path | None:
-    """Return the data set's file if it is on this machine and has its checksum; count a shipped one if asked."""
+    """Return the file if it is on this machine and has its checksum; a shipped file only if ``shipped``.
+
+    Raises UserError for a wrong file in the folder of EP_BENCH_DATA, which would hide a downloaded one.
+    """
     path = locations.find_file(found)
     if path is not None and path == locations.shipped_file(found):
         return path if shipped and _verify_one(found).status == "ok" else None
@@ -158,8 +176,8 @@ def _present(found: Card, expected: str | None, *, shipped: bool) -> Path | None
     if path.is_relative_to(locations.cache_folder()):
         return None
     raise UserError(
-        f"the file is not the card's (sha256 {locations.file_checksum(path)}, expected {expected}) "
-        f"and would come before a downloaded one: remove it, or unset {locations.VARIABLE}",
+        f"the file differs from the one on the card (sha256 {locations.file_checksum(path)}, expected {expected}) "
+        f"and takes precedence over a downloaded file; remove it, or unset {locations.VARIABLE}",
         where=str(path),
     )
 
@@ -170,9 +188,9 @@ def _addresses(found: Card, base_url: str | None) -> list[str]:
 
 
 def _retrieve(
-    found: Card, url: str, target: Path, expected: str | None, report: Report | None, patience: RetryLimits
+    found: Card, url: str, target: Path, expected: str | None, report: ProgressReport | None, limits: RetryLimits
 ) -> None:
-    """Download one address through pooch; a second time from the start if a resumed file turns out wrong."""
+    """Download one address with pooch. Raises TransferError if all attempts fail."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
@@ -181,70 +199,65 @@ def _retrieve(
 
     def downloader(address: str, output_file: str, _pooch: Any) -> None:
         bar = None if report is None else (lambda have, total: report(found.name, have, total))
-        download(address, part, patience, bar)
-        if expected is None and target.suffix == ".zip":
-            _require_sound(part)
+        download(address, part, limits.timeout, bar)
         part.replace(output_file)
+        if expected is None and target.suffix == ".zip":
+            _check_archive(Path(output_file))
 
-    resumed = part.exists()
-    for again in (resumed, False):
-        try:
-            pooch.retrieve(
-                url,
-                known_hash=expected,
-                fname=target.name,
-                path=target.parent,
-                downloader=downloader,
-                progressbar=False,
-            )
-        except ValueError as error:
-            part.unlink(missing_ok=True)
-            if not again:
-                wrong = f"wrong checksum: what arrived has not the sha256 {expected}" if expected else str(error)
-                raise TransferError(wrong) from error
-        else:
-            return
+    cache = pooch.create(
+        path=target.parent,
+        base_url="",
+        registry={target.name: expected},
+        urls={target.name: url},
+        retry_if_failed=limits.tries - 1,
+    )
+    try:
+        cache.fetch(target.name, downloader=downloader)
+    except TransferError:
+        raise
+    except ValueError as error:
+        raise TransferError(f"wrong checksum: expected the sha256 {expected}" if expected else str(error)) from error
 
 
-def _require_sound(path: Path) -> None:
-    """Refuse a torn archive where no checksum can."""
+def _check_archive(path: Path) -> None:
+    """Raise ValueError for a damaged archive; used if there is no checksum."""
     try:
         with zipfile.ZipFile(path) as archive:
-            torn = archive.testzip()
+            damaged = archive.testzip()
     except zipfile.BadZipFile as error:
-        raise ValueError("no sound zip archive") from error
-    if torn:
-        raise ValueError(f"no sound zip archive: {torn}")
+        raise ValueError("the zip archive is damaged") from error
+    if damaged:
+        raise ValueError(f"the zip archive is damaged: {damaged}")
 
 
 class _Bars:
-    """Context of progress bars on standard error; gives None where they are not wanted."""
+    """Context manager of progress bars on standard error; it returns None if they are not enabled."""
 
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = wanted
+    def __init__(self, enabled: bool) -> None:
+        self.enabled = enabled
         self.tasks: dict[str, Any] = {}
 
-    def __enter__(self) -> Report | None:
-        if not self.wanted:
+    def __enter__(self) -> ProgressReport | None:
+        if not self.enabled:
             return None
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self.drawing = Progress(
+        self.bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             DownloadColumn(),
             TimeRemainingColumn(),
             console=Console(stderr=True),
         )
-        self.drawing.start()
+        self.bars.start()
         return self._update
 
     def __exit__(self, *_: object) -> None:
-        if self.wanted:
-            self.drawing.stop()
+        if self.enabled:
+            self.bars.stop()
 
     def _update(self, name: str, have: int, total: int | None) -> None:
         if name not in self.tasks:
-            self.tasks[name] = self.drawing.add_task(name, total=total)
-        self.drawing.update(self.tasks[name], completed=have, total=total)
+            self.tasks[name] = self.bars.add_task(name, total=total)
+        self.bars.update(self.tasks[name], completed=have, total=total)

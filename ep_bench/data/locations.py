@@ -1,4 +1,4 @@
-"""Where the files of data sets are: the folder named by EP_BENCH_DATA, the user's cache folder, then the package."""
+"""Locations of data files: the folder named by EP_BENCH_DATA, then the user's cache folder, then the package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def data_folder() -> Path | None:
     Raises
     ------
     UserError
-        The variable names something that is no folder.
+        The variable does not name a folder.
     """
     value = os.environ.get(VARIABLE)
     if not value:
@@ -36,17 +36,14 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return the user's cache folder of downloaded data sets; it need not exist yet."""
+    """Return the user's cache folder of downloaded data sets, which may not exist yet."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("ep-bench")) / "data"
 
 
 def find_file(card: Card) -> Path | None:
-    """Return the file of a data set: from EP_BENCH_DATA, the cache folder or the package, else None.
-
-    Embedded sets have no file.
-    """
+    """Return the file of a data set from EP_BENCH_DATA, the cache folder or the package; None if there is none."""
     return _user_file(card) or shipped_file(card)
 
 
@@ -61,7 +58,7 @@ def _user_file(card: Card) -> Path | None:
 
 
 def location(card: Card) -> Literal["embedded", "shipped", "user's file", "not fetched"]:
-    """Return where a data set comes from on this machine."""
+    """Return the kind of location of a data set on this machine."""
     if card.embedded:
         return "embedded"
     file = find_file(card)
@@ -71,7 +68,7 @@ def location(card: Card) -> Literal["embedded", "shipped", "user's file", "not f
 
 
 def shipped_file(card: Card) -> Path | None:
-    """Return the file that ships with the package, as it is or compressed by xz; None if there is none."""
+    """Return the file shipped with the package, possibly compressed by xz; None if there is none."""
     if card.path is None:
         return None
     folder, name = shipped_folder("datasets") / card.name, Path(card.path).name
@@ -84,7 +81,7 @@ def data_checksum(card: Card, path: Path) -> str:
     Raises
     ------
     UserError
-        The file cannot be read, or it is shipped with the package and is not the one of the card.
+        The file cannot be read, or it is shipped with the package and does not have the card's checksum.
     """
     try:
         found = file_checksum(path)
@@ -98,21 +95,21 @@ def data_checksum(card: Card, path: Path) -> str:
 
 
 def _damaged(card: Card, path: Path, reason: object) -> UserError:
-    """Return the error of a shipped data file that is not the original."""
+    """Return the error for a shipped data file that differs from the original."""
     remedy = "install ep-bench again" + (f", or run `ep-bench data fetch {card.name}`" if card.urls else "")
     return UserError(f"the data file is damaged ({reason}); {remedy}", where=str(path))
 
 
 def open_data(path: Path) -> IO[bytes]:
-    """Open a data file for reading; one that is compressed by xz gives its original bytes."""
+    """Open a data file for reading; a file compressed by xz is decompressed."""
     return lzma.LZMAFile(path) if path.suffix == ".xz" else path.open("rb")
 
 
 def file_checksum(path: Path) -> str:
-    """Return the sha256 of a file's original bytes in hexadecimal digits.
+    """Return the sha256 of the original bytes of a file, in hexadecimal digits.
 
-    It is computed again when the file's size or modification time changes. Raises OSError, LZMAError or EOFError for a
-    file that cannot be read or decompressed.
+    The result is cached until the size or modification time of the file changes. Raises OSError, LZMAError or EOFError
+    if the file cannot be read or decompressed.
     """
     status = path.stat()
     return _checksum(str(path), status.st_mtime_ns, status.st_size)
@@ -128,12 +125,12 @@ def _checksum(path: str, _mtime_ns: int, _size: int) -> str:
 
 
 def expected_checksum(card: Card) -> str | None:
-    """Return the sha256 that a data set's file should have: the card's, else the one recorded by its first fetch."""
+    """Return the expected sha256 of a data file: that of the card, else the one recorded by the first download."""
     return card.sha256 or _recorded().get(card.name)
 
 
 def record_checksum(card: Card, sha256: str) -> None:
-    """Keep the checksum of a first fetch in the cache folder, for a card that has none."""
+    """Record the checksum of a first download in the cache folder, for a card without checksum."""
     file = cache_folder() / "checksums.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f"{file.name}.{os.getpid()}")

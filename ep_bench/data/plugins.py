@@ -1,4 +1,4 @@
-"""Data sets that packages plug in: the arrays of an entry point, checked, and the card that they get."""
+"""Data sets of plugins: arrays returned by an entry point, which are checked and described by a card."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ep_bench.data.cards import Card, card_names
 from ep_bench.plugins import Plugin
 from ep_bench.types import Array, Dataset, UserError
 
-_LONGEST = 200  # characters of a title
+_MAX_LENGTH = 200  # characters of a title or licence
 
 
 class PluginData(NamedTuple):
-    """A plugin's data set: inputs (n, d) and targets (n,), both read-only, and its card."""
+    """Data set of a plugin: inputs (n, d) and targets (n,), both read-only, and the card."""
 
     X: Array
     y: Array
@@ -27,69 +27,82 @@ class PluginData(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the data sets of plugins; nothing is imported."""
+    """Return the names of all data sets of plugins; nothing is imported."""
     return plugins.names(plugins.DATASETS)
 
 
 def find(name: str) -> Plugin | None:
-    """Return the plugin of a data set's name, or None. Raises UserError for a name that is given twice."""
+    """Return the plugin of a data set, or None. Raises UserError if several packages define the name."""
     return plugins.find(plugins.DATASETS, name, card_names())
 
 
 @cache
 def load(plugin: Plugin) -> PluginData:
-    """Return a plugin's data set.
+    """Return the data set of a plugin.
 
-    Raises UserError where the plugin cannot be imported, fails, or gives what is no data set; the message names the
-    package and the entry point.
+    Raises
+    ------
+    UserError
+        The plugin cannot be imported, fails, or does not return a data set; the message names the package and the entry
+        point.
     """
     source = plugin.load()
     if not callable(source):
         _refuse(plugin, "must refer to a function without arguments", type(source).__name__)
     try:
-        given = source()
+        returned = source()
     except Exception as error:
         raise UserError(f"fails: {type(error).__name__}: {error}", where=plugin.place) from error
-    X, y, facts = _parts(plugin, given)
+    X, y, facts = _parts(plugin, returned)
     inputs, targets = _numbers(plugin, X, "X", 2), _numbers(plugin, y, "y", 1)
     if len(inputs) != len(targets):
-        _refuse(plugin, "X and y differ in their rows", f"{len(inputs)} and {len(targets)}")
+        _refuse(plugin, "X and y must have the same number of data points", f"{len(inputs)} and {len(targets)}")
     if not inputs.size:
-        _refuse(plugin, "X has no rows or no inputs", str(inputs.shape))
+        _refuse(plugin, "X has no data points or no inputs", str(inputs.shape))
     if facts.get("task") == "classification":
         _require_classes(plugin, targets, facts["classes"])
     return PluginData(inputs, targets, _card(plugin, inputs, targets, facts, source))
 
 
-def _parts(plugin: Plugin, given: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Return inputs, targets and what else is known, from a pair, a scikit-learn Bunch or a Dataset."""
-    if isinstance(given, Dataset):
-        facts = {"inputs": given.names, "target": given.target, "task": given.task, "constants": given.constants}
-        if given.task == "classification":
-            facts["classes"] = {name: name for name in given.classes}
-        kept = ("title", "citation", "licence", "oddities", "hidden", "holdout_rows")
-        own = {key: getattr(given.card, key) for key in kept} if isinstance(given.card, Card) else {}
-        return given.X, given.y, facts | own
-    if isinstance(given, tuple | list) and len(given) == 2:
-        columns = getattr(given[0], "columns", ())
-        name = getattr(given[1], "name", None)
-        return given[0], given[1], {"inputs": tuple(map(str, columns)), "target": str(name or "y")}
-    if isinstance(given, Mapping) and {"data", "target"} <= given.keys():
-        inputs: Any = given.get("feature_names")
-        inputs = getattr(given["data"], "columns", ()) if inputs is None else inputs
-        target: Any = given.get("target_names")
-        named = isinstance(target, list | tuple) and len(target) == 1
-        title = _title(str(given.get("DESCR") or ""))
-        facts = {"inputs": tuple(map(str, inputs)), "target": str(target[0]) if named else "target", "title": title}
-        if target is not None and len(target) > 1:  # names of classes, as scikit-learn's sets have them
-            facts |= {"task": "classification", "classes": {str(name): str(name) for name in target}}
-        return given["data"], given["target"], facts
+def _parts(plugin: Plugin, returned: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Return inputs, targets and further fields of the card, from a pair, a scikit-learn Bunch or a Dataset."""
+    if isinstance(returned, Dataset):
+        return returned.X, returned.y, _dataset_facts(returned)
+    if isinstance(returned, tuple | list) and len(returned) == 2:
+        X, y = returned
+        columns, name = getattr(X, "columns", ()), getattr(y, "name", None)
+        return X, y, {"inputs": tuple(map(str, columns)), "target": str(name or "y")}
+    if isinstance(returned, Mapping) and {"data", "target"} <= returned.keys():
+        return returned["data"], returned["target"], _bunch_facts(returned)
     allowed = "(X, y), a scikit-learn Bunch with data and target, or an ep_bench Dataset"
-    raise UserError("gives no data set", where=plugin.place, found=type(given).__name__, allowed=allowed)
+    raise UserError("does not return a data set", where=plugin.place, found=type(returned).__name__, allowed=allowed)
+
+
+def _dataset_facts(dataset: Dataset) -> dict[str, Any]:
+    facts = {"inputs": dataset.names, "target": dataset.target, "task": dataset.task, "constants": dataset.constants}
+    if dataset.task == "classification":
+        facts["classes"] = {name: name for name in dataset.classes}
+    if isinstance(dataset.card, Card):
+        copied = ("title", "citation", "licence", "oddities", "hidden", "holdout_rows")
+        facts |= {key: getattr(dataset.card, key) for key in copied}
+    return facts
+
+
+def _bunch_facts(bunch: Mapping[str, Any]) -> dict[str, Any]:
+    inputs: Any = bunch.get("feature_names")
+    inputs = getattr(bunch["data"], "columns", ()) if inputs is None else inputs
+    target: Any = bunch.get("target_names")
+    is_name = isinstance(target, list | tuple) and len(target) == 1
+    title = _title(str(bunch.get("DESCR") or ""))
+    facts: dict[str, Any] = {"inputs": tuple(map(str, inputs)), "title": title}
+    facts["target"] = str(target[0]) if is_name else "target"
+    if target is not None and len(target) > 1:  # scikit-learn's classification sets have the names of the classes here
+        facts |= {"task": "classification", "classes": {str(name): str(name) for name in target}}
+    return facts
 
 
 def _numbers(plugin: Plugin, values: Any, what: str, dimensions: int) -> Array:
-    """Return a read-only copy of an array of finite numbers."""
+    """Return a read-only copy of an array of finite numbers with the given number of dimensions."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
@@ -105,17 +118,17 @@ def _numbers(plugin: Plugin, values: Any, what: str, dimensions: int) -> Array:
 
 
 def _require_classes(plugin: Plugin, y: Array, classes: Mapping[str, str]) -> None:
-    """Refuse targets that are not the indices of two or more classes, each of which has a name."""
+    """Raise UserError unless the targets are the indices of two or more named classes."""
     if len(classes) < 2:
-        _refuse(plugin, "a classification set names two or more classes", f"{len(classes)}")
+        _refuse(plugin, "a classification set must name two or more classes", f"{len(classes)}")
     if not np.isin(y, np.arange(len(classes))).all():
-        _refuse(plugin, f"y of a classification set holds the indices 0 to {len(classes) - 1} of its classes")
+        _refuse(plugin, f"y of a classification set must hold class indices, 0 to {len(classes) - 1}")
 
 
 def _card(plugin: Plugin, X: Array, y: Array, facts: dict[str, Any], source: Callable[..., Any]) -> Card:
     inputs = facts.pop("inputs", ())
     if inputs and len(inputs) != X.shape[1]:
-        _refuse(plugin, f"X has {X.shape[1]} inputs, their names are {len(inputs)}")
+        _refuse(plugin, f"X has {X.shape[1]} inputs, but there are {len(inputs)} names of inputs")
     about = _about(plugin)
     title = facts.pop("title", "") or _title(getattr(source, "__doc__", "") or "") or about.get("Summary", "")
     constants = facts.pop("constants", {})
@@ -130,12 +143,12 @@ def _card(plugin: Plugin, X: Array, y: Array, facts: dict[str, Any], source: Cal
         sha256=embedded.checksum(X, y),
         paper_constants=dict(constants),
         source=f"the package {plugin}, entry point {plugin.group}: {plugin.name} = {plugin.reference}",
-        **{"licence": " ".join(licence.split())[:_LONGEST], "citation": f"the package {plugin}", **facts},
+        **{"licence": " ".join(licence.split())[:_MAX_LENGTH], "citation": f"the package {plugin}", **facts},
     )
 
 
 def _about(plugin: Plugin) -> dict[str, str]:
-    """Return what the package says of itself."""
+    """Return the summary and licence from the metadata of the package."""
     try:
         found = metadata(plugin.package)
     except PackageNotFoundError:
@@ -144,10 +157,10 @@ def _about(plugin: Plugin) -> dict[str, str]:
 
 
 def _title(text: str) -> str:
-    """Return the first line that says something: no target, underline or blank of reStructuredText."""
+    """Return the first line of text; blank lines, underlines and targets of reStructuredText are skipped."""
     for line in map(str.strip, text.splitlines()):
         if line and not line.startswith("..") and any(letter.isalnum() for letter in line):
-            return line[:_LONGEST]
+            return line[:_MAX_LENGTH]
     return ""
 
 

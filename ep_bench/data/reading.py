@@ -1,4 +1,4 @@
-"""Loading a data set by its card or from a user's file."""
+"""Loading of data sets by their card or from a user's file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from typing import Literal, TextIO
 import numpy as np
 
 from ep_bench.data import class_labels, embedded, locations, plugins, target_transforms, user_csv
-from ep_bench.data.cards import Card, card
+from ep_bench.data.cards import Card
+from ep_bench.data.lookup import card
 from ep_bench.data.splits import COUNT
-from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UserError
+from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UnquotedText, UserError
 
-# Communities and Crime, columns of the raw file: the 124 inputs without the 22 of the police survey, and the target.
+# Communities and Crime, columns of the raw file: the 124 inputs except the 22 of the police survey, and the target.
 COMMUNITIES_INPUTS = (*range(5, 103), 120, 121, 122, 127)
 COMMUNITIES_TARGET = 145
 
@@ -32,34 +33,35 @@ def load_dataset(
     irrelevant_inputs: int = 0,
     target_transform: Literal["none", "log", "square_root", "cube_root"] = "none",
 ) -> Dataset:
-    """Return a data set by its card's name, in original units.
+    """Return a data set by its name, in original units.
 
     Parameters
     ----------
-    name : one of `ep_bench.data.names()`
-    constant_inputs : ``paper`` gives what the published numbers of naval rest on: see its card
-    irrelevant_inputs : how many inputs of uniform noise to append, the same on every call
-    target_transform : what becomes of the target before anything else, such as the ``cube_root``
+    name : one of `ep_bench.data.names()`, or the name of a plugin's data set
+    constant_inputs : ``paper`` treats the constant input of naval as in the published results; see its card
+    irrelevant_inputs : number of inputs of uniform noise to append, the same on every call
+    target_transform : transform of the target, applied before splitting and standardisation
 
     Raises
     ------
     UserError
-        Unknown name (with the nearest one), file absent or unreadable, or an option that the data set does not have.
+        Unknown name (the message suggests the most similar one), a file that is missing or cannot be read, or an option
+        that does not apply to the data set.
     """
     plain = DatasetRef(name, name, constant_inputs=constant_inputs, irrelevant_inputs=irrelevant_inputs)
     return load(replace(plain, target_transform=target_transform))
 
 
 def load(ref: DatasetRef) -> Dataset:
-    """Return the data set that a study names, in original units; X (n, d) and y (n,) are shared and read-only.
+    """Return the data set that a study names, in original units; X (n, d) and y (n,) are read-only and may be shared.
 
-    ``checksum`` is that of the file that was read. A file in EP_BENCH_DATA may differ from the card's;
-    `ep_bench.data.verify` reports that.
+    ``checksum`` is that of the file that was read. A file in EP_BENCH_DATA may differ from that of the card;
+    `ep_bench.data.verify` reports this.
 
     Raises
     ------
     UserError
-        As `load_dataset`, and whatever is wrong with a user's own file.
+        As `load_dataset`, or a user's own file is not valid.
     """
     if ref.csv is not None:
         return _load(ref, *_stamp(user_csv.require_file(ref.csv)))
@@ -75,12 +77,12 @@ def load(ref: DatasetRef) -> Dataset:
 
 
 def describe(ref: DatasetRef) -> DatasetInfo:
-    """Return size, checksum and number of standard splits; only a user's own file is read for it.
+    """Return size, checksum and number of standard splits; only a user's own file is read.
 
     Raises
     ------
     UserError
-        Unknown name, an option that the data set does not have, or whatever is wrong with a user's own file.
+        Unknown name, an option that does not apply to the data set, or a user's own file that is not valid.
     """
     if ref.csv is not None:
         dataset = load(ref)
@@ -103,17 +105,16 @@ def describe(ref: DatasetRef) -> DatasetInfo:
 
 
 def missing(found: Card) -> UserError:
-    """Return the error of a data set without a data file."""
+    """Return the error for a data set without a data file."""
     remedy = f"run `ep-bench data fetch {found.name}`" if found.urls else "install ep-bench again"
     return UserError(
-        f"no data file found; {remedy}, or put the file at {found.path} below the folder that "
-        f"{locations.VARIABLE} names",
+        f"no data file found; {remedy}, or put the file at {found.path} in the folder named by {locations.VARIABLE}",
         where=found.name,
     )
 
 
 def constants_of(ref: DatasetRef, found: Card | None) -> dict[int, float]:
-    """Return the constant inputs that take another value than 0 after standardisation, by column."""
+    """Return the values after standardisation of constant inputs that do not become 0, by column."""
     if ref.constant_inputs not in {"zero", "paper"}:
         raise UserError(
             "unknown value",
@@ -126,7 +127,7 @@ def constants_of(ref: DatasetRef, found: Card | None) -> dict[int, float]:
         return {}
     if found is None or not found.paper_constants:
         raise UserError(
-            "no published number of this data set rests on a constant input; `paper` is for naval",
+            "applies to naval only; the published results of this data set do not depend on a constant input",
             where=ref.label,
             field="constant_inputs",
             found="paper",
@@ -154,7 +155,7 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 
 @lru_cache(maxsize=4)
 def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
-    """Read, with the last few data sets kept: a worker runs many cells of one data set."""
+    """Read a data set; the last few are cached, since a worker runs many cells of one data set."""
     found = None if ref.csv else card(ref.name)
     classes = tuple(found.classes.values()) if found else ()
     if found is None:
@@ -187,23 +188,24 @@ def _load(ref: DatasetRef, path: str, _mtime_ns: int, _size: int) -> Dataset:
 def _read_card(found: Card, path: str) -> tuple[Array, Array, tuple[str, ...], str]:
     if found.embedded:
         X, y = generate(found.name)
-        # The card's checksum stands for the arrays even where another libm ends a number differently.
+        # The checksum of the card is used even if the arrays differ from it by rounding errors of another libm.
         names, checksum = found.input_names(), str(found.sha256)
     else:
         checksum = locations.data_checksum(found, Path(path))
         X, y, names = _read_file(found, Path(path))
     if X.shape != (found.n, found.d):
         raise UserError(
-            f"the card says {found.n} rows of {found.d} inputs, the data have {X.shape[0]} of {X.shape[1]}",
+            f"expected {found.n} data points with {found.d} inputs as on the card",
             where=path or found.name,
+            found=UnquotedText(f"{X.shape[0]} with {X.shape[1]}"),
         )
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise UserError("the data hold missing or infinite numbers", where=path or found.name)
+        raise UserError("the data contain missing or infinite numbers", where=path or found.name)
     return np.ascontiguousarray(X), np.ascontiguousarray(y), names, checksum
 
 
 def generate(name: str) -> tuple[Array, Array]:
-    """Return inputs (n, d) and targets (n,) of a data set that needs no file: an embedded one or a plugin's."""
+    """Return inputs (n, d) and targets (n,) of a data set without a file: an embedded one or that of a plugin."""
     plugin = plugins.find(name)
     if plugin is None:
         return embedded.generate(name)
@@ -232,14 +234,14 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
     inputs = [j for j in range(table.shape[1]) if j != target][: found.d]
     if target >= table.shape[1]:
         raise UserError(
-            f"the file has only {table.shape[1]} columns, the target is in column {target} from 0", where=str(path)
+            f"the file has {table.shape[1]} columns, but the target is column {target}, counted from 0", where=str(path)
         )
     return table[:, inputs], table[:, target].copy(), found.input_names()
 
 
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
-    """Open a text file that may be compressed by gzip or xz, or be the first member of a zip archive."""
+    """Open a text file, which may be compressed by gzip or xz or be the first member of a zip archive."""
     if path.suffix == ".gz":
         with gzip.open(path, "rt", encoding="latin-1") as file:
             yield file
@@ -252,7 +254,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
 
 
 def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:
-    """Return inputs (n, d) of 0 and 1 and targets (n,) from a NumPy file of records (packed bits, target)."""
+    """Return binary inputs (n, d) and targets (n,) from a NumPy file of records (packed bits, target)."""
     with locations.open_data(path) as file:
         table = np.load(file, allow_pickle=False)
     bits, target = table.dtype.names or ("", "")
@@ -260,7 +262,7 @@ def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:
 
 
 def _read_communities(file: TextIO) -> tuple[Array, Array, tuple[str, ...]]:
-    """Read Communities and Crime by the rule of its card: 1993 complete rows of 102 inputs."""
+    """Read Communities and Crime as described on its card: 1993 complete lines with 102 inputs."""
     header, *lines = file.read().splitlines()
     columns = (*COMMUNITIES_INPUTS, COMMUNITIES_TARGET)
     names = header.split(",")
@@ -270,7 +272,10 @@ def _read_communities(file: TextIO) -> tuple[Array, Array, tuple[str, ...]]:
 
 
 def _append_irrelevant(X: Array, names: tuple[str, ...], ref: DatasetRef) -> tuple[Array, tuple[str, ...]]:
-    """Append inputs uniform in [0, 1); the stream depends on the data set only, so that k are the first k of more."""
+    """Append inputs uniform in [0, 1).
+
+    The random stream depends on the data set only, so the first k irrelevant inputs are the same for any count.
+    """
     count = _irrelevant_count(ref)
     if not count:
         return X, names

@@ -1,8 +1,8 @@
-"""Splits of rows into training and test rows: standard, kfold, shuffle, gap, holdout.
+"""Splits of data points into training and test data: standard, kfold, shuffle, gap, holdout.
 
-Standard splits are those of Hernandez-Lobato and Adams (2015): with one ``RandomState(1)``, split K is the K-th draw
-of ``choice(N, N, replace=False)``, its first round(0.9 N) entries train and the rest test. The other random schemes
-also draw from ``RandomState``, whose streams no release of numpy may change.
+Standard splits are those of Hernandez-Lobato and Adams (2015). With one ``RandomState(1)``, split K is the K-th draw of
+``choice(N, N, replace=False)``; its first round(0.9 N) entries are the training data. The other random schemes also
+draw from ``RandomState``, whose streams are the same in all releases of numpy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIELDS = {
 
 
 class _StandardStream:
-    """Draws of one data set size; the generator's state before each draw is kept, so that any draw costs one draw."""
+    """Permutations for one data set size; the states of the generator are stored, so each draw is computed once."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -56,17 +56,17 @@ _KEPT_STREAMS = 64
 
 
 def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
-    """Return training and test rows of standard split ``index`` (from 0) of a data set of n rows, in the order drawn.
+    """Return the training and test indices of standard split ``index`` (from 0) of n data points, in the order drawn.
 
     Raises
     ------
     UserError
-        ``index`` is negative, or n is so small that no row is left to train or test on.
+        ``index`` is negative, or n is too small for training and test data.
     """
     n_train = round(TRAIN_FRACTION * n)
     _require_rows(n_train, n - n_train, n, "standard")
     if index < 0:
-        raise UserError("a split's index counts from 0", where="splits", found=index)
+        raise UserError("the index of a split must be at least 0", where="splits", found=index)
     with _lock:
         stream = _streams.pop(n, None) or _StandardStream(n)
         _streams[n] = stream
@@ -77,12 +77,12 @@ def standard_split(n: int, index: int) -> tuple[Indices, Indices]:
 
 
 def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
-    """Return the scheme with its defaults filled in; ``card`` gives the usual ``test_rows`` of a holdout.
+    """Return the scheme with its default values; the default ``test_rows`` of `holdout` is that of the card.
 
     Raises
     ------
     UserError
-        A parameter does not belong to the scheme or is out of range, or a holdout has no ``test_rows``.
+        A parameter does not belong to the scheme or is out of range, or `holdout` has no ``test_rows``.
     """
     _check_fields(scheme)
     if scheme.scheme == "kfold":
@@ -95,7 +95,8 @@ def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
     if scheme.scheme == "holdout" and scheme.test_rows is None:
         rows = getattr(card, "holdout_rows", None)
         if rows is None:
-            raise UserError("holdout needs test_rows, the number of last rows to test on", where="splits")
+            problem = "holdout requires test_rows, the number of test points at the end of the data"
+            raise UserError(problem, where="splits")
         return replace(scheme, test_rows=rows)
     return scheme
 
@@ -120,35 +121,35 @@ def _check_fields(scheme: SplitScheme) -> None:
                 f"does not belong to {scheme.scheme}", where="splits", field=key, found=value, allowed=allowed
             )
         if key == "test_fraction":
-            fits, range_ = 0.0 < value < 1.0, "between 0 and 1, both excluded"
+            in_range, range_ = 0.0 < value < 1.0, "between 0 and 1, both excluded"
         else:
-            least = {"folds": 2, "seed": 0}.get(key, 1)
-            fits, range_ = value >= least, f"at least {least}"
-        if not fits:
+            minimum = {"folds": 2, "seed": 0}.get(key, 1)
+            in_range, range_ = value >= minimum, f"at least {minimum}"
+        if not in_range:
             raise UserError("out of range", where="splits", field=key, found=value, allowed=range_)
 
 
 def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
-    """Return how many splits a scheme has on a data set: the first ``count`` of those there are."""
+    """Return the number of splits that a scheme has on a data set, at most ``count``."""
     _check_fields(scheme)
     if scheme.scheme == "shuffle":
         return COUNT if scheme.count is None else scheme.count
-    there_are = {
+    available = {
         "standard": info.splits,
         "kfold": FOLDS if scheme.folds is None else scheme.folds,
         "gap": info.d,
         "holdout": info.parts,
     }[scheme.scheme]
-    return there_are if scheme.count is None else min(scheme.count, there_are)
+    return available if scheme.count is None else min(scheme.count, available)
 
 
 def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
-    """Check that every split of the scheme on n rows has training and test rows.
+    """Check that every split of n data points has training and test data.
 
     Raises
     ------
     UserError
-        It does not, or a parameter of the scheme is wrong.
+        A split has no training or no test data, or a parameter of the scheme is wrong.
     """
     scheme = resolve_scheme(scheme, card)
     n = n // _parts(scheme, card)
@@ -165,15 +166,15 @@ def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
 def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     """Return split ``index`` (from 0) of a data set.
 
-    ``standard`` and ``shuffle`` have their rows in the order drawn, ``kfold`` in the order of its one shuffle, ``gap``
-    and ``holdout`` in the order of the file. ``gap`` tests on the middle third of the sorted values of input ``index``;
-    equal values are taken in the order of the file. ``holdout`` has a split for each part of a card that has parts, and
-    leaves the others out.
+    The indices are in the order drawn for ``standard`` and ``shuffle``, in the order of one permutation for ``kfold``,
+    and in the order of the file for ``gap`` and ``holdout``. The test data of ``gap`` are the middle third of the
+    sorted values of input ``index``; ties are in the order of the file. ``holdout`` has one split per part of the card,
+    which contains this part only.
 
     Raises
     ------
     UserError
-        The scheme is wrong, leaves no rows to train or test on, or has no split of that index.
+        A parameter of the scheme is wrong, there are no training or test data, or there is no split of that index.
     """
     scheme = resolve_scheme(scheme, dataset.card)
     n, d = dataset.X.shape
@@ -214,7 +215,7 @@ def _fold(n: int, folds: int, seed: int, index: int) -> tuple[Indices, Indices]:
 
 
 def _parts(scheme: SplitScheme, card: Any) -> int:
-    """Return in how many parts a scheme divides the rows before it splits them."""
+    """Return the number of parts into which a scheme divides the data before splitting."""
     return int(getattr(card, "parts", 1)) if scheme.scheme == "holdout" else 1
 
 
@@ -225,7 +226,7 @@ def _without(n: int, test: Indices) -> tuple[Indices, Indices]:
 
 
 def _stream(*factors: str | int) -> np.random.RandomState:
-    """Return the stream of named factors: its seed is their sha256."""
+    """Return the random stream whose seed is the sha256 of the factors."""
     digest = hashlib.sha256("/".join(map(str, factors)).encode()).digest()
     return np.random.RandomState(np.frombuffer(digest, dtype="<u4"))
 
@@ -233,5 +234,7 @@ def _stream(*factors: str | int) -> np.random.RandomState:
 def _require_rows(n_train: int, n_test: int, n: int, scheme: str) -> None:
     if n_train < 1 or n_test < 1:
         raise UserError(
-            f"{scheme} leaves {max(n_train, 0)} rows to train on and {n_test} to test on, of {n}", where="splits"
+            f"{scheme} splits {n} data points into {max(n_train, 0)} for training and {n_test} for testing; "
+            "both must be at least 1",
+            where="splits",
         )

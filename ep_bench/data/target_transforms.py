@@ -1,7 +1,7 @@
-"""Transforms of a regression set's target, before anything is split or standardised.
+"""Transforms of a regression target, applied before splitting and standardisation.
 
-Some published numbers rest on one: those of the Crime data of Jylanki et al. (2014) on the cube root (see the card of
-``communities``). All scores are then those of the transformed target, in its units.
+Some published results use one: those of Jylanki et al. (2014) on the Crime data the cube root (see the card of
+``communities``). All scores are then in the units of the transformed target.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ TRANSFORMS: Mapping[str, Callable[[Array], Array]] = {
 
 
 def check_transform(ref: DatasetRef, task: Task) -> None:
-    """Raise UserError where there is no such transform, or where the targets are classes."""
+    """Raise UserError if there is no such transform, or if the targets are classes."""
     name, place = ref.target_transform, {"where": ref.label, "field": "target_transform"}
     if name not in TRANSFORMS:
         raise UserError("unknown value", found=name, allowed=TRANSFORMS, name=name, **place)
     if name != "none" and task == "classification":
-        raise UserError("classes have no transform", found=name, allowed=("none",), **place)
+        raise UserError("does not apply to classification", found=name, allowed=("none",), **place)
 
 
 def transformed(y: Array, ref: DatasetRef) -> Array:
-    """Return the target y (n,) under the transform that a study names. Raises UserError where it is not defined."""
+    """Return the transformed target (n,). Raises UserError if the transform is not defined for a value of y (n,)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = TRANSFORMS[ref.target_transform](y)
-    bad = int(np.sum(~np.isfinite(found)))
-    if bad:
+    count = int(np.sum(~np.isfinite(found)))
+    if count:
         raise UserError(
-            f"is not defined for {bad} of {len(y)} targets, the least of them {y.min():g}",
+            f"is not defined for {count} of {len(y)} targets; their minimum is {y.min():g}",
             where=ref.label,
             field="target_transform",
             found=ref.target_transform,
@@ -45,5 +45,5 @@ def transformed(y: Array, ref: DatasetRef) -> Array:
 
 
 def words(name: str, transform: str) -> str:
-    """Return what a transformed target is called."""
+    """Return the name of a transformed target."""
     return name if transform == "none" else f"{transform.replace('_', ' ')} of {name}"

@@ -1,7 +1,8 @@
-"""A user's own file of comma-separated values (or another delimiter), with a header and a named target."""
+"""Reading of a user's own CSV file, with a header and a named target; other delimiters are detected."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import hashlib
@@ -15,20 +16,14 @@ from ep_bench.data.class_labels import numbered
 from ep_bench.types import Array, UserError
 
 MINIMUM_ROWS = 10
-DELIMITERS = (",", "\t", ";", "|", ":", " ", "~", "^", "#", "&", "!", "$", "%", "*", "@", "/")  # the usual ones first
+DELIMITERS = ",\t;| "
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
-MISSING_LABELS = MISSING - {"none", "-"}  # these may name a class
+MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
 _SAMPLE_LINES = 20
 
 
 def require_file(path: str) -> Path:
-    """Return the path of a user's file.
-
-    Raises
-    ------
-    UserError
-        There is no such file.
-    """
+    """Return the path of a user's file. Raises UserError if there is no such file."""
     file = Path(path)
     if not file.is_file():
         problem = "is a folder, not a file" if file.is_dir() else "no such file"
@@ -42,9 +37,9 @@ def read(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...],
     Raises
     ------
     UserError
-        The file is empty or binary, has no header, duplicate or unknown columns, a cell that is no finite number, a
-        constant target, an input that equals the target, or too few rows; the message names file, line (from 1) and
-        column.
+        The file is empty or binary, has no header, duplicate or unknown columns, a field that is not a finite number, a
+        constant target, an input that equals the target, or too few lines. The message names the file, the line (from
+        1) and the column.
     """
     text, checksum = _text(path)
     lines = text.split("\n")
@@ -59,18 +54,17 @@ def read(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...],
 
 
 def read_classes(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...], tuple[str, ...], str]:
-    """Return inputs (n, d), class indices (n,), names of the inputs and of the classes, and the file's sha256.
+    """Return inputs (n, d), class indices (n,), names of the inputs and of the classes, and the sha256 of the file.
 
-    The target's column holds a label a row, a text or a number; `labelled.numbered` says in which order they count.
-    Raises UserError as ``read``, and for a column that holds no classes: one label alone, or one a row.
+    The target column holds labels, texts or numbers; `class_labels.numbered` defines their order. Raises UserError as
+    ``read``, and if the target has one class only or more classes than half the data points.
     """
     text, checksum = _text(path)
     lines = text.split("\n")
     delimiter = _delimiter(path, lines)
     columns, start = _header(path, lines, delimiter)
     position = _target_position(path, columns, target)
-    if not any(line.strip() for line in lines[start:]):
-        raise UserError("there is a header but no row", where=str(path))
+    _require_data(path, lines[start:])
     labels: list[str] = []
     table = _cell_by_cell(path, lines, columns, delimiter, position, labels)
     numbers = [_number(label) for label in labels]
@@ -78,10 +72,10 @@ def read_classes(path: Path, target: str | None) -> tuple[Array, Array, tuple[st
     table[:, position] = y if None in numbers else numbers
     _check(path, table, columns, position)
     if len(classes) > len(y) // 2:
-        found = f"{len(classes)} different values in {len(y)} rows"
-        allowed = "labels of classes; numbers to predict are `task: regression`"
+        found = f"{len(classes)} different values in {len(y)} lines"
+        allowed = "labels of classes; for a numerical target use `task: regression`"
         raise UserError(
-            "the target holds no classes", where=str(path), field=f"column {target}", found=found, allowed=allowed
+            "the target has too many classes", where=str(path), field=f"column {target}", found=found, allowed=allowed
         )
     inputs = [j for j in range(len(columns)) if j != position]
     names = tuple(columns[j] for j in inputs)
@@ -89,7 +83,7 @@ def read_classes(path: Path, target: str | None) -> tuple[Array, Array, tuple[st
 
 
 def _text(path: Path) -> tuple[str, str]:
-    """Return the file's text, decompressed if need be and with plain line ends, and its sha256."""
+    """Return the text of the file, decompressed and with Unix line ends, and the sha256 of the file."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -99,40 +93,41 @@ def _text(path: Path) -> tuple[str, str]:
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise UserError(f"is no sound gzip file: {error}", where=str(path)) from error
+            raise UserError(f"the gzip file is damaged: {error}", where=str(path)) from error
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise UserError("is no text in UTF-8", where=f"{path}:{line}") from error
+        raise UserError("the text is not UTF-8", where=f"{path}:{line}") from error
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
-        raise UserError("holds a zero byte: a binary file is no table of text", where=f"{path}:{line}")
+        raise UserError("contains a zero byte; save the table as text, not as a binary file", where=f"{path}:{line}")
     if not text.strip():
-        raise UserError("the file is empty", where=str(path), allowed="a header and rows of numbers")
+        raise UserError("the file is empty", where=str(path), allowed="a header and lines of numbers")
     return text.replace("\r\n", "\n").replace("\r", "\n"), checksum
 
 
 def _delimiter(path: Path, lines: list[str]) -> str:
-    """Return the delimiter: the first that cuts all of the first lines into one number of fields, else the header's."""
+    """Return the delimiter that `csv.Sniffer` detects, else the most frequent one in the header."""
     sample = [line for line in lines if line.strip()][:_SAMPLE_LINES]
-    counts = {mark: [len(fields) for _, fields in _records(path, sample, mark)] or [0] for mark in DELIMITERS}
-    even = [mark for mark in DELIMITERS if counts[mark][0] > 1 and len(set(counts[mark])) == 1]
-    if even:
-        return even[0]
-    best = max(DELIMITERS, key=lambda mark: counts[mark][0])
-    if counts[best][0] > 1:
-        return best
+    header = sample[0].strip(" ")
+    with contextlib.suppress(csv.Error):
+        detected = csv.Sniffer().sniff("\n".join(sample), DELIMITERS).delimiter
+        if detected in header:
+            return detected
+    delimiter = max(DELIMITERS, key=header.count)
+    if delimiter in header:
+        return delimiter
     raise UserError(
         "the header has only one column, or an unknown delimiter",
         where=f"{path}:1",
-        found=sample[0][:80],
-        allowed="at least one input and the target, between comma, tab, semicolon, bar, colon or spaces",
+        found=header[:80],
+        allowed="at least one input and the target, separated by commas, tabs, semicolons, bars or spaces",
     )
 
 
 def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number (from 1, of a record's last line) and stripped fields of every line that is not blank."""
+    """Yield the number of the last line (from 1) and the stripped fields of all records that are not blank."""
     spaced = delimiter == " "
     reader = csv.reader(
         (line.strip(" ") if spaced else line for line in lines), delimiter=delimiter, skipinitialspace=True
@@ -142,7 +137,7 @@ def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int
             if len(fields) > 1 or "".join(fields).strip():
                 yield reader.line_num, [field.strip() for field in fields]
     except csv.Error as error:
-        raise UserError(f"cannot be cut into fields: {error}", where=f"{path}:{reader.line_num}") from error
+        raise UserError(f"cannot be split into fields: {error}", where=f"{path}:{reader.line_num}") from error
 
 
 def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], int]:
@@ -151,7 +146,7 @@ def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], in
     where = f"{path}:{line}"
     if all(_number(name) is not None for name in columns):
         raise UserError(
-            "the first line holds numbers, no names of columns", where=where, found=delimiter.join(columns)[:80]
+            "the first line must hold the names of the columns", where=where, found=delimiter.join(columns)[:80]
         )
     for position, name in enumerate(columns):
         if not name:
@@ -164,7 +159,7 @@ def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], in
 
 def _target_position(path: Path, columns: list[str], target: str | None) -> int:
     if target is None:
-        raise UserError("name the column to predict", where=str(path), field="target", allowed=columns)
+        raise UserError("is missing; name the column to predict", where=str(path), field="target", allowed=columns)
     if target not in columns:
         raise UserError(
             "there is no such column",
@@ -178,10 +173,12 @@ def _target_position(path: Path, columns: list[str], target: str | None) -> int:
 
 
 def _table(path: Path, lines: list[str], start: int, columns: list[str], delimiter: str, target: int) -> Array:
-    """Return all rows as numbers: by numpy's reader, and cell by cell if it refuses, to name the cell at fault."""
+    """Return all lines as numbers (n, d + 1).
+
+    The fast reader of numpy is tried first. If it fails, the fields are read one by one, to name the wrong one.
+    """
     body = lines[start:]
-    if not any(line.strip() for line in body):
-        raise UserError("there is a header but no row", where=str(path))
+    _require_data(path, body)
     try:
         separator = None if delimiter == " " else delimiter
         table = np.loadtxt(body, delimiter=separator, quotechar='"', comments=None, ndmin=2, dtype=np.float64)
@@ -192,17 +189,25 @@ def _table(path: Path, lines: list[str], start: int, columns: list[str], delimit
     return table
 
 
+def _require_data(path: Path, body: list[str]) -> None:
+    if not any(line.strip() for line in body):
+        raise UserError("there is a header but no data", where=str(path))
+
+
 def _cell_by_cell(
     path: Path, lines: list[str], columns: list[str], delimiter: str, target: int, labels: list[str] | None = None
 ) -> Array:
-    """Return all rows as numbers; with ``labels`` the target's cells are appended to these, and 0 in the table."""
+    """Return all lines as numbers (n, d + 1).
+
+    With ``labels`` the fields of the target are appended to this list and are 0 in the table.
+    """
     rows: list[list[float]] = []
     records = _records(path, lines, delimiter)
     next(records)
     for line, fields in records:
         where = f"{path}:{line}"
         if len(fields) != len(columns):
-            raise UserError(f"the line has {len(fields)} fields, the header has {len(columns)}", where=where)
+            raise UserError(f"the line has {len(fields)} fields, but the header has {len(columns)}", where=where)
         if labels is not None:
             labels.append(_label(where, columns[target], fields[target]))
             fields[target] = "0"
@@ -228,13 +233,13 @@ def _cell(where: str, column: str, cell: str, is_target: bool) -> float:
     elif value is not None:
         problem = "infinite value"
     else:
-        problem = "no number" + ("; decimals are written with a point" if _number(cell.replace(",", ".")) else "")
-    classes = "; labels of classes go with `task: classification`" if is_target and problem == "no number" else ""
+        problem = "not a number" + ("; use a decimal point" if _number(cell.replace(",", ".")) else "")
+    classes = "; for labels of classes use `task: classification`" if is_target and problem == "not a number" else ""
     raise UserError(problem, where=where, field=f"column {column}", found=cell[:80], allowed=f"finite numbers{classes}")
 
 
 def _number(cell: str) -> float | None:
-    """Return the cell's number or None; Python's underscores and other alphabets' digits are not taken."""
+    """Return the number in a field, or None; underscores and digits of other alphabets are not accepted."""
     if "_" in cell or not cell.isascii():
         return None
     try:
@@ -245,7 +250,7 @@ def _number(cell: str) -> float | None:
 
 def _check(path: Path, table: Array, columns: list[str], position: int) -> None:
     if len(table) < MINIMUM_ROWS:
-        raise UserError("too few rows", where=str(path), found=len(table), allowed=f"at least {MINIMUM_ROWS}")
+        raise UserError("too few data points", where=str(path), found=len(table), allowed=f"at least {MINIMUM_ROWS}")
     y = table[:, position]
     if y.min() == y.max():
         raise UserError(
@@ -254,7 +259,7 @@ def _check(path: Path, table: Array, columns: list[str], position: int) -> None:
     for j, name in enumerate(columns):
         if j != position and np.array_equal(table[:, j], y):
             raise UserError(
-                f"this input equals the target {columns[position]!r} in every row",
+                f"this input equals the target {columns[position]!r} in every line",
                 where=str(path),
                 field=f"column {name}",
             )

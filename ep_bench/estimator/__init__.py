@@ -1,9 +1,9 @@
-"""The scikit-learn face of every method: standardise, fit, predict in original units.
+"""The scikit-learn interface of registry methods: standardise, fit, predict in original units.
 
-``Estimator("pbp", hidden=[50])`` makes an instance of the method's own scikit-learn class (``PbpRegressor``), whose
-constructor has one parameter an option; with ``task="classification"`` it is a classifier (``DgpEpClassifier``). Inputs
-and, in regression, target are standardised by the mean and the standard deviation (ddof 0) of the training rows; an
-input that is constant there becomes 0. ``adapters`` gives methods from outside the same face.
+``Estimator("pbp", hidden=[50])`` returns an instance of the method's scikit-learn class (``PbpRegressor``), whose
+constructor has one parameter per option. With ``task="classification"`` it is a classifier (``DgpEpClassifier``).
+Inputs, and in regression the target, are standardised by the mean and the standard deviation (ddof 0) of the training
+data; an input that is constant in the training data becomes 0. ``adapters`` gives external methods the same interface.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ep_bench.estimator.fitting import MethodEstimator, RandomState
     from ep_bench.estimator.regressor import MethodRegressor
 
-# Names whose modules load scikit-learn, which a plan does not need: imported when they are first used.
+# Names whose modules load scikit-learn, which a plan does not need; they are imported on first use.
 _LATER = {
     "MethodClassifier": "ep_bench.estimator.classifier",
     "MethodEstimator": "ep_bench.estimator.fitting",
@@ -38,14 +38,14 @@ _LATER = {
     "RandomState": "ep_bench.estimator.fitting",
 }
 _SUFFIXES = {"regression": "Regressor", "classification": "Classifier"}
-_warm: set[str] = set()  # methods, with the options that may choose a kernel, that this process has compiled
+_warm: set[str] = set()  # methods, with the options that can select a kernel, compiled in this process
 
 
 @cache
 def estimator_class(name: str, task: Task | None = None) -> Any:
-    """Return the scikit-learn class of a registry method for a task, by default the method's first.
+    """Return the scikit-learn class of a registry method for a task, by default the first task of the method.
 
-    Raises UserError for an unknown name, and for a task that the method cannot do.
+    Raises UserError for an unknown name, or a task that the method does not support.
     """
     if task is None:
         return estimator_class(name, methods.get(name).tasks[0])
@@ -75,7 +75,7 @@ def estimator_class(name: str, task: Task | None = None) -> Any:
         "__init__": __init__,
         "__module__": __name__,
         "__doc__": f"{method.title} ({method.paper}), options as in ``ep-bench methods show {name}``.\n\n"
-        "What it has after ``fit``: ``help(ep_bench.Estimator)``.",
+        "Attributes after ``fit``: ``help(ep_bench.Estimator)``.",
         "method": method,
     }
     return type(class_name, (_base(task),), body)
@@ -89,10 +89,10 @@ def _base(task: Task) -> type[MethodEstimator]:
 
 
 def require_task(name: str, task: Task) -> None:
-    """Raise UserError where a registry method cannot do a task."""
+    """Raise UserError unless a registry method supports a task."""
     tasks = methods.get(name).tasks
     if task not in tasks:
-        raise UserError(f"{name} does {' and '.join(tasks)} only", field="task", found=task, allowed=tasks)
+        raise UserError(f"{name} supports {' and '.join(tasks)} only", field="task", found=task, allowed=tasks)
 
 
 @overload
@@ -106,46 +106,48 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
 
     Parameters
     ----------
-    name : a registry name, ``ep-bench methods list`` prints them
-    task : ``regression`` or ``classification``; by default the first that the method can do, which is regression
-        wherever it can do both
-    **options : the method's options, and ``standardize``, ``constant_inputs`` ({column: standardised value} of
-        inputs constant in the training rows) and ``random_state``; of a classifier also ``classes``, all labels there
-        are, where training rows may lack some
+    name : a registry name; ``ep-bench methods list`` prints all
+    task : ``regression`` or ``classification``, by default regression if the method supports both
+    **options : the method's options, and ``standardize``, ``random_state`` and ``constant_inputs``, the standardised
+        values {column: value} of inputs that are constant in the training data. For classifiers also ``classes``, all
+        labels, if the training data may lack some
 
-    A classifier has ``predict_proba``, columns by ``classes_``, and ``predict_dist(X).logpdf(y)``, log probabilities.
+    Attributes
+    ----------
+    Available after ``fit``, in standardised units unless stated otherwise. A classifier also has ``predict_proba``,
+    whose columns are ``classes_``.
 
-    Attributes after ``fit``
-    ------------------------
-    ``state_`` : the method's own State, a tuple of named arrays, standardised units
-    ``trace_`` : name -> list, one value an epoch or iteration, a sampler's warm-up included; which names, the method's
-        ``fit`` says (``objective``, ``noise_deviation``, ...), standardised units or nats
-    ``log_evidence_`` : of methods that have an evidence, nats, of the standardised targets
-    ``hyperparameters_``, ``n_iterations_``, ``converged_`` : of Gaussian processes, values by name (standardised
-        units), iterations of the search, whether it met its own criterion; ``latent(X)`` has mean and variance of f.
-        ``site_precisions_`` of ``gp_t``, but by ``mcmc``, which has no ``log_evidence_`` either: one a training row.
-        ``jitter_`` of sparse ones: what stands on the inducing outputs' diagonal, in parts of its mean
+    ``state_`` : the method's State, a tuple of named arrays
+    ``trace_`` : values per epoch or iteration by name (``objective``, ``noise_deviation``, ...), including the warm-up
+        of a sampler; the ``fit`` of the method documents the names
+    ``log_evidence_`` : log evidence of the standardised targets (nats), if the method has one
+    ``hyperparameters_`` : Gaussian processes: learned and fixed hyperparameters by name
+    ``n_iterations_``, ``converged_`` : Gaussian processes: number of iterations, and whether the fit met its criterion
+    ``site_precisions_`` : ``gp_t`` except with ``mcmc``: precisions (n,) of the likelihood terms
+    ``jitter_`` : sparse Gaussian processes: jitter of the inducing covariance, relative to its mean diagonal element
+    ``chains_`` : samplers: arrays (chains, draws) after warm-up by name. These are ``log_joint`` (nats),
+        ``noise_deviation``, ``prior_deviation`` (``prior_deviation_1`` etc. for several groups of weights) or
+        hyperparameters, and ``prediction``, the monitored prediction with the largest R-hat. Diagnostics monitor 32
+        training inputs and 32 midpoints between training inputs. Long chains are thinned to 2,000 draws
+    ``diagnostics_`` : samplers: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of
+        ``predictions`` (the worst monitored input). They are absent if a quantity is constant or there are too few
+        draws. ``hmc`` also has ``divergences`` and ``gradients`` (sums over chains), ``acceptance`` and ``step_size``
+        (means)
 
-    Of samplers (``hmc``, ``sgld``, ``gp_t`` by ``mcmc``) also:
-
-    ``chains_`` : name -> array (chains, draws) after warm-up, standardised units or nats: ``log_joint``,
-        ``noise_deviation``, ``prior_deviation`` (``prior_deviation_1`` and so on of several groups of weights), or
-        hyperparameters by name, as far as the sampler has them, and ``prediction``, that of the watched row whose
-        R-hat is the largest; watched are 32 training rows (all, where there are fewer) and as many midpoints between
-        two of them. Of very long chains 2,000 draws each, evenly spaced
-    ``diagnostics_`` : name -> number: ``r_hat_*``, ``ess_bulk_*`` and ``ess_tail_*`` of these quantities and of
-        ``predictions`` (the worst of the watched rows), absent where a quantity never changes or draws are too few; in
-        ``hmc`` also ``divergences`` and ``gradients``, sums over the chains, ``acceptance`` and ``step_size``, means
-
-    Raises UserError for an unknown name or a task that the method cannot do, TypeError for an unknown option.
+    Raises
+    ------
+    UserError
+        Unknown name, or a task that the method does not support.
+    TypeError
+        Unknown option.
     """
     return estimator_class(name, task)(**options)
 
 
 def warm_up(name: str, options: Mapping[str, Any], task: Task | None = None) -> float:
-    """Compile a registry method's kernels by the smallest fit there is; return the seconds, 0 where it was done.
+    """Compile the kernels of a registry method by a small fit; return the seconds, 0 if they are compiled already.
 
-    Numbers among the options choose no kernel: what was compiled for others serves.
+    Numerical options are ignored, since they do not select a kernel.
     """
     words = {
         key: value for key, value in options.items() if isinstance(value, bool) or not isinstance(value, int | float)
@@ -155,7 +157,7 @@ def warm_up(name: str, options: Mapping[str, Any], task: Task | None = None) -> 
         return 0.0
     started = time.perf_counter()
     X, y = np.arange(9.0).reshape(3, 3) % 4.0, np.arange(3.0)
-    # A method may refuse these rows, or warn of them; what it ran is compiled.
+    # The method may reject these data or warn; the kernels that it called are compiled nevertheless.
     with contextlib.suppress(ArithmeticError, ValueError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Estimator(name, task, **{**options, **methods.get(name).warmup}, random_state=0).fit(X, y).predict_dist(X)
@@ -168,7 +170,7 @@ def _class_name(name: str, task: str) -> str:
 
 
 def __getattr__(attribute: str) -> Any:
-    """Import the names of ``_LATER``; find the generated classes by name, so that their instances pickle."""
+    """Return the names of ``_LATER``, and the generated classes, which pickle needs to find by name."""
     if attribute in _LATER:
         return getattr(import_module(_LATER[attribute]), attribute)
     for task, suffix in _SUFFIXES.items():

@@ -1,4 +1,4 @@
-"""The scikit-learn classifiers of registry methods: inputs standardised, labels of any kind as class indices."""
+"""The scikit-learn classifiers of registry methods, with standardised inputs and labels of any type."""
 
 from __future__ import annotations
 
@@ -19,19 +19,33 @@ from ep_bench.types import Array, Rows
 
 
 class MethodClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
-    """Common part of the registry methods' classifiers; ``Estimator`` says what they have after ``fit``.
+    """Base class of the classifiers of registry methods; see ``Estimator`` for the attributes after ``fit``.
 
-    ``classes_`` (C,) are the labels in ascending order: those of the option ``classes``, without it those in y.
+    ``classes_`` (C,) are the labels in ascending order: those of the option ``classes``, by default those in y.
     """
 
     classes: Sequence[Any] | None
 
     def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodClassifier:
-        """Fit to rows X (n, d) in original units and labels y (n,).
+        """Fit to inputs X (n, d) in original units and labels y (n,).
 
-        ``extra`` goes to the method's own ``fit``. Raises ValueError for bad arrays, labels or options,
-        FloatingPointError where the method diverges. Warns by scikit-learn's ConvergenceWarning, with the method's
-        name, where it did not reach its own criterion.
+        Parameters
+        ----------
+        X : (n, d) inputs
+        y : (n,) labels
+        extra : passed to the method's own ``fit``
+
+        Raises
+        ------
+        ValueError
+            An array, label or option is not valid.
+        FloatingPointError
+            The method diverges.
+
+        Warns
+        -----
+        ConvergenceWarning
+            The method did not meet its own criterion.
         """
         inputs, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
@@ -43,23 +57,23 @@ class MethodClassifier(ClassifierMixin, MethodEstimator):  # type: ignore[misc]
         return self
 
     def predict_dist(self, X: ArrayLike) -> ClassProbabilities:
-        """Return the probabilities of the classes for rows X (n, d), with their labels."""
+        """Return the probabilities of the classes at inputs X (n, d)."""
         found = self._answer(X)
         if not isinstance(found, ClassProbabilities):
             raise TypeError(f"{self.method.name} must predict ClassProbabilities, found {type(found).__name__}")
         return ClassProbabilities(found.probabilities, self.classes_)
 
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Return the probabilities (n, C) of rows X (n, d), a column each of ``classes_``."""
+        """Return the probabilities (n, C) at inputs X (n, d), one column per class of ``classes_``."""
         return self.predict_dist(X).probabilities
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the labels (n,) of the most probable classes of rows X (n, d)."""
+        """Return the labels (n,) of the most probable classes at inputs X (n, d)."""
         return self.predict_dist(X).mode()
 
     @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
     def latent(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Return means (n,) and variances (n,) of the function behind the classes at rows X (n, d), its own units."""
+        """Return means (n,) and variances (n,) of the latent function at inputs X (n, d), in its own units."""
         inputs = self._standardised(X)
         mean, variance = self.method.latent(self.state_, inputs)  # type: ignore[misc]
         return mean, variance
@@ -69,8 +83,8 @@ def _indexed(labels: NDArray[Any], classes: Sequence[Any] | None) -> tuple[NDArr
     """Return the classes (C,), ascending, and the labels' indices (n,) among them."""
     known, found = np.unique(labels if classes is None else np.asarray(classes)), np.unique(labels)
     if classes is not None and not np.isin(found, known).all():
-        strange = next(label for label in found.tolist() if label not in known.tolist())
-        raise ValueError(f"y has the label {strange!r}, which is none of classes: {known.tolist()}")
+        unknown = next(label for label in found.tolist() if label not in known.tolist())
+        raise ValueError(f"y has the label {unknown!r}, which is none of classes: {known.tolist()}")
     if len(known) < 2:
         raise ValueError(f"there is only one class, {known.tolist()[0]!r}; a classifier needs two or more")
     return known, np.searchsorted(known, labels).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Options of registry methods: the method's own, checked by its model, and those that all have."""
+"""Options of registry methods: those of the method, validated by its Config, and those common to all methods."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from ep_bench.options import problems
 from ep_bench.types import Method
 
-# Options that every registry method has beside its own.
+# Options of all registry methods, in addition to their own.
 COMMON_OPTIONS: Mapping[str, Any] = {"standardize": True}
 
 
 def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
-    """Return the method's frozen Config. Raises ValueError with one line a wrong option."""
+    """Return the frozen Config of a method. Raises ValueError with one line per wrong option."""
     try:
         return method.config(**options)
     except ValidationError as error:
@@ -25,6 +25,6 @@ def parse_options(method: Method, options: Mapping[str, Any]) -> Any:
 
 
 def split_common(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a registry method's own options and the common ones, the latter with their defaults filled in."""
+    """Return the options of a registry method without the common ones, and the common ones with their defaults."""
     own = {key: value for key, value in options.items() if key not in COMMON_OPTIONS}
     return own, {**COMMON_OPTIONS, **{key: options[key] for key in COMMON_OPTIONS if key in options}}

@@ -1,4 +1,4 @@
-"""What the scikit-learn classes of registry methods share: the call of the method's fit, and what it leaves."""
+"""Common base class of the scikit-learn classes of registry methods: the call of the method's fit and its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RandomState = int | np.random.Generator | np.random.RandomState | None
 
 
 class MethodEstimator(BaseEstimator):  # type: ignore[misc]
-    """A registry method behind scikit-learn's face; ``ep_bench.Estimator`` says what it has after ``fit``."""
+    """A registry method with the interface of scikit-learn; see ``Estimator`` for the attributes after ``fit``."""
 
     method: ClassVar[Method]
     standardize: bool
@@ -32,37 +32,37 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
     x_scaling_: Scaling
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickle; copy arrays of a memory-mapped file, since kernels are compiled for writable ones."""
+        """Restore a pickle; memory-mapped arrays are copied, since kernels are compiled for writable arrays."""
         super().__setstate__(copy.deepcopy(state))
 
     def _fit_rows(self, rows: Rows, extra: Mapping[str, Any]) -> None:
-        """Call the method's fit; ``extra`` are arguments beyond those that all have."""
+        """Call the method's fit; ``extra`` are arguments that only some methods have."""
         config = self._config()
         fit_rng, self.predict_seed_ = _streams(self.random_state)
         unconverged: list[tuple[str, type[Warning]]] = []
         try:
-            with _set_aside(unconverged):
+            with _collect_convergence_warnings(unconverged):
                 self.state_, self.trace_ = self.method.fit(rows, config, fit_rng, **extra)
         finally:
             for words, category in unconverged:
                 warnings.warn(f"{self.method.name}: {words}", category, stacklevel=3)
-        self._take_over_offers()
+        self._expose_state()
 
-    def _take_over_offers(self) -> None:
-        """Set an attribute for each thing that the state offers, and remove those of a fit before."""
+    def _expose_state(self) -> None:
+        """Set the attributes listed in OFFERED that the state has, and remove those of a previous fit."""
         for name in OFFERED:
             self.__dict__.pop(f"{name}_", None)
             if hasattr(self.state_, name):
                 setattr(self, f"{name}_", getattr(self.state_, name))
 
     def _standardised(self, X: ArrayLike) -> Array:
-        """Return rows X (n, d) as the fitted method knows them."""
+        """Return inputs X (n, d) in standardised units."""
         check_is_fitted(self, "state_")
         return self.x_scaling_.apply(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _answer(self, X: ArrayLike) -> Any:
-        """Return the method's own prediction for rows X (n, d), standardised units."""
-        inputs = self._standardised(X)  # first: it says where there was no fit
+        """Return the prediction of the method at inputs X (n, d), in standardised units."""
+        inputs = self._standardised(X)  # raises NotFittedError before a fit
         return self.method.predict(self.state_, inputs, np.random.default_rng(self.predict_seed_))
 
     def _config(self) -> Any:
@@ -71,12 +71,12 @@ class MethodEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 @contextlib.contextmanager
-def _set_aside(found: list[tuple[str, type[Warning]]]) -> Iterator[None]:
-    """Keep this thread's convergence warnings back, words and category, and show all others as before.
+def _collect_convergence_warnings(found: list[tuple[str, type[Warning]]]) -> Iterator[None]:
+    """Collect text and category of this thread's convergence warnings; other warnings are shown as usual.
 
-    Kept back whatever the filters say of them: these hold where the warnings are given anew. The filters are the
-    process's own, so that fits in several threads may leave them in each other's order; the hook therefore lets pass
-    what is not its own, and everything once its fit is over.
+    The warnings are collected whatever the filters are; the filters apply when the caller issues them again. Filters
+    and hooks belong to the process, so fits in several threads may restore them in any order. The hook therefore passes
+    on warnings of other threads, and all warnings after the end of its fit.
     """
     show, thread, fitting = warnings.showwarning, threading.get_ident(), True
 

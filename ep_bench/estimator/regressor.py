@@ -1,4 +1,4 @@
-"""The scikit-learn regressors of registry methods: inputs and target standardised, predictions in original units."""
+"""The scikit-learn regressors of registry methods, with standardised inputs and target."""
 
 from __future__ import annotations
 
@@ -17,14 +17,28 @@ from ep_bench.types import Array, Predictive, Rows
 
 
 class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
-    """Common part of the registry methods' regressors; ``Estimator`` says what they have after ``fit``."""
+    """Base class of the regressors of registry methods; see ``Estimator`` for the attributes after ``fit``."""
 
     def fit(self, X: ArrayLike, y: ArrayLike, **extra: Any) -> MethodRegressor:
-        """Fit to rows X (n, d) and targets y (n,) in original units.
+        """Fit to inputs X (n, d) and targets y (n,) in original units.
 
-        ``extra`` goes to the method's own ``fit`` (PBP takes ``start`` and ``orders``).
-        Raises ValueError for bad arrays or options, FloatingPointError where the method diverges. Warns by
-        scikit-learn's ConvergenceWarning, with the method's name, where it did not reach its own criterion.
+        Parameters
+        ----------
+        X : (n, d) inputs
+        y : (n,) targets
+        extra : passed to the method's own ``fit``; PBP has ``start`` and ``orders``
+
+        Raises
+        ------
+        ValueError
+            An array or option is not valid.
+        FloatingPointError
+            The method diverges.
+
+        Warns
+        -----
+        ConvergenceWarning
+            The method did not meet its own criterion.
         """
         inputs, targets = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         targets = np.asarray(targets, dtype=np.float64)
@@ -35,32 +49,32 @@ class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]
         return self
 
     def predict_dist(self, X: ArrayLike) -> Predictive:
-        """Return the predictive distribution of rows X (n, d): original units, noise included."""
+        """Return the predictive distribution at inputs X (n, d), in original units, noise included."""
         standardised: Predictive = self._answer(X)
         return standardised.rescale(float(self.y_scaling_.shift[0]), float(self.y_scaling_.scale[0]))
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return means (n,), with ``return_std`` also standard deviations (n,), noise included; original units."""
+        """Return means (n,), with ``return_std`` also standard deviations (n,), in original units, noise included."""
         distribution = self.predict_dist(X)
         return (distribution.mean(), distribution.std()) if return_std else distribution.mean()
 
     def diagnose(self, X: ArrayLike, name: str = "predictions") -> dict[str, float]:
-        """Return how well a sampler's predictions for rows X (n, d) have mixed; empty for methods that are none.
+        """Return convergence diagnostics of a sampler's predictions at inputs X (n, d); empty for other methods.
 
-        By ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` with ``name``, the worst of the rows, of the draws that are kept
-        for predictions: ``numerics.mcmc_diagnostics.measures``.
+        The keys are ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` followed by ``name``. The values are the worst over the
+        inputs, computed from the draws used for predictions by ``numerics.mcmc_diagnostics.measures``.
         """
         distribution = self.predict_dist(X)
         chain = getattr(self.state_, "chain", None)
         if chain is None:
             return {}
-        means = distribution.means[:: len(distribution.means) // len(chain)]  # parts of a draw have one mean
+        means = distribution.means[:: len(distribution.means) // len(chain)]  # components of a draw have equal means
         by_chain = np.array([means[chain == place] for place in range(int(chain.max()) + 1)])
         return mcmc_diagnostics.measures(name, by_chain)[0]
 
     @available_if(lambda self: self.method.latent is not None)  # type: ignore[untyped-decorator]
     def latent(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Return means (n,) and variances (n,) of the function at rows X (n, d), noise left out; original units."""
+        """Return means (n,) and variances (n,) of the function at inputs X (n, d), without noise, in original units."""
         inputs = self._standardised(X)
         mean, variance = self.method.latent(self.state_, inputs)  # type: ignore[misc]
         scale = float(self.y_scaling_.scale[0])

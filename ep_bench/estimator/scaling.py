@@ -1,4 +1,4 @@
-"""Standardisation: shifts and scales of inputs and target, from training rows."""
+"""Standardisation of inputs and target with the training data."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ep_bench.types import Array
 
 
 class Scaling(NamedTuple):
-    """Shift and scale to standardised units, from training rows."""
+    """Shift and scale from original to standardised units."""
 
     shift: Array  # (d,)
     scale: Array  # (d,)
-    offset: Array  # (d,) what a constant input becomes
+    offset: Array  # (d,) values of constant columns after standardisation, else 0
 
     @classmethod
     def of(cls, X: Array, constants: Mapping[int, float] | None = None) -> Scaling:
-        """Return the scaling of columns to mean 0 and deviation 1 (ddof 0).
+        """Return the scaling of the columns of X (n, d) to mean 0 and standard deviation 1 (ddof 0).
 
-        A constant column is found by max == min, since rounding can give it a deviation above 0; it becomes 0, or
-        what ``constants`` says of its index.
+        A constant column, with max == min, becomes 0 or the value in ``constants``; rounding can make its standard
+        deviation positive. Raises ValueError for an index in ``constants`` that is not a column.
         """
         constant = X.max(axis=0) == X.min(axis=0)
         offset = np.zeros(X.shape[1])
@@ -37,11 +37,11 @@ class Scaling(NamedTuple):
 
     @classmethod
     def none(cls, d: int) -> Scaling:
-        """Return the scaling that changes nothing."""
+        """Return the identity scaling of d columns."""
         return cls(np.zeros(d), np.ones(d), np.zeros(d))
 
     def apply(self, X: Array) -> Array:
-        """Return the rows (n, d) in standardised units, row-contiguous."""
+        """Return X (n, d) in standardised units, C-contiguous."""
         out = np.subtract(X, self.shift, order="C")
         out /= self.scale
         out += self.offset
@@ -51,7 +51,7 @@ class Scaling(NamedTuple):
 def standardisation(
     X: Array, y: Array, constants: Mapping[int, float] | None = None, *, active: bool = True
 ) -> tuple[Scaling, Scaling]:
-    """Return the scalings of inputs (n, d) and target (n,); both change nothing where not ``active``."""
+    """Return the scalings of inputs X (n, d) and target y (n,), which are identities unless ``active``."""
     if not active:
         return Scaling.none(X.shape[1]), Scaling.none(1)
     return Scaling.of(X, constants), Scaling.of(y[:, None])

@@ -1,4 +1,4 @@
-"""Published tables as data, with source, protocol and trust; how our numbers stand beside them."""
+"""Published tables as data, with source, protocol and trust, and the comparison of results with them."""
 
 from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
 from ep_bench.published.matching import printed_over_points

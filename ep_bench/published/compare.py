@@ -1,14 +1,14 @@
-"""Our means beside the published ones: z and a verdict for each that applies.
+"""Comparison of means with published ones: z and a verdict for each published value that applies.
 
-z = (ours - published) / sqrt(se_ours^2 + se_published^2 + unit^2 / 12), where unit is that of the last printed digit:
-a rounded number is uniform over one unit, whose variance is unit^2 / 12. Our standard error is the standard deviation
-over splits (ddof 0, as in the papers) over the root of their number.
+z = (ours - published) / sqrt(se_ours^2 + se_published^2 + unit^2 / 12), where unit is that of the last printed digit.
+A rounded number is uniform over one unit, which has the variance unit^2 / 12. Our standard error is the standard
+deviation over splits (ddof 0, as in the papers) divided by the square root of their number.
 
-Where the table prints deviations over test points (``spread: points``), as cross-validation has them, both standard
-errors are such a deviation over the root of the number of points, and our mean is over the points of all folds. Both
-rest on the same observations, so that z is rather small than large. Of one random split such an error leaves out what
-other training rows would have given: the reason says so; with several splits of ours their deviation is added to the
-published side, and our standard error is that over splits.
+Some tables of cross-validation print standard deviations over test points (``spread: points``). Both standard errors
+are then such a standard deviation divided by the square root of the number of points. Our mean is over the points of
+all folds. Both means use the same observations, so |z| tends to be too small. For one random split, this standard error
+ignores the variation between splits, which the reason states. If we have several splits, our standard error is that
+over splits, and their standard deviation is added to the published standard error.
 """
 
 from __future__ import annotations
@@ -36,32 +36,34 @@ _ACCEPTED = "accepted: "
 
 
 class MeasuredMean(NamedTuple):
-    """Our side of a comparison."""
+    """Our mean in a comparison."""
 
     mean: float
     stderr: float
     n_ok: int  # splits with a score
-    n_other: int  # finished cells without one
-    n_unconverged: int  # of the splits with a score, those whose method said that it had not converged
-    split_deviation: float = 0.0  # over random splits, which a number printed with a deviation over points leaves out
+    n_other: int  # finished cells without a score
+    n_unconverged: int  # splits with a score whose method did not converge
+    split_std: float = 0.0  # standard deviation over random splits, not part of a published spread over points
 
 
 def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the published numbers that apply to one study's results, ours beside them, with the columns of check.csv.
+    """Return the comparison of a study's results with all published values that apply, with the columns of check.csv.
+
+    A published value applies if the method corresponds to its column, the data set and its irrelevant inputs are the
+    same, and the split scheme is that of the table. If the table has its own random splits, a scheme of the same kind
+    also applies. The means are then independent, which the reason states. ``mean`` and ``stderr`` are in the units of
+    the published value.
 
     Parameters
     ----------
     rows : results.csv; ``method`` and ``dataset`` hold labels
-    lock : study.lock.json: what the labels stand for, the split scheme, the accepted differences
+    lock : study.lock.json, which has the meaning of the labels, the split scheme and the accepted differences
     against : sources to compare with, by default all
 
-    A number applies where a method's label answers to its column, the data set is the same with the same irrelevant
-    inputs and no file of the user's, and the split scheme is that of the table. Where the table's splits are random
-    ones of its own, a kindred scheme serves as well: the means are then independent, each with its standard error, and
-    the reason says so. Splits that were planned and are not there count as missing. ``mean`` and ``stderr`` are in the
-    published number's units.
-
-    Raises UserError for a source that there is not.
+    Raises
+    ------
+    UserError
+        Unknown source.
     """
     import pandas as pd
 
@@ -81,12 +83,12 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
 
 
 def regressions(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a check that are worse and not accepted."""
+    """Return the rows of a comparison that are worse and not accepted."""
     return frame[(frame["verdict"] == "worse") & ~frame["reason"].str.startswith(_ACCEPTED)]
 
 
 def counts(frame: pd.DataFrame) -> dict[str, int]:
-    """Return how often each verdict stands in a check, every verdict named."""
+    """Return the number of rows per verdict, including verdicts without rows."""
     return {verdict: int((frame["verdict"] == verdict).sum()) for verdict in VERDICTS}
 
 
@@ -110,7 +112,7 @@ def _compare(
 ) -> dict[str, Any]:
     ours = _ours(number, cells)
     published = 0.0 if math.isnan(number["stderr"]) else number["stderr"]
-    published = math.hypot(published, ours.split_deviation / math.sqrt(number["n_splits"]))
+    published = math.hypot(published, ours.split_std / math.sqrt(number["n_splits"]))
     width = math.sqrt((ours.stderr if ours.n_ok else 0.0) ** 2 + published**2 + number["unit"] ** 2 / 12.0)
     z = (ours.mean - number["mean"]) / width
     verdict = _verdict(number, ours, z)
@@ -133,22 +135,22 @@ def _compare(
 
 
 def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> MeasuredMean:
-    """Return mean and standard error over the splits that have the score, in the units of the published number."""
+    """Return mean and standard error over the splits that have the score, in the units of the published value."""
     scored = [(moments(number["metric"], cell), cell) for cell in cells if cell.get("status") == "ok"]
-    there = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
-    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for _, cell in there)
-    if not there:
+    finite = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
+    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for _, cell in finite)
+    if not finite:
         return MeasuredMean(math.nan, math.nan, 0, len(cells), 0)
-    parts, n = [part for part, _ in there], len(there)
-    one_test = number["scheme"] == "kfold" or n == 1  # no row is tested on twice
+    parts, n = [part for part, _ in finite], len(finite)
+    disjoint = number["scheme"] == "kfold" or n == 1  # each data point is tested at most once
     whole = pooled(parts)
-    if number["spread"] == "points" and one_test and math.isfinite(whole.deviation):
+    if number["spread"] == "points" and disjoint and math.isfinite(whole.deviation):
         stderr = whole.deviation / math.sqrt(whole.points)
         return MeasuredMean(whole.mean, stderr, n, len(cells) - n, unconverged)
     mean = math.fsum(part.mean for part in parts) / n
-    deviation = math.sqrt(math.fsum((part.mean - mean) ** 2 for part in parts) / n)
-    split = deviation if number["spread"] == "points" and not one_test else 0.0
-    return MeasuredMean(mean, deviation / math.sqrt(n), n, len(cells) - n, unconverged, split)
+    std = math.sqrt(math.fsum((part.mean - mean) ** 2 for part in parts) / n)
+    split = std if number["spread"] == "points" and not disjoint else 0.0
+    return MeasuredMean(mean, std / math.sqrt(n), n, len(cells) - n, unconverged, split)
 
 
 def _verdict(number: Mapping[str, Any], ours: MeasuredMean, z: float) -> str:
@@ -189,7 +191,7 @@ def _reasons(number: Mapping[str, Any], ours: MeasuredMean, lock: Lock, method: 
 
 
 def _remarks(number: Mapping[str, Any], lock: Lock, method: str, dataset: str) -> Iterator[str]:
-    """Yield what is to be said of a number's protocol, or because our cells lack the options that it rests on."""
+    """Yield the remarks on the protocol of a published value, and on options that our cells do not share."""
     for remark in load_sources().table(number["source"], number["table"]).remarks:
         if number["method"] not in remark.methods or remark.dataset not in {None, number["dataset"]}:
             continue
@@ -208,7 +210,7 @@ def _has(options: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _options(lock: Lock, method: str, dataset: str) -> Mapping[str, Any]:
-    """Return the resolved options of a method on a data set, the entry's own where the lock has no others."""
+    """Return the resolved options of a method on a data set, else those of the entry in the study."""
     for group in lock.get("groups") or ():
         if (group.get("method"), group.get("dataset")) == (method, dataset):
             return dict((group.get("factors") or {}).get("options") or {})
@@ -216,7 +218,7 @@ def _options(lock: Lock, method: str, dataset: str) -> Mapping[str, Any]:
 
 
 def _accepted(metric: str, lock: Lock, method: str, dataset: str) -> list[str]:
-    """Return the reason for which a study accepts a difference, if it does."""
+    """Return the reason for which a study accepts a difference, if there is one."""
     use = (lock.get("methods") or {}).get(method, {}).get("use")
     name = (lock.get("datasets") or {}).get(dataset, {}).get("name")
     items: Iterable[Mapping[str, Any]] = lock.get("accept") or ()

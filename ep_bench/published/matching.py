@@ -1,4 +1,4 @@
-"""To which labels of a study a published number applies: the same method, data, irrelevant inputs and splits."""
+"""Matching of published values and labels of a study: the same method, data set, irrelevant inputs and splits."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _DEFAULTS = {"folds": 10, "test_fraction": 0.1}
 
 
 def labels(number: Mapping[str, Any], lock: Lock) -> Iterator[tuple[str, str]]:
-    """Yield the labels of method and data set to which a published number applies, whatever the splits."""
+    """Yield the labels of method and data set to which a published value applies, regardless of the splits."""
     for method, entry in (lock.get("methods") or {}).items():
         if number["method"] in (entry.get("published") or ()):
             yield from ((method, dataset) for dataset in datasets(number, lock))
 
 
 def datasets(number: Mapping[str, Any], lock: Lock) -> Iterator[str]:
-    """Yield the labels of the data sets that a published number is of."""
+    """Yield the labels of the data sets to which a published value applies."""
     for dataset, ref in (lock.get("datasets") or {}).items():
         if _same_data(number, dataset, ref):
             yield dataset
 
 
 def by_splits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the number as it stands under a study's splits, with how many of them it takes; none where it does not."""
+    """Yield the published value with the number of splits required under a study's scheme, if it applies."""
     if scheme_fits(number, splits):
         yield number
     elif number["kindred_scheme"] and splits.get("scheme", "standard") == number["kindred_scheme"]:
@@ -37,7 +37,7 @@ def by_splits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> Iterator[
 
 
 def printed_over_points(table: PublishedTable, lock: Lock) -> dict[str, dict[str, dict[str, str]]]:
-    """Return what a table prints of the data sets of a study: by their label, by the table's method, by metric."""
+    """Return the printed values of a table that apply to a study: label of the data set -> method -> metric -> text."""
     found: dict[str, dict[str, dict[str, str]]] = {}
     for number in described_rows():
         if (number["source"], number["table"]) == (table.source, table.table) and scheme_fits(
@@ -50,7 +50,7 @@ def printed_over_points(table: PublishedTable, lock: Lock) -> dict[str, dict[str
 
 
 def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
-    """Tell whether a study's splits are made as those of a published number."""
+    """Return whether a study's split scheme is that of a published value."""
     if not number["scheme"] or splits.get("scheme", "standard") != number["scheme"]:
         return False
     return all(

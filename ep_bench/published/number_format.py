@@ -1,26 +1,26 @@
-"""Numbers of a comparison as text: the published one as it was printed, ours to two digits of its error."""
+"""Formatting of means with standard errors: published ones as printed, ours to two digits of the standard error."""
 
 from __future__ import annotations
 
 import math
 from decimal import Decimal
 
-MOST_PRINTED = 5  # decimals of a printed error
+MAX_DECIMALS = 5  # of a printed standard error
 
 
 def printed(mean: float, stderr: float) -> str:
-    """Return a published mean and standard error as they were printed, but for zeros at the end.
+    """Return a published mean and standard error as printed, without trailing zeros.
 
-    An error that was worked out from another printed spread is cut to three digits.
+    A standard error computed from another printed spread is rounded to three digits.
     """
     if math.isnan(mean):
         return ""
-    errors = [] if math.isnan(stderr) else [stderr if _decimals(stderr) <= MOST_PRINTED else float(f"{stderr:.3g}")]
+    errors = [] if math.isnan(stderr) else [stderr if _decimals(stderr) <= MAX_DECIMALS else float(f"{stderr:.3g}")]
     return " ± ".join(f"{value:.{_decimals(value)}f}" for value in (mean, *errors))
 
 
 def measured(mean: float, stderr: float) -> str:
-    """Return our mean and standard error to two digits of the error, or four of the mean where there is none."""
+    """Return a mean and standard error to two digits of the standard error, else the mean to four digits."""
     if math.isnan(mean):
         return ""
     if math.isnan(stderr) or stderr <= 0.0:

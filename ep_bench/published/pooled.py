@@ -1,7 +1,8 @@
-"""Scores of the standardised target over all test points of all splits, as tables of cross-validation print them.
+"""Scores in units of the standardised target, pooled over the test points of all splits.
 
-With a cell's target deviation s, of the training rows, a log density becomes ll + log s and a squared error se / s^2.
-Mean and deviation over the points of all cells follow from those of each, exactly; percentiles take the points.
+Let s be the standard deviation of the training targets of a cell. A log density ll becomes ll + log s, and a squared
+error se becomes se / s^2. Mean and standard deviation over the points of all cells are computed exactly from those of
+each cell; percentiles need the scores of single points.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ DENSITY, SQUARE = "lpd-mean", "se-mean"
 
 
 class ScoreMoments(NamedTuple):
-    """Of a score over test points: mean, deviation (ddof 0) and how many points they are."""
+    """Mean and standard deviation (ddof 0) of a score over test points, and the number of points."""
 
     mean: float
     deviation: float
@@ -22,10 +23,10 @@ class ScoreMoments(NamedTuple):
 
 
 def moments(metric: str, cell: Mapping[str, Any]) -> ScoreMoments:
-    """Return the moments of a published metric over a cell's test points, from its row of results.csv.
+    """Return the moments of a published metric over the test points of a cell, from its row of results.csv.
 
-    ``lpd-mean`` and ``se-mean`` are of the standardised target; others are columns, of which the mean alone is known.
-    NaN where the row lacks what they take; so is the deviation alone where ``ll_std`` or ``se_std`` is missing.
+    ``lpd-mean`` and ``se-mean`` refer to the standardised target. Other metrics are columns of results.csv, for which
+    only the mean is known. Moments are nan if the row does not have the columns that they need.
     """
     scale, points = number(cell.get("target_std")), number(cell.get("n_test"))
     count = 0 if math.isnan(points) else int(points)
@@ -39,7 +40,7 @@ def moments(metric: str, cell: Mapping[str, Any]) -> ScoreMoments:
 
 
 def pooled(parts: Sequence[ScoreMoments]) -> ScoreMoments:
-    """Return the moments over the points of all parts together, NaN without any."""
+    """Return the moments over the points of all parts, nan if there are no points."""
     points = sum(part.points for part in parts)
     if not points:
         return ScoreMoments(math.nan, math.nan, 0)
@@ -51,24 +52,24 @@ def pooled(parts: Sequence[ScoreMoments]) -> ScoreMoments:
 def normalised(
     cells: Iterable[Mapping[str, Any]], rows: Mapping[str, Mapping[str, Sequence[float]]]
 ) -> tuple[list[float], list[float]] | None:
-    """Return log densities and squared errors of the standardised target, of all test points of the cells.
+    """Return log densities and squared errors of all test points of the cells, for the standardised target.
 
-    ``rows`` has by a cell's hash the log density ``ll`` and the absolute error ``ae`` of its test points, in original
-    units. None where a cell is not among them.
+    ``rows`` maps the hash of a cell to the log densities ``ll`` and absolute errors ``ae`` of its test points, in
+    original units. The result is None if ``rows`` does not have all cells.
     """
     densities: list[float] = []
     squares: list[float] = []
     for cell in cells:
-        scale, kept = number(cell.get("target_std")), rows.get(str(cell.get("cell")), {})
-        if not scale > 0.0 or not {"ll", "ae"} <= kept.keys():
+        scale, scores = number(cell.get("target_std")), rows.get(str(cell.get("cell")), {})
+        if not scale > 0.0 or not {"ll", "ae"} <= scores.keys():
             return None
-        densities += [value + math.log(scale) for value in kept["ll"]]
-        squares += [(value / scale) ** 2 for value in kept["ae"]]
+        densities += [value + math.log(scale) for value in scores["ll"]]
+        squares += [(value / scale) ** 2 for value in scores["ae"]]
     return densities, squares
 
 
 def number(value: Any) -> float:
-    """Return an entry of results.csv as a number, NaN where it is none."""
+    """Return an entry of results.csv as a number, nan if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):

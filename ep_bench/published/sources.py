@@ -1,4 +1,4 @@
-"""What stands behind each published table, from ``sources.yaml``."""
+"""Descriptions of the published tables, from ``sources.yaml``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Strict(BaseModel):
 
 
 class OneScheme(_Strict):
-    """A split scheme and how many of its splits a published mean rests on; without a scheme nothing is comparable."""
+    """A split scheme and the number of splits of a published mean; without a scheme nothing is comparable."""
 
     scheme: Scheme | None
     count: PositiveInt
@@ -30,7 +30,7 @@ class OneScheme(_Strict):
 
 
 class ComparableScheme(_Strict):
-    """A scheme whose splits are other draws of the same kind, and how many of them a mean of ours must rest on."""
+    """A scheme with other random splits of the same kind, and the number of splits that our mean requires."""
 
     scheme: Scheme
     count: PositiveInt
@@ -38,9 +38,9 @@ class ComparableScheme(_Strict):
 
 
 class Splits(OneScheme):
-    """The scheme of a table, with the data sets whose number of splits or whose scheme is another.
+    """The split scheme of a table, with exceptions for single data sets.
 
-    ``kindred`` is named where the table rests on random splits of its own, which nobody else can draw again.
+    ``kindred`` is a comparable scheme if the table has its own random splits, which cannot be drawn again.
     """
 
     counts: dict[str, PositiveInt] = Field(default_factory=dict)
@@ -62,14 +62,14 @@ class Splits(OneScheme):
 
 
 class Alias(_Strict):
-    """What a table's data set is called here."""
+    """The data set of ep-bench that a data set of a table corresponds to."""
 
     name: str
     irrelevant_inputs: int = 0
 
 
 class PublishedColumn(_Strict):
-    """How far single methods of a table are trusted, and what their spread is where it is not the table's."""
+    """Trust in single methods of a table, and their spread if it differs from that of the table."""
 
     methods: tuple[str, ...]
     trust: Trust
@@ -78,7 +78,7 @@ class PublishedColumn(_Strict):
 
 
 class ExchangedDatasets(_Strict):
-    """Two data sets whose numbers of one method were exchanged in print."""
+    """Two data sets whose printed values for one method are exchanged."""
 
     method: str
     datasets: tuple[str, str]
@@ -93,7 +93,7 @@ class CellOptions(_Strict):
 
 
 class Remark(_Strict):
-    """What is said beside a comparison, of one data set or of all, unless the cells have the options named."""
+    """A remark on a comparison, for one data set or all, unless the cells have certain options."""
 
     methods: tuple[str, ...]
     dataset: str | None = None
@@ -130,7 +130,7 @@ class PublishedTable(_Strict):
 
 
 class Sources(_Strict):
-    """All tables, and the names of data sets that hold in all of them."""
+    """All tables, and the names of data sets common to all of them."""
 
     aliases: dict[str, Alias]
     tables: tuple[PublishedTable, ...]
@@ -143,12 +143,14 @@ class Sources(_Strict):
         raise KeyError((source, table))
 
     def alias(self, table: PublishedTable, dataset: str) -> Alias:
-        """Return what a table's data set is called here."""
+        """Return the data set of ep-bench that a data set of a table corresponds to."""
         return table.aliases.get(dataset) or self.aliases.get(dataset) or Alias(name=dataset)
 
 
 @cache
 def load_sources() -> Sources:
-    """Return ``sources.yaml``, checked. Raises ValidationError for a mistake in it."""
+    """Return the validated content of ``sources.yaml``. Raises ValidationError if it is not valid."""
     text = resources.files("ep_bench.published").joinpath("sources.yaml").read_text(encoding="utf-8")
-    return Sources.model_validate_json(json.dumps(read_yaml(text)))  # strict types let a list be a tuple in JSON only
+    return Sources.model_validate_json(
+        json.dumps(read_yaml(text))
+    )  # strict validation accepts lists as tuples in JSON only

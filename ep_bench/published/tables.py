@@ -1,4 +1,4 @@
-"""The published numbers, one row each, corrected and with what is known about them."""
+"""The published values, one row each, with corrections and the description of their tables."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FILES = ("seed_tables.csv", "later_tables.csv", "measured_tables.csv")
-METRICS = {"rmse": -1, "ll": 1, "lpd-mean": 1, "se-mean": -1}  # those that get a verdict: 1 where more is better
+METRICS = {"rmse": -1, "ll": 1, "lpd-mean": 1, "se-mean": -1}  # metrics with a verdict; 1: larger is better
 
 Printed = dict[str, str]
 
 
 def load_published() -> pd.DataFrame:
-    """Return every published number, one row each.
+    """Return all published values, one row each.
 
-    The first columns are those of the tables (``source, table, method, dataset, metric, mean, stderr, note``) with
-    ``mean`` and ``stderr`` as numbers: corrected where a misprint is known, spreads turned into standard errors, NaN
-    where nothing was printed. Then ``printed_mean`` and ``printed_stderr`` (text as printed), ``unit`` (of the last
-    printed digit), ``correction`` (empty or what was corrected), ``citation``, ``protocol``, ``spread`` (what the
-    printed spread is), ``units`` (``original`` or ``normalised``), ``trust``, ``why``, ``name`` and
-    ``irrelevant_inputs`` (the data set as a study names it), ``scheme``, ``folds``, ``test_fraction`` and ``n_splits``
-    (the splits that the mean rests on; no scheme: not comparable with cells of ours), ``kindred_scheme`` and
-    ``kindred_splits`` (another scheme that draws splits of the same kind; empty and 0 without one).
+    The columns are:
+
+    - ``source``, ``table``, ``method``, ``dataset``, ``metric``, ``mean``, ``stderr``, ``note``: those of the tables.
+      ``mean`` and ``stderr`` are numbers; known misprints are corrected, spreads converted to standard errors, and
+      values that were not printed are nan.
+    - ``printed_mean``, ``printed_stderr``: the printed text; ``unit``: that of the last printed digit.
+    - ``correction``: description of a correction, or empty.
+    - ``citation``, ``protocol``, ``spread`` (kind of the printed spread), ``units`` (``original`` or ``normalised``),
+      ``trust``, ``why``.
+    - ``name``, ``irrelevant_inputs``: the data set as a study names it.
+    - ``scheme``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not comparable.
+    - ``kindred_scheme``, ``kindred_splits``: a scheme with random splits of the same kind; empty and 0 without one.
     """
     import pandas as pd
 
@@ -37,7 +41,7 @@ def load_published() -> pd.DataFrame:
 
 
 def columns() -> frozenset[str]:
-    """Return the names of all methods' columns in the tables."""
+    """Return the names of the columns of methods in all tables."""
     return frozenset(row["method"] for row in printed_rows())
 
 
@@ -58,7 +62,7 @@ def printed_rows() -> tuple[Printed, ...]:
 
 @cache
 def described_rows() -> tuple[dict[str, Any], ...]:
-    """Return the rows of ``load_published`` as mappings; not to be changed."""
+    """Return the rows of ``load_published`` as mappings, which must not be modified."""
     sources = load_sources()
     by_place = {_place(row): row for row in printed_rows()}
     return tuple(_described(row, by_place, sources) for row in printed_rows())
@@ -102,7 +106,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
 
 
 def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: PublishedTable) -> tuple[Printed, str]:
-    """Return the row whose numbers belong here, and why it is another than the printed one."""
+    """Return the row with the correct numbers, and the reason if it is not the printed one."""
     for exchange in table.exchanged:
         if row["method"] == exchange.method and row["dataset"] in exchange.datasets:
             first, second = exchange.datasets
@@ -114,13 +118,13 @@ def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: Pu
 def _stderr(
     row: Printed, by_place: dict[tuple[str, ...], Printed], table: PublishedTable, spread: str, n_splits: int
 ) -> float:
-    """Return the standard error of a mean from the spread that was printed with it, NaN without one."""
+    """Return the standard error of a mean from the printed spread, nan without one."""
     if spread == "points":
         companion = table.point_spreads.get(row["metric"])
         if companion is None:
             return math.nan
-        deviation = by_place[_place({**row, "metric": companion})]["mean"]
-        return _number(deviation) / math.sqrt(table.points[row["dataset"]])
+        std = by_place[_place({**row, "metric": companion})]["mean"]
+        return _number(std) / math.sqrt(table.points[row["dataset"]])
     value = _number(row["stderr"])
     over_splits = spread == "standard deviation" and row["metric"] in METRICS
     return value / math.sqrt(n_splits) if over_splits else value
@@ -131,7 +135,7 @@ def _number(text: str) -> float:
 
 
 def last_unit(text: str) -> float:
-    """Return the unit of the last printed digit, NaN where nothing was printed: 0.001 for ``4.320``."""
+    """Return the unit of the last printed digit, nan for an empty text: 0.001 for ``4.320``."""
     if not text:
         return math.nan
     return 10.0 ** -len(text.partition(".")[2])

@@ -145,4 +145,4 @@ def _value_problems(name: str, values: Sequence[_Value], check: Check) -> Iterat
                 return
             if problem.path[:1] == (name,):
                 inner = (*place, *problem.path[1:])
-                yield OptionProblem(inner, problem.problem, problem.found, problem.allowed, problem.name)
+                yield replace(problem, path=inner)

@@ -1,4 +1,4 @@
-"""One regressor for every kind of answer that methods from outside give; all fit the same line and spread."""
+"""One regressor per kind of prediction of external methods; all fit the same line and standard deviation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ep_bench.types import Predictive
 
 
 class Line:
-    """Least squares; ``scale`` is the deviation of its residuals."""
+    """Least squares; ``scale`` is the standard deviation of the residuals."""
 
     def fit(self, X: Any, y: Any) -> Line:
         A = np.column_stack([np.asarray(X, dtype=float), np.ones(len(X))])

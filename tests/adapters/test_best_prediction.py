@@ -1,4 +1,4 @@
-"""Every kind of answer of a method from outside, against the distribution that it stands for."""
+"""All kinds of predictions of external methods, compared with the distributions that they describe."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_gaussians_and_mixtures(standardize: bool) -> None:
 
 
 def test_a_classifiers_probabilities_are_no_distribution() -> None:
-    with pytest.raises(TypeError, match=r"predict_proba gave an array of shape \(40, 2\), as a classifier"):
+    with pytest.raises(TypeError, match=r"predict_proba returned an array of shape \(40, 2\), like a classifier"):
         ask("Classifier")
 
 
@@ -147,10 +147,16 @@ def test_a_classifiers_probabilities_are_no_distribution() -> None:
     ("body", "says"),
     [
         ("def predict_dist(self, X):\n        return 3", "must return an ep_bench.Predictive.*found int"),
-        ("def predict_dist(self, X):\n        return stats.laplace(0.0, 1.0)", r"shape \(\) for 40 rows"),
-        ("def predict_dist(self, X):\n        return stats.laplace(np.zeros(7), 1.0)", r"shape \(7,\) for 40 rows"),
+        ("def predict_dist(self, X):\n        return stats.laplace(0.0, 1.0)", r"shape \(\), expected \(40,\)"),
+        (
+            "def predict_dist(self, X):\n        return stats.laplace(np.zeros(7), 1.0)",
+            r"shape \(7,\), expected \(40,\)",
+        ),
         ("def pred_dist(self, X):\n        return None", "pred_dist must return"),
-        ("def predict(self, X, return_std=False):\n        return np.zeros(len(X))", "expected means and deviations"),
+        (
+            "def predict(self, X, return_std=False):\n        return np.zeros(len(X))",
+            "expected means and standard deviations",
+        ),
         (
             "def predict_quantiles(self, X, q):\n        return np.zeros((len(q), len(X)))",
             r"quantiles of shape \(105, 40\)",
@@ -158,7 +164,7 @@ def test_a_classifiers_probabilities_are_no_distribution() -> None:
         ("def predict_interval(self, X, coverage):\n        return np.zeros((len(X), 2))", "a frame with columns"),
     ],
 )
-def test_answers_that_are_none_are_told(tmp_path: Path, body: str, says: str) -> None:
+def test_invalid_predictions_are_reported(tmp_path: Path, body: str, says: str) -> None:
     (tmp_path / "m.py").write_text(
         f"import numpy as np\nfrom scipy import stats\nclass C:\n    def fit(self, X, y):\n        pass\n    {body}\n"
     )
@@ -166,7 +172,7 @@ def test_answers_that_are_none_are_told(tmp_path: Path, body: str, says: str) ->
         adapters.build("./m.py:C", {}, tmp_path).fit(X, y).predict_dist(X)
 
 
-def test_a_mistake_behind_a_hidden_signature_is_told(tmp_path: Path) -> None:
+def test_an_error_behind_a_hidden_signature_is_reported(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text(
         "class C:\n    def fit(self, X, y):\n        pass\n    def predict(self, X, **options):\n"
         "        return X[:, 0], None + 1\n"
@@ -221,10 +227,12 @@ def test_an_option_may_be_a_class_or_function_itself() -> None:
     assert found.model.func is np.log1p
     assert np.isfinite(found.fit(X, np.abs(y)).predict_dist(X).mean()).all()
     wrong = list(adapters.problems(use, {**options, "func": {"object": "numpy:lgo1p"}}, HERE))
-    assert [(problem[0], "did you mean 'log1p'" in problem[1]) for problem in wrong] == [(("func", "object"), True)]
+    assert [(problem.path, "did you mean 'log1p'" in problem.problem) for problem in wrong] == [
+        (("func", "object"), True)
+    ]
 
 
-def test_a_transformed_targets_deviation_is_not_that_of_the_target() -> None:
+def test_the_standard_deviation_of_a_transformed_target_is_not_used() -> None:
     options = {"regressor": {"use": "sklearn.linear_model:BayesianRidge"}, "transformer": STEP}
     found = adapters.build("sklearn.compose:TransformedTargetRegressor", options, HERE).fit(X, y)
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Classifiers from outside: whichever way they answer, probabilities of all classes of the data set."""
+"""External classifiers: probabilities of all classes of the data set from all kinds of predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ y = (X[:, 0] > 5.5).astype(float) + 2.0 * (X[:, 0] < 4.0)  # 0, 1 or 2
 
 
 class Fake:
-    """Answers what it is told to; remembers what it was fitted to."""
+    """Returns the predictions passed to the constructor; stores the training data."""
 
     def __init__(self, classes: Any = None, **answers: Any) -> None:
         if classes is not None:
@@ -30,7 +30,7 @@ class Fake:
         self.seen = X, y
 
 
-def face(model: Any, classes: int = 4) -> adapters.ExternalClassifier:
+def adapted(model: Any, classes: int = 4) -> adapters.ExternalClassifier:
     return adapters.ExternalClassifier(model, classes).fit(X, y)
 
 
@@ -57,15 +57,15 @@ def test_labels_are_whole_numbers_and_inputs_standardised_on_request() -> None:
 
 def test_without_classes_columns_are_all_classes_or_those_seen() -> None:
     three, four = np.full((50, 3), 1 / 3), np.full((50, 4), 0.25)
-    assert face(Fake(predict_proba=three)).predict_dist(X).probabilities[0].tolist() == [1 / 3, 1 / 3, 1 / 3, 0.0]
-    np.testing.assert_array_equal(face(Fake(predict_proba=four)).predict_dist(X).probabilities, four)
+    assert adapted(Fake(predict_proba=three)).predict_dist(X).probabilities[0].tolist() == [1 / 3, 1 / 3, 1 / 3, 0.0]
+    np.testing.assert_array_equal(adapted(Fake(predict_proba=four)).predict_dist(X).probabilities, four)
 
 
 def test_a_distribution_comes_first_and_classes_alone_last() -> None:
     table = np.tile([0.9, 0.1], (50, 1))
     both = Fake(predict_dist=ClassProbabilities(table, [2, 0]), predict_proba=table, predict=np.zeros(50))
-    assert face(both).predict_dist(X).probabilities[0].tolist() == [0.1, 0.0, 0.9, 0.0]
-    alone = face(Fake(predict=np.ones(50))).predict_dist(X)
+    assert adapted(both).predict_dist(X).probabilities[0].tolist() == [0.1, 0.0, 0.9, 0.0]
+    alone = adapted(Fake(predict=np.ones(50))).predict_dist(X)
     assert isinstance(alone, ClassLabels)
     assert alone.mode().tolist() == [1] * 50
 
@@ -73,18 +73,22 @@ def test_a_distribution_comes_first_and_classes_alone_last() -> None:
 @pytest.mark.parametrize(
     ("model", "error", "words"),
     [
-        (Fake(predict_proba=np.full(50, 0.5)), ValueError, r"gave the shape \(50,\), expected \(50, classes\)"),
-        (Fake(predict_proba=np.full((50, 2), 0.5)), ValueError, r"expected \(50, 3\), a column a class"),
+        (
+            Fake(predict_proba=np.full(50, 0.5)),
+            ValueError,
+            r"the shape \(50,\), expected \(50, number of classes\)",
+        ),
+        (Fake(predict_proba=np.full((50, 2), 0.5)), ValueError, r"expected \(50, 3\)"),
         (Fake(predict_proba=np.full((50, 4), 0.5)), ValueError, "must sum to 1, found 2"),
-        (Fake([0, 7], predict_proba=np.full((50, 2), 0.5)), ValueError, "7.* is no class; they are 0 to 3"),
-        (Fake(predict=np.full(50, 0.3)), ValueError, "is no class"),
-        (Fake(predict=np.zeros((50, 2))), ValueError, r"gave the shape \(50, 2\)"),
+        (Fake([0, 7], predict_proba=np.full((50, 2), 0.5)), ValueError, "7.* is not a class; the classes are 0 to 3"),
+        (Fake(predict=np.full(50, 0.3)), ValueError, "is not a class"),
+        (Fake(predict=np.zeros((50, 2))), ValueError, r"returned the shape \(50, 2\)"),
         (Fake(predict_dist=np.zeros((50, 2))), TypeError, "must return ep_bench.ClassProbabilities, found ndarray"),
     ],
 )
 def test_what_is_no_answer_is_refused(model: Fake, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        face(model).predict_dist(X)
+        adapted(model).predict_dist(X)
 
 
 def test_what_a_class_can_do() -> None:

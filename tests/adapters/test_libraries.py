@@ -1,4 +1,4 @@
-"""The libraries themselves, where they are installed; ``kinds`` has stand-ins for where they are not."""
+"""The libraries themselves, if they are installed; ``kinds`` has replacements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets that cannot be methods, told when the study is read."""
+"""Targets that are not methods are reported when the study is read."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ def read(tmp_path: Path, use: str):
     return read_study(tmp_path / "s.yaml", InstalledCatalogue())
 
 
-def test_a_module_beside_the_study_is_pointed_at(tmp_path: Path) -> None:
+def test_a_module_next_to_the_study_is_suggested(tmp_path: Path) -> None:
     (tmp_path / "beside_me.py").write_text("class Cls: ...\n")
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "deep.py").write_text("class Cls: ...\n")
     for use, meant in (("beside_me:Cls", "./beside_me.py:Cls"), ("inner.deep:Cls", "./inner/deep.py:Cls")):
-        with pytest.raises(UserError, match=f"cannot import.*allowed: '{meant}' for the file beside the study"):
+        with pytest.raises(UserError, match=f"cannot import.*allowed: '{meant}' for the file next to the study"):
             read(tmp_path, use)
-    with pytest.raises(UserError, match="cannot import") as told:
+    with pytest.raises(UserError, match="cannot import") as caught:
         read(tmp_path, "nowhere_at_all:Cls")
-    assert "beside the study" not in str(told.value)
+    assert "next to the study" not in str(caught.value)
 
 
-def test_a_class_that_cannot_predict_is_told_with_what_it_has(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.use: needs predict_dist, pred_dist, .*") as told:
+def test_a_class_without_prediction_method_is_reported_with_its_methods(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"s\.yaml:4: methods\[0\]\.use: needs predict_dist, pred_dist, .*") as caught:
         read(tmp_path, KINDS + "NoPredict")
-    assert "it has fit, line, score" in str(told.value)
-    with pytest.raises(UserError, match="names nothing with a fit"):
+    assert "it has fit, line, score" in str(caught.value)
+    with pytest.raises(UserError, match="has no method fit"):
         read(tmp_path, "collections:OrderedDict")
 
 

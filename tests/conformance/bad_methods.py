@@ -1,4 +1,4 @@
-"""An honest ridge regression, and what becomes of it with one fault each."""
+"""A correct ridge regression, and variants with one fault each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ep_bench import Predictive
 
 
 class Honest:
-    """Ridge regression with a Gaussian noise model; the penalty is small beside the rows."""
+    """Ridge regression with a Gaussian noise model; the penalty is small compared with the data."""
 
     def fit(self, X, y):
         self.shift, self.middle = X.mean(axis=0), y.mean()
@@ -219,7 +219,7 @@ class StandardisesTheBatch(Honest):
 
 
 class CountsTheBatch(Honest):
-    """Uses the test rows a little: a thousandth of their mean."""
+    """Adds a thousandth of the mean of the test inputs."""
 
     def predict(self, X, return_std=False):
         return super().predict(X - 1e-3 * X.mean(axis=0), return_std)
@@ -326,7 +326,7 @@ class CannotBeBuilt(Honest):
 
 
 class QuantilesOfNoUnit(Honest):
-    """Minus the level for every row, whatever the targets were."""
+    """Minus the level for all data points."""
 
     def predict(self, X):
         return self.moments(X)[0]
@@ -336,7 +336,7 @@ class QuantilesOfNoUnit(Honest):
 
 
 class QuantilesOfAnotherUnit(QuantilesOfNoUnit):
-    """Ascending, and right for targets of deviation 1."""
+    """Ascending, and right for targets with standard deviation 1."""
 
     def predict_quantiles(self, X, levels):
         mean, variance = self.moments(X)

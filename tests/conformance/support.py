@@ -47,6 +47,6 @@ def having(found: dict[str, CheckOutcome], status: str) -> set[str]:
     return {name for name, outcome in found.items() if outcome.status == status}
 
 
-def told(found: dict[str, CheckOutcome]) -> str:
+def findings(found: dict[str, CheckOutcome]) -> str:
     """Return all findings, for the message of an assertion."""
     return "\n".join(f"{name}: {finding}" for name, outcome in found.items() for finding in outcome.findings)

@@ -12,7 +12,7 @@ from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
 from ep_bench.types import Task, UserError
-from tests.conformance.support import having, told
+from tests.conformance.support import findings, having
 
 BASE = """
 import numpy as np
@@ -80,14 +80,14 @@ def outcomes(target: str, base: Path, task: Task | None = None) -> dict[str, Che
 @pytest.mark.parametrize("use", ["sklearn.linear_model:LogisticRegression", "ep_bench.baselines:ConstantClassifier"])
 def test_good_classifiers_are_recognised_and_pass(use: str, tmp_path: Path) -> None:
     found = outcomes(use, tmp_path)
-    assert having(found, "ok") == found.keys(), told(found)
+    assert having(found, "ok") == found.keys(), findings(found)
 
 
 def test_probabilities_of_0_and_none_at_all_are_advice(tmp_path: Path) -> None:
     for use in ("sklearn.svm:LinearSVC", "sklearn.tree:DecisionTreeClassifier"):
         found = outcomes(use, tmp_path)
-        assert having(found, "advice") == {"probabilities"}, told(found)
-        assert not having(found, "FAULT"), told(found)
+        assert having(found, "advice") == {"probabilities"}, findings(found)
+        assert not having(found, "FAULT"), findings(found)
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -95,30 +95,30 @@ def test_a_fault_is_found_by_its_check(name: str, tmp_path: Path) -> None:
     check, code = BAD[name]
     (tmp_path / "m.py").write_text(f"{BASE}\n\nclass Bad(Shares):\n{code}\n")
     found = outcomes("./m.py:Bad", tmp_path)
-    assert having(found, "FAULT") == {check}, told(found)
+    assert having(found, "FAULT") == {check}, findings(found)
 
 
-def test_labels_that_are_lost_are_advice(tmp_path: Path) -> None:
+def test_labels_that_are_not_returned_are_advice(tmp_path: Path) -> None:
     code = "    def predict(self, X):\n        return self.predict_proba(X).argmax(axis=1)"
     (tmp_path / "m.py").write_text(f"{BASE}\n\nclass Bad(Shares):\n{code}\n")
     found = outcomes("./m.py:Bad", tmp_path)
-    assert having(found, "advice") == {"labels"}, told(found)
-    assert "predict gives [" in found["labels"].findings[0].found
+    assert having(found, "advice") == {"labels"}, findings(found)
+    assert "predict returns [" in found["labels"].findings[0].found
 
 
 def test_a_method_of_the_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(methods.REGISTRY, "discriminant", "tests.discriminant")
     found = outcomes("discriminant", tmp_path)
-    assert having(found, "ok") == found.keys(), told(found)
+    assert having(found, "ok") == found.keys(), findings(found)
     assert {"scikit-learn", "documented"} <= found.keys()
 
 
-def test_what_can_do_both_is_told_the_task(tmp_path: Path) -> None:
+def test_the_task_of_a_method_with_both_tasks_can_be_chosen(tmp_path: Path) -> None:
     code = BASE.replace("ClassifierMixin, ", "")
     (tmp_path / "m.py").write_text(code)
     assert not having(outcomes("./m.py:Shares", tmp_path, "classification"), "FAULT")
     both = MethodUnderTest("./m.py:Shares", {}, tmp_path)
     both.prepare()
     assert both.task == "regression"
-    with pytest.raises(UserError, match="pbp: --task: does regression only"):
+    with pytest.raises(UserError, match="pbp: --task: supports regression only"):
         MethodUnderTest("pbp", {}, tmp_path, "classification").prepare()

@@ -9,7 +9,7 @@ from tests.cli.test_cli import ep_bench
 from tests.conformance.support import HERE, bad
 
 
-def test_a_fault_is_told_in_three_parts_and_ends_with_exit_code_2() -> None:
+def test_a_fault_is_reported_in_three_parts_with_exit_code_2() -> None:
     done = ep_bench("methods", "test", bad("VarianceForDeviation"), cwd=HERE)
     assert done.returncode == 2
     assert not done.stderr
@@ -20,7 +20,7 @@ def test_a_fault_is_told_in_three_parts_and_ends_with_exit_code_2() -> None:
         [verdicts.get(check.name, "ok"), check.name] for check in CHECKS if not check.registry_only
     ]
     below = [line.split()[0] for line in lines if line.startswith("         ") and line[9] != " "]
-    assert below == ["found", "expected", "mend"]
+    assert below == ["found", "expected", "remedy"]
     assert lines[-1].startswith(
         "./bad_methods.py:VarianceForDeviation does not conform: 21 checks, 19 ok, 1 FAULT, 1 skipped; "
     )

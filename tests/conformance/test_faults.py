@@ -1,51 +1,51 @@
-"""Each planted fault is found by the check that it breaks, and no other check accuses the method."""
+"""Each fault is found by its check and by no other check."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.conformance import bad_methods
-from tests.conformance.support import bad, having, outcomes, told
+from tests.conformance.support import bad, findings, having, outcomes
 
 # Class -> the checks that must find a fault, and words that one of the findings must hold.
 FAULTS = {
     "NoPrediction": ({"builds"}, "has none of predict_dist"),
     "FailsAlways": ({"fits"}, "bad_methods.py, line"),
-    "ColumnOfMeans": ({"shapes"}, "has the shape (1, 1) for 1 rows"),
-    "OneDeviationForAll": ({"shapes"}, "the deviation of predict(X, return_std=True)"),
+    "ColumnOfMeans": ({"shapes"}, "has the shape (1, 1) for 1 data points"),
+    "OneDeviationForAll": ({"shapes"}, "the standard deviation of predict(X, return_std=True)"),
     "NanSomewhere": ({"finite"}, "predicted means are not finite"),
-    "NegativeDeviation": ({"finite"}, "predict gave a negative deviation"),
-    "Unseeded": ({"deterministic"}, "two fresh instances with the same seed"),
-    "RandomWhenAsked": ({"deterministic"}, "predicting the same rows twice"),
-    "DeafToRandomState": ({"deterministic"}, "hang on numpy's global generator"),
-    "WithoutNoise": ({"noise-included"}, "the median deviation is"),
-    "Standardised": ({"original-units"}, "as standardised targets would"),
-    "Centred": ({"original-units"}, "as centred targets would"),
-    "ScaleForgotten": ({"original-units"}, "is not multiplied back"),
-    "VarianceForDeviation": ({"original-units"}, "as variances would"),
-    "DeviationOfStandardised": ({"original-units"}, "multiply the deviations by 1 "),
+    "NegativeDeviation": ({"finite"}, "predict returned a negative standard deviation"),
+    "Unseeded": ({"deterministic"}, "two new instances with the same seed"),
+    "RandomWhenAsked": ({"deterministic"}, "two predictions at the same inputs differ"),
+    "DeafToRandomState": ({"deterministic"}, "depend on numpy's global generator"),
+    "WithoutNoise": ({"noise-included"}, "the median standard deviation is"),
+    "Standardised": ({"original-units"}, "predictions of standardised targets"),
+    "Centred": ({"original-units"}, "predictions of centred targets"),
+    "ScaleForgotten": ({"original-units"}, "are not multiplied by the scale"),
+    "VarianceForDeviation": ({"original-units"}, "so they scale like variances"),
+    "DeviationOfStandardised": ({"original-units"}, "multiply the standard deviations by 1 "),
     "ConstructorAlters": ({"clone"}, "sklearn.base.clone"),
-    "FitAlters": ({"clone"}, "fit alters parameters"),
+    "FitAlters": ({"clone"}, "fit changes parameters"),
     "HoldsALock": ({"clone", "pickle"}, "copy.deepcopy fails"),
     "KeepsALambda": ({"pickle"}, "pickle fails"),
-    "KeepsStateElsewhere": ({"pickle"}, "after pickle it predicts other numbers"),
-    "WritesIntoX": ({"inputs-unchanged"}, "fit writes into X"),
-    "WritesIntoWhatItPredicts": ({"inputs-unchanged"}, "predict writes into X"),
-    "RefusesReadOnly": ({"inputs-unchanged"}, "read-only arrays are refused"),
-    "StandardisesTheBatch": ({"no-test-rows"}, "predicted one by one"),
-    "CountsTheBatch": ({"no-test-rows"}, "the same rows get other numbers"),
-    "RemembersRows": ({"refit"}, "fitted to other rows first"),
+    "KeepsStateElsewhere": ({"pickle"}, "predictions before and after pickle differ"),
+    "WritesIntoX": ({"inputs-unchanged"}, "fit changes X"),
+    "WritesIntoWhatItPredicts": ({"inputs-unchanged"}, "predict changes X"),
+    "RefusesReadOnly": ({"inputs-unchanged"}, "read-only arrays are not accepted"),
+    "StandardisesTheBatch": ({"no-test-rows"}, "together and one by one, differ"),
+    "CountsTheBatch": ({"no-test-rows"}, "predictions at the same inputs, together and"),
+    "RemembersRows": ({"refit"}, "fitted to other data before"),
     "FailsOnOneRow": ({"one-row"}, "IndexError"),
     "NanWithConstantInput": ({"constant-input"}, "means are not finite"),
     "FailsWide": ({"wide"}, "Singular matrix"),
     "NanWithConstantTarget": ({"constant-target"}, "means are not finite"),
     "FailsOnDuplicates": ({"duplicate-rows"}, "Singular matrix"),
     "TwoAnswers": ({"density"}, "predict(X) and the distribution that is scored differ by up to 0.48"),
-    "QuantilesOfNoUnit": ({"quantiles"}, "lies below that at"),
+    "QuantilesOfNoUnit": ({"quantiles"}, "is below that at"),
     "QuantilesOfAnotherUnit": ({"quantiles"}, "multiply the widths between quantiles by 1 "),
-    "QuantilesOfTheFunction": ({"quantiles"}, "the central interval of 50% encloses"),
+    "QuantilesOfTheFunction": ({"quantiles"}, "the central 50% interval covers"),
     "InfiniteQuantiles": ({"quantiles"}, "200 of 21000 quantiles are not finite"),
-    "Reseeds": (set(), "it reseeds numpy's global generator"),
+    "Reseeds": (set(), "the method reseeds numpy's global generator"),
     "FailsOnManyScales": (set(), "far from standardised"),
 }
 
@@ -54,8 +54,8 @@ FAULTS = {
 def test_a_planted_fault_is_found_by_name_and_nothing_else_is(name: str) -> None:
     names, words = FAULTS[name]
     found = outcomes(bad(name))
-    assert having(found, "FAULT") == names, told(found)
-    assert words in told(found)
+    assert having(found, "FAULT") == names, findings(found)
+    assert words in findings(found)
 
 
 def test_every_bad_method_is_tested() -> None:
@@ -67,21 +67,21 @@ def test_every_bad_method_is_tested() -> None:
     assert classes == FAULTS.keys() | elsewhere
 
 
-def test_the_honest_one_has_neither_fault_nor_advice() -> None:
+def test_the_correct_method_has_neither_fault_nor_advice() -> None:
     found = outcomes(bad("Honest"))
-    assert having(found, "ok") == found.keys(), told(found)
+    assert having(found, "ok") == found.keys(), findings(found)
 
 
 def test_a_constructor_that_writes_into_an_option() -> None:
     found = outcomes(bad("ConstructorAltersItsArgument"), sizes=[2])
     assert having(found, "FAULT") == {"clone"}
-    assert "the constructor alters its arguments: sizes [2] became [2, 1]" in told(found)
+    assert "the constructor changes its arguments: sizes [2] became [2, 1]" in findings(found)
 
 
-def test_a_deviation_of_0_is_a_claim_that_nobody_can_keep() -> None:
+def test_a_standard_deviation_of_0_is_a_fault() -> None:
     found = outcomes("sklearn.dummy:DummyRegressor")
     assert having(found, "FAULT") == {"finite"}
-    assert "30 of 30 deviations are 0" in told(found)
+    assert "30 of 30 standard deviations are 0" in findings(found)
 
 
 def test_what_rests_on_a_fault_is_skipped_and_says_so() -> None:

@@ -1,4 +1,4 @@
-"""A server of this machine that misbehaves on demand."""
+"""A local server with configurable failures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers the k-th request with the k-th behaviour of the server, the last one for ever."""
+    """Answers the k-th request with the k-th behaviour of the server; the last one is repeated."""
 
     def do_GET(self) -> None:
         server = self.server
@@ -75,7 +75,7 @@ class Server(http.server.ThreadingHTTPServer):
         return [wanted for _, wanted in self.requests]
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing of clients that went away."""
+        """Ignore closed connections."""
 
 
 @pytest.fixture

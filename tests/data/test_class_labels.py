@@ -96,10 +96,10 @@ def test_own_labels_are_numbered_in_their_order(tmp_path: Path) -> None:
         (["dog", "cat", ""] * 4, "a.csv:4: column kind: missing value"),
         (["dog", "cat", "nan"] * 4, "a.csv:4: column kind: missing value"),
         (["dog"] * 12, "the target is constant"),
-        (["dog", "cat"] * 3, "too few rows"),
+        (["dog", "cat"] * 3, "too few data points"),
         (
             [str(100 + i * i) for i in range(12)],
-            "holds no classes; found '12 different values in 12 rows'.*task: regression",
+            "too many classes; found '12 different values in 12 lines'.*task: regression",
         ),
         ([str(i // 4) for i in range(11)] + ["x,1"], "the line has 4 fields"),
     ],
@@ -111,7 +111,7 @@ def test_what_holds_no_classes_is_refused(tmp_path: Path, labels: list[str], wor
 
 def test_an_input_that_is_no_number_and_one_that_is_the_label_are_refused(tmp_path: Path) -> None:
     text = table(["dog", "cat"] * 6).replace("\n3,cat,9\n", "\n3,cat,big\n")
-    with pytest.raises(UserError, match=r"a\.csv:5: column b: no number; found 'big'; allowed: finite numbers$"):
+    with pytest.raises(UserError, match=r"a\.csv:5: column b: not a number; found 'big'; allowed: finite numbers$"):
         load(tmp_path / "a.csv", text)
     same = "a,kind\n" + "".join(f"{i % 3},{i % 3}\n" for i in range(12))
     with pytest.raises(UserError, match="this input equals the target 'kind'"):
@@ -120,11 +120,11 @@ def test_an_input_that_is_no_number_and_one_that_is_the_label_are_refused(tmp_pa
         load(tmp_path / "c.csv", table(["dog", "cat"] * 6), target="knd")
 
 
-def test_labels_without_the_task_are_told_of_it(tmp_path: Path) -> None:
+def test_labels_without_the_task_get_a_hint(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(table(["dog", "cat"] * 6), encoding="utf-8")
     with pytest.raises(
-        UserError, match=r"column kind: no number; found 'dog'.*labels of classes go with `task: classif"
+        UserError, match=r"column kind: not a number; found 'dog'.*for labels of classes use `task: classif"
     ):
         data.load(DatasetRef("mine", "mine", csv=str(path), target="kind"))
 
@@ -146,5 +146,8 @@ def test_text_of_libsvm_may_leave_zeros_out(tmp_path: Path) -> None:
 def test_a_label_that_the_card_has_not_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1,2,3,x\n1,2,3,y\n", encoding="utf-8")
-    with path.open(encoding="utf-8") as file, pytest.raises(ValueError, match="labels y are not those of the card, x"):
+    with (
+        path.open(encoding="utf-8") as file,
+        pytest.raises(ValueError, match="y are not on the card, which has x"),
+    ):
         class_labels.read_table(file, _card(classes={"x": "x"}))

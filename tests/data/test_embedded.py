@@ -49,7 +49,7 @@ def test_friedman_functions_are_those_of_scikit_learn(which: int) -> None:
 @pytest.mark.parametrize(
     ("name", "deviation"), [("cubic", 3.0), ("step", 0.1), ("additive", 0.2), ("friedman1", 1.0), ("friedman2", 125.0)]
 )
-def test_the_noise_has_its_deviation(name: str, deviation: float) -> None:
+def test_the_standard_deviation_of_the_noise(name: str, deviation: float) -> None:
     dataset = data.load_dataset(name)
     noise = dataset.y - data.true_function(name)(dataset.X)
     n = len(noise)
@@ -72,7 +72,7 @@ def test_each_data_set_with_outliers_has_ten_of_them_and_rows_without_noise() ->
         noise.append(away[:80])
     # The 100 outliers are N(0.6, 9 + 4.9^2) away from the function, 49 of them by more than 4, give or take 5.
     assert 34 < far < 64
-    assert 0.5 < np.mean(np.square(noise)) < 0.8  # the 80 least of 90 draws of a standard normal
+    assert 0.5 < np.mean(np.square(noise)) < 0.8  # the 80 smallest of 90 draws of a standard normal
 
 
 def test_the_toys_are_those_of_the_papers() -> None:

@@ -132,8 +132,8 @@ def test_describe_needs_no_file(folders) -> None:
         (b"", "the file is empty"),
         (b"1 2 3\n4 5\n", "cannot be read"),
         (b"a b c d\n", "cannot be read"),
-        (b"1 2 3 4\n" * 29, "the card says 30 rows of 2 inputs, the data have 29"),
-        (b"1 2\n" * 30, "only 2 columns"),
+        (b"1 2 3 4\n" * 29, "expected 30 data points with 2 inputs as on the card; found 29 with 2"),
+        (b"1 2\n" * 30, "the file has 2 columns"),
         (b"1 2 3 nan\n" * 30, "missing or infinite"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "cannot be read"),
     ],
@@ -195,7 +195,7 @@ def test_an_absent_file_says_how_to_get_it(folders) -> None:
         data.load_dataset("boston")
 
 
-def test_a_wrong_folder_is_told(monkeypatch, tmp_path) -> None:
+def test_a_wrong_folder_is_reported(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("EP_BENCH_DATA", str(tmp_path / "absent"))
     with pytest.raises(UserError, match="EP_BENCH_DATA: is not a folder"):
         data.load_dataset("boston")
@@ -319,5 +319,5 @@ def test_a_transform_that_is_not_defined_is_refused(folders) -> None:
     for ask in (data.load, data.describe):
         with pytest.raises(UserError, match=r"target_transform: unknown value.*did you mean 'cube_root'"):
             ask(DatasetRef("cubic", "cubic", target_transform="cuberoot"))
-        with pytest.raises(UserError, match="target_transform: classes have no transform"):
+        with pytest.raises(UserError, match="target_transform: does not apply to classification"):
             ask(DatasetRef("pima", "pima", target_transform="cube_root"))

@@ -74,7 +74,7 @@ def test_the_memory_of_streams_is_bounded() -> None:
 @pytest.mark.parametrize("n", [10, 101])
 def test_every_split_is_a_partition(scheme: SplitScheme, n: int) -> None:
     if scheme.scheme == "holdout" and n == 10:
-        with pytest.raises(UserError, match="holdout leaves 0 rows"):
+        with pytest.raises(UserError, match="into 0 for training"):
             next(data.make_splits(scheme, dataset_of(n)))
         return
     found = list(data.make_splits(scheme, dataset_of(n)))
@@ -144,7 +144,7 @@ def test_a_gap_in_a_constant_input_is_the_middle_of_the_file() -> None:
 def test_a_holdout_is_the_last_rows() -> None:
     toy = dataset_of(30)
     assert data.make_split(SplitScheme("holdout", test_rows=4), toy, 0).test.tolist() == [26, 27, 28, 29]
-    with pytest.raises(UserError, match="holdout needs test_rows"):
+    with pytest.raises(UserError, match="holdout requires test_rows"):
         data.make_split(SplitScheme("holdout"), toy, 0)
     year = data.card("year")
     assert data.resolve_scheme(SplitScheme("holdout"), year).test_rows == 51630
@@ -160,7 +160,7 @@ def test_a_holdout_has_a_split_for_each_part() -> None:
     assert [(split.train.tolist(), split.test.tolist()) for split in found] == [
         ([first, first + 1, first + 2], [first + 3, first + 4, first + 5, first + 6]) for first in (0, 7, 14)
     ]
-    with pytest.raises(UserError, match="holdout leaves 0 rows to train on and 7 to test on, of 7"):
+    with pytest.raises(UserError, match="holdout splits 7 data points into 0 for training and 7 for testing"):
         data.make_split(SplitScheme("holdout", test_rows=7), toy, 0)
     with pytest.raises(UserError, match="holdout has no split 3"):
         data.make_split(SplitScheme("holdout"), toy, 3)
@@ -179,14 +179,14 @@ def test_a_data_set_of_its_own_takes_every_scheme_with_irrelevant_inputs() -> No
         (SplitScheme("standard", folds=3), "splits: folds: does not belong to standard"),
         (SplitScheme("gap", seed=3), "seed: does not belong to gap"),
         (SplitScheme("kfold", folds=1), "folds: out of range; found 1; allowed: at least 2"),
-        (SplitScheme("kfold", folds=60), "kfold leaves"),
+        (SplitScheme("kfold", folds=60), "kfold splits"),
         (SplitScheme("kfold", seed=-1), "seed: out of range"),
         (SplitScheme("standard", count=0), "count: out of range"),
         (SplitScheme("shuffle", test_fraction=1.0), "test_fraction: out of range"),
         (SplitScheme("shuffle", test_fraction=0.0), "test_fraction: out of range"),
         (SplitScheme("shuffle", test_fraction=float("nan")), "test_fraction: out of range"),
-        (SplitScheme("shuffle", test_fraction=0.001), "to train on and 0 to test on, of 50"),
-        (SplitScheme("holdout", test_rows=50), "leaves 0 rows to train on and 50 to test on"),
+        (SplitScheme("shuffle", test_fraction=0.001), "for training and 0 for testing"),
+        (SplitScheme("holdout", test_rows=50), "into 0 for training and 50 for testing"),
     ],
 )
 def test_wrong_schemes_are_refused(scheme: SplitScheme, message: str) -> None:

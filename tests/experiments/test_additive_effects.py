@@ -150,4 +150,4 @@ def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_options_are_told() -> None:
     assert experiments.problems("additive_effects", {"draws": 2, "methods": [LINEAR]}) == []
     (problem,) = experiments.problems("additive_effects", {"half_widht": 5})
-    assert "half_width" in problem[3]
+    assert "half_width" in problem.allowed

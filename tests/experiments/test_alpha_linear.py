@@ -52,7 +52,7 @@ def test_variance_grows_with_alpha_and_starts_at_the_variational_one(folder: Pat
 def test_bad_options_are_told_with_their_place() -> None:
     assert experiments.problems("alpha_linear", {"alphas": [0.5], "ellipses": [1.0]}) == []
     (problem,) = experiments.problems("alpha_linear", {"alphas": [0.5, 2.0]})
-    assert problem[0] == ("alphas", 1)
-    assert "below 2" in problem[1]
+    assert problem.path == ("alphas", 1)
+    assert "below 2" in problem.problem
     (problem,) = experiments.problems("alpha_linear", {"elipses": [1.0]})
-    assert "ellipses" in problem[3]
+    assert "ellipses" in problem.allowed

@@ -135,6 +135,6 @@ def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
 def test_bad_options_are_told() -> None:
     assert experiments.problems("ard_overfitting", {"side": 0.5, "methods": [PROCESS]}) == []
     (problem,) = experiments.problems("ard_overfitting", {"row": 5})
-    assert "rows" in problem[3]
+    assert "rows" in problem.allowed
     (problem,) = experiments.problems("ard_overfitting", {"methods": [{**PROCESS, "kernal": "nn"}]})
-    assert problem[0][:2] == ("methods", 0)
+    assert problem.path[:2] == ("methods", 0)

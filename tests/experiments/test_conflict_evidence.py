@@ -81,4 +81,4 @@ def test_sweeps_that_oscillate_are_told() -> None:
 
 def test_bad_options_are_told_with_their_place() -> None:
     (problem,) = experiments.problems("conflict_evidence", {"fractions": [0.0]})
-    assert problem[0] == ("fractions", 0)
+    assert problem.path == ("fractions", 0)

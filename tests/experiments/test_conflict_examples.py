@@ -157,6 +157,6 @@ def test_a_scheme_goes_on_where_its_last_stage_ended() -> None:
 
 def test_bad_options_are_told_with_their_place() -> None:
     (problem,) = experiments.problems("conflict_convergence", {"schemes": [{"label": "a", "stages": []}]})
-    assert problem[0] == ("schemes", 0, "stages")
+    assert problem.path == ("schemes", 0, "stages")
     (problem,) = experiments.problems("conflict_tilted", {"fractions": [1.5]})
-    assert problem[0] == ("fractions", 0)
+    assert problem.path == ("fractions", 0)

@@ -83,4 +83,4 @@ def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bad_options_are_told_with_their_place() -> None:
     (problem,) = experiments.problems("conflict_posteriors", {"methods": [{"use": "gp_tt"}]})
-    assert problem[0][:2] == ("methods", 0)
+    assert problem.path[:2] == ("methods", 0)

@@ -66,10 +66,10 @@ def test_the_same_experiment_is_not_computed_again(folder: Path) -> None:
 def test_bad_options_are_told_with_their_place() -> None:
     assert experiments.problems("cubic_toy", {}) == []
     (problem,) = experiments.problems("cubic_toy", {"poins": 3})
-    assert problem[0] == ("poins",)
-    assert "points" in problem[3]
+    assert problem.path == ("poins",)
+    assert "points" in problem.allowed
     (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbpp"}]})[:1]
-    assert problem[0][:2] == ("methods", 0)
+    assert problem.path[:2] == ("methods", 0)
 
 
 class KnownNoise(BaseModel):
@@ -117,8 +117,8 @@ def test_a_known_noise_deviation_is_in_the_unit_of_the_target(known_noise: str, 
 )
 def test_a_noise_deviation_that_cannot_be_used_is_refused(known_noise: str, entry: dict, words: str) -> None:
     (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbp"}, entry]})
-    assert problem[0][:2] == ("methods", 1)
-    assert words in problem[1]
+    assert problem.path[:2] == ("methods", 1)
+    assert words in problem.problem
 
 
 def distances_of(folder: Path) -> dict[str, dict[str, str]]:
@@ -202,17 +202,17 @@ def test_without_a_reference_columns_and_key_are_as_before(folder: Path) -> None
 def test_a_reference_that_is_no_method_is_refused(reference: object, words: list[str]) -> None:
     entries = [{"use": "pbp", "label": "PBP"}, {"use": "pbp", "label": "small"}]
     (problem,) = experiments.problems("cubic_toy", {"methods": entries, "reference": reference})
-    assert problem[0] == ("reference",)
-    assert all(word in problem[1] for word in words)
+    assert problem.path == ("reference",)
+    assert all(word in problem.problem for word in words)
 
 
 def test_a_reference_names_one_method_and_an_entry_without_a_label_by_its_method() -> None:
     entries = [{"use": "pbp"}, {"use": "pbp", "label": "other"}]
     assert experiments.problems("cubic_toy", {"methods": entries, "reference": "pbp"}) == []
     (problem,) = experiments.problems("cubic_toy", {"methods": [*entries, {"use": "pbp"}], "reference": "pbp"})
-    assert "2 methods have the label 'pbp'" in problem[1]
+    assert "2 methods have the label 'pbp'" in problem.problem
     (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbpp"}], "reference": "pbp"})
-    assert problem[0] == ("methods", 0)
+    assert problem.path == ("methods", 0)
 
 
 def test_the_study_shows_both_figures() -> None:

@@ -129,4 +129,4 @@ def test_a_method_that_fails_is_told_and_is_never_the_least(monkeypatch: pytest.
 def test_bad_options_are_told() -> None:
     assert experiments.problems("discontinuity", {"draws": 2, "methods": [PROCESS]}) == []
     (problem,) = experiments.problems("discontinuity", {"point": 500})
-    assert "points" in problem[3]
+    assert "points" in problem.allowed

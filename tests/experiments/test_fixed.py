@@ -165,7 +165,7 @@ def test_what_has_no_solution_counts_for_no_method(monkeypatch: pytest.MonkeyPat
 
 def test_bad_options_are_told_with_their_place() -> None:
     (problem,) = experiments.problems("fixed_predictions", {"dataset": "bostn"})
-    assert problem[0] == ("dataset",)
-    assert "boston" in problem[1]
+    assert problem.path == ("dataset",)
+    assert "boston" in problem.problem
     (problem,) = experiments.problems("fixed_times", {"datasets": [{"name": "bostn"}]})
-    assert problem[0] == ("datasets", 0, "name")
+    assert problem.path == ("datasets", 0, "name")

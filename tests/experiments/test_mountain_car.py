@@ -189,4 +189,4 @@ def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
 def test_bad_options_are_told() -> None:
     assert experiments.problems("mountain_car", SMALL) == []
     (problem,) = experiments.problems("mountain_car", {"row": 5})
-    assert "rows" in problem[3]
+    assert "rows" in problem.allowed

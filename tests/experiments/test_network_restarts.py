@@ -95,4 +95,4 @@ def test_bad_options_are_told() -> None:
     (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yatch"}]})
     assert "yacht" in str(problem)
     (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yacht", "restarts": 0}]})
-    assert problem[0][:2] == ("datasets", 0)
+    assert problem.path[:2] == ("datasets", 0)

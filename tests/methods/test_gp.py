@@ -99,7 +99,7 @@ class TestScikitLearn:
         by_role = {key.rpartition(".")[2]: value for key, value in values.items()}
         theirs = make(by_role["lengthscale"], by_role["magnitude"], by_role.get("weight_variance"))
         theirs += WhiteKernel(by_role["noise_variance"])
-        return problem, theta, GaussianProcessRegressor(theirs, alpha=0.0, optimizer=None).fit(*rows)
+        return problem, theta, GaussianProcessRegressor(theirs, alpha=0.0, optimizer=None).fit(rows.X, rows.y)
 
     def test_evidence_and_gradient(self, name):
         problem, theta, model = self.both(name, wave(n=50))
@@ -173,7 +173,7 @@ class TestSearch:
     def test_as_high_as_scikit_learns(self):
         rows = wave(n=80)
         kernel = ConstantKernel(1.0, (1e-6, 1e6)) * RBF(np.full(2, 1.4), (1e-4, 1e5)) + WhiteKernel(0.1, (1e-8, 1e3))
-        theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=3, random_state=0).fit(*rows)
+        theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=3, random_state=0).fit(rows.X, rows.y)
         assert fitted(rows, prior="none").log_evidence > theirs.log_marginal_likelihood_value_ - 1e-4
 
     def test_the_noise_and_the_irrelevant_input_are_found(self):

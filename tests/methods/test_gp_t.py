@@ -47,7 +47,9 @@ def options_of(hyper):
 @pytest.mark.parametrize("case", "AB")
 def test_values_of_other_programs(case, inference):
     values = VALUES["cases"][case]
-    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), **INFERENCES[inference]).fit(*conflicting())
+    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), **INFERENCES[inference]).fit(
+        conflicting().X, conflicting().y
+    )
     expected = values[inference]
     mean, variance = model.latent(np.array(VALUES["x_star"])[:, None])
     assert model.converged_
@@ -331,7 +333,7 @@ class TestPredictions:
         for nu in (2.05, 2.5, 6.0, 300.0):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model = Estimator("gp_t", nu=nu, **options, random_state=0).fit(*conflicting())
+                model = Estimator("gp_t", nu=nu, **options, random_state=0).fit(conflicting().X, conflicting().y)
             expected = model.latent(X)[1] + (0.2 * model.y_scaling_.scale[0]) ** 2 * nu / (nu - 2.0)
             np.testing.assert_allclose(model.predict(X, return_std=True)[1] ** 2, expected, rtol=1e-4)
 
@@ -404,7 +406,7 @@ class TestFailures:
 
     def test_the_grid_by_its_other_name(self):
         assert gp_t.Config(nu="grid") == gp_t.Config(nu="integrate")
-        state = Estimator("gp_t", **{**OVER_NU, "nu": "grid"}).fit(*conflicting()).state_
+        state = Estimator("gp_t", **{**OVER_NU, "nu": "grid"}).fit(conflicting().X, conflicting().y).state_
         assert len(state.parts) == 15
 
     @pytest.mark.parametrize("options", [{"inference": "vi"}, {"noise_variance": 0.1}, {"fraction": 0.0}, {"nu": -1.0}])

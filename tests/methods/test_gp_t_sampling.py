@@ -41,7 +41,9 @@ def small_model(**given):
 def test_values_of_other_programs(case):
     values = VALUES["cases"][case]
     options = {"samples": 3000, "warmup": 20, "stored": 6000, "random_state": 0}
-    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference="mcmc", **options).fit(*conflicting())
+    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference="mcmc", **options).fit(
+        conflicting().X, conflicting().y
+    )
     assert model.converged_
     means, variances = sampling.latents(model.state_, np.array(VALUES["x_star"])[:, None])
     expected = values["exact_gibbs"]
@@ -289,7 +291,7 @@ class TestPredictions:
 @pytest.fixture(scope="module")
 def model():
     options = {"inference": "mcmc", "nu": "optimize", "chains": 2, "samples": 300, "warmup": 100, "stored": 120}
-    X, y = conflicting()
+    X, y = conflicting().X, conflicting().y
     y[[6, 17]] += [-3.0, 2.5]  # without the outliers, which chains of some hundred draws may take for signal
     return Estimator("gp_t", **options, random_state=0).fit(X, y)
 

@@ -29,7 +29,9 @@ NAMES = ("vb", "fvb", "kl")
 def test_values_of_other_programs(case, inference):
     values = VALUES["cases"][case]
     expected = values["kl" if inference == "kl" else "vb"]
-    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference=inference).fit(*conflicting())
+    model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference=inference).fit(
+        conflicting().X, conflicting().y
+    )
     mean, variance = model.latent(np.array(VALUES["x_star"])[:, None])
     assert model.converged_
     assert model.n_iterations_ > 0

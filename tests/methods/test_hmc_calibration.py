@@ -79,14 +79,14 @@ def test_a_wrong_noise_is_found_out(monkeypatch):
 def test_options_and_files(tmp_path: Path):
     assert experiments.problems("calibration", {}) == []
     (problem,) = experiments.problems("calibration", {"replication": 3})
-    assert problem[0] == ("replication",)
-    assert "replications" in problem[3]
+    assert problem.path == ("replication",)
+    assert "replications" in problem.allowed
     (problem,) = experiments.problems("calibration", {"cases": [{"label": "a", "activation": "relo"}]})
-    assert problem[0] == ("cases", 0, "activation")
+    assert problem.path == ("cases", 0, "activation")
     no_such_groups = {"prior": "ard", "prior_scales": "layer"}
     (problem,) = experiments.problems("calibration", {"cases": [{"label": "a", **no_such_groups}]})
-    assert problem[0] == ("cases", 0)
-    assert "layer takes prior: gaussian" in problem[1]
+    assert problem.path == ("cases", 0)
+    assert "layer takes prior: gaussian" in problem.problem
     options = {**RECTIFIED, "replications": 20, "warmup": 10, "thin": 1, "draws": 4, "steps": 2}
     folder = experiments.run("calibration", options, 0, tmp_path / "c", "c")
     with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:

@@ -97,7 +97,7 @@ class Chain:
     """The chain in NumPy, with the orders and normals of the generator that ``fit`` is given."""
 
     def __init__(self, train, config, seed):
-        X, y = train
+        X, y = train.X, train.y
         n, rng = len(y), np.random.default_rng(seed)
         sizes, layers = (X.shape[1], *config.hidden, 1), mlp.layout(X.shape[1], config.hidden)
         theta = np.append(mlp.initial_weights(layers, rng), np.log(np.expm1(1.0)))
@@ -176,7 +176,7 @@ def linear_chain(train, config, seed, steps, batch=None):
 
     One call of the kernel: a fit has as many calls as epochs.
     """
-    X, y = train
+    X, y = train.X, train.y
     n, rng, layers = len(y), np.random.default_rng(seed), mlp.layout(train.X.shape[1], ())
     batch = batch or n
     theta = np.append(np.zeros(mlp.count(layers)), np.log(np.expm1(config.noise_variance or 1.0)))

@@ -236,7 +236,7 @@ class TestJitter:
         np.testing.assert_array_equal(sgp.latent(state, rows.X), np.zeros((2, 8)))
 
     def test_the_estimator_tells(self):
-        assert Estimator("sgp", inducing=5, optimize=False).fit(*wave(n=20)).jitter_ == bound.JITTER
+        assert Estimator("sgp", inducing=5, optimize=False).fit(wave(n=20).X, wave(n=20).y).jitter_ == bound.JITTER
 
 
 class TestCentres:

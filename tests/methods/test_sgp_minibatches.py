@@ -178,7 +178,7 @@ class TestFits:
     def test_too_few_epochs_are_told(self):
         model = Estimator("sgp", minibatch=True, epochs=1, inducing=4, random_state=0)
         with pytest.warns(ConvergenceWarning, match="had not settled in 1 epochs of minibatches"):
-            model.fit(*wave(n=100))
+            model.fit(wave(n=100).X, wave(n=100).y)
         assert not model.converged_
 
     def test_of_which_sizes(self):

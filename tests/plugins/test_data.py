@@ -1,4 +1,4 @@
-"""Data sets that packages plug in: cards, checks, studies."""
+"""Data sets of plugins: cards, checks, studies."""
 
 from __future__ import annotations
 
@@ -77,21 +77,21 @@ def test_inputs_of_noise_and_constants(module: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        ("ragged", "X and y differ in their rows; found '60 and 59'"),
+        ("ragged", "X and y must have the same number of data points; found '60 and 59'"),
         ("holes", r"X must hold finite numbers; found 'nan at X\[3, 1\]'"),
         ("column", r"y must have 1 dimension; found 'shape \(60, 1\)'"),
         ("flat", r"X must have 2 dimensions; found 'shape \(60,\)'"),
         ("words", "y must hold numbers"),
-        ("nothing", "gives no data set; found 'NoneType'; allowed: .*Bunch"),
-        ("halves", "y of a classification set holds the indices 0 to 1 of its classes"),
-        ("nameless", "a classification set names two or more classes; found '0'"),
-        ("misnamed", "X has 2 inputs, their names are 1"),
+        ("nothing", "does not return a data set; found 'NoneType'; allowed: .*Bunch"),
+        ("halves", "y of a classification set must hold class indices, 0 to 1"),
+        ("nameless", "a classification set must name two or more classes; found '0'"),
+        ("misnamed", "X has 2 inputs, but there are 1 names of inputs"),
         ("fails", "fails: OSError: no disk"),
         ("number", "must refer to a function without arguments; found 'int'"),
         ("absent", "cannot be imported: AttributeError"),
     ],
 )
-def test_what_is_no_data_set_is_told(module: str, kind: str, says: str) -> None:
+def test_invalid_data_sets_are_reported(module: str, kind: str, says: str) -> None:
     with pytest.raises(UserError, match=says) as told:
         data.load_dataset(f"tiny-{kind}")
     assert f"tiny-data 1.2.3: entry point ep_bench.datasets: tiny-{kind} = {module}:" in str(told.value)
@@ -115,7 +115,7 @@ def test_a_built_in_name_cannot_be_taken(site: Site, module: str) -> None:
     site.install("other", f"[ep_bench.datasets]\ncubic = {module}:pair\n")
     plugins._found.cache_clear()
     assert data.load_dataset("cubic").card.embedded
-    assert "not usable: the name is built in, other 1.2.3" in "\n".join(dataset_lines())
+    assert "the name is built in; rename the entry point of other 1.2.3" in "\n".join(dataset_lines())
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def only(checked, **where):
 
 
 def test_z_by_hand():
-    # rmse 2.8 and 3.0 in turn: mean 2.9, deviation 0.1 (ddof 0), standard error 0.1 / sqrt 20 = 0.0223607
+    # rmse 2.8 and 3.0 in turn: mean 2.9, standard deviation 0.1 (ddof 0), standard error 0.1 / sqrt 20 = 0.0223607
     # published 3.014 +- 0.1800, last digit 0.001: width sqrt(0.0005 + 0.0324 + 1e-6 / 12) = 0.1813838
     found = only(check(frame(rows(rmse=[2.8, 3.0] * 10, ll=-2.5)), study()), source=HERNANDEZ, metric="rmse")
     assert found["mean"] == pytest.approx(2.9)
@@ -124,13 +124,13 @@ def test_the_exchanged_numbers_are_compared_after_the_exchange():
     lock = study(method="drop", published=["Dropout-1"], dataset="power")
     found = only(check(frame(rows(method="drop", dataset="power", ll=-2.80, rmse=4.0)), lock), metric="ll")
     assert (found["published_mean"], found["verdict"]) == (-2.80, "reproduced")
-    # the printed spread 0.05 (of the row printed under protein) is a deviation over 20 splits
+    # the printed spread 0.05 (of the row printed under protein) is a standard deviation over 20 splits
     assert found["published_stderr"] == pytest.approx(0.0111803, rel=1e-5)
     assert "exchanged" in found["reason"]
 
 
-def test_a_printed_deviation_is_no_standard_error():
-    # 2.97 with deviation 0.85 over 20 splits: 3.5 is 2.79 standard errors above, 0.62 deviations
+def test_a_printed_standard_deviation_is_not_a_standard_error():
+    # 2.97 with standard deviation 0.85 over 20 splits: 3.5 is 2.79 standard errors above, 0.62 standard deviations
     lock = study(method="drop", published=["Dropout-1"])
     found = only(check(frame(rows(method="drop", rmse=3.5)), lock), metric="rmse")
     assert found["z"] == pytest.approx(0.53 / math.sqrt(0.85**2 / 20 + 1e-4 / 12))
@@ -232,7 +232,7 @@ def test_other_data_are_not_compared(ref):
 
 
 def test_normalised_scores_of_ten_folds():
-    # log density -2.9 of a target with deviation 9: -2.9 + log 9 = -0.7027754; squared error (3.6 / 9)^2 = 0.16
+    # ll -2.9 of a target with standard deviation 9: -2.9 + log 9 = -0.7027754; squared error (3.6 / 9)^2 = 0.16
     lock = study(method="nn", published=["NN-EP-LA"], splits={"scheme": "kfold", "folds": 10, "seed": 0})
     checked = check(frame(rows(method="nn", n=10, ll=-2.9, rmse=3.6, target_std=9.0)), lock)
     density, square = only(checked, metric="lpd-mean"), only(checked, metric="se-mean")
@@ -253,7 +253,7 @@ def folds(**scores):
 
 def test_folds_are_pooled_over_their_points():
     # six folds of 51 points with -2.9, four of 50 with -2.4: mean -(306 * 2.9 + 200 * 2.4) / 506 + log 9; within the
-    # folds the deviation is 1.5, between them 0.5 with shares 306 / 506 and 200 / 506
+    # folds the standard deviation is 1.5, between them 0.5 with fractions 306 / 506 and 200 / 506
     results, lock = folds(ll=[-2.9] * 6 + [-2.4] * 4, ll_std=1.5, rmse=3.6, se_std=40.5)
     density = only(check(results, lock), metric="lpd-mean")
     mean = math.log(9.0) - (306 * 2.9 + 200 * 2.4) / 506
@@ -267,7 +267,7 @@ def test_folds_are_pooled_over_their_points():
     assert (square["verdict"], square["n_splits"], square["reason"]) == ("reproduced", 10, "published as NN-EP-LA")
 
 
-def test_without_deviations_over_points_folds_are_compared_as_splits():
+def test_without_standard_deviations_over_points_folds_are_compared_as_splits():
     results, lock = folds(ll=[-2.9, -2.4] * 5, rmse=3.6)
     density = only(check(results, lock), metric="lpd-mean")
     assert density["mean"] == pytest.approx(math.log(9.0) - 2.65)
@@ -303,7 +303,7 @@ def test_kin40k_with_irrelevant_inputs_is_one_split_with_errors_over_its_points(
 
 
 def test_several_random_splits_tell_how_far_the_published_one_may_be_off():
-    # 0.20 and 0.30: mean 0.25, deviation 0.05 over splits, which the published single split has as well
+    # 0.20 and 0.30: mean 0.25, standard deviation 0.05 over splits, which the published single split has as well
     checked = check(*kin40k(2, ll=[0.2, 0.3], ll_std=1.2, rmse=0.18, se_std=0.08))
     found = only(checked, metric="lpd-mean")
     assert found["stderr"] == pytest.approx(0.05 / math.sqrt(2))

@@ -1,4 +1,4 @@
-"""Moments over the points of all folds, held against those of the points themselves."""
+"""Moments over the points of all folds, compared with those of the points themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published tables: every row described, known misprints corrected, spreads turned into standard errors."""
+"""The published tables: descriptions, corrected misprints, spreads converted to standard errors."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_only_the_log_likelihoods_of_two_sets_are_corrected(published):
     assert places == {("Dropout-1", "power", "ll"), ("Dropout-1", "protein", "ll")}
 
 
-def test_deviations_become_standard_errors_and_errors_stay(published):
+def test_standard_deviations_become_standard_errors(published):
     dropout = row(published, table="4", method="Dropout-1", dataset="boston")
     assert dropout["stderr"] == pytest.approx(0.85 / math.sqrt(20))
     ensemble = row(published, method="Deep ensemble M=5", dataset="protein", metric="rmse")

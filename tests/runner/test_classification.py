@@ -73,7 +73,9 @@ def test_an_external_class_without_the_class_fails_and_names_it(tmp_path: Path) 
     found = records(planned(tmp_path, LOGISTIC))
     failed = [record.row for record in found.values() if record.row["status"] != "ok"]
     assert len(failed) == 1
-    assert failed[0]["reason"] == "non-finite ll: 1 of 12 test rows are of classes that it gives probability 0: rare"
+    assert (
+        failed[0]["reason"] == "non-finite ll: 1 of 12 test points belong to classes with predicted probability 0: rare"
+    )
     assert "ll" not in failed[0]
     assert math.isfinite(failed[0]["error_rate"])
 

@@ -235,7 +235,7 @@ def test_a_file_among_the_options_is_part_of_the_version(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ('{use: "json:loads", label: constant}', "names nothing with a fit"),
+        ('{use: "json:loads", label: constant}', "has no method fit"),
         ('{use: "ep_bench.baselines:ConstantRegressor", label: constant, standardize: "yes please"}', "true or false"),
         (('{use: "sklearn.gaussian_process:GaussianProcessRegressor", label: constant, '
          'kernel: {use: "sklearn.gaussian_process.kernels:RBFF"}}'), "did you mean 'RBF'"),
