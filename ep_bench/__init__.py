@@ -1,6 +1,6 @@
-"""ep-bench: honest baselines for Bayesian neural networks and Gaussian processes on the UCI regression splits.
+"""ep-bench: baselines for Bayesian neural networks and Gaussian processes on the UCI regression splits.
 
-The names of the package are loaded when they are first used, so that the command line starts at once.
+The names of the package are imported on first use, so that the command line starts quickly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "standard_split",
 ]
 
-_HOMES = {
+_MODULES = {
     "load_dataset": "ep_bench.data",
     "standard_split": "ep_bench.data",
     "Estimator": "ep_bench.estimator",
@@ -35,8 +35,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     if name == "__version__":
         from importlib.metadata import version
 

@@ -5,6 +5,7 @@ Both are derived from the JSON schema of the pydantic model: choices, bounds, le
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -113,8 +114,8 @@ class _TypeNames:
     def _with_original_message(self, entry: Mapping[str, Any]) -> OptionProblem:
         """Return an error of a validator or a rare constraint with its own message."""
         message, place, found = str(entry["msg"]).removeprefix("Value error, "), tuple(entry["loc"]), entry["input"]
+        message = re.sub(r"^(Input|String|List|Dictionary|Tuple) should ", "must ", message)
         message = message[:1].lower() + message[1:]
-        message = message.replace("input should", "must", 1) if message.startswith("input should") else message
         if entry["type"] == "missing":
             return OptionProblem(place, "is missing")
         is_shown = not place or isinstance(found, Mapping) or "; found " in message
@@ -158,7 +159,7 @@ class _TypeNames:
             "boolean": ["true", "false"],
             "null": ["null"],
             "string": ["texts" if many else "text"],
-            "object": ["mappings" if many else "a mapping"],
+            "object": ["mappings" if many else "a non-empty mapping" if schema.get("minProperties") else "a mapping"],
         }
         return others.get(str(kind), [])
 
@@ -192,7 +193,7 @@ class _TypeNames:
 
 def _below(schema: Schema, part: str | int) -> Schema:
     if isinstance(part, str):
-        found = schema.get("properties", {}).get(part, {})
+        found = schema.get("properties", {}).get(part, schema.get("additionalProperties"))
     else:
         first = schema.get("prefixItems", [])
         found = first[part] if part < len(first) else schema.get("items", {})
@@ -206,10 +207,16 @@ def _number(schema: Schema, *, many: bool) -> str:
     below, maximum = schema.get("exclusiveMaximum"), schema.get("maximum")
     if below is None and maximum is None and (above == 0 or (minimum == 1 and schema["type"] == "integer")):
         return f"{'' if many else 'a '}positive {noun}"
-    low = f"above {above:g}" if above is not None else f"of at least {minimum:g}" if minimum is not None else ""
-    high = f"below {below:g}" if below is not None else f"at most {maximum:g}" if maximum is not None else ""
+    low = _bound("above", above) or _bound("of at least", minimum)
+    high = _bound("below", below) or _bound("at most", maximum)
     high = f"of {high}" if high.startswith("at") and not low else high
     return " ".join(filter(None, ("" if many else "a", noun, " and ".join(filter(None, (low, high))))))
+
+
+def _bound(words: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{words} {value:g}" if isinstance(value, float) else f"{words} {value}"
 
 
 def _either(forms: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The command line called in this process, where a process of its own would add nothing but its start-up."""
+"""The command line, called in this process to save the start-up of another one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ep_bench import cli
 
 
 def ep_bench(*words: object, cwd: Path | None = None) -> CompletedProcess[str]:
-    """Run a command as `ep-bench` does; return its exit code and what it printed."""
+    """Run a command as `ep-bench` does; return its exit code and its output."""
     command = ["ep-bench", *map(str, words)]
     printed, errors = io.StringIO(), io.StringIO()
     with (

@@ -1,4 +1,4 @@
-"""The search itself: its budget, its rows, its first trial, what it finds; no files and no processes."""
+"""The search: budget, validation points, first trial, result; without files and processes."""
 
 from __future__ import annotations
 
@@ -33,38 +33,38 @@ def untimed(found: tuning.SearchResult) -> list[Any]:
 
 
 class TestValidationRows:
-    @pytest.mark.parametrize(("n", "fraction", "held"), [(10, 0.2, 2), (2, 0.01, 1), (2, 0.99, 1), (398, 0.2, 80)])
-    def test_how_many_are_held_back(self, n: int, fraction: float, held: int) -> None:
-        inner, outer = tuning.validation_rows(n, fraction, 7)
-        assert len(outer) == held
-        assert sorted([*inner, *outer]) == list(range(n))
-        assert list(inner) == sorted(inner)
+    @pytest.mark.parametrize(("n", "fraction", "count"), [(10, 0.2, 2), (2, 0.01, 1), (2, 0.99, 1), (398, 0.2, 80)])
+    def test_number_of_validation_points(self, n: int, fraction: float, count: int) -> None:
+        fitting, validation = tuning.validation_rows(n, fraction, 7)
+        assert len(validation) == count
+        assert sorted([*fitting, *validation]) == list(range(n))
+        assert list(fitting) == sorted(fitting)
 
-    def test_a_seed_has_its_own_rows(self) -> None:
+    def test_the_points_depend_on_the_seed(self) -> None:
         same, again = tuning.validation_rows(100, 0.2, 7)[1], tuning.validation_rows(100, 0.2, 7)[1]
         np.testing.assert_array_equal(same, again)
         assert not np.array_equal(same, tuning.validation_rows(100, 0.2, 8)[1])
 
     def test_golden(self) -> None:
-        # Golden: results that people have committed hang on these rows.
+        # Golden value: committed results depend on these points.
         assert list(tuning.validation_rows(10, 0.3, 2685746324)[1]) == [2, 6, 8]
 
-    def test_a_larger_fraction_adds_rows(self) -> None:
+    def test_a_larger_fraction_adds_points(self) -> None:
         few, many = (set(tuning.validation_rows(50, fraction, 1)[1].tolist()) for fraction in (0.1, 0.4))
         assert few < many
 
-    def test_they_are_not_the_first_or_the_last_ones(self) -> None:
+    def test_the_points_are_not_the_first_or_the_last_ones(self) -> None:
         counts = np.zeros(20)
         for seed in range(2000):
             counts[tuning.validation_rows(20, 0.25, seed)[1]] += 1
         assert np.all(np.abs(counts / 2000 - 0.25) < 5 * math.sqrt(0.25 * 0.75 / 2000))
 
-    def test_one_row_cannot_be_parted(self) -> None:
-        with pytest.raises(ValueError, match="1 training row"):
+    def test_one_point_cannot_be_divided(self) -> None:
+        with pytest.raises(ValueError, match="1 training point"):
             tuning.validation_rows(1, 0.5, 0)
 
 
-def test_one_seed_one_search() -> None:
+def test_equal_seeds_give_equal_searches() -> None:
     assert untimed(run()) == untimed(run())
     assert untimed(run()) != untimed(run(seed=4))
 
@@ -76,18 +76,18 @@ def test_the_state_of_other_generators_does_not_matter() -> None:
     assert untimed(run()) == first
 
 
-def test_it_finds_what_is_best() -> None:
+def test_the_search_finds_the_optimum() -> None:
     found = run(trials=120)
     assert found.options["kind"] == ["b", 2]
     assert abs(found.options["n"] - 5) <= 1
     assert found.options["x"] == pytest.approx(1.0, abs=0.3)
     scores = [trial["score"] for trial in found.trials]
     assert found.best == int(np.argmax(scores))
-    # It learns: the last trials are better than the first ones, which are random.
+    # The last trials are better than the first ones, which are random.
     assert np.mean(scores[-40:]) > np.mean(scores[:10]) + 1.0
 
 
-def test_rmse_is_better_the_lower() -> None:
+def test_rmse_is_minimised() -> None:
     found = run(lambda options: (-bowl(options)[0], ""), score="rmse", trials=60)
     scores = [trial["score"] for trial in found.trials]
     assert found.best == int(np.argmin(scores))
@@ -115,19 +115,19 @@ def test_failures_count_and_are_kept_with_their_reason(bad: str) -> None:
     assert found.trials[found.best]["score"] == max(t["score"] for t in found.trials if t["score"] is not None)
 
 
-def test_where_all_fail_the_usual_reason_is_told() -> None:
+def test_the_most_frequent_reason_is_returned_if_all_trials_fail() -> None:
     reasons = iter(["odd", *["usual"] * 9])
     found = run(lambda _options: (None, next(reasons)), trials=10)
     assert (found.best, found.options) == (None, {})
     assert found.usual_reason() == ("usual", 9)
 
 
-def test_what_is_raised_ends_the_search() -> None:
+def test_an_exception_ends_the_search() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(lambda _options: (_ for _ in ()).throw(KeyboardInterrupt))
 
 
-def test_of_equals_the_first() -> None:
+def test_the_first_of_equal_trials_is_the_best() -> None:
     assert run(lambda _options: (1.0, "")).best == 0
 
 
@@ -140,10 +140,10 @@ class TestStart:
 
     def test_tuples_and_whole_floats_are_found_among_the_choices(self) -> None:
         space = {"a": {"choice": [[50], [50, 50]]}, "b": {"choice": [1, 2]}, "c": {"choice": [0, False, True]}}
-        assert tuning._places(space, {"a": (50, 50), "b": 2.0, "c": False}) == ({"a": 1, "b": 1, "c": 1}, {})
+        assert tuning._parameters(space, {"a": (50, 50), "b": 2.0, "c": False}) == ({"a": 1, "b": 1, "c": 1}, {})
 
     @pytest.mark.parametrize("x", [9.0, None, "scale", True, math.nan, (1, 2)])
-    def test_outside_the_space_it_is_tried_all_the_same(self, x: Any) -> None:
+    def test_a_start_outside_the_space_is_tried(self, x: Any) -> None:
         seen = []
 
         def evaluate(options: Any) -> tuple[float, str]:
@@ -158,18 +158,18 @@ class TestStart:
         assert len(found.trials) == 15
         json.dumps(found.trials, allow_nan=False)
 
-    def test_what_it_does_not_name_is_drawn(self) -> None:
+    def test_options_without_a_start_are_drawn(self) -> None:
         first = run(start={"n": 2}).trials[0]["options"]
         assert first["n"] == 2
         assert -4.0 <= first["x"] <= 4.0
 
-    def test_an_object_is_kept_by_its_kind(self) -> None:
+    def test_an_object_is_stored_as_the_name_of_its_class(self) -> None:
         assert run(start={"x": object(), "n": 1, "kind": "a"}, evaluate=lambda _: (0.0, "")).trials[0]["options"] == {
             "x": "object", "n": 1, "kind": "a",
         }  # fmt: skip
 
 
-def test_a_method_that_writes_into_its_options_spoils_nothing() -> None:
+def test_a_method_may_modify_its_options() -> None:
     space = {"h": {"choice": [[1], [2]]}}
 
     def vandal(options: Any) -> tuple[float, str]:
@@ -183,7 +183,7 @@ def test_a_method_that_writes_into_its_options_spoils_nothing() -> None:
     assert space == {"h": {"choice": [[1], [2]]}}
 
 
-def test_it_says_nothing(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_the_search_prints_nothing(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     import optuna
 
     before = optuna.logging.get_verbosity()

@@ -1,1 +1,1 @@
-"""Child processes, the processes below them, and their memory."""
+"""Child processes, their descendants, and their memory."""

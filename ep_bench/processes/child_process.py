@@ -1,4 +1,4 @@
-"""A process that computes and may be killed at any moment, and the connection to it."""
+"""A child process that can be killed at any moment, and the connection to it."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _ONE_THREAD = dict.fromkeys(
      "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"),
     "1",
 )  # fmt: skip
-_ENDING = 5.0  # seconds that a process has to end once its connection is closed
-_LOOK = 0.005  # seconds between looks at whether it has
-_TIDYING = 1.0  # seconds that processes below it have to end by themselves
+_EXIT_TIMEOUT = 5.0  # seconds that a process has to exit once its connection is closed
+_CHECK_INTERVAL = 0.005  # seconds between two checks whether it has exited
+_DESCENDANTS_TIMEOUT = 1.0  # seconds that its descendants have to exit by themselves
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_TAIL = 2000  # characters kept of what a process printed
-_READ = 2**16  # bytes read for them: a crash's list of modules goes first
+_TAIL = 2000  # characters of the process's output that ``tail`` returns
+_READ = 2**16  # bytes of output read for them, because the list of modules of a crash is removed first
 _GUARD = "import os, signal, sys; os.read(0, 1); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
 
 
 class ChildProcess:
-    """A process that runs ``python -P -m MODULE FD`` with one BLAS and one numba thread.
+    """A process that runs ``python -P -m MODULE FD`` with one BLAS thread and one numba thread.
 
-    ``connection`` leads to the descriptor FD that it is told; what it prints is kept for ``tail``.
+    FD is the descriptor of the child's end of ``connection``. The output of the process is kept for ``tail``.
     """
 
     def __init__(self, module: str) -> None:
-        self.connection, theirs = Pipe()
+        self.connection, child_end = Pipe()
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the process
-        descriptor = theirs.fileno()
+        descriptor = child_end.fileno()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", module, str(descriptor)],
             pass_fds=[descriptor],
@@ -48,10 +48,10 @@ class ChildProcess:
             stdout=self._printed,
             stderr=self._printed,
             env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # a Ctrl-C at the terminal reaches the command, which decides
+            start_new_session=True,  # Ctrl-C at the terminal reaches the command only, which then ends its children
         )
-        theirs.close()
-        self._reaping = threading.Lock()  # the process's number is its own until it is waited for
+        child_end.close()
+        self._reaping = threading.Lock()  # the process id is not reused before the process has been waited for
         try:
             self._guard = _Guard(self._process.pid)
         except BaseException:
@@ -73,54 +73,54 @@ class ChildProcess:
                 os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """Kill the process and those that it started, also in groups of their own; nothing in it could be lost."""
+        """Kill the process and its descendants, including those in other process groups."""
         with self._reaping:
             if self._process.returncode is None:
                 kill_descendants(self._process.pid)
                 self._kill_group()
 
     def stop(self) -> None:
-        """Kill the process and let go of what belongs to it."""
+        """Kill the process and release its resources."""
         self._end()
         self._guard.stop()
 
     def wait(self) -> int | None:
-        """Return its exit code, or minus the signal that ended it; None where it goes on without its connection."""
-        deadline = time.monotonic() + _ENDING
+        """Return the exit code, or minus the signal number; None if the process still runs without its connection."""
+        deadline = time.monotonic() + _EXIT_TIMEOUT
         while not self._reap() and time.monotonic() < deadline:
-            time.sleep(_LOOK)
+            time.sleep(_CHECK_INTERVAL)
         return self._process.returncode
 
     def leaves_running(self) -> bool:
-        """Return whether processes that it started go on although they had a moment to end."""
-        deadline = time.monotonic() + _TIDYING
+        """Return whether descendants of the process still run after a second."""
+        deadline = time.monotonic() + _DESCENDANTS_TIMEOUT
         while self.alive and left_running(self.pid):
             if time.monotonic() >= deadline:
                 return True
-            time.sleep(_LOOK)
+            time.sleep(_CHECK_INTERVAL)
         return False
 
     def forget_printed(self) -> None:
-        """Drop what the process has printed so far."""
+        """Delete the output of the process so far."""
         self._printed.seek(0)
         self._printed.truncate()
 
     def tail(self) -> str:
-        """Return the end of what the process has printed, without the list of modules that ends a crash's stack."""
+        """Return the end of the process's output, without the list of modules that ends the stack of a crash."""
         file = self._printed.fileno()
         start = max(0, os.fstat(file).st_size - _READ)
-        printed = os.pread(file, _READ, start).decode("utf-8", errors="replace")  # the process shares the position
+        printed = os.pread(file, _READ, start).decode("utf-8", errors="replace")  # the process uses the same offset
         return re.sub(r"\nExtension modules: .*\n", "\n", printed)[-_TAIL:]
 
     def _end(self) -> None:
         self.kill()
         while not self._reap():
-            time.sleep(_LOOK)
+            time.sleep(_CHECK_INTERVAL)
         self.connection.close()
         self._printed.close()
 
     def _reap(self) -> bool:
-        """Return whether the process has ended; what it left in its group ends too, while the number is its own."""
+        """Return whether the process has exited; kill its group before its id can be reused."""
         with self._reaping:
             if self._process.returncode is None:
                 if sys.platform != "linux":
@@ -136,33 +136,33 @@ class ChildProcess:
 
 
 class _Guard:
-    """A process that kills a process group should this process be killed, which could not do so itself any more."""
+    """A process that kills a process group if the present process is killed."""
 
     def __init__(self, group: int) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _GUARD, str(group)],
-            stdin=subprocess.PIPE,  # its end tells
+            stdin=subprocess.PIPE,  # closed by the kernel when the present process ends
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
 
     def stop(self) -> None:
-        """End it without a kill of the group."""
+        """End the guard without killing the group."""
         self._process.kill()
         self._process.communicate()
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child has ended, without waiting for it (Linux)."""
+    """Return whether a child has exited, without waiting for it (Linux)."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:  # somebody else waited for it
+    except ChildProcessError:  # another thread has waited for it
         return True
 
 
 def ending(code: int | None) -> str:
-    """Return how a method ended its process, in words, from what ``ChildProcess.wait`` returned."""
+    """Return a description of how a method ended its process, from the result of ``ChildProcess.wait``."""
     if code is None:
         return "the method closed the connection of its process"
     if code >= 0:
@@ -171,8 +171,8 @@ def ending(code: int | None) -> str:
 
 
 @contextlib.contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """Let processes that are started here be deaf to Ctrl-C, which reaches all of a terminal: the run alone decides."""
+def ignoring_interrupts() -> Iterator[None]:
+    """Start processes that ignore Ctrl-C, which a terminal sends to all of them; only the run reacts to it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -181,7 +181,7 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 def serve(descriptor: int) -> Connection:
-    """Return the connection of this process to its parent, with which it ends from now on; Ctrl-C is the parent's."""
+    """Return the connection of this process to its parent; this process ends with its parent and ignores Ctrl-C."""
     if sys.platform == "linux":
         _die_with_parent()
         _adopt_orphans()
@@ -190,10 +190,10 @@ def serve(descriptor: int) -> Connection:
 
 
 def _die_with_parent() -> None:
-    """Ask the kernel to end this process with its parent, even inside a compiled loop."""
+    """Ask the kernel to kill this process when its parent ends, even inside a compiled loop."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _adopt_orphans() -> None:
-    """Ask the kernel to keep what processes below this one leave behind below this one, where it is found."""
+    """Make orphaned descendants children of this process, so that they can still be found."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -1,22 +1,22 @@
-"""Memory of a process, read from the kernel where it tells."""
+"""Memory of a process and of its descendants."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import sys
 from pathlib import Path
 
-from ep_bench.processes.process_tree import descendants
+import psutil
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+from ep_bench.processes.process_tree import descendants
 
 
 class PeakMemory:
-    """Largest resident memory of this process since the object was made.
+    """Largest resident memory of this process since the object was created.
 
-    Linux lets a process reset its own high-water mark; elsewhere the mark is of the process's whole life.
+    Linux allows a process to reset its own high-water mark. On other systems the mark covers the whole life of the
+    process.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class PeakMemory:
 
 
 def used_gb(pid: int, limit: float) -> float:
-    """Return the memory of a process and those below it in GiB, 0 where it cannot be told.
+    """Return the memory of a process and its descendants in GiB; a process that has ended counts as 0.
 
-    Resident memory counts a page once for every process that shares it; it is quickly read, and says enough where it
-    is not over ``limit``. Where it is, a process counts with its proportional share of such pages, if the kernel tells.
+    Resident memory (RSS) counts a shared page once per process. It is quick to read, and enough while the sum is at
+    most ``limit``. Above it, the proportional set size (PSS) divides each shared page by the number of its users.
     """
     processes = [pid, *descendants(pid)]
     resident = sum(map(_resident_gb, processes))
@@ -45,14 +45,13 @@ def used_gb(pid: int, limit: float) -> float:
 
 
 def _resident_gb(pid: int) -> float:
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE / 1024**3
+    with contextlib.suppress(psutil.Error):
+        return float(psutil.Process(pid).memory_info().rss) / 1024**3
     return 0.0
 
 
 def _proportional_gb(pid: int) -> float:
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) / 1024**2
+    """Return the PSS of a process, or its RSS on systems that report no PSS."""
+    with contextlib.suppress(psutil.Error, AttributeError):
+        return float(psutil.Process(pid).memory_full_info().pss) / 1024**3
     return _resident_gb(pid)

@@ -1,1 +1,1 @@
-"""What a study leaves on disk: cell files, tables, curves, scores of test rows, and their provenance."""
+"""The results folder of a study: cell files, tables, curves, scores of single test points, and their provenance."""

@@ -1,10 +1,12 @@
-"""The curves of a study in a file that is committed: training curves, predictions over one input, samplers' chains.
+"""``curves.json``: training curves, predictions over one input, and chains of samplers, in one committed file.
 
-Cell files hold them whole and stay on their machine; ``curves.json`` beside results.csv keeps of every method and data
-set the median and the range over the finished splits, at so many epochs as a picture can show, the predictions of
-one split, the chains of one split, and the diagnostics of chains of all splits. An entry names the splits that it rests
-on and carries a hash of their cells. It is dropped when one of these is no longer a finished cell of the plan, is found
-again under another label, and is made anew only where this machine has the cell files of as many splits.
+Cell files hold the complete curves and are not committed. For each method and data set, ``curves.json`` keeps the
+median and the range over the finished splits, at a limited number of epochs. It also keeps the predictions and the
+chains of one split, and the diagnostics of the chains of all splits.
+
+Each entry lists its splits and a hash of their cells. An entry is dropped if one of these cells is no longer a finished
+cell of the plan. It is still found if its label has changed. It is replaced only if this machine has the cell files of
+at least as many splits.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from ep_bench.results import store
 from ep_bench.types import Indices, Record
 
 FILE, FORMAT = "curves.json", 1
-POINTS = 48  # epochs of a longer curve that are kept
-DRAWS = 100  # of a longer chain that are kept
+POINTS = 48  # epochs kept of a longer curve
+DRAWS = 100  # draws kept of a longer chain
 DIGITS = 4
 
 Entry = dict[str, Any]
@@ -32,14 +34,18 @@ Index = dict[tuple[int, ...], dict[str, Entry]]
 
 
 class Curves(NamedTuple):
-    """What a study's folder knows, sorted by method and data set.
+    """The curves of a study, sorted by method and data set.
 
-    All kinds have ``method``, ``dataset`` (labels), ``splits`` and ``cells`` (a hash of these splits' cells).
-    ``traces`` have under ``traces`` by name: ``epoch`` (from 1), ``median`` and, of more than one split, ``min`` and
-    ``max``, None where no split has a finite value. ``panels`` have under ``panel`` what ``runner.prediction_grid``
-    keeps. ``chains`` have ``diagnostics``, by name one value a split, None where it has none, and ``chains`` of the
-    first split that has any, which ``split`` names (None without): by name ``draws``, how many a chain had, and
-    ``values``, at most DRAWS of each, spread evenly. A file without chains does not name that kind, as none did once.
+    All entries have ``method``, ``dataset`` (labels), ``splits`` and ``cells`` (a hash of the cells of these splits).
+
+    ``traces``: ``traces`` maps names to ``epoch`` (from 1), ``median`` and, with several splits, ``min`` and ``max``.
+    A value is None if no split has a finite one.
+
+    ``panels``: ``panel`` is the result of ``runner.prediction_grid``.
+
+    ``chains``: ``diagnostics`` maps names to one value per split, or None. ``chains`` are those of the split ``split``,
+    the first that has any (None without). It maps names to ``draws``, the original length of a chain, and ``values``,
+    at most DRAWS evenly spaced draws per chain. The file has no key ``chains`` if there are none.
     """
 
     traces: list[Entry]
@@ -56,7 +62,7 @@ class CurveEntries(NamedTuple):
 
 
 def update(folder: Path, rows: Iterable[store.Row]) -> None:
-    """Bring curves.json up to the cell files and the finished ``rows`` of the plan. Raises UserError, OSError."""
+    """Update ``curves.json`` from the cell files; ``rows`` are the finished rows. Raises UserError and OSError."""
     path, found = folder / FILE, collect(folder, rows)
     text = _text(found)
     before = path.read_text(encoding="utf-8") if path.exists() else None
@@ -68,16 +74,16 @@ def update(folder: Path, rows: Iterable[store.Row]) -> None:
 
 
 def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
-    """Return the curves of the finished ``rows``: of the cell files, or of curves.json where it knows more.
+    """Return the curves of the finished ``rows``, from the cell files or from ``curves.json`` if it has more splits.
 
-    Raises UserError where curves.json cannot be read.
+    Raises UserError if ``curves.json`` cannot be read.
     """
-    before, here = read(folder), store.stamps(folder).keys()
+    before, on_disk = read(folder), store.stamps(folder).keys()
     known = [index(entries) for entries in before]
     found = Curves([], [], [])
     for (method, dataset), cells in sorted(finished(rows).items()):
         old = CurveEntries(*(find(entries, cells) for entries in known))
-        local = {split: key for split, key in sorted(cells.items()) if key in here}
+        local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
         new = CurveEntries() if _is_up_to_date(local, old) else _read_cells(folder, local)
         for entry, kind in zip(_better(old, new), found, strict=True):
             if entry is not None:
@@ -86,7 +92,7 @@ def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
 
 
 def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[int, str]]:
-    """Return the hashes of the cells that ended ok, by (method, data set) and split."""
+    """Return the hashes of the cells with status ok, by (method, data set) and split."""
     cells: dict[tuple[str, str], dict[int, str]] = {}
     for row in rows:
         if row["status"] == "ok":
@@ -95,7 +101,7 @@ def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[in
 
 
 def index(entries: Iterable[Entry]) -> Index:
-    """Return entries by the splits and the cells that they rest on, those of the most splits first."""
+    """Return entries by their splits and the hash of their cells, those with the most splits first."""
     found: Index = {}
     for entry in sorted(entries, key=lambda entry: (-len(entry["splits"]), entry["splits"])):
         found.setdefault(tuple(entry["splits"]), {}).setdefault(entry["cells"], entry)
@@ -103,7 +109,7 @@ def index(entries: Iterable[Entry]) -> Index:
 
 
 def find(entries: Index, cells: Cells) -> Entry | None:
-    """Return the entry that rests on some of these cells and on no other, that of the most splits; None without one."""
+    """Return the entry with the most splits whose cells are all among these; None if there is none."""
     for splits, by_cells in entries.items():
         if all(split in cells for split in splits):
             entry = by_cells.get(_hash({split: cells[split] for split in splits}))
@@ -113,7 +119,7 @@ def find(entries: Index, cells: Cells) -> Entry | None:
 
 
 def read(folder: Path) -> Curves:
-    """Return what curves.json holds, nothing where there is none. Raises UserError where it cannot be read."""
+    """Return the content of ``curves.json``, empty if there is no file. Raises UserError if it cannot be read."""
     path = folder / FILE
     if not path.exists():
         return Curves([], [], [])
@@ -129,7 +135,7 @@ def read(folder: Path) -> Curves:
 
 
 def _text(found: Curves) -> str:
-    """Return the file's text: one line an entry, so that a change shows where it is."""
+    """Return the text of the file, one line per entry, so that differences are easy to read."""
     parts = [f'"format": {FORMAT}']
     for kind, entries in zip(Curves._fields, found, strict=True):
         if kind == "chains" and not entries:
@@ -147,15 +153,15 @@ def _hash(cells: Cells) -> str:
 
 
 def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
-    """Tell whether the cell files of this machine would add nothing to what is known."""
-    whole = known.traces or known.chains
-    if whole is not None:
-        return local.keys() <= set(whole["splits"])
+    """Return whether the known entries already include all cell files of this machine."""
+    splits_entry = known.traces or known.chains
+    if splits_entry is not None:
+        return local.keys() <= set(splits_entry["splits"])
     return not local or (known.panel is not None and known.panel["splits"][0] <= min(local))
 
 
 def _better(old: CurveEntries, new: CurveEntries) -> CurveEntries:
-    """Return of each kind the entry that rests on more splits, of a panel the earlier split; else the new one."""
+    """Return per kind the entry with more splits, for panels the one of the earlier split; in a tie the new one."""
     traces, panel, chains = new
     if old.traces is not None and (traces is None or len(traces["splits"]) < len(old.traces["splits"])):
         traces = old.traces
@@ -167,7 +173,7 @@ def _better(old: CurveEntries, new: CurveEntries) -> CurveEntries:
 
 
 def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
-    """Return what cells keep, ascending in their splits: curves and diagnostics of all, predictions of the first."""
+    """Return the curves and diagnostics of cells in ascending order of splits, and the predictions of the first."""
     panel: Entry | None = None
     traced: dict[int, dict[str, list[float]]] = {}
     sampled: dict[int, dict[str, Any]] = {}
@@ -193,7 +199,7 @@ def _splits_used(splits: Iterable[int], cells: Cells) -> Entry:
 
 
 def _sampled(notes: Mapping[int, Mapping[str, Any]]) -> Entry:
-    """Return the diagnostics of splits, and the chains of the first that has any, thinned to DRAWS."""
+    """Return the diagnostics of all splits, and the chains of the first that has any, thinned to DRAWS."""
     numbers = [note.get("diagnostics", {}) for note in notes.values()]
     names = sorted({name for known in numbers for name in known})
     split = next((split for split, note in notes.items() if "chains" in note), None)
@@ -202,14 +208,14 @@ def _sampled(notes: Mapping[int, Mapping[str, Any]]) -> Entry:
         "diagnostics": {name: [known.get(name) for known in numbers] for name in names},
         "split": split,
         "chains": {
-            name: {"draws": kept["draws"], "values": [_even(values) for values in kept["values"]]}
+            name: {"draws": kept["draws"], "values": [_thin_chain(values) for values in kept["values"]]}
             for name, kept in chains.items()
         },
     }
 
 
-def _even(values: Sequence[Any]) -> list[Any]:
-    return [values[place] for place in evenly(len(values), DRAWS).tolist()]
+def _thin_chain(values: Sequence[Any]) -> list[Any]:
+    return [values[i] for i in evenly(len(values), DRAWS).tolist()]
 
 
 def _records(folder: Path, cells: Cells) -> Iterator[tuple[int, Record]]:
@@ -225,37 +231,37 @@ def _summaries(found: Sequence[Mapping[str, Sequence[float]]]) -> dict[str, Any]
 
 
 def _summary(curves: Sequence[Sequence[float]]) -> dict[str, list[Any]]:
-    """Return the median and the range of curves, of each epoch over those that are as long."""
+    """Return the median and the range of curves; each epoch uses the curves that are long enough."""
     length = max(len(curve) for curve in curves)
     table = np.full((len(curves), length), math.nan)
     for row, curve in zip(table, curves, strict=True):
         row[: len(curve)] = curve
     table[~np.isfinite(table)] = math.nan
-    places = np.unique([0, length - 1]) if np.ptp(table) == 0.0 else thinned(length)
-    table = table[:, places]
+    indices = np.unique([0, length - 1]) if np.ptp(table) == 0.0 else thinned(length)
+    table = table[:, indices]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an epoch without a finite value is none
+        warnings.simplefilter("ignore", RuntimeWarning)  # an epoch without a finite value gives nan
         kept = {"median": np.nanmedian(table, axis=0)}
         if len(curves) > 1:
             kept |= {"min": np.nanmin(table, axis=0), "max": np.nanmax(table, axis=0)}
-    return {"epoch": (places + 1).tolist(), **{name: _short(values) for name, values in kept.items()}}
+    return {"epoch": (indices + 1).tolist(), **{name: _short(values) for name, values in kept.items()}}
 
 
 def evenly(length: int, points: int) -> Indices:
-    """Return at most ``points`` places of a row of values, spread evenly, the first and the last among them."""
+    """Return at most ``points`` evenly spaced indices of ``length`` values, including the first and the last."""
     return np.asarray(np.round(np.linspace(0, length - 1, min(length, points))), dtype=np.int64)
 
 
 def thinned(length: int, points: int = POINTS) -> Indices:
-    """Return at most ``points`` places of a curve, the first and the last among them: half evenly, half by ratio.
+    """Return at most ``points`` indices of a curve, half of them evenly spaced and half geometrically.
 
-    The first epochs change most, and stay visible on a logarithmic axis.
+    The first and the last are included. The first epochs change most and remain visible on a logarithmic axis.
     """
     if length <= points:
         return np.arange(length, dtype=np.int64)
     half = points // 2
-    places = np.concatenate([np.linspace(0, length - 1, half), np.geomspace(1, length, half) - 1])
-    return np.unique(np.round(places).astype(np.int64))
+    indices = np.concatenate([np.linspace(0, length - 1, half), np.geomspace(1, length, half) - 1])
+    return np.unique(np.round(indices).astype(np.int64))
 
 
 def _short(values: Any) -> list[float | None]:

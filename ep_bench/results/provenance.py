@@ -1,4 +1,4 @@
-"""What a record says of where its numbers were made."""
+"""Provenance of results: versions, code revision and machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGES = ("ep-bench", "numpy", "scipy", "numba", "scikit-learn", "joblib", "pa
 
 @cache
 def environment() -> dict[str, Any]:
-    """Return versions, code revision and machine; the same for every cell of a process."""
+    """Return versions, code revision and machine; they are the same for every cell of a process."""
     return {
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in PACKAGES},
@@ -36,7 +36,7 @@ def _version(name: str) -> str:
 
 
 def revision() -> str:
-    """Return the git revision of the running code, ``+changes`` behind it where files differ; empty for a wheel."""
+    """Return the git revision of the code, with ``+changes`` for uncommitted changes; empty for an installed wheel."""
     top = Path(__file__).resolve().parents[2]
     if not (top / ".git").exists():
         return ""

@@ -1,10 +1,11 @@
-"""Scores of single test rows in a file that is committed, of studies that compare their methods row by row.
+"""``rows.json``: scores of single test points, for studies that compare methods point by point.
 
-Cell files keep them of every cell (note ``rows``) and stay on their machine. A study with ``compare: {rows: LABEL}``
-has ``rows.json`` beside results.csv too: by a cell's hash the log density and the absolute error of each test row (of
-classes the log probability, and 1 where the class is wrong), in the order of the split, with so many digits as a mean
-over rows needs. A cell that is no longer a finished one of the plan is dropped; one whose cell file is not here keeps
-its entry.
+Cell files keep these scores in the note ``rows`` and are not committed. A study with ``compare: {rows: LABEL}`` also
+has ``rows.json`` next to ``results.csv``. It maps the hash of a cell to the log density and the absolute error of each
+test point, in the order of the split. For classification it holds the log probability, and 1 for a wrong class. The
+number of digits is sufficient for means over test points.
+
+An entry is dropped if its cell is no longer a finished cell of the plan. It is kept if only the cell file is missing.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from ep_bench.results import store
 from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
-NOTE = "rows"  # of a record
-SCORES = ("ll", "ae", "error")  # log density (nats), absolute error (unit of the target), of classes 1 where wrong
+NOTE = "rows"  # name of the note in a record
+SCORES = ("ll", "ae", "error")  # log density (nats), absolute error (unit of the target), 1 for a wrong class
 DIGITS = 5
-MOST = 5000  # test rows of a cell; with more, none are kept
+MAX_POINTS = 5000  # largest number of test points of a cell whose scores are kept
 
 Scores = dict[str, list[float]]
 
 
 def note(scores: Mapping[str, Array]) -> dict[str, Scores]:
-    """Return what a record keeps of the scores (N,) of test rows, by name: nothing of too many rows."""
-    kept = {name: values for name, values in scores.items() if len(values) <= MOST}
+    """Return the note of a record from scores (N,) by name; scores of more than MAX_POINTS test points are omitted."""
+    kept = {name: values for name, values in scores.items() if len(values) <= MAX_POINTS}
     shortened = {name: [float(f"{value:.{DIGITS}g}") for value in values.tolist()] for name, values in kept.items()}
     return {NOTE: shortened} if shortened else {}
 
 
 def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row]) -> None:
-    """Bring rows.json up to the cell files and the finished ``rows`` of a plan that asks for it.
+    """Update ``rows.json`` from the cell files, if the plan in ``lock`` asks for it; ``rows`` are the finished rows.
 
-    Raises UserError where the file cannot be read, OSError where it cannot be written.
+    Raises UserError if the file cannot be read and OSError if it cannot be written.
     """
     if not (lock.get("compare") or {}).get("rows"):
         return
@@ -51,7 +52,7 @@ def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row]) -> 
 
 
 def read(folder: Path) -> dict[str, Scores]:
-    """Return what rows.json holds by hash, nothing where there is none. Raises UserError where it cannot be read."""
+    """Return the content of ``rows.json`` by hash, empty if there is no file. Raises UserError if it cannot be read."""
     path = folder / FILE
     if not path.exists():
         return {}
@@ -70,6 +71,6 @@ def _of_cell(folder: Path, key: str) -> Scores:
 
 
 def _text(found: Mapping[str, Scores]) -> str:
-    """Return the file's text: one line a cell, so that a change shows where it is."""
+    """Return the text of the file, one line per cell, so that differences are easy to read."""
     lines = [f'"{key}": {json.dumps(found[key], sort_keys=True, separators=(",", ":"))}' for key in sorted(found)]
     return f'{{"format": {FORMAT},\n"cells": {{\n' + ",\n".join(lines) + "\n}}\n"

@@ -1,10 +1,10 @@
-"""What a study leaves on disk: cell files, ``results.csv``, ``study.lock.json``; written whole or not at all.
+"""The files of a study: cell files, ``results.csv`` and ``study.lock.json``. Every file is written atomically.
 
-A study's folder holds ``cells/<hash>.json`` (one a finished cell, with its trace and provenance, not committed),
-``results.csv`` (one row a cell) and ``study.lock.json`` (the plan: the factors behind each hash). The last two are
-enough for a fresh clone to go on; ``curves`` adds what its report draws. A cell file carries the checksum of its
-content, so that a torn or altered one is recognised; rows that a changed study has replaced are kept in
-``superseded.csv``.
+The folder of a study has one file ``cells/<hash>.json`` per finished cell, with its trace and provenance, which is not
+committed. ``results.csv`` has one row per cell. ``study.lock.json`` is the plan with the factors behind each hash.
+These two are sufficient to resume in a fresh clone; ``curves`` adds the data of figures. A cell file contains a
+checksum of its content, so that a damaged file is detected. ``superseded.csv`` keeps rows that a changed study has
+replaced.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Row = dict[str, Any]
 
 
 def factor_hash(factors: Mapping[str, Any]) -> str:
-    """Return the 16 hexadecimal digits that name a cell with these factors."""
+    """Return the hash of a cell with these factors, 16 hexadecimal digits."""
     return hashlib.sha256(_canonical(factors).encode()).hexdigest()[:16]
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` so that a reader sees the old file or the new one, never a part of it."""
+    """Write ``text`` such that readers see either the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
     try:
@@ -47,13 +47,13 @@ def write_atomically(path: Path, text: str) -> None:
     except BaseException as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        if isinstance(error, OSError):  # one that names the file, which a failed write does not
+        if isinstance(error, OSError):  # add the file name, which a failed write does not report
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 def write_if_changed(path: Path, text: str) -> None:
-    """Write ``text`` atomically, unless the file holds it already."""
+    """Write ``text`` atomically, unless the file already has this content."""
     try:
         same = path.read_bytes() == text.encode()
     except OSError:
@@ -66,7 +66,7 @@ def write_if_changed(path: Path, text: str) -> None:
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Store one finished cell of the study in ``folder``, at once and atomically."""
+    """Store a finished cell in the study's folder, atomically."""
     body = _canonical(asdict(record))
     checksum = hashlib.sha256(body.encode()).hexdigest()
     write_atomically(
@@ -75,9 +75,9 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def read_record(path: Path) -> Record | None:
-    """Return the record in a cell file, or None where the file is torn, altered or not there.
+    """Return the record in a cell file, or None if the file is missing or damaged.
 
-    Raises UserError where a newer version of the program wrote it.
+    Raises UserError if a newer version of the program wrote it.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def read_record(path: Path) -> Record | None:
 
 
 def read_records(folder: Path) -> dict[str, Record]:
-    """Return every whole record of a study's folder by its hash; torn files are left out."""
+    """Return every intact record of a study's folder by its hash; damaged files are omitted."""
     return {record.key: record for record in _each_record(folder, [])}
 
 
@@ -111,7 +111,7 @@ def _each_record(folder: Path, damaged: list[Path]) -> Iterator[Record]:
 
 
 def stamps(folder: Path) -> dict[str, int]:
-    """Return when each cell file was written, by hash, in nanoseconds of its file system."""
+    """Return the modification time of each cell file in nanoseconds, by hash."""
     found: dict[str, int] = {}
     with contextlib.suppress(FileNotFoundError), os.scandir(folder / CELLS) as entries:
         for entry in entries:
@@ -122,7 +122,7 @@ def stamps(folder: Path) -> dict[str, int]:
 
 
 def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
-    """Return a cell's record where its file is another than the one that had this stamp, else None."""
+    """Return the record of a cell if its file has changed since ``stamp``, else None."""
     path = folder / CELLS / f"{key}.json"
     try:
         same = path.stat().st_mtime_ns == stamp
@@ -135,9 +135,9 @@ def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as CSV with the columns of the interface, sorted by method, data set and split.
+    """Write rows as CSV with the documented columns, sorted by method, data set and split.
 
-    A file that holds them already is left alone.
+    The file is not touched if it already has this content.
     """
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
@@ -148,9 +148,9 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a results.csv, empty cells left out, numbers as numbers.
+    """Return the rows of a ``results.csv`` with numbers parsed; empty values are omitted.
 
-    Raises UserError where a line is not one of ours: a wrong header, a missing field, a word where a number belongs.
+    Raises UserError for a wrong header, a missing field, or text in a column of numbers.
     """
     if not path.exists():
         return []
@@ -160,7 +160,7 @@ def read_rows(path: Path) -> list[Row]:
             missing = sorted(set(COLUMNS[:17]) - set(reader.fieldnames or ()))
             if missing:
                 raise UserError(
-                    f"no results of ep-bench: the columns {', '.join(missing)} are missing", where=str(path)
+                    f"not a results file of ep-bench: missing columns {', '.join(missing)}", where=str(path)
                 )
             return [_parse(row, path, reader.line_num) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
@@ -177,11 +177,9 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
         except ValueError:
             raise UserError("not a number", where=f"{path}:{line}", field=key, found=text) from None
     if not {"method", "dataset", "split", "cell", "status"} <= parsed.keys():
-        raise UserError(
-            "a row is incomplete: method, dataset, split, status and cell are needed", where=f"{path}:{line}"
-        )
+        raise UserError("incomplete row: method, dataset, split, status and cell are required", where=f"{path}:{line}")
     if parsed["status"] not in STATUSES:
-        raise UserError("no such status", where=f"{path}:{line}", found=parsed["status"], allowed=STATUSES)
+        raise UserError("unknown status", where=f"{path}:{line}", found=parsed["status"], allowed=STATUSES)
     return parsed
 
 
@@ -201,12 +199,12 @@ def _text(value: Any) -> str:
 
 
 def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
-    """Write study.lock.json, readable and stable under version control; one that holds this already is left alone."""
+    """Write ``study.lock.json`` in a form that version control can compare, unless it already has this content."""
     write_if_changed(folder / LOCK, json.dumps({"format": FORMAT, **lock}, indent=1, sort_keys=True) + "\n")
 
 
 def read_lock(folder: Path) -> dict[str, Any] | None:
-    """Return study.lock.json, or None where there is none. Raises UserError for one that cannot be read."""
+    """Return ``study.lock.json``, or None if there is no file. Raises UserError if it cannot be read."""
     path = folder / LOCK
     if not path.exists():
         return None
@@ -215,7 +213,7 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error
     if not isinstance(lock, dict):
-        raise UserError("not a study's lock file", where=str(path))
+        raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
     return lock
 
@@ -223,8 +221,8 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
 def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, Any]]:
     """Return the planned cells of a lock file, each as {cell, method, dataset, split, factors}.
 
-    Two cells may have one hash: the same configuration under two labels. ``part`` is ``groups``, the plan, or
-    ``superseded``, earlier cells whose place in the plan is not finished yet.
+    Two cells have the same hash if one configuration has two labels. ``part`` is ``groups`` for the plan, or
+    ``superseded`` for replaced cells whose replacements are not finished yet.
     """
     try:
         return [
@@ -247,24 +245,24 @@ def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, 
 
 @dataclass
 class StudyResults:
-    """A study's folder as it stands: the plan, the rows that belong to it, and where the records are."""
+    """The results of a study: the plan, its rows, and the folder of the records."""
 
     folder: Path
     name: str
     lock: dict[str, Any]
     rows: list[Row]
-    damaged: list[Path] = field(default_factory=list)  # cell files that are not believed
+    damaged: list[Path] = field(default_factory=list)  # cell files that are ignored
 
     def records(self) -> dict[str, Record]:
-        """Return the cell files of this machine (traces, tracebacks), by hash; none on a fresh clone."""
+        """Return the records of the cell files (traces, tracebacks) by hash; a fresh clone has none."""
         return read_records(self.folder)
 
 
 def known_rows(folder: Path, damaged: list[Path] | None = None) -> dict[str, Row]:
-    """Return every finished row that the folder knows by its hash: of superseded.csv, results.csv and cell files.
+    """Return every finished row by its hash, from superseded.csv, results.csv and the cell files.
 
-    The later of these wins, but a cell that is ``ok`` somewhere stays so: what failed here may have been run elsewhere.
-    The cell files that are torn or altered, and so are not believed, are appended to ``damaged``.
+    Later sources have priority, but a row with status ``ok`` is never replaced by a failed one. A cell that failed here
+    may have been run on another machine. Damaged cell files are ignored and appended to ``damaged``.
     """
     damaged = [] if damaged is None else damaged
     rows: dict[str, Row] = {}
@@ -277,7 +275,7 @@ def known_rows(folder: Path, damaged: list[Path] | None = None) -> dict[str, Row
 
 
 def current_rows(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Row]) -> list[Row]:
-    """Return the finished rows of a plan under its labels, sorted; without a plan those of results.csv."""
+    """Return the finished rows of a plan with its labels, sorted; without a plan the rows of results.csv."""
     if not lock:
         return read_rows(folder / RESULTS)
     rows = [
@@ -289,9 +287,9 @@ def current_rows(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Row]
 
 
 def export(folder: Path, known: Mapping[str, Row] | None = None) -> list[Row]:
-    """Bring results.csv up to the cell files and the plan; rows no longer in the plan go to superseded.csv.
+    """Update ``results.csv`` from the cell files and the plan; rows outside the plan go to ``superseded.csv``.
 
-    ``known`` are the finished rows by hash where they need not be read, which takes seconds for many.
+    ``known`` are the finished rows by hash. They are read if omitted, which takes seconds for large studies.
     """
     lock = read_lock(folder) or {}
     known = known_rows(folder) if known is None else known
@@ -304,23 +302,23 @@ def _write_results(folder: Path, lock: Mapping[str, Any], known: Mapping[str, Ro
     if not lock.get("groups"):
         return
     planned = {cell["cell"] for cell in lock_cells(lock)}
-    gone = [row for key, row in known.items() if key not in planned]
-    if gone or (folder / SUPERSEDED).exists():
-        write_rows(folder / SUPERSEDED, gone)
+    superseded = [row for key, row in known.items() if key not in planned]
+    if superseded or (folder / SUPERSEDED).exists():
+        write_rows(folder / SUPERSEDED, superseded)
     write_rows(folder / RESULTS, rows)
 
 
-def damage(damaged: Sequence[Path]) -> str:
-    """Return what to tell of damaged cell files, nothing where there are none."""
+def damage_warning(damaged: Sequence[Path]) -> str:
+    """Return a warning about damaged cell files, empty if there are none."""
     if not damaged:
         return ""
     names = ", ".join(str(path) for path in damaged[:3]) + (", ..." if len(damaged) > 3 else "")
-    count = f"{len(damaged)} cell files are" if len(damaged) > 1 else "a cell file is"
-    return f"warning: {count} cut short or altered and not believed: {names}; what no other row covers is run again"
+    count = f"{len(damaged)} cell files are" if len(damaged) > 1 else "1 cell file is"
+    return f"warning: {count} damaged and ignored: {names}; cells without another row are run again"
 
 
-def sweep(folder: Path, age: float = 600.0) -> None:
-    """Remove the drafts of writers that were killed, those older than ``age`` seconds."""
+def remove_drafts(folder: Path, age: float = 600.0) -> None:
+    """Remove temporary files of writers that were killed, if older than ``age`` seconds."""
     for draft in (folder / CELLS).glob(".*.tmp"):
         with contextlib.suppress(OSError):
             if time.time() - draft.stat().st_mtime > age:
@@ -328,20 +326,20 @@ def sweep(folder: Path, age: float = 600.0) -> None:
 
 
 def read_study(folder: Path, *, update: bool = False) -> StudyResults:
-    """Return a study's folder as it stands; with ``update`` results.csv is brought up to it, if it can be written.
+    """Return the results in a folder; with ``update``, also write ``results.csv`` if the folder is writable.
 
-    Raises UserError where the folder holds no results.
+    Raises UserError if the folder has no results.
     """
     if not folder.is_dir():
         raise UserError("no such folder", where=str(folder))
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
-        raise UserError(f"no results here: neither {LOCK} nor {RESULTS}", where=str(folder))
+        raise UserError(f"no results found: neither {LOCK} nor {RESULTS} exists", where=str(folder))
     damaged: list[Path] = []
     lock, known = lock or {}, known_rows(folder, damaged)
     rows = current_rows(folder, lock, known)
     if update:
-        with contextlib.suppress(OSError):  # a read-only copy is still worth reading
+        with contextlib.suppress(OSError):  # a read-only folder can still be read
             _write_results(folder, lock, known, rows)
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, damaged)
 
@@ -351,18 +349,18 @@ def _canonical(value: Any) -> str:
 
 
 def unreadable(path: Path, error: Exception) -> UserError:
-    """Return the error of a file that is made of cell files and cannot be read."""
+    """Return the error for an unreadable file that is derived from cell files."""
     return UserError(
-        f"cannot be read ({type(error).__name__}: {error}); take it from version control, or remove it and it is "
-        "made of the cell files that are here",
+        f"cannot be read ({type(error).__name__}: {error}); restore it from version control, or delete it and the next "
+        "run or report writes it from the cell files of this machine",
         where=str(path),
     )
 
 
 def refuse_newer(version: Any, path: Path, known: int = FORMAT) -> None:
-    """Raise UserError where a newer version of the program wrote a file."""
+    """Raise UserError if a newer version of the program wrote a file."""
     if isinstance(version, int) and version > known:
         raise UserError(
-            f"written by a newer version of ep-bench (format {version}, this program reads up to {known}): upgrade it",
+            f"written by a newer version of ep-bench (format {version}; this version reads up to {known}); upgrade it",
             where=str(path),
         )

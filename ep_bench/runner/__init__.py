@@ -1,1 +1,1 @@
-"""From a study to finished cells: plan, execute, pool."""
+"""From a study to finished cells: plan, execution, pool."""

@@ -1,4 +1,4 @@
-"""What a sampler's chains did after warm-up, and its diagnostics; kept in a record's notes, to be drawn."""
+"""Chains after warm-up and diagnostics of a sampler, for the notes of a record."""
 
 from __future__ import annotations
 
@@ -12,38 +12,37 @@ from numpy.typing import ArrayLike
 from ep_bench.results import curves
 from ep_bench.types import Array
 
-DRAWS = 200  # of a chain that are kept
-ROWS = 1000  # test rows that are judged
-STEPS = 3  # decimal digits of what a chain's values span
-DIGITS = 9  # significant digits at most
+DRAWS = 200  # draws kept per chain
+ROWS = 1000  # largest number of test points whose predictions are diagnosed
+STEPS = 3  # decimal digits that resolve the range of a chain
+DIGITS = 9  # largest number of significant digits
 
 
 def of(model: Any, test: Array) -> dict[str, Any]:
-    """Return the notes ``chains`` and ``diagnostics`` of a fitted model, as far as it has such attributes.
+    """Return the notes ``chains`` and ``diagnostics`` of a fitted model that has attributes of these names.
 
-    Diagnostics get those of the predictions for the test rows (n, d), of ROWS of them at most, where a model has any.
-
-    ``chains`` has by name ``draws``, how many a chain has after warm-up, and ``values``, at most DRAWS of each chain,
-    spread evenly; ``diagnostics`` has a number by name. None stands for what is not finite. A cell's numbers do not
-    hang on this: what is not of this shape is left out.
+    ``chains`` maps names to ``draws``, the number of draws per chain after warm-up, and ``values``, at most DRAWS
+    evenly spaced draws per chain. ``diagnostics`` maps names to numbers. Non-finite values become None. If the model
+    can diagnose predictions, this is done for at most ROWS test points of ``test`` (n, d). Attributes of any other
+    shape are ignored: the scores of the cell do not depend on them.
     """
     notes: dict[str, Any] = {}
     for name, keep in (("chains", _chain), ("diagnostics", _number)):
         found = getattr(model, f"{name}_", None)
-        kept = {} if not isinstance(found, Mapping) else {str(key): _tried(keep, value) for key, value in found.items()}
+        kept = {} if not isinstance(found, Mapping) else {str(key): _try(keep, value) for key, value in found.items()}
         kept = {key: value for key, value in kept.items() if value is not None or name == "diagnostics"}
         if kept:
             notes[name] = kept
     if "diagnostics" in notes and hasattr(model, "diagnose"):
-        judged = model.diagnose(test[curves.evenly(len(test), ROWS)], "test_rows")
-        notes["diagnostics"] |= {name: _number(value) for name, value in judged.items()}
+        diagnosed = model.diagnose(test[curves.evenly(len(test), ROWS)], "test_rows")
+        notes["diagnostics"] |= {name: _number(value) for name, value in diagnosed.items()}
     return notes
 
 
-def _tried(keep: Any, value: Any) -> Any:
+def _try(keep: Any, value: Any) -> Any:
     try:
         return keep(value)
-    except Exception:  # noqa: BLE001 a method may leave anything; its scores stand without a picture
+    except Exception:  # noqa: BLE001 attributes of external methods may have any content; scores do not depend on it
         return None
 
 
@@ -53,7 +52,7 @@ def _number(value: Any) -> float | None:
 
 
 def _chain(values: ArrayLike) -> dict[str, Any] | None:
-    """Return what is kept of draws (chains, draws), None where there are none or the shape is another."""
+    """Return the summary of draws (chains, draws), or None for an empty array or any other shape."""
     table = np.asarray(values, dtype=np.float64)
     if table.ndim != 2 or table.size == 0:
         return None
@@ -62,9 +61,9 @@ def _chain(values: ArrayLike) -> dict[str, Any] | None:
 
 
 def _short(table: Array) -> list[list[float | None]]:
-    """Return chains with the decimals that show how the one that moves least moves.
+    """Return chains (chains, draws), rounded to resolve the chain with the smallest range.
 
-    A log density is large beside what it changes: a fixed number of significant digits would make steps of it.
+    A log density is large compared with its changes, so that a fixed number of significant digits would hide them.
     """
     finite = [row[np.isfinite(row)] for row in table]
     largest = max((float(np.abs(row).max()) for row in finite if len(row)), default=0.0)

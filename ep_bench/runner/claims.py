@@ -1,12 +1,12 @@
-"""Which run computes which cell, so that several runs share one results folder and none does another's work.
+"""Claims of runs on cells, so that several runs can share a results folder without repeating work.
 
-A claim is a file ``cells/claims/<cell>.claim``, created exclusively, that names a run. A run holds a lock on a file of
-its own, ``<run>.run``, as long as it lives: the kernel lets go of it however the run ends, so that runs on the same
-machine tell at once that it is dead. Across machines, where locks may not reach, the time at which that file was last
-touched tells. What a dead run had claimed is free.
+A claim is a file ``cells/claims/<cell>.claim``, created exclusively, that names a run. A run locks its own file
+``<run>.run`` while it is alive. The kernel releases the lock however the run ends, so that runs on the same machine
+detect its end at once. Between machines, locks may not work, and the modification time of that file is used. Claims of
+a dead run are free.
 
-Two runs compute a cell twice only where one of them stood still (a suspended process, a network that was gone) for
-longer than ``SILENCE`` as seen from another machine; both then store the same numbers.
+Two runs compute the same cell only if one of them was suspended or disconnected for longer than ``SILENCE``, as seen
+from another machine. Both then store the same numbers.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from typing import Any, Literal, Self
 from ep_bench.results.store import CELLS
 
 CLAIMS = "claims"
-SILENCE = 120.0  # seconds after which a run on another machine that shows no sign of life counts as dead
-_BEAT = 10.0  # seconds between two signs of life
+SILENCE = 120.0  # seconds without a heartbeat after which a run on another machine counts as dead
+_HEARTBEAT = 10.0  # seconds between two heartbeats
 _LOCK = "takeover.lock"
-_MODE = 0o666  # less what the umask takes: other people may run in a folder that is theirs too
+_MODE = 0o666  # restricted by the umask: several users may share a folder
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """A run that is alive: where, since when, and the cells that it has claimed."""
+    """A live run: its host and process, its start, and the cells that it has claimed."""
 
     host: str
     pid: int
@@ -46,51 +46,51 @@ class LiveRun:
 
 
 class Claims:
-    """The claims of this run on the cells of one results folder."""
+    """The claims of this run on the cells of a results folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / CELLS / CLAIMS
         self._run = f"{uuid.uuid4().hex}.run"
-        self._held: set[str] = set()
+        self._claimed: set[str] = set()
         self._stopped = threading.Event()
         self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._appear()
-        threading.Thread(target=self._beat, name="signs of life", daemon=True).start()
+        self._announce()
+        threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
         with _exclusive(self._folder / _LOCK):
-            self._clear()
+            self._remove_dead()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
-        for key in tuple(self._held):
+        for key in tuple(self._claimed):
             self.release(key)
         with contextlib.suppress(OSError):
             (self._folder / self._run).unlink()
         os.close(self._descriptor)
 
     def take(self, key: str) -> bool:
-        """Claim a cell for this run; False where a live run has it. Raises OSError where nothing can be written."""
-        if key in self._held or self._create(key):
+        """Claim a cell for this run; False if a live run has it. Raises OSError if the folder is not writable."""
+        if key in self._claimed or self._create(key):
             return True
         if self._holder(key) != "dead":
             return False
-        with _exclusive(self._folder / _LOCK):  # who frees a claim must know that it is still the dead run's
+        with _exclusive(self._folder / _LOCK):  # check again under the lock: another run may have taken the claim
             if self._holder(key) == "dead":
                 self._claim(key).unlink()
             return self._create(key)
 
     def release(self, key: str) -> None:
-        """Give up a claim: the cell is stored, or will not be computed."""
-        self._held.discard(key)
+        """Release a claim after the cell is stored, or if it will not be computed."""
+        self._claimed.discard(key)
         path = self._claim(key)
         with contextlib.suppress(OSError):
-            if path.read_text(encoding="utf-8") == self._run:  # else another run has thought this one dead
+            if path.read_text(encoding="utf-8") == self._run:  # otherwise another run took it over
                 path.unlink()
 
     def _claim(self, key: str) -> Path:
@@ -109,11 +109,11 @@ class Claims:
             raise
         finally:
             os.close(descriptor)
-        self._held.add(key)
+        self._claimed.add(key)
         return True
 
     def _holder(self, key: str) -> Literal["none", "live", "dead"]:
-        """Return whose a claim is; one that is just being written, or cannot be read, counts as a live run's."""
+        """Return the state of a claim; an incomplete or unreadable claim counts as live."""
         path = self._claim(key)
         try:
             name = path.read_text(encoding="utf-8")
@@ -124,8 +124,8 @@ class Claims:
         alive = _is_alive(self._folder / name) if name else _age(path) < SILENCE
         return "live" if alive else "dead"
 
-    def _appear(self) -> None:
-        """Write the file that shows this run to others, locked before they can see it."""
+    def _announce(self) -> None:
+        """Write the file that announces this run, locked before other runs can see it."""
         draft = self._folder / f"{self._run}.draft"
         descriptor = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_RDWR, _MODE)
         _lock(descriptor)
@@ -136,16 +136,18 @@ class Claims:
         if before >= 0:
             os.close(before)
 
-    def _beat(self) -> None:
-        while not self._stopped.wait(_BEAT):
+    def _send_heartbeats(self) -> None:
+        while not self._stopped.wait(_HEARTBEAT):
             with contextlib.suppress(OSError):
                 try:
                     os.utime(self._folder / self._run)
-                except FileNotFoundError:  # another machine thought this run dead: it slept, or its network was gone
-                    self._appear()
+                except (
+                    FileNotFoundError
+                ):  # another machine declared this run dead after a suspension or network failure
+                    self._announce()
 
-    def _clear(self) -> None:
-        """Remove what dead runs have left."""
+    def _remove_dead(self) -> None:
+        """Remove the files of dead runs."""
         for path in self._folder.glob("*.claim"):
             if self._holder(path.stem) == "dead":
                 path.unlink(missing_ok=True)
@@ -158,7 +160,7 @@ class Claims:
 
 
 def running(folder: Path) -> list[LiveRun]:
-    """Return the live runs of a results folder; reads alone."""
+    """Return the live runs of a results folder, without writing to it."""
     claims = folder / CELLS / CLAIMS
     cells: dict[str, list[str]] = {}
     for path in claims.glob("*.claim"):
@@ -173,14 +175,14 @@ def running(folder: Path) -> list[LiveRun]:
 
 
 def _is_alive(run: Path, *, write: bool = True) -> bool:
-    """Tell whether the run that keeps this file lives; without ``write`` by this machine's clock."""
+    """Return whether the run with this file is alive; without ``write``, the age is measured by the local clock."""
     about = _about(run)
     if about is None:
         return False
     if about.get("machine") == _machine():
-        held = _is_locked(run)
-        if held is not None:
-            return held
+        locked = _is_locked(run)
+        if locked is not None:
+            return locked
     return _age(run, write=write) < SILENCE
 
 
@@ -193,7 +195,7 @@ def _about(run: Path) -> dict[str, Any] | None:
 
 
 def _is_locked(path: Path) -> bool | None:
-    """Tell whether a process holds a lock on a file; None where the file system cannot say."""
+    """Return whether a process has locked a file, or None if the file system has no locks."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -210,7 +212,7 @@ def _is_locked(path: Path) -> bool | None:
 
 
 def _age(path: Path, *, write: bool = True) -> float:
-    """Return the seconds since a file was touched, with ``write`` by the clock of its file system."""
+    """Return the seconds since a file was modified; with ``write``, measured by the clock of its file system."""
     now = time.time()
     try:
         touched = path.stat().st_mtime
@@ -225,7 +227,7 @@ def _age(path: Path, *, write: bool = True) -> float:
 
 
 def _lock(descriptor: int) -> None:
-    with contextlib.suppress(OSError):  # a file system without locks: signs of life must do
+    with contextlib.suppress(OSError):  # without file locks, heartbeats have to suffice
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
@@ -242,7 +244,7 @@ def _exclusive(path: Path) -> Iterator[None]:
 
 @cache
 def _machine() -> str:
-    """Return what tells this machine from others: its name, and its kernel's boot where that is known."""
+    """Return an identifier of this machine: its name and, if known, the id of its last boot."""
     boot = ""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

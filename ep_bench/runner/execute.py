@@ -1,4 +1,4 @@
-"""Run one cell: load, split, tune, fit, predict, score. What goes wrong becomes a record with status and reason."""
+"""Run one cell: load, split, tune, fit, predict, score. An error becomes a record with status and reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench import adapters, data, estimator, methods, scoring
-from ep_bench.estimator import MethodEstimator  # noqa: F401 loads scikit-learn, so that no cell is charged with it
+from ep_bench.estimator import MethodEstimator  # noqa: F401 loads scikit-learn before any cell is timed
 from ep_bench.predictions import missing_density
 from ep_bench.processes.memory import PeakMemory
 from ep_bench.results import row_scores
@@ -34,26 +34,26 @@ from ep_bench.runner.records import (
 )
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
-TRAINING_BLOCK = 4096  # rows that are predicted at once to score a fit on its own rows
+TRAINING_BLOCK = 4096  # training points per prediction when the training scores are computed
 _sent: dict[DatasetRef, Dataset] = {}
 
 
 def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
-    """Run a cell in this process and return its record, whatever happens.
+    """Run a cell in this process and return its record; exceptions become failed records.
 
-    ``started`` is called when the cell's own work begins, from where its limits count.
+    ``started`` is called when the limits of the cell begin to count, after loading and compilation.
     """
     record = blank_record(job)
     peak = PeakMemory()
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
-            lack = _fill(record, job, started)
-        record.row["reason"] = one_line("; ".join(filter(None, (unconverged(warned, job.use), lack))))
+            missing_reason = _fill(record, job, started)
+        record.row["reason"] = one_line("; ".join(filter(None, (unconverged(warned, job.use), missing_reason))))
     except CellError as error:
         fail(record, error.status, reason_of(error))
         record.traceback = printable(traceback.format_exc())
-    except Exception as error:  # noqa: BLE001 a method may raise anything; the record says what
+    except Exception as error:  # noqa: BLE001 a method may raise any exception; the record stores it
         fail(record, "memory" if isinstance(error, MemoryError) else "failed", reason_of(error))
         record.traceback = printable(traceback.format_exc())
     record.row["peak_mb"] = round(peak.megabytes(), 1)
@@ -61,7 +61,7 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
 
 
 def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
-    """Fill the row of a record; return why it has no log-likelihood, empty where it has one."""
+    """Fill the row of a record; return the reason why it has no log-likelihood, empty if it has one."""
     dataset = _dataset(job)
     _refuse_changed_method(job)
     split = data.make_split(job.scheme, dataset, job.cell.split)
@@ -78,27 +78,27 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     record.trace = {name: [float(value) for value in values] for name, values in model.trace_.items()}
     scores = _scores(model, prediction, dataset, split)
     record.row |= scores
-    lost = [name for name, value in scores.items() if not math.isfinite(value)]
-    if lost:
-        for name in lost:
+    non_finite = [name for name, value in scores.items() if not math.isfinite(value)]
+    if non_finite:
+        for name in non_finite:
             del record.row[name]
         why = scoring.zero_probability_reason(prediction, dataset.y[split.test], dataset.classes)
-        raise CellError("failed", f"non-finite {', '.join(lost)}" + (f": {why}" if why else ""))
+        raise CellError("failed", f"non-finite {', '.join(non_finite)}" + (f": {why}" if why else ""))
     record.notes |= row_scores.note(scoring.by_row(prediction, dataset.y[split.test]))
-    drawn = prediction_grid.over_grid(model, job.dataset, dataset, split)
-    if drawn is not None:
-        record.notes["curve"] = drawn
+    grid = prediction_grid.over_grid(model, job.dataset, dataset, split)
+    if grid is not None:
+        record.notes["curve"] = grid
     record.notes |= chain_summary.of(model, dataset.X[split.test])
     return missing_density(prediction)
 
 
 def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, started: Callable[[], None]) -> Any:
-    """Return the cell's model, unfitted, with tuned options where its job asks for them; ``started`` is called here."""
+    """Return the unfitted model of a cell, with tuned options if requested; ``started`` is called before the tuning."""
     build = partial(_model, job, dataset)
     scoring.load()
     if job.tune is None:
-        outside = adapters.is_target(job.use)
-        record.row["compile_seconds"] = 0.0 if outside else estimator.warm_up(job.use, job.options, dataset.task)
+        external = adapters.is_target(job.use)
+        record.row["compile_seconds"] = 0.0 if external else estimator.warm_up(job.use, job.options, dataset.task)
         started()
         return build(job.options)
     record.row["compile_seconds"] = tune_cell.load(job, build, dataset.task)
@@ -112,15 +112,15 @@ def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict
 
 
 def _training_scores(model: Any, X: Array, y: Array) -> dict[str, float]:
-    """Return the scores of the training rows, from blocks of them: a mixture of many parts over all would be large."""
+    """Return the scores of X (n, d), y (n,), computed in blocks: a mixture over all points would need much memory."""
     blocks = [slice(start, start + TRAINING_BLOCK) for start in range(0, len(y), TRAINING_BLOCK)]
     parts = [scoring.score_training(model.predict_dist(X[block]), y[block]) for block in blocks]
-    shares = np.array([len(y[block]) for block in blocks]) / len(y)
-    return scoring.joined(parts, shares)
+    weights = np.array([len(y[block]) for block in blocks]) / len(y)
+    return scoring.joined(parts, weights)
 
 
 def keep_dataset(ref: DatasetRef, dataset: Dataset) -> None:
-    """Use a data set that another machine has sent instead of reading it here."""
+    """Use a data set received from another machine instead of reading it."""
     for array in (dataset.X, dataset.y):
         array.setflags(write=False)
     _sent[ref] = dataset
@@ -136,7 +136,7 @@ def _dataset(job: Job) -> Dataset:
 
 
 def _refuse_changed_method(job: Job) -> None:
-    """Raise CellError where the method that would run here is not the one that the cell is named after."""
+    """Raise CellError if the installed version of the method differs from the planned one."""
     planned, found = job.cell.factors.get("version"), _version(job.use, job.base, json.dumps(job.options))
     if planned is not None and found != planned:
         raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {found!r}")

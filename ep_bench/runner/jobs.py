@@ -1,4 +1,4 @@
-"""What travels to a worker."""
+"""The job that is sent to a worker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ep_bench.types import Cell, DatasetRef, SplitScheme
 
 @dataclass(frozen=True)
 class Job:
-    """A cell with all that a worker needs to run it, on this machine or another."""
+    """A cell with everything that a worker on any machine needs to run it."""
 
     cell: Cell
     study: str
@@ -19,8 +19,8 @@ class Job:
     scheme: SplitScheme
     use: str
     options: Mapping[str, Any]
-    base: str  # the study's folder, for targets that are files
-    seconds: float | None = None  # limits of one cell
+    base: str  # the folder of the study, for methods in files
+    seconds: float | None = None  # limits of the cell
     memory_gb: float | None = None
-    tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the cell's factor of that name
-    estimate: float | None = None  # seconds, from earlier records or the method's own guess
+    tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the factor ``tune`` of the cell
+    estimate: float | None = None  # seconds, from earlier records or estimated by the method

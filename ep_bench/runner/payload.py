@@ -1,4 +1,4 @@
-"""What cells need beside themselves on a machine that does not have it: data sets, and the files of methods."""
+"""Files and data sets shipped to remote workers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ep_bench.types import Dataset, DatasetRef
 
 @dataclass(frozen=True)
 class Payload:
-    """The payload of one run: data sets by their names in the study, files by their paths where the run is.
+    """The payload of a run: data sets by their references in the study, and files by their paths on the run's machine.
 
-    A file travels alone: modules that it imports must be installed on every machine.
+    Modules that a file imports must be installed on every machine.
     """
 
     run: str
@@ -27,28 +27,28 @@ class Payload:
 
 
 class UnpackedPayload:
-    """Payload on the machine that it was sent to, its files written to a folder for the time of the run."""
+    """A payload on the machine that received it; its files are written to a temporary folder."""
 
     def __init__(self, payload: Payload) -> None:
         self.datasets = payload.datasets
         self._folder = tempfile.mkdtemp(prefix="ep-bench-") if payload.files else ""
-        self.places = {path: self._write(Path(path), content) for path, content in payload.files.items()}
+        self.paths = {path: self._write(Path(path), content) for path, content in payload.files.items()}
 
     def drop(self) -> None:
-        """Remove what was written."""
+        """Delete the temporary folder."""
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _write(self, path: Path, content: bytes) -> str:
-        # Files of one folder stay in one, so that they can import each other.
-        beside = Path(self._folder, hashlib.sha256(str(path.parent).encode()).hexdigest()[:12])
-        beside.mkdir(exist_ok=True)
-        (beside / path.name).write_bytes(content)
-        return str(beside / path.name)
+        # Files from one folder are written to one folder, so that they can import each other.
+        folder = Path(self._folder, hashlib.sha256(str(path.parent).encode()).hexdigest()[:12])
+        folder.mkdir(exist_ok=True)
+        (folder / path.name).write_bytes(content)
+        return str(folder / path.name)
 
 
 def pack(run: str, jobs: Sequence[Job]) -> Payload:
-    """Return what the jobs need that does not come with the program: data sets, files of methods."""
+    """Return the payload of jobs: data sets and method files that are not part of the installed package."""
     refs = dict.fromkeys(job.dataset for job in jobs)
     datasets = {ref: data.load(ref) for ref in refs if ref.csv or not data.card(ref.name).embedded}
     used = {(job.use, job.base): job for job in jobs}.values()

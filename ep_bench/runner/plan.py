@@ -1,4 +1,4 @@
-"""From a study to its cells: which there are, which are done, which are stale and why, and how long the rest takes."""
+"""The plan of a study: its cells, which are done, which are stale and why, and an estimate of the remaining time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task, UserError
 
 SELECT_KEYS = ("method", "dataset", "split")
-_SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classification"}  # scores of one task alone
+_SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classification"}  # scores of a single task
 
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A job and where it stands: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``, and why."""
+    """A job and its state: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``, with the reason."""
 
     job: Job
     state: str
     why: str = ""
-    old: Mapping[str, Any] | None = None  # of a stale cell, the finished one that had its place
+    old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
 
 
 @dataclass
@@ -43,40 +43,40 @@ class Plan:
     cells: list[PlannedCell]
     infos: dict[str, DatasetInfo]
     groups: list[dict[str, Any]] = field(default_factory=list)
-    stamps: dict[str, int] = field(default_factory=dict)  # of the cell files, from before they were read
-    damaged: list[Path] = field(default_factory=list)  # cell files that are not believed
-    rows: dict[str, store.Row] = field(default_factory=dict)  # every finished row that the folder knows, by hash
+    stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
+    damaged: list[Path] = field(default_factory=list)  # cell files that are ignored
+    rows: dict[str, store.Row] = field(default_factory=dict)  # all finished rows in the folder, by hash
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
-        """Return the jobs that are not finished, longest first."""
+        """Return the unfinished jobs, the longest first."""
         wanted = {"missing", "stale", "failed"} if retry_failed else {"missing", "stale"}
-        # By hash: one run serves a configuration that stands under two labels.
+        # By hash: a configuration with two labels is run once.
         jobs = {planned.job.cell.key: planned.job for planned in self.cells if planned.state in wanted}
         return sorted(jobs.values(), key=lambda job: -(job.estimate or 0.0))
 
     def absent(self, *, retry_failed: bool = False) -> list[str]:
-        """Return the data sets of cells to run that are not on this machine."""
+        """Return the data sets of cells to run whose files are missing on this machine."""
         jobs = self.to_run(retry_failed=retry_failed)
         return sorted({job.dataset.name for job in jobs if not self.infos[job.dataset.label].present})
 
     def altered(self) -> list[str]:
-        """Return the data sets whose files are not those of their cards."""
+        """Return the data sets whose files do not match their cards."""
         cards = {ref.label: data.card(ref.name) for ref in self.study.datasets if not ref.csv}
         return [label for label, card in cards.items() if card.sha256 and self.infos[label].checksum != card.sha256]
 
     def warnings(self) -> list[str]:
-        """Return what to tell before a run: of altered data, of damaged results."""
+        """Return warnings about altered data files and damaged results."""
         altered = [
-            f"warning: the file of {label} is not the one of its card (`ep-bench data verify {label}`); "
-            "results are kept under its own checksum and are not those of the papers' data"
+            f"warning: the file of {label} does not match its card; results are stored under the checksum of the file "
+            f"and are not comparable with the papers; run `ep-bench data verify {label}`"
             for label in self.altered()
         ]
-        return [*altered, *filter(None, [store.damage(self.damaged)])]
+        return [*altered, *filter(None, [store.damage_warning(self.damaged)])]
 
     def select(self, patterns: Sequence[str]) -> Plan:
-        """Return the plan of the cells that match every ``key=glob``; of one key any of its globs.
+        """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
 
-        Raises UserError for a pattern that is no ``key=glob`` or that no cell of the study matches.
+        Raises UserError for an invalid pattern, or if no cell of the study matches.
         """
         wanted = _selection(patterns)
         kept = [planned for planned in self.cells if _matches(planned.job.cell, wanted)]
@@ -85,9 +85,9 @@ class Plan:
         return replace(self, cells=kept)
 
     def lock(self, made_by: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return what study.lock.json keeps: the plan and the factors behind each hash.
+        """Return the content of ``study.lock.json``: the plan and the factors behind each hash.
 
-        ``made_by`` is the environment that the results come from, by default the present one.
+        ``made_by`` is the environment of the results, by default the present one.
         """
         study = self.study
         altered = self.altered()
@@ -118,7 +118,7 @@ class Plan:
         }
 
     def superseded(self) -> list[dict[str, Any]]:
-        """Return the earlier cells whose places are not finished anew: what `plan` says why of, and estimates from."""
+        """Return the replaced cells whose replacements are not finished; they explain and time stale cells."""
         groups: dict[str, dict[str, Any]] = {}
         for planned in self.cells:
             if planned.state == "stale" and planned.old is not None:
@@ -130,9 +130,9 @@ class Plan:
 
 
 def make_plan(study: Study, results: Path) -> Plan:
-    """Return the plan of a study, held against what its results folder already has. Runs nothing."""
+    """Return the plan of a study, compared with its results folder. Runs nothing."""
     folder = results / study.name
-    past = _Past(folder)
+    past = _EarlierResults(folder)
     infos, schemes = {}, {}
     for ref in study.datasets:
         with _locate_errors(study, ref):
@@ -145,43 +145,45 @@ def make_plan(study: Study, results: Path) -> Plan:
         for entry in study.methods:
             factors, options = _factors(study, ref, entry, infos[ref.label], scheme)
             jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], scheme)
-            guess = past.estimate(factors, infos[ref.label])
-            cells += [past.place(replace(job, estimate=guess)) for job in jobs]
+            estimate = past.estimate(factors, infos[ref.label])
+            cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
             hashes = {str(job.cell.split): job.cell.key for job in jobs}
             groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
     return Plan(study, folder, cells, infos, groups, past.stamps, past.damaged, past.rows)
 
 
 def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
-    """Raise UserError where a method meets a data set whose task, or a tuning score of another task, is not its own."""
+    """Raise UserError if a method does not support the task of a data set, or is tuned by a score of another task."""
     base, lines = study.path.parent, []
     for entry in study.methods:
-        able = adapters.tasks(entry.use, base) if adapters.is_target(entry.use) else methods.get(entry.use).tasks
+        supported = adapters.tasks(entry.use, base) if adapters.is_target(entry.use) else methods.get(entry.use).tasks
         score = entry.tune.score if entry.tune else "ll"
         for task in TASKS:
-            sets = ", ".join(label for label, info in infos.items() if info.task == task)
-            if not sets:
+            labels = ", ".join(label for label, info in infos.items() if info.task == task)
+            if not labels:
                 continue
-            if task not in able:
-                lines.append(f"{entry.label} does {able[0]} only, of {task} are: {sets}; {_methods_for(task)}")
+            if task not in supported:
+                lines.append(
+                    f"{entry.label} supports {supported[0]} only; data sets for {task}: {labels}; {_methods_for(task)}"
+                )
             elif _SCORED.get(score, task) != task:
-                lines.append(f"{entry.label} is tuned by {score}, of {task} are: {sets}")
+                lines.append(f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}")
     if lines:
         raise UserError("\n".join(lines), where=str(study.path), field="methods")
 
 
 def _methods_for(task: Task) -> str:
-    """Return which methods can do a task, in words."""
+    """Return a message that lists the methods for a task."""
     names = [name for name in methods.REGISTRY if task in methods.get(name).tasks]
-    outside = {
-        "regression": "a regressor from outside",
-        "classification": "a classifier from outside, as sklearn.linear_model:LogisticRegression",
+    external = {
+        "regression": "an external regressor",
+        "classification": "an external classifier such as sklearn.linear_model:LogisticRegression",
     }
-    return f"methods that can: {', '.join([*names, outside[task]])}"
+    return f"methods for {task}: {', '.join([*names, external[task]])}"
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
-    """Return the columns of the papers' tables that a method entry answers to; a tuned one only where it says so."""
+    """Return the columns of published tables for a method entry; a tuned entry has only the one that it names."""
     if entry.published:
         return [entry.published]
     if adapters.is_target(entry.use) or entry.tune is not None:
@@ -192,7 +194,7 @@ def published_columns(entry: MethodEntry) -> list[str]:
 
 
 def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], split: int) -> int:
-    """Return the seed of a split: a hash of named factors. The method is none of them: comparisons are paired."""
+    """Return the seed of a split, a hash of these factors without the method, so that comparisons are paired."""
     named = {
         "seed": seed,
         "dataset": {k: v for k, v in dataset.items() if k != "checksum"},
@@ -204,7 +206,7 @@ def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], 
 
 @contextlib.contextmanager
 def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
-    """Say of what goes wrong with a data set in which study it stands."""
+    """Add the study and the data set to the message of a UserError."""
     try:
         yield
     except UserError as error:
@@ -212,7 +214,7 @@ def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
 
 
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:
-    """Return the split scheme with a data set's own defaults. Raises UserError where its rows do not suffice."""
+    """Return the split scheme with the defaults of a data set. Raises UserError if it has too few data points."""
     card = None if ref.csv else data.card(ref.name)
     data.check_scheme(study.splits, info.n, card)
     return data.resolve_scheme(study.splits, card)
@@ -221,7 +223,7 @@ def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:
 def _factors(
     study: Study, ref: DatasetRef, entry: MethodEntry, info: DatasetInfo, scheme: SplitScheme
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all that decides the numbers of one method on one data set, and its resolved options."""
+    """Return the factors of one method on one data set, and its resolved options."""
     given = study.options_for(entry, ref)
     tune = {} if entry.tune is None else {"tune": entry.tune.model_dump(mode="json")}
     if adapters.is_target(entry.use):
@@ -267,8 +269,8 @@ def _jobs(
     return jobs
 
 
-class _Past:
-    """What a results folder knows of earlier runs."""
+class _EarlierResults:
+    """Rows, times and factors of earlier runs in a results folder."""
 
     def __init__(self, folder: Path) -> None:
         self.stamps = store.stamps(folder)
@@ -277,15 +279,15 @@ class _Past:
         self.lock = store.read_lock(folder) or {}
 
     def describe(self, ref: DatasetRef) -> DatasetInfo:
-        """Return what is known of a data set, its earlier checksum where neither file nor card has one."""
+        """Return the description of a data set; without file and card, the checksum is that of the earlier plan."""
         info = data.describe(ref)
         earlier = self.lock.get("datasets", {}).get(ref.label, {})
         if info.checksum or earlier.get("name") != ref.name:
             return info
         return replace(info, checksum=earlier["checksum"])
 
-    def place(self, job: Job) -> PlannedCell:
-        """Return where a job stands. What the machine ended, not the method, counts as missing."""
+    def classify(self, job: Job) -> PlannedCell:
+        """Return the state of a job. A cell that failed because of the machine counts as missing."""
         row = self.rows.get(job.cell.key)
         if row is not None:
             reason = row.get("reason", "")
@@ -298,12 +300,15 @@ class _Past:
         return PlannedCell(job, "stale", "; ".join(differences(old["factors"], job.cell.factors)), old)
 
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
-        """Return the seconds of a cell: of its configuration, else of its method on the data set, else a guess."""
-        exact, alike = _time_keys(factors)
+        """Return the estimated time of a cell in seconds, or None.
+
+        It is the median of the same configuration, else of the method on this data set, else the method's own estimate.
+        """
+        exact, similar = _time_keys(factors)
         if self._seconds.get(exact):
             return statistics.median(self._seconds[exact])
-        if self._seconds.get(alike):
-            return statistics.median(self._seconds[alike]) * _fits(factors)
+        if self._seconds.get(similar):
+            return statistics.median(self._seconds[similar]) * _fits(factors)
         if adapters.is_target(factors["method"]):
             return None
         method = methods.get(factors["method"])
@@ -314,7 +319,7 @@ class _Past:
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
-        """The finished cells of earlier plans, the latest plan's last."""
+        """The finished cells of earlier plans, those of the latest plan last."""
         cells = store.lock_cells(self.lock, "superseded") + store.lock_cells(self.lock)
         return [cell for cell in cells if cell["cell"] in self.rows]
 
@@ -324,21 +329,21 @@ class _Past:
 
     @cached_property
     def _seconds(self) -> dict[tuple[str, ...], list[float]]:
-        """The seconds of finished cells by configuration; by method and data set those of one fit to all rows."""
+        """The times of finished cells in seconds per configuration, and of one fit per method and data set."""
         times: dict[tuple[str, ...], list[float]] = {}
         for cell in self._finished:
             row = self.rows[cell["cell"]]
             if row["status"] != "ok":
                 continue
             spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
-            exact, alike = _time_keys(cell["factors"])
+            exact, similar = _time_keys(cell["factors"])
             times.setdefault(exact, []).append(spent)
-            times.setdefault(alike, []).append(spent / _fits(cell["factors"]))
+            times.setdefault(similar, []).append(spent / _fits(cell["factors"]))
         return times
 
 
 def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return whose times a cell's may be like: its own configuration's, its method's, tuned or not, on the data set."""
+    """Return two keys of earlier times: the same configuration, and the same method (tuned or not) and data set."""
     tune = factors.get("tune")
     decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
     place = (factors["method"], factors["dataset"]["name"])
@@ -346,7 +351,7 @@ def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
-    """Return how many rows a fit sees, at most."""
+    """Return the largest number of training points of a fit."""
     splits = factors["splits"]
     if splits["scheme"] == "shuffle":
         return info.n - round(float(splits["test_fraction"]) * info.n)
@@ -354,20 +359,20 @@ def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
 
 
 def _fits(factors: Mapping[str, Any]) -> float:
-    """Return how many fits to all training rows a cell's work is about: its trials see a part of them."""
+    """Return the work of a cell in units of one fit to all training points; a trial uses a part of them."""
     tune = factors.get("tune")
     return tune["trials"] * (1.0 - tune["fraction"]) + 1.0 if tune else 1.0
 
 
 def differences(old: Any, new: Any, place: str = "") -> list[str]:
-    """Return the places where two sets of factors differ, each as ``place: old -> new``."""
+    """Return the differences between two sets of factors, each as ``place: old -> new``."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = [*old, *(key for key in new if key not in old)]
         inner = (differences(old.get(k), new.get(k), f"{place}.{k}" if place else str(k)) for k in keys)
         return [line for lines in inner for line in lines]
     if old == new:
         return []
-    if _short(old) == _short(new):  # they differ further on
+    if _short(old) == _short(new):  # the difference is in the part that is cut off
         return [f"{place}: {_short(old, 100)} -> {_short(new, 100)}"]
     return [f"{place}: {_short(old)} -> {_short(new)}"]
 
@@ -383,7 +388,7 @@ def _selection(patterns: Iterable[str]) -> dict[str, list[str]]:
         key, sign, glob = pattern.partition("=")
         if not sign or key not in SELECT_KEYS:
             raise UserError(
-                "not a selection", where="--select", found=pattern, allowed="KEY=GLOB with KEY method, dataset or split"
+                "invalid selection", where="--select", found=pattern, allowed="KEY=GLOB; KEY: method, dataset or split"
             )
         wanted.setdefault(key, []).append(glob)
     return wanted

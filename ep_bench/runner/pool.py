@@ -1,4 +1,4 @@
-"""A joblib pool of supervisors: cells are sent one by one, the longest first, and return as they finish."""
+"""A joblib pool of supervisors. Cells are sent one by one, the longest first, and return in order of completion."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
-from ep_bench.processes.child_process import deaf_to_interrupts
+from ep_bench.processes.child_process import ignoring_interrupts
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import LOST, blank_record, fail
 from ep_bench.types import Record, UserError
 
 BACKENDS = ("loky", "dask")
-_AHEAD = 2  # cells out for each worker: one waits, so that none idles between two
-_AHEAD_CLUSTER = 64  # cells out on a cluster at least: more workers may join
-_LOSSES_ALLOWED = 10  # pools that a cell may see die before it is blamed; each death is the machine's doing
+_AHEAD = 2  # cells dispatched per worker: one runs, one waits
+_AHEAD_CLUSTER = 64  # minimum number of cells dispatched to a cluster, because more workers may join
+_LOSSES_ALLOWED = 10  # lost pools after which a cell that was in flight each time is given up
 
 
 def run_jobs(
@@ -28,11 +28,11 @@ def run_jobs(
     scheduler: str | None = None,
     wanted: Callable[[Job], bool] = lambda _: True,
 ) -> Generator[Record, None, None]:
-    """Yield the record of every job as it finishes; ``wanted`` is asked just before one is sent.
+    """Yield the record of every job in order of completion; ``wanted`` is called just before a job is sent.
 
-    The loss of a pool worker (not of a worker process, which its supervisor replaces) ends joblib's whole call; the
-    cells that had not come back are sent to a new pool, those in flight counted, so that one that kills its worker
-    every time ends as a failed record. Closing the iterator ends all processes.
+    If a pool worker is lost, joblib ends the whole call. (A lost worker process is replaced by its supervisor.) Cells
+    without a record are then sent to a new pool. A cell that is in flight at too many losses becomes a failed record.
+    Closing the iterator ends all processes.
     """
     if backend not in BACKENDS:
         raise UserError("unknown backend", where="--backend", found=backend, allowed=BACKENDS, name=backend)
@@ -45,7 +45,7 @@ def run_jobs(
             try:
                 with (
                     _pool(backend, list(waiting.values()), n_jobs, scheduler) as run,
-                    contextlib.closing(run(_noting(waiting, sent, wanted))) as records,
+                    contextlib.closing(run(_dispatched(waiting, sent, wanted))) as records,
                 ):
                     for record in records:
                         del waiting[record.key]
@@ -56,7 +56,7 @@ def run_jobs(
         _end_workers(backend, n_jobs)
 
 
-def _noting(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job], bool]) -> Iterator[Job]:
+def _dispatched(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job], bool]) -> Iterator[Job]:
     for key, job in list(waiting.items()):
         if wanted(job):
             sent.append(key)
@@ -66,7 +66,7 @@ def _noting(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job], bo
 
 
 def _count_losses(waiting: dict[str, Job], sent: list[str], losses: dict[str, int], death: str) -> Iterator[Record]:
-    """Note which cells were in flight when a pool died; give up on those that were so too often."""
+    """Count the losses of cells that were in flight; yield failed records for cells with too many."""
     for key in sent:
         if key not in waiting:
             continue
@@ -84,21 +84,21 @@ def _pool(
     from joblib import Parallel, delayed, parallel_config
 
     with contextlib.ExitStack() as stack, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="joblib")  # it finds a pool dropped with work left worth a word
+        warnings.filterwarnings("ignore", module="joblib")  # joblib warns when a pool is closed with jobs left
         call, ahead = delayed(supervisor.run), _AHEAD * n_jobs
         argument: int | str = os.getpid()
         joblib_backend: Any = backend
         if backend == "dask":
             cluster = _cluster()
             joblib_backend, argument, threads = stack.enter_context(cluster.connection(jobs, n_jobs, scheduler))
-            call, ahead = delayed(cluster.run_cell_there), max(_AHEAD * max(n_jobs, threads), _AHEAD_CLUSTER)
+            call, ahead = delayed(cluster.run_cell_on_worker), max(_AHEAD * max(n_jobs, threads), _AHEAD_CLUSTER)
         stack.enter_context(parallel_config(backend=joblib_backend))
         parallel = Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=ahead, max_nbytes=None
         )
 
         def start(wanted: Iterator[Job]) -> Generator[Record, None, None]:
-            with deaf_to_interrupts():
+            with ignoring_interrupts():
                 records: Generator[Record, None, None] = parallel(call(job, argument) for job in wanted)
             return records
 
@@ -114,7 +114,7 @@ def _cluster() -> Any:
 
 
 def _pool_deaths(backend: str) -> tuple[type[BaseException], ...]:
-    """Return the exceptions that tell of a lost worker or scheduler."""
+    """Return the exceptions that report a lost worker or scheduler."""
     if backend == "dask":
         return _cluster().LOSSES  # type: ignore[no-any-return]
     from joblib.externals.loky.process_executor import BrokenProcessPool, TerminatedWorkerError

@@ -1,4 +1,4 @@
-"""What a fitted method predicts over a grid, for a data set with one input; kept in a record's notes, to be drawn."""
+"""Predictions of a fitted method over a grid, for data sets with one input; kept in the notes of a record."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from ep_bench.results import curves
 from ep_bench.types import Array, Dataset, DatasetRef, Split
 
 POINTS = 241
-MARGIN = 0.25  # of the inputs' range, that the grid goes beyond them on either side
-ROWS = 300  # training or test rows that are kept to be drawn
+MARGIN = 0.25  # extension of the grid on either side, as a fraction of the range of the inputs
+ROWS = 300  # largest number of training or test points kept
 DIGITS = 6
 
 
 def over_grid(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[str, Any] | None:
-    """Return a fitted model's predictions over a grid, in original units, or None where there is nothing to draw.
+    """Return predictions over a grid in original units, or None if there is nothing to draw.
 
-    ``grid``, ``mean`` and ``std`` (noise included; None where the method gives none) have POINTS values, and so has
-    ``truth``, the noise-free function, None where it is not known. ``x_train``, ``y_train``, ``x_test`` and ``y_test``
-    are at most ROWS rows each, spread evenly over the split's. A cell's numbers do not hang on this: whatever goes
-    wrong here, warnings too, leaves the cell as it is.
+    ``grid``, ``mean`` and ``std`` have POINTS values. ``std`` includes the noise, and is None if the method gives no
+    standard deviation. ``truth`` is the noise-free function, or None if unknown. ``x_train``, ``y_train``, ``x_test``
+    and ``y_test`` are at most ROWS evenly spaced points of the split. Errors and warnings here do not affect the cell.
     """
     if dataset.task != "regression" or dataset.X.shape[1] != 1:
         return None
@@ -31,7 +30,7 @@ def over_grid(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> di
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return _curve(model, ref, dataset, split)
-    except Exception:  # noqa: BLE001 a method may raise anything; its scores stand without a picture
+    except Exception:  # noqa: BLE001 a method may raise any exception; its scores do not depend on this figure
         return None
 
 
@@ -47,7 +46,7 @@ def _curve(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[
     curve = {
         "grid": _short(grid),
         "mean": _short(mean),
-        "std": _deviations(prediction, grid.shape),
+        "std": _standard_deviations(prediction, grid.shape),
         "truth": None if function is None else _short(function(grid[:, None])),
     }
     for part, rows in (("train", split.train), ("test", split.test)):
@@ -56,8 +55,8 @@ def _curve(model: Any, ref: DatasetRef, dataset: Dataset, split: Split) -> dict[
     return curve
 
 
-def _deviations(prediction: Any, shape: tuple[int, ...]) -> list[float] | None:
-    """Return the standard deviations where all of them exist."""
+def _standard_deviations(prediction: Any, shape: tuple[int, ...]) -> list[float] | None:
+    """Return the standard deviations, or None if one of them is missing or not finite."""
     if not hasattr(prediction, "std"):
         return None
     std = np.asarray(prediction.std(), dtype=np.float64)
@@ -65,5 +64,5 @@ def _deviations(prediction: Any, shape: tuple[int, ...]) -> list[float] | None:
 
 
 def _short(values: Array) -> list[float]:
-    """Return values to so many significant digits that no picture tells them from the whole."""
+    """Return values with enough significant digits for a figure."""
     return [float(f"{value:.{DIGITS}g}") for value in np.asarray(values, dtype=np.float64)]

@@ -1,4 +1,4 @@
-"""How a run tells what it is doing: a live line on a terminal, plain lines elsewhere, nothing when quiet."""
+"""Progress of a run: a live line on a terminal, plain lines otherwise, nothing if quiet."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, Self, TextIO
 
 from ep_bench.types import Record
 
-_PLAIN_EVERY = 5.0  # seconds between two plain lines
-_TELLING = 0.15  # share of the work that must be done before a time left is told
+_PLAIN_INTERVAL = 5.0  # seconds between two plain lines
+_MINIMUM_DONE = 0.15  # fraction of the work that must be done before the time left is estimated
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Counts cells done, failed and running, and tells the time left from the work that is done.
+    """Counts finished, failed and running cells, and estimates the time left.
 
-    ``work`` is the estimated seconds of each cell on one core; ``jobs`` how many run at a time, None where that is not
-    known.
+    ``work`` is the estimated time of each cell in seconds on one core. ``jobs`` is the number of cells that run at a
+    time, or None if unknown.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._stream = stream or sys.stderr
         self._total, self._done, self._failed = len(work), 0, 0
         self._total_work = sum(work.values()) or 1.0
-        self._started = self._told = time.monotonic()
+        self._started = self._last_line = time.monotonic()
         self._live: Any = None
         self._bar: Any = None
 
@@ -50,13 +50,13 @@ class Progress(AbstractContextManager["Progress"]):
         self._count(record, "")
 
     def elsewhere(self, record: Record) -> None:
-        """Count a cell that another run of the folder has finished."""
+        """Count a cell that another run of the same folder has finished."""
         self._count(record, " (another run)")
 
-    def say(self, line: str) -> None:
-        """Tell something beside the counts; nothing when quiet."""
+    def message(self, line: str) -> None:
+        """Print a message, unless quiet."""
         if not self._quiet:
-            self._say(line)
+            self._print(line)
 
     def _count(self, record: Record, by: str) -> None:
         self._done += 1
@@ -68,15 +68,15 @@ class Progress(AbstractContextManager["Progress"]):
             return
         place = f"{row['method']} on {row['dataset']}, split {row['split']}{by}"
         if failed:
-            self._say(f"{row['status']}: {place}: {row['reason']}")
+            self._print(f"{row['status']}: {place}: {row['reason']}")
         if self._live is not None:
             done_work = self._total_work - sum(self._work.values())
             self._live.update(self._bar, completed=done_work, counts=self._counts(), left=self._left())
-        elif time.monotonic() - self._told >= _PLAIN_EVERY or self._done == self._total:
-            self._told = time.monotonic()
-            self._say(f"{self._counts()}, {self._left()}; last: {place}")
+        elif time.monotonic() - self._last_line >= _PLAIN_INTERVAL or self._done == self._total:
+            self._last_line = time.monotonic()
+            self._print(f"{self._counts()}, {self._left()}; last: {place}")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         if self._live is not None:
             self._live.console.print(line, highlight=False, markup=False)
         else:
@@ -90,12 +90,12 @@ class Progress(AbstractContextManager["Progress"]):
         spent = time.monotonic() - self._started
         rest = sum(self._work.values())
         done = self._total_work - rest
-        known = done > _TELLING * self._total_work  # before that, starting the processes is most of what was timed
-        return f"{clock(spent * rest / done)} left" if known else "time left not known yet"
+        known = done > _MINIMUM_DONE * self._total_work  # before, the time to start processes would dominate
+        return f"{clock(spent * rest / done)} left" if known else "time left unknown"
 
 
 def clock(seconds: float) -> str:
-    """Return a duration as people read it: 45 s, 3 min 20 s, 2 h 05 min."""
+    """Return a duration in readable form: 45 s, 3 min 20 s, 2 h 05 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""Records of cells, made in the worker process or in the supervisor that had to end it; messages of errors."""
+"""Records of cells, created by the worker process or by its supervisor, and messages of errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.types import UNCONVERGED, Record, UserError
 
-# How the reasons begin of cells that the machine ended, not the method; such a cell is run again.
+# Beginnings of the reasons of cells that failed because of the machine, not of the method. Such cells are run again.
 KILLED, LOST = "killed from outside", "its worker was lost"
 CHANGED = "changed since the plan was made"
 INFRASTRUCTURE = (KILLED, LOST, CHANGED)
 
 
 class CellError(Exception):
-    """A cell that ends without numbers: ``status`` and reason."""
+    """Ends a cell without scores; has its ``status`` and reason."""
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(reason)
@@ -28,7 +28,7 @@ class CellError(Exception):
 
 
 def blank_record(job: Job) -> Record:
-    """Return the record of a cell before anything was computed."""
+    """Return the record of a cell before it is computed."""
     cell = job.cell
     row: dict[str, Any] = {
         "study": job.study,
@@ -45,31 +45,31 @@ def blank_record(job: Job) -> Record:
 
 
 def fail(record: Record, status: str, reason: str) -> None:
-    """Mark a record as not ok; its reason is one line."""
+    """Mark a record as not ok, with a reason of one line."""
     record.row |= {"status": status, "reason": one_line(reason)}
 
 
 def one_line(text: str) -> str:
-    """Return a text as a row keeps it."""
+    """Return a text as one line of at most 500 characters, the form stored in a row."""
     return " ".join(printable(text).split())[:500]
 
 
 def printable(text: str) -> str:
-    """Return a text that can be written: a file's name that is no UTF-8 may stand in it."""
+    """Return a text that can be encoded in UTF-8; it may contain file names that cannot."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def reason_of(error: Exception) -> str:
-    """Return what went wrong, in words."""
+    """Return the message of an error."""
     if isinstance(error, UserError | CellError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def unconverged(warned: list[warnings.WarningMessage], use: str) -> str:
-    """Return the reason of a method that warned, as scikit-learn's do, that it did not converge; else none.
+    """Return the reason of a method that issued a ``ConvergenceWarning`` as in scikit-learn, empty if none did.
 
-    Its own name, which a method of the registry has before its words, stands in the row already.
+    The name of the method at the beginning of the message is removed, because the row already has it.
     """
     found = (str(w.message) for w in warned if "Convergence" in w.category.__name__)
     first = next(found, "").removeprefix(f"{use}: ")
@@ -77,6 +77,6 @@ def unconverged(warned: list[warnings.WarningMessage], use: str) -> str:
 
 
 def seed_globals(seed: int) -> None:
-    """Seed the generators that a method from outside may draw from without asking."""
+    """Seed the global random generators, which external methods may use."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002

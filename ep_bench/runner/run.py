@@ -1,4 +1,4 @@
-"""Run what a study lacks, keeping every finished cell."""
+"""Run the unfinished cells of a study and store each one when it is finished."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
 from ep_bench.types import Record, UserError
 
-_OVERHEAD = 0.01  # seconds that a cell takes beside its fit and prediction
-_LOOK = 1.0  # seconds between looks at the cells of other runs
+_OVERHEAD = 0.01  # seconds per cell in addition to fit and prediction
+_POLL_INTERVAL = 1.0  # seconds between two checks of the cells of other runs
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run: pool, backend, and what to do about failures."""
+    """Options of a run: pool, backend, and handling of failures."""
 
     jobs: int = 1
     backend: str = "loky"
@@ -38,7 +38,7 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """Where a study stands after a run: cells by status, over the cells that were asked for."""
+    """The outcome of a run: number of selected cells per status."""
 
     statuses: Counter[str]
     ran: int
@@ -50,23 +50,23 @@ class RunOutcome:
 
 
 def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
-    """Run the cells of ``plan`` that are not finished; ``whole`` is the study's plan before any selection.
+    """Run the unfinished cells of ``plan``; ``whole`` is the plan of the study before selection.
 
-    Cells that another live run of the folder has claimed are left to it; this run returns when they are finished too.
-    Raises UserError where a data set is missing or the folder cannot be written.
+    Cells claimed by another live run are left to it, and this run waits until they are finished. Raises UserError if a
+    data set is missing or the folder is not writable.
     """
     jobs = plan.to_run(retry_failed=options.retry_failed)
     _refuse_missing_data(plan.absent(retry_failed=options.retry_failed))
-    curves.read(plan.folder)  # a file that cannot be read is refused before the hours of a run
+    curves.read(plan.folder)  # raise an error for an unreadable file before the run, not after hours
     row_scores.read(plan.folder)
-    store.sweep(plan.folder)
+    store.remove_drafts(plan.folder)
     lock = _write_lock(whole, ran=bool(jobs))
     ran, stopped = 0, False
     try:
         ran, stopped = _run(jobs, plan, options)
     except BaseException:
-        with contextlib.suppress(OSError, UserError):  # what stopped the run is the news
-            store.export(plan.folder, plan.rows | _stored_unnoted(plan))
+        with contextlib.suppress(OSError, UserError):  # keep the original error
+            store.export(plan.folder, plan.rows | _stored_by_others(plan))
         raise
     rows = store.known_rows(plan.folder)
     finished = store.export(plan.folder, rows)
@@ -76,10 +76,10 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
 
 
-def _stored_unnoted(plan: Plan) -> dict[str, Row]:
-    """Return the rows of cell files that the run does not know of: one that it was just noting, those of other runs.
+def _stored_by_others(plan: Plan) -> dict[str, Row]:
+    """Return the rows of cell files that are not in the plan's rows: of other runs, or stored at the moment of a stop.
 
-    The others are not read again, for a Ctrl-C is answered at once.
+    Known files are not read again, so that the reaction to Ctrl-C is immediate.
     """
     unknown = store.stamps(plan.folder).keys() - plan.rows.keys()
     fresh = {key: store.record_since(plan.folder, key, None) for key in unknown}
@@ -87,38 +87,38 @@ def _stored_unnoted(plan: Plan) -> dict[str, Row]:
 
 
 def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
-    """Return how many cells this run has run and whether it stopped at a failure."""
+    """Run jobs; return the number of finished cells, and whether the run stopped at a failure."""
     ran = 0
     if not jobs:
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
     with Progress(_work(jobs), known, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
-        share = ClaimedCells(plan, claims, progress)
+        own_cells = ClaimedCells(plan, claims, progress)
         waiting = jobs
         while waiting:
             records = run_jobs(
-                waiting, n_jobs=n_jobs, backend=options.backend, scheduler=options.scheduler, wanted=share.wanted
+                waiting, n_jobs=n_jobs, backend=options.backend, scheduler=options.scheduler, wanted=own_cells.wanted
             )
             with contextlib.closing(records):
                 for record in records:
-                    share.store(record)
+                    own_cells.store(record)
                     ran += 1
                     if options.fail_fast and record.row["status"] != "ok":
                         return ran, True
-            waiting = share.left()
+            waiting = own_cells.left()
     return ran, False
 
 
 def _work(jobs: list[Job]) -> dict[str, float]:
-    """Return the estimated seconds of each cell by its hash."""
+    """Return the estimated time of each cell in seconds, by its hash."""
     known = [job.estimate for job in jobs if job.estimate is not None]
-    usual = statistics.fmean(known) if known else 1.0
-    return {job.cell.key: (usual if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
+    mean = statistics.fmean(known) if known else 1.0
+    return {job.cell.key: (mean if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
 
 
 class ClaimedCells:
-    """The cells that fall to this run: what no other live run has claimed, and what others leave unfinished."""
+    """The cells of this run: those without a claim of another live run, and those that other runs leave unfinished."""
 
     def __init__(self, plan: Plan, claims: Claims, progress: Progress) -> None:
         self._folder, self._stamps, self._rows = plan.folder, plan.stamps, plan.rows
@@ -126,11 +126,11 @@ class ClaimedCells:
         self._elsewhere: dict[str, Job] = {}
 
     def wanted(self, job: Job) -> bool:
-        """Claim a cell. False where another run has it, or has finished it since the plan was made."""
+        """Claim a cell; return False if another run has claimed it, or finished it since the plan was made."""
         key = job.cell.key
-        with self._disk():
-            taken = self._claims.take(key)
-        if not taken:
+        with self._explain_write_errors():
+            claimed = self._claims.take(key)
+        if not claimed:
             self._elsewhere[key] = job
             return False
         if not self._is_finished(key):
@@ -139,18 +139,18 @@ class ClaimedCells:
         return False
 
     def store(self, record: Record) -> None:
-        """Keep a record, then let go of its cell. Raises UserError where the disk takes no more."""
-        with self._disk():
+        """Store a record, then release its cell. Raises UserError if it cannot be written."""
+        with self._explain_write_errors():
             store.write_record(self._folder, record)
         self._rows[record.key] = record.row
         self._claims.release(record.key)
         self._progress.finished(record)
 
     def left(self) -> list[Job]:
-        """Wait for the cells of other runs; return those that a run has left unfinished as soon as there are any."""
+        """Wait for the cells of other runs; return early with cells that such a run has left unfinished."""
         announced = False
         while self._elsewhere:
-            with self._disk():
+            with self._explain_write_errors():
                 free = [job for key, job in self._elsewhere.items() if self._claims.take(key)]
             for job in free:
                 del self._elsewhere[job.cell.key]
@@ -159,20 +159,19 @@ class ClaimedCells:
                 return unfinished
             if self._elsewhere and not announced:
                 announced = True
-                self._progress.say(f"{len(self._elsewhere)} cells are under way in another run; waiting for them")
+                self._progress.message(f"{len(self._elsewhere)} cells are running in another run; waiting for them")
             if self._elsewhere:
-                time.sleep(_LOOK)
+                time.sleep(_POLL_INTERVAL)
         return []
 
     @contextlib.contextmanager
-    def _disk(self) -> Iterator[None]:
-        """Say of a disk that takes no more what that means."""
+    def _explain_write_errors(self) -> Iterator[None]:
+        """Explain write failures, such as a full disk."""
         try:
             yield
         except OSError as error:
             raise UserError(
-                f"{error.strerror}; every cell that was stored before is kept, and the next `ep-bench run` goes on "
-                "from there",
+                f"{error.strerror}; every stored cell is kept, and the next `ep-bench run` continues from there",
                 where=error.filename or str(self._folder),
             ) from error
 
@@ -185,20 +184,20 @@ class ClaimedCells:
 
 
 def _write_lock(whole: Plan, *, ran: bool) -> dict[str, Any]:
-    """Write the plan and return it; where nothing is run, the environment of the earlier run stays in it."""
+    """Write the plan to the lock file and return it; if nothing is run, the recorded environment does not change."""
     before = store.read_lock(whole.folder)
     lock = whole.lock(None if ran or before is None else before.get("environment"))
     try:
         store.write_lock(whole.folder, lock)
     except OSError as error:
-        raise UserError(f"the results folder cannot be written: {error.strerror}", where=str(whole.folder)) from error
+        raise UserError(f"the results folder is not writable: {error.strerror}", where=str(whole.folder)) from error
     return lock
 
 
 def _refuse_missing_data(absent: list[str]) -> None:
     if absent:
         raise UserError(
-            f"not on this machine: {', '.join(absent)}; `ep-bench data fetch {' '.join(absent)}` gets them, or "
-            f"EP_BENCH_DATA names a folder that has them ({data.card(absent[0]).path})",
+            f"no data file found for {', '.join(absent)}; run `ep-bench data fetch {' '.join(absent)}`, or set "
+            f"EP_BENCH_DATA to a folder that has them ({data.card(absent[0]).path})",
             where="data",
         )

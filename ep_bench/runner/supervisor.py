@@ -1,7 +1,7 @@
-"""Send cells to a worker process, enforce their limits, and replace a worker process that dies.
+"""The supervisor of a worker process: sends cells, enforces their limits, and replaces the process if it dies.
 
-A joblib worker runs ``run``; the method's code runs one process further down. So a crash, a time-out or a method that
-eats the memory ends a worker process, never a worker of the pool, which joblib would answer by ending the whole run.
+``run`` is executed by a joblib worker; the code of a method runs one process further down. A crash, a time-out or
+excessive memory therefore ends a worker process, never a worker of the pool, for which joblib would end the whole run.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ep_bench.runner.records import KILLED, LOST, blank_record, fail
 from ep_bench.runner.worker import IDLE_EXIT, STARTED
 from ep_bench.types import DatasetRef, Record
 
-_POLL = 0.05  # seconds between looks at a cell with a memory limit
-_RARELY = 10  # times as long as a look took is waited before the next: it halts the method where it is thorough
-_STARTING = 120.0  # seconds beyond its limit that a cell has for libraries, data and compilation
+_POLL = 0.05  # minimum seconds between two memory checks
+_PAUSE_FACTOR = 10  # ratio of the pause to the duration of a memory check: a check of PSS halts the method
+_STARTUP_SECONDS = 120.0  # additional time of a cell for libraries, data and compilation
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
-_WATCH = 0.5  # seconds between looks at whether the run is still there
+_PARENT_INTERVAL = 0.5  # seconds between two checks whether the run is alive
 
-_local = threading.local()  # one worker process a thread: a worker of dask may have several
+_local = threading.local()  # one worker process per thread, because a dask worker may have several threads
 _workers: list[WorkerProcess] = []
-_payloads: dict[str, UnpackedPayload] = {}  # of the runs that this worker of a cluster works for
+_payloads: dict[str, UnpackedPayload] = {}  # of the runs that use this cluster worker
 
 
 @dataclass(frozen=True)
 class UnfinishedCell:
-    """A cell that its worker did not finish: the reason, and whether the machine caused it and not the method."""
+    """A cell that its worker did not finish; ``infrastructure`` is true if the machine is the cause."""
 
     status: str
     reason: str
@@ -47,10 +47,10 @@ class UnfinishedCell:
 
 
 def run(job: Job, run_pid: int | None = None, payload: str | None = None, tag: str | None = None) -> Record:
-    """Run a job in this thread's worker process; retry once if the machine, and not the method, made it fail.
+    """Run a job in the worker process of this thread; retry once if it failed because of the machine.
 
-    ``run_pid`` is the process of the run: a supervisor that it has started ends with it, busy or idle. On a cluster
-    ``payload`` names the run, whose payload has been taken in, and ``tag`` is what ``abandon`` would call the job.
+    ``run_pid`` is the process of the run; a supervisor started by it ends together with it. On a cluster, ``payload``
+    is the name of the run, whose payload has been unpacked, and ``tag`` identifies the job for ``abandon``.
     """
     if run_pid is not None:
         _end_with(run_pid)
@@ -60,15 +60,15 @@ def run(job: Job, run_pid: int | None = None, payload: str | None = None, tag: s
     return _unfinished(job, outcome) if isinstance(outcome, UnfinishedCell) else outcome
 
 
-def take_in(payload: Payload) -> None:
-    """Keep what a run on a cluster has sent, until ``end_run``."""
+def unpack(payload: Payload) -> None:
+    """Unpack the payload of a run on a cluster; it is kept until ``end_run``."""
     if payload.run in _payloads:
         _payloads[payload.run].drop()
     _payloads[payload.run] = UnpackedPayload(payload)
 
 
 def end_run(run: str) -> None:
-    """Forget a run of a cluster and end the worker processes that worked for it."""
+    """Delete the payload of a run on a cluster and end its worker processes."""
     for worker in [worker for worker in _workers if worker.works_for == run]:
         worker.abandon()
     unpacked = _payloads.pop(run, None)
@@ -77,17 +77,17 @@ def end_run(run: str) -> None:
 
 
 def abandon(tag: str) -> None:
-    """End the worker process of a job that nobody waits for any more."""
+    """Kill the worker process of a job whose result is no longer awaited."""
     for worker in [worker for worker in _workers if worker.tag == tag]:
         worker.abandon()
 
 
 def _attempt(job: Job, payload: str | None, tag: str | None) -> Record | UnfinishedCell:
-    """Run a job once. Whatever goes wrong ends as a cell that is not ok: an exception would end joblib's whole call."""
+    """Run a job once. All errors become an unfinished cell, because an exception would end joblib's whole call."""
     outcome: Record | UnfinishedCell
     try:
         worker = _own_worker()
-    except OSError as error:  # no memory or no processes left on the machine, a full disk
+    except OSError as error:  # out of memory or processes, or the disk is full
         return UnfinishedCell("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
     worker.works_for, worker.tag = payload, tag
     try:
@@ -102,18 +102,18 @@ def _attempt(job: Job, payload: str | None, tag: str | None) -> Record | Unfinis
 
 @cache
 def _end_with(run_pid: int) -> None:
-    """Watch the parent process from now on, if the run is this process's parent; once a process.
+    """End this process when the run ends, if the run is its parent; called once per process.
 
-    A worker of the pool says nothing itself from now on: what goes wrong stands in records, and what Python prints of a
-    worker that was just sending one as its run ended is of use to nobody.
+    The process prints nothing from then on. Errors are stored in records, and a traceback of a worker whose run has
+    just ended would be of no use.
     """
-    if os.getppid() != run_pid:  # the supervisor is the run itself, or a worker that something else looks after
+    if os.getppid() != run_pid:  # the supervisor is part of the run, or dask manages this worker
         return
-    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 it stays open to the end
+    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
 
     def watch() -> None:
         while os.getppid() == run_pid:
-            time.sleep(_WATCH)
+            time.sleep(_PARENT_INTERVAL)
         for worker in _workers:
             worker.kill()
         os._exit(1)
@@ -122,7 +122,7 @@ def _end_with(run_pid: int) -> None:
 
 
 def close() -> None:
-    """End this supervisor's worker process, if it has one."""
+    """End the worker process of this thread, if there is one."""
     worker = getattr(_local, "worker", None)
     if worker is not None:
         _local.worker = None
@@ -139,36 +139,36 @@ atexit.register(_close_all)
 
 
 class WorkerProcess:
-    """A computing process and the connection to it."""
+    """A worker process and the connection to it."""
 
     def __init__(self) -> None:
-        self.works_for: str | None = None  # a run of a cluster
-        self.tag: str | None = None  # of the job under way
+        self.works_for: str | None = None  # name of a run on a cluster
+        self.tag: str | None = None  # of the current job
         self._abandoned = False
-        self._has: dict[DatasetRef, str] = {}  # the checksums of the data sets that it was given
-        self._places: dict[str, str] = {}  # of files that were sent to this machine
+        self._sent: dict[DatasetRef, str] = {}  # checksums of the data sets sent to it
+        self._paths: dict[str, str] = {}  # paths on this machine of files sent by the run
         self._child = ChildProcess("ep_bench.runner.worker")
 
     @property
     def alive(self) -> bool:
-        """False where it has ended, as one does that had nothing to do for long."""
+        """False if the process has exited, for example after a long time without a job."""
         return self._child.alive
 
     def run(self, job: Job, payload: UnpackedPayload | None = None) -> Record | UnfinishedCell:
-        """Return the record of a job, or how the worker process ended without one."""
+        """Return the record of a job, or an unfinished cell if the worker process ended without a record."""
         self._child.forget_printed()
-        begun, started = time.monotonic(), False
+        sent_at, started = time.monotonic(), False
         try:
-            self._give(job.dataset, payload)
+            self._send_data(job.dataset, payload)
             self._child.connection.send(job)
-            # Reading data and compiling are not the cell's own work, but they end some time too.
-            patience = None if job.seconds is None else _STARTING + job.seconds
-            answer = self._answer(job, begun, patience)
+            # Loading and compilation do not count as work of the cell, but have a limit of their own.
+            timeout = None if job.seconds is None else _STARTUP_SECONDS + job.seconds
+            answer = self._answer(job, sent_at, timeout)
             if answer == STARTED:
                 started = True
                 answer = self._answer(job, time.monotonic(), job.seconds)
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            return self._died(time.monotonic() - begun, started)
+            return self._died(time.monotonic() - sent_at, started)
         except BaseException:
             self.stop()
             raise
@@ -177,62 +177,62 @@ class WorkerProcess:
         return answer
 
     def leaves_running(self) -> bool:
-        """Return whether the last job left processes behind, which would work and use memory beside the next."""
+        """Return whether the last job left processes running, which would affect the next job."""
         return self._child.leaves_running()
 
     def abandon(self) -> None:
-        """Kill the process because nobody wants its answer."""
+        """Kill the process because its result is no longer awaited."""
         self._abandoned = True
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process and those that it started."""
+        """Kill the process and its descendants."""
         self._child.kill()
 
     def stop(self) -> None:
-        """Kill the process and let go of what belongs to it."""
+        """Kill the process and release its resources."""
         self._child.stop()
 
-    def _give(self, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
-        """Send what the worker process could not read here: a data set once, and where the files of methods are."""
+    def _send_data(self, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
+        """Send what the worker process cannot read on this machine: a data set once, and paths of method files."""
         dataset = payload.datasets.get(ref) if payload else None
-        if dataset is not None and self._has.get(ref) != dataset.checksum:
+        if dataset is not None and self._sent.get(ref) != dataset.checksum:
             self._child.connection.send((ref, dataset))
-            self._has[ref] = dataset.checksum
-        if payload is not None and payload.places != self._places:
-            self._child.connection.send(payload.places)
-            self._places = payload.places
+            self._sent[ref] = dataset.checksum
+        if payload is not None and payload.paths != self._paths:
+            self._child.connection.send(payload.paths)
+            self._paths = payload.paths
 
     def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
-        """Return what the worker process sends next, or how the cell ended where it went over a limit."""
+        """Return the next message of the worker process, or an unfinished cell if a limit was exceeded."""
         pause = None if job.memory_gb is None else _POLL
-        while not self._child.connection.poll(_patience(since, seconds, pause)):
+        while not self._child.connection.poll(_timeout(since, seconds, pause)):
             if seconds is not None and time.monotonic() - since >= seconds:
                 limit = f"over the limit of {job.seconds:g} seconds"
                 return UnfinishedCell(
                     "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._child.tail()
                 )
             if job.memory_gb is not None:
-                look = time.monotonic()
+                check_started = time.monotonic()
                 if (used := used_gb(self._child.pid, job.memory_gb)) > job.memory_gb:
                     reason = f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB"
                     return UnfinishedCell("memory", reason, self._child.tail())
-                pause = max(_POLL, _RARELY * (time.monotonic() - look))
+                pause = max(_POLL, _PAUSE_FACTOR * (time.monotonic() - check_started))
         return self._child.connection.recv()
 
     def _died(self, seconds: float, started: bool) -> UnfinishedCell:
         code = self._child.wait()
         if self._abandoned:
             return UnfinishedCell("failed", ABANDONED, "")
-        if code == IDLE_EXIT and not started:  # the job came just when the worker process gave up waiting
+        if code == IDLE_EXIT and not started:  # the worker process exited just before the job arrived
             return UnfinishedCell("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
         what = f"{KILLED}: SIGKILL" if killed else ending(code)
         return UnfinishedCell("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
 
 
-def _patience(since: float, seconds: float | None, pause: float | None) -> float | None:
-    """Return how long to wait before a look at the limits; None, for ever, where there are none."""
+def _timeout(since: float, seconds: float | None, pause: float | None) -> float | None:
+    """Return the seconds until the next check of the limits; None if there are no limits."""
     waits = [] if pause is None else [pause]
     waits += [] if seconds is None else [max(0.0, since + seconds - time.monotonic())]
     return min(waits, default=None)

@@ -1,6 +1,6 @@
-"""The tuning of one cell: trials on a validation part of its training rows, the best options for the fit to all.
+"""Tuning of one cell: trials on a validation part of the training data; the best options are fitted to all of it.
 
-The test rows are not handed over, so that no trial can see them.
+The test points are not passed to this module, so that no trial can use them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Build = Callable[[Mapping[str, Any]], Any]  # options -> an unfitted model
 
 
 def load(job: Job, build: Build, task: Task) -> float:
-    """Import what the trials need and compile the kernels of every choice; return the seconds of compiling.
+    """Import the modules and compile the kernels of all trials; return the time of compilation in seconds.
 
-    What fails here fails in its trial, which says why.
+    Errors are ignored here, because they occur again in their trial, which records them.
     """
     tuning.load()
     compiling = 0.0
@@ -38,58 +38,58 @@ def load(job: Job, build: Build, task: Task) -> float:
 
 
 def choose(record: Record, job: Job, X: Array, y: Array, build: Build) -> dict[str, Any]:
-    """Return the options that the search chose on training rows X (n, d), y (n,); its trials go into the record.
+    """Return the options that the search selected on training data X (n, d), y (n,); trials are added to the record.
 
-    Raises CellError where every trial failed, or where a density is asked for and the method gives none.
+    Raises CellError if every trial failed, or if the score is the log density and the method has no density.
     """
     tune = job.tune or {}
-    judge = _ValidationScorer(job, X, y, build)
-    begun = time.perf_counter()
+    scorer = _ValidationScorer(job, X, y, build)
+    started = time.perf_counter()
     found = tuning.search(
-        judge, tune["space"], _start(job), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
+        scorer, tune["space"], _start(job), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
     )
-    record.row["tune_seconds"] = time.perf_counter() - begun
-    record.notes["tune"] = {"validation_rows": len(judge.held), "trials": found.trials, "best": found.best}
+    record.row["tune_seconds"] = time.perf_counter() - started
+    record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
     if found.best is None:
         reason, count = found.usual_reason()
-        words = f"all {tune['trials']} trials failed, {count} of them: {reason}"
-        raise CellError("failed", words) from judge.error
+        message = f"all {tune['trials']} trials failed, {count} of them: {reason}"
+        raise CellError("failed", message) from scorer.error
     return {**job.options, **found.options}
 
 
 class _ValidationScorer:
-    """Scores options on the validation rows. What a method does wrong is an outcome, kept in ``error`` as well."""
+    """Scores options on the validation points. An exception of the method is an outcome, and is kept in ``error``."""
 
     def __init__(self, job: Job, X: Array, y: Array, build: Build) -> None:
         self._job, self._X, self._y, self._build = job, X, y, build
         self._name = (job.tune or {})["score"]
-        self._inner, self.held = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
+        self._fitting, self.validation = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
         self.error: Exception | None = None
 
     def __call__(self, options: Mapping[str, Any]) -> tuple[float | None, str]:
-        """Return the score of options, None where they fail, and why, or that the fit did not converge."""
+        """Return the score of options, None if they fail, and the reason, or that the fit did not converge."""
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             try:
                 scores = self._scores(options)
-            except Exception as error:  # noqa: BLE001 a method may raise anything; the trial says what
+            except Exception as error:  # noqa: BLE001 a method may raise any exception; the trial records it
                 self.error = error
                 return None, " ".join(reason_of(error).split())[:500]
         if self._name not in scores:
             other = "rmse" if "rmse" in scores else "error_rate"
-            says = f"the method gives no density, by which tuning goes; `score: {other}` tunes without"
-            raise CellError("failed", says)
+            message = f"the method has no density, which the score needs; set `score: {other}` in `tune`"
+            raise CellError("failed", message)
         return scores[self._name], unconverged(warned, self._job.use)
 
     def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
         model = self._build({**self._job.options, **options})
         seed_globals(self._job.cell.seed)
-        model.fit(self._X[self._inner], self._y[self._inner])
-        return scoring.main_scores(model.predict_dist(self._X[self.held]), self._y[self.held])
+        model.fit(self._X[self._fitting], self._y[self._fitting])
+        return scoring.main_scores(model.predict_dist(self._X[self.validation]), self._y[self.validation])
 
 
 def _start(job: Job) -> dict[str, Any]:
-    """Return what is known of the options before a search: those given, else the defaults."""
+    """Return the starting options of the search: those given, else the defaults."""
     known = dict(job.options)
     if adapters.is_target(job.use):
         parameters = adapters.parameters(adapters.resolve(job.use, Path(job.base))) or {}
@@ -99,7 +99,7 @@ def _start(job: Job) -> dict[str, Any]:
 
 
 def _variants(job: Job) -> Iterator[dict[str, Any]]:
-    """Yield the options of the start, and with each choice in turn: what may need other modules or other kernels."""
+    """Yield the starting options, and these with each choice in turn, which may need other modules or kernels."""
     yield dict(job.options)
     for name, entry in (job.tune or {})["space"].items():
         for value in entry.get("choice", ()):

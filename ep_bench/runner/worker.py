@@ -1,7 +1,7 @@
-"""The process that computes: takes jobs from a connection, runs each, sends its record back.
+"""The worker process: receives jobs from a connection, runs each, and sends its record back.
 
-A supervisor (``supervisor.py``) starts it as ``python -m ep_bench.runner.worker FD`` and may kill it at any moment: it
-stores nothing, and nothing else lives in it.
+A supervisor (``supervisor.py``) starts it as ``python -m ep_bench.runner.worker FD`` and may kill it at any moment. It
+stores nothing.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 from ep_bench.processes.child_process import serve
 from ep_bench.runner.jobs import Job
 
-IDLE = 600.0  # seconds without a job after which a worker process ends: its run may have been killed on another machine
-IDLE_EXIT = 75  # its exit code then
-STARTED = "started"  # sent when a cell's own work begins: libraries loaded, data read, kernels compiled
+IDLE = 600.0  # seconds without a job after which a worker process exits, as its run may have ended on another machine
+IDLE_EXIT = 75  # exit code in that case
+STARTED = "started"  # sent when the work of a cell begins, after loading and compilation
 
 
 def main(descriptor: int) -> None:
-    """Serve jobs until the supervisor closes the connection."""
+    """Run jobs until the supervisor closes the connection."""
     connection = serve(descriptor)
     faulthandler.enable()
     from ep_bench import adapters
@@ -41,7 +41,7 @@ def main(descriptor: int) -> None:
 
 
 def _end_idle_workers() -> None:
-    """End the processes that joblib keeps after a method's parallel call, so that this process can be used again."""
+    """End the processes that joblib keeps after a parallel call of a method, so that this process can be reused."""
     reusable = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(reusable, "_executor", None)
     if executor is not None:

@@ -1,30 +1,44 @@
-"""The study: what it holds once it is read, and the shapes of its file that pydantic checks."""
+"""The study after reading, and the pydantic models that check the parts of its file."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from ep_bench.types import DatasetRef, OptionProblem, SplitScheme, Task
 
 ACCEPT_METRICS = ("rmse", "ll", "lpd-mean", "se-mean")
 
-_LINE = r"^\S(.*\S)?$"
-_FOLDER = r"^[A-Za-z0-9]([A-Za-z0-9 ._+-]*[A-Za-z0-9_+-])?$"
-PATTERNS = {  # what a message says is allowed
-    _LINE: "one line of text without spaces at its ends",
-    r"\S": "some text",
-    _FOLDER: "a folder's name: letters, digits and . _ + - or a space, with a letter or digit first",
-}
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=_LINE)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=_LINE)]
-Sentence = Annotated[str, StringConstraints(min_length=1, max_length=2000, pattern=r"\S")]
-FolderName = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=_FOLDER)]
+def _matching(pattern: str, description: str) -> Callable[[str], str]:
+    """Return a validator of text; ``description`` is part of the message for text that does not match."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text, re.DOTALL):
+            raise ValueError(f"must be {description}")
+        return text
+
+    return check
+
+
+_one_line = AfterValidator(_matching(r"\S([^\n]*\S)?", "one line of text without spaces at its ends"))
+_not_blank = AfterValidator(_matching(r".*\S.*", "text that is not blank"))
+_folder_name = AfterValidator(
+    _matching(
+        r"[A-Za-z0-9]([A-Za-z0-9 ._+-]*[A-Za-z0-9_+-])?",
+        "a folder's name: letters, digits and . _ + - or a space, with a letter or digit first",
+    )
+)
+
+Text = Annotated[str, StringConstraints(max_length=200), _one_line]
+Label = Annotated[str, StringConstraints(max_length=80), _one_line]
+Sentence = Annotated[str, StringConstraints(max_length=2000), _not_blank]
+FolderName = Annotated[str, StringConstraints(max_length=100), _folder_name]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Fraction = Annotated[float, Field(gt=0.0, lt=1.0)]
 
@@ -52,26 +66,26 @@ class Catalogue(Protocol):
 
 
 class Strict(BaseModel):
-    """Frozen, no unknown keys, no conversion of types, no infinite or undefined number."""
+    """A frozen model without unknown keys, conversion of types, or non-finite numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Limits(Strict):
-    """Limits of one cell; None is no limit. ``seconds`` covers a tuned cell's search and its final fit together."""
+    """Limits of one cell; None is no limit. ``seconds`` covers the search and the final fit of a tuned cell."""
 
     seconds: Annotated[float, Field(gt=0.0, le=1e8)] | None = None
     memory_gb: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
 
 
 class Tune(Strict):
-    """Search on a validation part of the training rows of each split.
+    """Search for options on a validation part of the training data of each split.
 
-    The first of ``trials`` has the options that the entry gives, else the method's defaults, even where they lie
-    outside ``space``; a trial that fails counts. ``fraction`` of the training rows validate: each trial is fitted to
-    the others and judged there, by mean log density (``ll``), by ``rmse``, of classes by ``error_rate``, and the best
-    options are fitted anew to all training rows. ``space`` is in the canonical form of ``spec.space`` once a study is
-    read, the method's declared one where the file has none.
+    The first of ``trials`` uses the options of the entry, else the method's defaults, even if they are outside
+    ``space``. Failed trials count. ``fraction`` of the training points are validation points. Each trial is fitted to
+    the other points and scored on these by ``score``: mean log density (``ll``), ``rmse`` or, for classes,
+    ``error_rate``. The best options are fitted to all training points. After reading, ``space`` is in the canonical
+    form of ``spec.space``; if the file has none, it is the space that the method declares.
     """
 
     trials: Annotated[int, Field(ge=1, le=100_000)] = 30
@@ -81,7 +95,7 @@ class Tune(Strict):
 
 
 class Accept(Strict):
-    """A known difference from a published number, with its reason."""
+    """A known difference from a published number, with the reason for it."""
 
     method: Label
     dataset: Label
@@ -90,7 +104,7 @@ class Accept(Strict):
 
 
 class Compare(Strict):
-    """Labels that all methods are held against: ``rows`` in the scores of each test row, ``times`` in the times."""
+    """Labels of reference methods: ``rows`` for scores of single test points, ``times`` for times."""
 
     rows: Label | None = None
     times: Label | None = None
@@ -99,9 +113,9 @@ class Compare(Strict):
 class RankGroup(Strict):
     """Methods that a report ranks together.
 
-    ``methods`` are labels of this study or of those that are reported with it. ``beside`` is a source of published
-    tables, whose ranks of the same methods stand beside; ``pairs`` are those of which the report says one by one
-    whether the published order holds.
+    ``methods`` are labels of this study, or of studies reported with it. ``beside`` is a source of published tables
+    whose ranks of the same methods are shown for comparison. For each of the ``pairs``, the report states whether the
+    published order is reproduced.
     """
 
     name: Label
@@ -111,7 +125,7 @@ class RankGroup(Strict):
 
 
 class MethodEntry(Strict):
-    """One method of a study: a registry name or a class from outside, its label and its own options."""
+    """One method of a study: a registry name or an external class, with its label and options."""
 
     use: Text
     label: Label
@@ -121,14 +135,14 @@ class MethodEntry(Strict):
 
 
 class StandardSplits(Strict):
-    """The generated splits; ``count`` takes the first so many of the data set's 20, 5 or 1."""
+    """The generated splits; ``count`` selects the first of the data set's 20, 5 or 1."""
 
     scheme: Literal["standard"]
     count: Annotated[int, Field(ge=1, le=20)] | None = None
 
 
 class KFoldSplits(Strict):
-    """Each row is tested on once."""
+    """Cross-validation: each data point is a test point once."""
 
     scheme: Literal["kfold"]
     folds: Annotated[int, Field(ge=2, le=1_000_000)] = 10
@@ -145,13 +159,13 @@ class ShuffleSplits(Strict):
 
 
 class GapSplits(Strict):
-    """One split an input: the middle third of its sorted values is the test set."""
+    """One split per input: the middle third of its sorted values is the test set."""
 
     scheme: Literal["gap"]
 
 
 class HoldoutSplits(Strict):
-    """The last rows are the test set; without ``test_rows`` as many as the data set's card says."""
+    """The last data points are the test set; the default of ``test_rows`` is in the data set's card."""
 
     scheme: Literal["holdout"]
     test_rows: Annotated[int, Field(ge=1, le=10**9)] | None = None
@@ -167,7 +181,7 @@ SPLITS: dict[str, type[Strict]] = {
 
 
 class CardEntry(Strict):
-    """A data set that has a card."""
+    """A data set with a card."""
 
     name: Text
     label: Label | None = None
@@ -177,7 +191,7 @@ class CardEntry(Strict):
 
 
 class FileEntry(Strict):
-    """A user's own CSV file."""
+    """A user's CSV file."""
 
     name: Label
     csv: Text
@@ -187,7 +201,7 @@ class FileEntry(Strict):
 
 
 class StudyFile(Strict):
-    """The keys of a study file; its lists and the mappings with fixed keys are checked entry by entry."""
+    """The keys of a study file; entries of lists and mappings with fixed keys are checked separately."""
 
     study: FolderName
     seed: Seed = 0
@@ -204,10 +218,10 @@ class StudyFile(Strict):
 
 
 class Study(Strict):
-    """A study, read and checked: everything that it names exists.
+    """A checked study: every name in it exists.
 
-    ``experiment`` is None for a grid of cells; ``options`` are the experiment's. ``source`` is the file's text and
-    ``raw`` its values, kept for provenance.
+    ``experiment`` is None for a grid of cells; ``options`` are those of the experiment. ``source`` is the text of the
+    file and ``raw`` its values, both kept for provenance.
     """
 
     name: str
@@ -233,9 +247,10 @@ class Study(Strict):
         return self
 
     def options_for(self, method: MethodEntry, dataset: DatasetRef) -> dict[str, Any]:
-        """Return a method entry's options on one data set: its own, then the overrides, the more specific last.
+        """Return the options of a method entry on a data set, with the overrides applied, the most specific one last.
 
-        Of a data set the name's overrides come before the label's, within each the method's name before its label.
+        Overrides for the name of a data set are applied before those for its label. Within each, overrides for the
+        method's name are applied before those for its label.
         """
         merged = dict(method.options)
         for block in override_blocks(self.overrides, method, dataset):
@@ -250,7 +265,7 @@ class Study(Strict):
 def override_blocks(
     overrides: Mapping[str, Mapping[str, Mapping[str, Any]]], method: MethodEntry, dataset: DatasetRef
 ) -> list[Mapping[str, Any]]:
-    """Return the override blocks that meet a method entry on a data set, the more specific last."""
+    """Return the override blocks that apply to a method entry on a data set, the most specific one last."""
     found = []
     for dataset_key in dict.fromkeys((dataset.name, dataset.label)):
         by_method = overrides.get(dataset_key, {})

@@ -8,13 +8,13 @@ from typing import Any
 from ep_bench.types import OptionProblem, UnquotedText, UserError, spell
 
 Place = tuple[str | int, ...]
-_SHOWN = 5
-_LONGEST = 60
-MAX_FIELD = 120
+_SHOWN = 5  # mistakes that one message lists
+_MAX_VALUE = 60  # characters of a value in a message
+_MAX_FIELD = 120  # characters of the name of a field
 
 
 class Problems:
-    """The mistakes found so far, each at its place in the file."""
+    """The mistakes found so far, each with its place in the file."""
 
     def __init__(self, where: str, lines: Mapping[Place, int]) -> None:
         self._where = where
@@ -33,7 +33,7 @@ class Problems:
         allowed: str | Collection[str] | None = None,
         name: str | None = None,
     ) -> None:
-        """Note one mistake; the same mistake at the same place counts once."""
+        """Record a mistake; the same mistake at the same place counts once."""
         line = self.line(path)
         error = UserError(
             problem,
@@ -46,13 +46,13 @@ class Problems:
         self._found.setdefault((path, problem), (line, str(error)))
 
     def add_option(self, path: Place, problem: OptionProblem) -> None:
-        """Note what a catalogue found in the options at ``path``."""
+        """Record a problem of the options at ``path``."""
         self.add(
             (*path, *problem.path), problem.problem, found=problem.found, allowed=problem.allowed, name=problem.name
         )
 
     def refuse(self) -> None:
-        """Raise UserError with the first few mistakes, in the order of the file, if there are any."""
+        """Raise UserError with the first mistakes in the order of the file, if there are any."""
         if not self._found:
             return
         messages = [message for _, message in sorted(self._found.values(), key=lambda item: item[0])]
@@ -67,21 +67,21 @@ class Problems:
         return 1
 
 
-def shorten(text: str, longest: int = MAX_FIELD) -> str:
-    """Return text of at most about ``longest`` characters."""
+def shorten(text: str, longest: int = _MAX_FIELD) -> str:
+    """Return text of at most ``longest`` characters, followed by dots if it was cut."""
     return text if len(text) <= longest else text[:longest] + "..."
 
 
 def shown(value: Any) -> Any:
-    """Return a value as a message shows it: short, and a word for what is no plain value."""
+    """Return a value for a message: short, and described in words if it has parts."""
     if isinstance(value, dict):
-        return UnquotedText("a mapping")
+        return UnquotedText("a mapping" if value else "an empty mapping")
     if isinstance(value, list | tuple):
         return UnquotedText("a list" if value else "an empty list")
     if isinstance(value, bool):
         return UnquotedText(str(value).lower())
-    if isinstance(value, str) and len(value) > _LONGEST:
-        return shorten(value, _LONGEST)
-    if isinstance(value, int) and abs(value) >= 10**_LONGEST:
+    if isinstance(value, str) and len(value) > _MAX_VALUE:
+        return shorten(value, _MAX_VALUE)
+    if isinstance(value, int) and abs(value) >= 10**_MAX_VALUE:
         return UnquotedText("a number of more than sixty digits")
     return value

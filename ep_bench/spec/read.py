@@ -1,4 +1,4 @@
-"""The study reader: shapes first, then names, then the options of each method wherever they apply."""
+"""The reader of studies: checks shapes first, then names, then the options of each method."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ep_bench.spec.models import (
     SPLITS,
@@ -30,38 +30,32 @@ from ep_bench.spec.validation import validate
 from ep_bench.spec.yaml_source import Document, read_document
 from ep_bench.types import DatasetRef, OptionProblem, SplitScheme, UserError, spell
 
-OWN_KEYS = ("use", "label", "tune", "published")  # of a method entry; the rest are the method's options
-_GRID_KEYS = (
-    "methods",
-    "splits",
-    "overrides",
-    "limits",
-    "compare",
-    "ranks",
-    "accept",
-)  # mean nothing beside an experiment
+OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
+# Keys that a study with an experiment cannot have.
+_GRID_KEYS = ("methods", "splits", "overrides", "limits", "compare", "ranks", "accept")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_S = TypeVar("_S", Limits, Compare)
 
 
 def read_study(path: str | Path, catalogue: Catalogue) -> Study:
-    """Return the study in a YAML file, or the one of that name that ships with the package.
+    """Return the study in a YAML file, or the study of this name that is shipped with the package.
 
-    Raises UserError, one for all mistakes (the first five are listed), each with file, line, field, what was found,
-    what is allowed and the nearest right name.
+    Raises one UserError for all mistakes, of which it lists the first five. Each message has the file, line and field,
+    the value found, the allowed values and the nearest correct name.
     """
     file = find_study(path)
     document = read_document(file)
     problems = Problems(document.where, document.lines)
     study = _Reader(document, file, catalogue, problems).read()
     problems.refuse()
-    if study is None:  # nothing noted and yet nothing read would be a hole in the checks
+    if study is None:  # every return of None must have recorded a mistake
         raise UserError("not a study", where=document.where)
     return study
 
 
 class _Reader:
-    """One reading of one file; mistakes gather in ``problems``."""
+    """Reads one file and collects its mistakes in ``problems``."""
 
     def __init__(self, document: Document, path: Path, catalogue: Catalogue, problems: Problems) -> None:
         self.document, self.path, self.catalogue, self.problems = document, path, catalogue, problems
@@ -74,18 +68,12 @@ class _Reader:
         datasets = self._datasets(raw.get("datasets"))
         methods = self._methods(raw.get("methods"))
         splits = self._splits(raw["splits"]) if raw.get("splits") is not None else SplitScheme()
-        limits = (
-            validate(Limits, raw["limits"], ("limits",), self.problems) if raw.get("limits") is not None else Limits()
-        )
-        compare = (
-            validate(Compare, raw["compare"], ("compare",), self.problems)
-            if raw.get("compare") is not None
-            else Compare()
-        )
+        limits = self._section(Limits, "limits")
+        compare = self._section(Compare, "compare")
         if file is None:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
-            return None  # what overrides and accept name may be among those that could not be read
+            return None  # overrides and accept may refer to entries that could not be read
         self._overrides(file.overrides, datasets, methods)
         accept = self._accept(file.accept, datasets, methods)
         self._labels(compare, methods)
@@ -99,18 +87,23 @@ class _Reader:
             source=self.document.text, raw=raw,
         )  # fmt: skip
 
+    def _section(self, model: type[_S], key: str) -> _S | None:
+        """Return a section of the file, its defaults if the file has none, or None if it has mistakes."""
+        raw = self.document.values.get(key)
+        return model() if raw is None else validate(model, raw, (key,), self.problems)
+
     def _experiment(self, raw: Mapping[str, Any]) -> None:
-        """Note keys that are missing, or that mean nothing in a study of this kind."""
+        """Record keys that are missing, or not allowed in this kind of study."""
         if "experiment" not in raw:
             for key in ("datasets", "methods"):
                 if key not in raw:
-                    self.problems.add((key,), "is missing; a study has datasets and methods, or an experiment")
+                    self.problems.add((key,), "is missing; a study needs datasets and methods, or an experiment")
             if "options" in raw:
-                self.problems.add(("options",), "goes with an experiment; a method's options stand in its entry")
+                self.problems.add(("options",), "requires an experiment; a method's options belong in its entry")
             return
         for key in _GRID_KEYS:
             if key in raw:
-                self.problems.add((key,), "does not go with an experiment, which is no grid of methods and data sets")
+                self.problems.add((key,), "is not allowed with an experiment")
         name = raw["experiment"]
         if isinstance(name, str):
             known = self._known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
@@ -141,7 +134,7 @@ class _Reader:
         model = FileEntry if own else CardEntry
         foreign = [key for key in raw if key in _DATASET_KEYS and key not in model.model_fields]
         for key in foreign:
-            self.problems.add((*place, key), "does not go with csv" if own else "goes with csv only")
+            self.problems.add((*place, key), "is not allowed with csv" if own else "requires csv")
         given = {key: value for key, value in raw.items() if key not in foreign}
         checked = validate(model, given, place, self.problems, _DATASET_KEYS)
         if isinstance(checked, FileEntry):
@@ -159,12 +152,12 @@ class _Reader:
     def _own_file(self, entry: FileEntry, place: Place) -> DatasetRef | None:
         if entry.name in self.catalogue.datasets:
             self.problems.add(
-                (*place, "name"), "is the name of another data set; the file needs its own", found=entry.name
+                (*place, "name"), "is the name of another data set; choose a different name", found=entry.name
             )
         file = self.base / entry.csv
         try:
             present = file.is_file()
-        except OSError:  # a name too long for the file system
+        except OSError:  # the name is too long for the file system
             present = False
         if not present:
             self.problems.add((*place, "csv"), "no such file", found=entry.csv)
@@ -198,7 +191,7 @@ class _Reader:
             if label in first:
                 line = self.problems.line(first[label])
                 self.problems.add(
-                    place, f"a second {kind} with the label of line {line}; give one of them another label", found=label
+                    place, f"a second {kind} with the label of line {line}; choose another label", found=label
                 )
             first.setdefault(label, place)
 
@@ -221,11 +214,9 @@ class _Reader:
             given.setdefault("label", raw["use"].rpartition(":")[2].rpartition(".")[2] or raw["use"])
         else:
             given.setdefault("label", "unnamed")
-        tune = (
-            validate(Tune, given.pop("tune"), (*place, "tune"), self.problems)
-            if given.get("tune") is not None
-            else None
-        )
+        tune = None
+        if given.get("tune") is not None:
+            tune = validate(Tune, given.pop("tune"), (*place, "tune"), self.problems)
         checked = validate(MethodEntry, given, place, self.problems, OWN_KEYS)
         if checked is None:
             return None
@@ -239,10 +230,10 @@ class _Reader:
         return checked.model_copy(update={"options": options, "tune": tune})
 
     def _with_space(self, use: str, tune: Tune, options: Mapping[str, Any], place: Place) -> Tune:
-        """Return ``tune`` with its search space checked, in canonical form; the declared one where it has none."""
+        """Return ``tune`` with its search space, or the one that the method declares, checked and in canonical form."""
         given = tune.space if tune.space is not None else self.catalogue.search_space(use, self.base)
         if not given:
-            missing = f"{use} declares no search space; name the options to search and their values in space"
+            missing = f"{use} declares no search space; name the options to search and their ranges in space"
             self.problems.add(place, missing, allowed="space: {option: {log: [low, high]}, ...}")
             return tune
 
@@ -254,7 +245,7 @@ class _Reader:
             if tune.space is not None:
                 self.problems.add_option((*place, "space"), problem)
             else:
-                text = f"the search space that {use} declares is wrong: {spell(problem.path)}: {problem.problem}"
+                text = f"wrong search space declared by {use}: {spell(problem.path)}: {problem.problem}"
                 self.problems.add_option(place, replace(problem, path=(), problem=text))
         return tune.model_copy(update={"space": space})
 
@@ -262,15 +253,15 @@ class _Reader:
         if ":" not in use:
             allowed = self.catalogue.methods
             if "." in use and use not in allowed:
-                place_, _, name = use.rpartition(".")
-                meant = f"'{place_}:{name}'" if place_ and name else "package.module:Class"
+                module, _, name = use.rpartition(".")
+                suggestion = f"'{module}:{name}'" if module and name else "package.module:Class"
                 self.problems.add(
-                    place, "a class from outside is written package.module:Class", found=use, allowed=meant
+                    place, "write an external class as package.module:Class", found=use, allowed=suggestion
                 )
                 return False
-            return self._known(place, use, "unknown method (a class from outside is module:Class)", allowed)
+            return self._known(place, use, "unknown method (an external class is package.module:Class)", allowed)
         if not _TARGET.fullmatch(use):
-            self.problems.add(place, "names no class", found=use, allowed="package.module:Class or ./file.py:Class")
+            self.problems.add(place, "not a class", found=use, allowed="package.module:Class or ./file.py:Class")
             return False
         return True
 
@@ -279,10 +270,10 @@ class _Reader:
             columns = self.catalogue.published
             self._known((*place, "published"), entry.published, "no published table has this column", columns)
 
-    def _options(self, use: str, options: Mapping[str, Any], place: Place, mine: Mapping[str, Any]) -> None:
-        """Note what is wrong with a method's options as far as it lies in ``mine``, the part that is at ``place``."""
+    def _options(self, use: str, options: Mapping[str, Any], place: Place, own: Mapping[str, Any]) -> None:
+        """Record the problems of a method's options that concern ``own``, the options given at ``place``."""
         for problem in self.catalogue.check_options(use, options, self.base):
-            if not problem.path or problem.path[0] in mine or problem.path == ("use",):
+            if not problem.path or problem.path[0] in own or problem.path == ("use",):
                 self.problems.add_option(place, problem)
 
     def _overrides(
@@ -311,33 +302,26 @@ class _Reader:
     ) -> None:
         for key in OWN_KEYS:
             if key in options:
-                self.problems.add((*place, key), "cannot be overridden; only a method's options can")
+                self.problems.add((*place, key), "cannot be overridden; only options of the method can")
         own = {key: value for key, value in options.items() if key not in OWN_KEYS}
-        for entry, ref in _met(place, datasets, methods):
+        for entry, ref in _covered(place, datasets, methods):
             merged = dict(entry.options)
             for block in override_blocks(overrides, entry, ref):
                 merged |= {key: value for key, value in block.items() if key not in OWN_KEYS}
-            self._override_options(entry.use, merged, place, own)
-
-    def _override_options(self, use: str, merged: Mapping[str, Any], place: Place, own: Mapping[str, Any]) -> None:
-        for problem in self.catalogue.check_options(use, merged, self.base):
-            if problem.path and problem.path[0] in own:
-                self.problems.add_option(place, problem)
-            elif not problem.path:
-                self.problems.add_option(
-                    place, OptionProblem((), problem.problem, problem.found, problem.allowed, problem.name)
-                )
+            for problem in self.catalogue.check_options(entry.use, merged, self.base):
+                if not problem.path or problem.path[0] in own:
+                    self.problems.add_option(place, problem)
 
     # comparisons, accepted differences
 
     def _labels(self, compare: Compare | None, methods: list[MethodEntry]) -> None:
-        """Note labels to compare with that no method has."""
+        """Record labels to compare with that no method has."""
         given = compare.model_dump(exclude_none=True) if compare else {}
         for key, label in given.items():
             self._known(("compare", key), label, "not a method of this study", [entry.label for entry in methods])
 
     def _ranks(self, raw: Sequence[Any]) -> list[RankGroup]:
-        """Return the groups to rank; their labels may be those of other studies, with which this one is reported."""
+        """Return the groups to rank; their labels may belong to other studies in the same report."""
         kept: list[RankGroup] = []
         for i, item in enumerate(raw):
             place: Place = ("ranks", i)
@@ -346,9 +330,9 @@ class _Reader:
                 continue
             if group.beside is not None:
                 sources = self.catalogue.sources
-                self._known((*place, "beside"), group.beside, "no source of published tables", sources)
+                self._known((*place, "beside"), group.beside, "unknown source of published tables", sources)
             if group.name in {other.name for other in kept}:
-                self.problems.add((*place, "name"), "a second group of this name", found=group.name)
+                self.problems.add((*place, "name"), "a second group with this name", found=group.name)
             for j, label in enumerate(group.methods):
                 if label in group.methods[:j]:
                     self.problems.add((*place, "methods", j), "is in the group already", found=label)
@@ -356,7 +340,7 @@ class _Reader:
                 for k, label in enumerate((first, second)):
                     self._known((*place, "pairs", j, k), label, "not a method of this group", group.methods)
                 if first == second:
-                    self.problems.add((*place, "pairs", j), "a method paired with itself", found=first)
+                    self.problems.add((*place, "pairs", j), "pairs a method with itself", found=first)
             kept.append(group)
         return kept
 
@@ -378,10 +362,10 @@ class _Reader:
         return kept
 
 
-def _met(
+def _covered(
     place: Place, datasets: list[DatasetRef], methods: list[MethodEntry]
 ) -> Iterator[tuple[MethodEntry, DatasetRef]]:
-    """Yield the method entries and data sets that an override at (overrides, data set, method) meets."""
+    """Yield the method entries and data sets of an override at (overrides, data set, method)."""
     _, dataset, method = place
     for ref in datasets:
         for entry in methods:

@@ -1,4 +1,4 @@
-"""Studies that ship with the package, found by their names."""
+"""Studies that are shipped with the package, found by name."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from ep_bench.types import UserError
 
 
 def shipped_studies() -> dict[str, Path]:
-    """Return the study files that ship with the package, by their names without suffix."""
+    """Return the shipped study files by their names without suffix."""
     return {path.stem: path for path in sorted(shipped_folder("configs").rglob("*.yaml"))}
 
 
 def find_study(study: str | Path) -> Path:
-    """Return the file of a study: an existing file, or the study of that name that ships with the package.
+    """Return the file of a study: an existing file, or the shipped study with this name.
 
-    A name is a text without a folder and without a suffix; ``./name`` and a ``Path`` are paths.
+    A name has no folder and no suffix; ``./name`` and a ``Path`` are paths.
 
     Raises
     ------
     UserError
-        There is neither such a file nor such a study; the message has the names of those that ship.
+        Neither the file nor the shipped study exists; the message lists the shipped studies.
     """
     path = Path(study)
     studies = shipped_studies()
-    with suppress(ValueError, OSError):  # a name that no file can have; the reader of the file explains it
+    with suppress(ValueError, OSError):  # not a valid file name; the reader of the file reports it
         if path.is_file():
             return path
         if study in studies:
@@ -38,5 +38,5 @@ def find_study(study: str | Path) -> Path:
 
 
 def _refuse(study: str | Path, studies: dict[str, Path]) -> NoReturn:
-    problem = "no such study file, and no study of that name ships with ep-bench"
+    problem = "no such study file, and no shipped study with this name"
     raise UserError(problem, where=str(study), allowed=studies, name=Path(study).stem)

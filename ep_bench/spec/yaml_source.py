@@ -1,8 +1,8 @@
-"""YAML text to plain values with their line numbers; what could be read in two ways is refused.
+"""From YAML text to plain values with their line numbers; ambiguous text is refused.
 
-Only values that every YAML reader takes alike get through: YAML 1.1 takes ``no`` for false, ``10:30`` for 630 and
-``010`` for 8 where YAML 1.2 does not, and PyYAML takes ``1e-4`` for text. Tags, merge keys, several documents and
-duplicate keys have no place in a study.
+Values are accepted only if all YAML readers agree on them. YAML 1.1 reads ``no`` as false, ``10:30`` as 630 and ``010``
+as 8; YAML 1.2 does not. PyYAML reads ``1e-4`` as text. Tags, merge keys, several documents and duplicate keys are
+refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ep_bench.types import UnquotedText, UserError, spell
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 40
 MAX_VALUES = 20_000
-_MAX_DIGITS = 300  # of an integer; a longer one is no setting of anything
+_MAX_DIGITS = 300  # of an integer
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEAN = {word: value for value in (True, False) for word in (str(value), str(value).lower(), str(value).upper())}
@@ -31,31 +31,37 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _TRAPS = (
     (
         re.compile(r"yes|no|on|off", re.IGNORECASE),
-        "text or a truth value, as YAML readers differ: write true or false, or quote it",
+        "text or a truth value, because YAML readers differ: write true or false, or quote it",
     ),
     (
         re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?"),
-        "text or a number in base 60, as YAML readers differ: quote it",
+        "text or a number in base 60, because YAML readers differ: quote it",
     ),
-    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"), "text or a date, as YAML readers differ: quote it"),
+    (
+        re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"),
+        "text or a date, because YAML readers differ: quote it",
+    ),
     (
         re.compile(r"[-+]?0o?[0-9]+"),
-        "an octal number or not, as YAML readers differ: write it in decimal without a leading 0, or quote it",
+        "an octal or a decimal number, because YAML readers differ: write it without a leading 0, or quote it",
     ),
-    (re.compile(r"[-+]?0b[01_]+"), "text or a binary number, as YAML readers differ: write it in decimal, or quote it"),
+    (
+        re.compile(r"[-+]?0b[01_]+"),
+        "text or a binary number, because YAML readers differ: write it in decimal, or quote it",
+    ),
     (
         re.compile(r"[-+]?[0-9.][0-9.]*_[0-9_.]*([eE][-+]?[0-9]+)?|[-+]?0x[0-9a-fA-F]*_[0-9a-fA-F_]*"),
-        "text or a number, as YAML readers differ: write it without _, or quote it",
+        "text or a number, because YAML readers differ: write it without _, or quote it",
     ),
-    (re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE), "not a finite number; quote it if it is text"),
-    (re.compile(r"=|<<"), "has a meaning of its own to some YAML readers: quote it, or write out what it would merge"),
+    (re.compile(r"[-+]?\.?(inf|infinity|nan)", re.IGNORECASE), "not a finite number: quote it to mean text"),
+    (re.compile(r"=|<<"), "has a special meaning for some YAML readers: quote it, or write out the merged keys"),
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass
 class Document:
-    """A study file as it stands: its text, its values, and the line (from 1) of each place in it."""
+    """A study file: its text, its values, and the line (from 1) of each place in it."""
 
     where: str
     text: str
@@ -64,10 +70,10 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """Return the one mapping in a YAML file.
+    """Return the mapping in a YAML file.
 
-    Raises UserError for a file that cannot be read, is no UTF-8, no YAML, no mapping, or holds a value that YAML
-    readers disagree about.
+    Raises UserError if the file cannot be read, is not valid YAML in UTF-8, is not one mapping, or has a value on which
+    YAML readers disagree.
     """
     where = str(path)
     text = _read_text(path, where)
@@ -84,7 +90,7 @@ def read_document(path: Path) -> Document:
 
 
 def read_value(text: str, where: str) -> Any:
-    """Return the value of a piece of YAML outside a file, read as in a study. Raises UserError as there."""
+    """Return the value of YAML text outside a file, such as an option of a command. Raises UserError."""
     node = _compose(text, where)
     return None if node is None else _Builder(where).build(node, ())
 
@@ -97,7 +103,7 @@ def _compose(text: str, where: str) -> yaml.Node | None:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.context, error.problem) if part)
         raise UserError(f"not valid YAML: {problem}", where=f"{where}:{mark.line + 1}" if mark else where) from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # an escape such as "\U7fffffff" ends in a ValueError
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # escapes such as "\U7fffffff" raise ValueError
         raise UserError(f"not valid YAML: {' '.join(str(error).split())}", where=where) from None
 
 
@@ -111,7 +117,7 @@ def _read_text(path: Path, where: str) -> str:
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read: {error}", where=where) from None
     if data is None or len(data) > MAX_BYTES:
-        raise UserError(f"too large for a study, which has at most {MAX_BYTES // 1024} KiB", where=where)
+        raise UserError(f"too large: a study has at most {MAX_BYTES // 1024} KiB", where=where)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -120,14 +126,14 @@ def _read_text(path: Path, where: str) -> str:
 
 
 def _check_events(text: str, where: str) -> None:
-    """Refuse what must not reach the composer, which recurses: deep nesting; and tags and further documents."""
+    """Refuse deep nesting, which the recursive composer cannot process, and tags and further documents."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         place = f"{where}:{_line(event)}"
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise UserError("more than one YAML document (---); a study is one", where=place)
+                raise UserError("more than one YAML document (---); a study is one document", where=place)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise UserError(f"nested more than {MAX_DEPTH} levels deep", where=place)
@@ -137,7 +143,7 @@ def _check_events(text: str, where: str) -> None:
 
 
 class _Builder:
-    """Nodes to plain values, with the line of every place."""
+    """Converts nodes to plain values and records the line of every place."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -148,14 +154,14 @@ class _Builder:
     def build(self, node: yaml.Node, path: Place) -> Any:
         self._count += 1
         if self._count > MAX_VALUES:
-            self._refuse(node, path, f"more than {MAX_VALUES} values once its aliases are written out")
+            self._refuse(node, path, f"more than {MAX_VALUES} values after its aliases are expanded")
         self.lines.setdefault(path, _line(node))
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if id(node) in self._open:
-            self._refuse(node, path, "an alias that stands inside what it stands for")
+            self._refuse(node, path, "an alias inside the value that it refers to")
         if len(path) > MAX_DEPTH:
-            self._refuse(node, path, f"nested more than {MAX_DEPTH} levels deep once its aliases are written out")
+            self._refuse(node, path, f"nested more than {MAX_DEPTH} levels deep after its aliases are expanded")
         self._open.add(id(node))
         value = self._mapping(node, path) if isinstance(node, yaml.MappingNode) else self._sequence(node, path)
         self._open.discard(id(node))
@@ -171,9 +177,9 @@ class _Builder:
                 self._refuse(key_node, path, "a key must be text", UnquotedText(_kind(key_node)))
             key = self._scalar(key_node, path)
             if not isinstance(key, str):
-                self._refuse(key_node, path, "a key must be text: quote it if it is meant as such", key_node.value)
+                self._refuse(key_node, path, "a key must be text: quote it", key_node.value)
             if key in values:
-                self._refuse(key_node, (*path, key), "the key stands here twice")
+                self._refuse(key_node, (*path, key), "the key occurs twice")
             self.lines[*path, key] = _line(key_node)
             values[key] = self.build(value_node, (*path, key))
         return values
@@ -182,7 +188,7 @@ class _Builder:
         text = node.value
         bad = _CONTROL.search(text)
         if bad:
-            self._refuse(node, path, f"the character U+{ord(bad.group()):04X} has no place in a study")
+            self._refuse(node, path, f"the character U+{ord(bad.group()):04X} is not allowed in a study")
         if node.style is not None:
             return text
         if text in _NULL:
@@ -198,7 +204,7 @@ class _Builder:
         text = node.value
         if _INTEGER.fullmatch(text) or _HEXADECIMAL.fullmatch(text):
             if len(text) > _MAX_DIGITS:
-                self._refuse(node, path, "a number with too many digits")
+                self._refuse(node, path, "the number has too many digits")
             return int(text, 16 if "x" in text else 10)
         if not _FLOAT.fullmatch(text):
             return str(text)

@@ -1,4 +1,4 @@
-"""The commands as a user meets them: output, exit codes, files. Signals and start-up are tested in real processes."""
+"""Output, exit codes and files of the commands. Signals and start-up are tested in real processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ methods:
 
 
 def files(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Each file below a folder with the time of its last change and its content."""
+    """Return each file below a folder with its modification time and content."""
     found = [path for path in folder.rglob("*") if path.is_file()]
     return {str(path): (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
 
@@ -49,11 +49,11 @@ def test_finished_cells_are_not_run_again(finished: Path) -> None:
     again = ep_bench("run", "tiny.yaml", cwd=finished)
     assert again.returncode == 0
     assert "0 cells run; 8 ok" in again.stdout
-    assert files(finished / "results/tiny") == before  # none is written again
+    assert files(finished / "results/tiny") == before  # no file is written again
 
 
 @pytest.mark.slow
-def test_a_fresh_clone_goes_on_from_the_committed_files(finished: Path, tmp_path: Path) -> None:
+def test_a_fresh_clone_resumes_from_the_committed_files(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY)
     folder = tmp_path / "results/tiny"
     folder.mkdir(parents=True)
@@ -71,7 +71,7 @@ def test_a_fresh_clone_goes_on_from_the_committed_files(finished: Path, tmp_path
     ]
 
 
-def test_a_plan_one_by_one(finished: Path) -> None:
+def test_a_plan_of_single_cells(finished: Path) -> None:
     lines = ep_bench("plan", "tiny.yaml", "--cells", cwd=finished).stdout.splitlines()
     assert len(lines) == 1 + 8 + 1
     keys = {row["cell"] for row in store.read_rows(finished / "results/tiny/results.csv")}
@@ -128,7 +128,7 @@ def test_a_report_and_a_check(finished: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "expected"),
     [
         (("run", "nowhere.yaml"), "nowhere.yaml"),
         (("run", "wrong.yaml"), "wrong.yaml:3"),
@@ -148,11 +148,11 @@ def test_a_report_and_a_check(finished: Path) -> None:
         (("nonsense",), "nonsense"),
     ],
 )
-def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[str, ...], says: str) -> None:
+def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[str, ...], expected: str) -> None:
     (finished / "wrong.yaml").write_text("study: wrong\ndatasets:\n  - bostn\nmethods: [pbp]\n")
     done = ep_bench(*words, cwd=finished)
     assert done.returncode == 2
-    assert says in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
 
 
@@ -184,7 +184,7 @@ def test_lists_and_cards() -> None:
     assert "numba" in ep_bench("doctor").stdout
 
 
-def test_help_answers_at_once_and_loads_nothing_heavy() -> None:
+def test_help_loads_no_heavy_library() -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "ep_bench", "--help"], capture_output=True, text=True
     )
@@ -222,7 +222,7 @@ def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) ->
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="setsid")
-def test_a_run_outlives_the_shell_that_started_it(tmp_path: Path) -> None:
+def test_a_run_continues_after_its_shell_has_exited(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY.replace("diabetes, ", ""))
     shell = f"cd {tmp_path} && setsid {sys.executable} -m ep_bench run tiny.yaml > log 2>&1 &"
     subprocess.run(["sh", "-c", shell], check=True)
@@ -251,14 +251,14 @@ def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
     assert "wrong.yaml:" in wrong.stderr
 
 
-def test_an_experiment_says_whether_it_stands(tmp_path: Path) -> None:
+def test_an_experiment_reports_whether_it_is_done(tmp_path: Path) -> None:
     study = "study: tilted\nseed: 0\nexperiment: conflict_tilted\noptions: {points: 21}\n"
     (tmp_path / "tilted.yaml").write_text(study)
-    assert "one run, no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
     assert "already" not in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
-    assert "one run, no cells: done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
-    assert "stood there already" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
+    assert "no cells: done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "(already computed)" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
     status = ep_bench("status", "results/tilted", cwd=tmp_path)
-    assert (status.returncode, status.stdout) == (0, "tilted: the experiment conflict_tilted, one run: done\n")
+    assert (status.returncode, status.stdout) == (0, "tilted: experiment conflict_tilted: done\n")
     (tmp_path / "tilted.yaml").write_text(study.replace("21", "31"))
-    assert "one run, no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout

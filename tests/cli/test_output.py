@@ -1,4 +1,4 @@
-"""What `methods show` prints of options, at any width."""
+"""Output of `methods show` at any width."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import inspect
 import pytest
 
 from ep_bench import methods
-from ep_bench.cli import output
+from ep_bench.cli.output import methods as output
 from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import table
 
 
 @pytest.mark.parametrize("name", methods.REGISTRY)
 @pytest.mark.parametrize("columns", [60, 80, 120])
-def test_what_options_take_stands_aligned_beside_their_defaults(
+def test_allowed_values_are_aligned_next_to_the_defaults(
     monkeypatch: pytest.MonkeyPatch, name: str, columns: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -42,7 +42,7 @@ def test_choices_and_bounds_are_shown() -> None:
 
 
 @pytest.mark.parametrize("name", methods.REGISTRY)
-def test_a_narrow_terminal_gets_whole_words_of_the_docstring(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_docstring_is_wrapped_between_words(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     doc = inspect.getdoc(inspect.getmodule(methods.get(name).fit)) or ""
     monkeypatch.setenv("COLUMNS", "1000")
     assert "\n".join(output.method_lines(name)).endswith("\n\n" + doc)

@@ -29,7 +29,10 @@ methods:
 def test_a_tuned_study_from_plan_to_report(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY)
     plan = ep_bench("plan", "tiny.yaml", cwd=tmp_path).stdout
-    assert "tuned: tuned, 4 trials on 0.2 of the training rows by rmse: alpha log [0.01, 100.0], fit_intercept" in plan
+    assert (
+        "tuned: tuned, 4 trials, scored by rmse on 0.2 of the training points: alpha log [0.01, 100.0], fit_intercept"
+        in plan
+    )
     assert "8 cells, 8 to run" in plan
     run = ep_bench("run", "tiny.yaml", cwd=tmp_path)
     assert "8 cells run; 8 ok" in run.stdout, run.stderr

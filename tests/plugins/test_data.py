@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from ep_bench import data, plugins
-from ep_bench.cli import output
+from ep_bench.cli.output.data import card_lines, dataset_lines
+from ep_bench.cli.output.machine import doctor_lines
 from ep_bench.data import embedded
 from ep_bench.types import DatasetRef, SplitScheme, UserError
 from tests.commands import ep_bench
@@ -97,15 +98,15 @@ def test_invalid_data_sets_are_reported(module: str, kind: str, says: str) -> No
 
 
 def test_lists_load_nothing(module: str) -> None:
-    lines = "\n".join(output.dataset_lines())
+    lines = "\n".join(dataset_lines())
     assert "tiny-pair" in lines
     assert "of tiny-data 1.2.3" in lines
-    assert "plugin tiny-fails" in "\n".join(output.doctor_lines())
+    assert "plugin tiny-fails" in "\n".join(doctor_lines())
     assert module not in sys.modules
     assert "tiny-pair" in data.plugin_names()
     with pytest.raises(UserError, match="did you mean 'tiny-pair'"):
         data.card("tiny-pairs")
-    shown = "\n".join(output.card_lines("tiny-bunch"))
+    shown = "\n".join(card_lines("tiny-bunch"))
     assert "the package tiny-data 1.2.3" in shown
     assert "Toy plane" in shown
 
@@ -114,7 +115,7 @@ def test_a_built_in_name_cannot_be_taken(site: Site, module: str) -> None:
     site.install("other", f"[ep_bench.datasets]\ncubic = {module}:pair\n")
     plugins._found.cache_clear()
     assert data.load_dataset("cubic").card.embedded
-    assert "the name is built in; rename the entry point of other 1.2.3" in "\n".join(output.dataset_lines())
+    assert "the name is built in; rename the entry point of other 1.2.3" in "\n".join(dataset_lines())
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from ep_bench import published, report
-from ep_bench.cli import output
+from ep_bench.cli.output.check import check_folders
+from ep_bench.cli.output.study import status_lines
 from ep_bench.report import merge, summary, tables
 from ep_bench.report.scores import BY_NAME
 from ep_bench.results import store
@@ -71,7 +72,7 @@ def test_nothing_counts_as_missing(folder: Path, written: dict[str, str]) -> Non
     assert table is not None
     assert tables.shortfall(table, 0, table.methods.index("line")) == ""
     assert "of 5 splits" not in written["ll.md"]
-    lines, complete = output.status_lines(folder)
+    lines, complete = status_lines(folder)
     assert complete
     assert "60 ok" in lines[0]
 
@@ -105,7 +106,7 @@ def test_the_check_says_incomplete(folder: Path) -> None:
     assert len(line)
     assert set(line["verdict"]) == {"incomplete"}
     assert line["reason"].str.contains("without a score").all()
-    text, _ = output.check_folders([folder], (), folder / "check.csv")
+    text, _ = check_folders([folder], (), folder / "check.csv")
     assert not re.search(r"\bnan\b", "\n".join(text))
 
 

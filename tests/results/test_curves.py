@@ -1,4 +1,4 @@
-"""curves.json: what it keeps of cell files, when an entry is dropped, and what a fresh clone has."""
+"""curves.json: its content, when an entry is dropped, and use in a fresh clone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sampled(split: int, draws: int = 6) -> dict[str, object]:
 
 
 class Study:
-    """A folder with one group of cells a method and data set; cells are finished one by one."""
+    """A folder with one group of cells per method and data set; cells are finished one by one."""
 
     def __init__(self, folder: Path, methods=("a",), datasets=("toy",), splits=4) -> None:
         self.folder, self.methods, self.datasets, self.splits = folder, list(methods), list(datasets), splits
@@ -136,7 +136,7 @@ def test_entries_of_other_methods_stay_as_they_are(tmp_path: Path) -> None:
     assert [entry["method"] for entry in found] == ["a", "b"]
 
 
-def test_an_entry_goes_with_the_cells_that_it_rests_on(study: Study) -> None:
+def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
     study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
@@ -147,18 +147,18 @@ def test_an_entry_goes_with_the_cells_that_it_rests_on(study: Study) -> None:
     assert study.update().traces[0]["splits"] == [1]
 
 
-def test_curves_of_older_cells_are_not_taken_for_those_of_newer_ones(study: Study) -> None:
+def test_curves_of_replaced_cells_are_not_used(study: Study) -> None:
     study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
     study.update()
     study.version = 2
     study.plan()
     study.finish(range(4))
     store.export(study.folder)
-    shutil.rmtree(study.folder / store.CELLS)  # the rows of the new cells are here, their files are elsewhere
+    shutil.rmtree(study.folder / store.CELLS)  # this machine has the rows of the new cells, but not their files
     assert study.update() == curves.Curves([], [], [])
 
 
-def test_methods_of_the_same_splits_are_told_apart(tmp_path: Path) -> None:
+def test_methods_on_the_same_splits_are_distinguished(tmp_path: Path) -> None:
     study = Study(tmp_path / "s", methods=("a", "b"))
     for method, value in (("a", 1.0), ("b", 2.0)):
         study.finish(range(4), method=method, trace=lambda _, value=value: {"objective": [value]})
@@ -168,7 +168,7 @@ def test_methods_of_the_same_splits_are_told_apart(tmp_path: Path) -> None:
     assert found == {"a": [1.0], "b": [2.0]}
 
 
-def test_an_entry_of_more_splits_than_are_planned_goes_too(study: Study) -> None:
+def test_an_entry_with_unplanned_splits_is_dropped(study: Study) -> None:
     study.finish(range(4))
     study.update()
     study.forget()
@@ -187,7 +187,7 @@ def test_a_new_label_keeps_its_curves(study: Study) -> None:
     assert entry["splits"] == [0, 1, 2, 3]
 
 
-def test_the_panel_is_that_of_the_first_split_there_is(study: Study) -> None:
+def test_the_panel_shows_the_first_finished_split(study: Study) -> None:
     study.finish([2, 3], notes=lambda split: {"curve": panel(split)})
     (entry,) = study.update().panels
     assert (entry["splits"], entry["panel"]["mean"][0]) == ([2], 2.0)
@@ -211,17 +211,17 @@ def test_splits_of_unequal_length_and_values_that_are_not_finite(study: Study) -
     json.loads((study.folder / curves.FILE).read_text(), parse_constant=pytest.fail)  # no NaN: strict JSON
 
 
-def test_a_torn_cell_file_counts_as_none(study: Study) -> None:
+def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
     study.finish(range(3))
     path = study.folder / store.CELLS / f"{study.key('a', 'toy', 0)}.json"
     study.update()
     path.write_text(path.read_text()[:-30])
-    assert study.update().traces[0]["splits"] == [0, 1, 2]  # the entry rests on the whole file
+    assert study.update().traces[0]["splits"] == [0, 1, 2]  # the entry was made from the intact file
     (study.folder / curves.FILE).unlink()
     assert study.update().traces[0]["splits"] == [1, 2]
 
 
-def test_nothing_is_written_where_no_method_keeps_curves(study: Study) -> None:
+def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
     assert study.update() == curves.Curves([], [], [])
     assert not (study.folder / curves.FILE).exists()
@@ -310,7 +310,7 @@ def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
     assert study.update() == curves.Curves([], [], [])
 
 
-def test_a_file_from_before_chains_were_kept_is_read_and_stays_as_it_is(study: Study) -> None:
+def test_a_file_without_chains_is_read_and_not_changed(study: Study) -> None:
     study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split)})
     before = study.update()
     text = (study.folder / curves.FILE).read_text()

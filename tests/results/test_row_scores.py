@@ -1,4 +1,4 @@
-"""rows.json: what cells keep of their test rows, what a study that compares commits of it, and what a clone has."""
+"""rows.json: scores of test points in cells, in a study that compares methods, and in a fresh clone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(tmp_path_factory.mktemp("rows"), STUDY + "compare: {rows: GP}\n")
 
 
-def test_the_means_of_the_rows_are_the_scores_of_the_cell(finished: Path) -> None:
+def test_the_means_over_test_points_are_the_scores_of_the_cell(finished: Path) -> None:
     kept, study = row_scores.read(finished), store.read_study(finished)
     assert study.lock["compare"] == {"rows": "GP"}
     assert len(kept) == len(study.rows) == 4
@@ -50,7 +50,7 @@ def test_the_means_of_the_rows_are_the_scores_of_the_cell(finished: Path) -> Non
         assert np.mean(scores["ae"]) == pytest.approx(row["mae"], rel=1e-4)
 
 
-def test_rows_stand_in_the_order_of_the_split(finished: Path) -> None:
+def test_scores_are_in_the_order_of_the_split(finished: Path) -> None:
     study = store.read_study(finished)
     scheme = data.resolve_scheme(read_study(finished.parents[1] / "s.yaml", InstalledCatalogue()).splits)
     toy = data.load_dataset("cubic")
@@ -61,7 +61,7 @@ def test_rows_stand_in_the_order_of_the_split(finished: Path) -> None:
             np.testing.assert_allclose(row_scores.read(finished)[row["cell"]]["ae"], away, rtol=1e-4)
 
 
-def test_without_the_key_nothing_is_committed_and_all_is_there_once_it_comes(tmp_path: Path, finished: Path) -> None:
+def test_the_file_is_written_once_the_study_asks_for_it(tmp_path: Path, finished: Path) -> None:
     folder = run(tmp_path, STUDY)
     assert not (folder / row_scores.FILE).exists()
     assert "compare" not in (store.read_lock(folder) or {})
@@ -69,7 +69,7 @@ def test_without_the_key_nothing_is_committed_and_all_is_there_once_it_comes(tmp
     assert row_scores.read(folder) == row_scores.read(finished)
 
 
-def test_a_clone_keeps_what_it_cannot_make_and_drops_what_is_no_longer_planned(tmp_path: Path, finished: Path) -> None:
+def test_a_clone_keeps_entries_without_cell_files_and_drops_unplanned_ones(tmp_path: Path, finished: Path) -> None:
     clone = shutil.copytree(finished, tmp_path / "s", ignore=shutil.ignore_patterns("cells"))
     study = store.read_study(clone)
     before = (clone / row_scores.FILE).read_bytes()
@@ -81,7 +81,7 @@ def test_a_clone_keeps_what_it_cannot_make_and_drops_what_is_no_longer_planned(t
     assert row_scores.read(clone) == {}
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / row_scores.FILE).write_text('{"format": 1, "cells": {"a": 3}}')
     with pytest.raises(UserError, match=r"rows\.json: cannot be read"):
         row_scores.read(tmp_path)
@@ -90,8 +90,8 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         row_scores.read(tmp_path)
 
 
-def test_of_very_many_rows_none_are_kept() -> None:
-    many = row_scores.note({"ll": np.zeros(row_scores.MOST + 1), "ae": np.ones(3)})
+def test_scores_of_too_many_points_are_omitted() -> None:
+    many = row_scores.note({"ll": np.zeros(row_scores.MAX_POINTS + 1), "ae": np.ones(3)})
     assert many == {"rows": {"ae": [1.0, 1.0, 1.0]}}
     assert row_scores.note({}) == {}
     assert row_scores.note({"ll": np.array([-1.23456789e-3])}) == {"rows": {"ll": [-0.0012346]}}

@@ -1,4 +1,4 @@
-"""What is on disk: whole or recognised as torn, and never lost."""
+"""Files on disk are complete or recognised as damaged, and finished rows are kept."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def lock(*keys: str) -> dict[str, object]:
     return {"study": "s", "groups": [{"method": "m", "dataset": "d", "factors": {"seed": 0}, "cells": cells}]}
 
 
-def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     assert store.read_records(tmp_path) == {"a" * 16: record()}
     assert [p.name for p in tmp_path.rglob("*.tmp")] == []
 
 
-def test_every_torn_or_altered_file_is_recognised(tmp_path: Path) -> None:
+def test_every_damaged_file_is_detected(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     path = tmp_path / "cells" / f"{'a' * 16}.json"
     whole = path.read_bytes()
@@ -58,7 +58,7 @@ def test_every_torn_or_altered_file_is_recognised(tmp_path: Path) -> None:
             assert found is None or found == record(), place
 
 
-def test_a_file_under_another_cells_name_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_with_the_name_of_another_cell_is_ignored(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     path = tmp_path / "cells" / f"{'a' * 16}.json"
     path.rename(path.with_name("b" * 16 + ".json"))
@@ -85,17 +85,17 @@ def test_a_reason_stays_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("a,b\n1,2\n", "columns"),
         (",".join(COLUMNS) + "\ns,m,d,zero,ok" + "," * (len(COLUMNS) - 5) + "\n", "split"),
         (",".join(COLUMNS) + "\ns,m,d\n", "incomplete"),
     ],
 )
-def test_a_foreign_table_is_refused_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+def test_a_foreign_table_is_refused_with_its_line(tmp_path: Path, text: str, expected: str) -> None:
     path = tmp_path / "results.csv"
     path.write_text(text)
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match=expected):
         store.read_rows(path)
 
 
@@ -116,7 +116,7 @@ def test_rows_that_a_changed_study_replaces_are_kept(tmp_path: Path) -> None:
     assert [row["cell"] for row in store.export(tmp_path)] == ["a" * 16]
 
 
-def test_a_cell_file_wins_over_an_older_row(tmp_path: Path) -> None:
+def test_a_cell_file_has_priority_over_an_older_row(tmp_path: Path) -> None:
     store.write_rows(tmp_path / "results.csv", [record(status="failed", reason="x").row])
     store.write_record(tmp_path, record())
     store.write_lock(tmp_path, lock("a" * 16))
@@ -132,7 +132,7 @@ def test_one_configuration_under_two_labels_is_two_rows(tmp_path: Path) -> None:
     assert [row["method"] for row in store.read_rows(tmp_path / "results.csv")] == ["first", "second"]
 
 
-def test_what_failed_here_does_not_undo_what_was_run_elsewhere(tmp_path: Path) -> None:
+def test_a_failure_does_not_replace_a_finished_row(tmp_path: Path) -> None:
     store.write_lock(tmp_path, lock("a" * 16))
     store.write_record(tmp_path, record(status="failed", reason="no luck"))
     store.write_rows(tmp_path / "results.csv", [record().row])
@@ -148,18 +148,18 @@ def test_reading_writes_nothing_unless_asked(tmp_path: Path) -> None:
     assert (tmp_path / "results.csv").exists()
 
 
-def test_a_lock_that_is_no_plan_is_refused(tmp_path: Path) -> None:
+def test_a_lock_without_a_plan_is_refused(tmp_path: Path) -> None:
     store.write_lock(tmp_path, {"study": "s", "groups": [1]})
     with pytest.raises(UserError, match="plan cannot be read"):
         store.read_study(tmp_path)
 
 
-def test_drafts_of_killed_writers_are_swept(tmp_path: Path) -> None:
+def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")
-    store.sweep(tmp_path)
+    store.remove_drafts(tmp_path)
     assert len(list((tmp_path / "cells").iterdir())) == 2
-    store.sweep(tmp_path, age=-1.0)
+    store.remove_drafts(tmp_path, age=-1.0)
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
 
 
@@ -172,11 +172,11 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
         store.read_study(tmp_path / "nowhere")
-    with pytest.raises(UserError, match="no results here"):
+    with pytest.raises(UserError, match="no results found"):
         store.read_study(tmp_path)
 
 
-def test_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+def test_concurrent_writers_leave_one_complete_file(tmp_path: Path) -> None:
     def write(text: str) -> None:
         for _ in range(50):
             store.write_atomically(tmp_path / "f", text)
@@ -194,6 +194,6 @@ def test_writers_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
 
 
-def test_the_hash_of_factors_knows_content_not_order() -> None:
+def test_the_hash_of_factors_does_not_depend_on_their_order() -> None:
     assert store.factor_hash({"a": 1, "b": [2.0]}) == store.factor_hash({"b": [2.0], "a": 1})
     assert store.factor_hash({"a": 1}) != store.factor_hash({"a": 2})

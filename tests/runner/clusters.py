@@ -1,4 +1,4 @@
-"""A real dask cluster on loopback: a scheduler and workers, each a process of its own."""
+"""A real dask cluster on the loopback interface; scheduler and workers are separate processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 class LoopbackCluster:
-    """Processes ``dask scheduler`` and ``dask worker``; what they print goes to files in ``folder``."""
+    """Processes ``dask scheduler`` and ``dask worker``; their output is written to files in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ class LoopbackCluster:
                 process.wait(10)
             process.kill()
 
-    def said(self) -> str:
+    def output(self) -> str:
         return "\n".join(path.read_text() for path in self.folder.glob("*.out"))
 
     def _start(
@@ -59,7 +59,7 @@ class LoopbackCluster:
     ) -> subprocess.Popen[bytes]:
         dask = shutil.which("dask", path=str(Path(sys.executable).parent))
         assert dask is not None
-        # A profile of the worker takes time for nothing.
+        # Profiles of the workers are not needed.
         plain = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False"}
         with (self.folder / f"{role}{len(self.workers)}.out").open("ab") as printed:
             return subprocess.Popen(
@@ -73,7 +73,7 @@ class LoopbackCluster:
             with contextlib.suppress(OSError, ValueError):
                 return str(json.loads(self._about.read_text())["address"])
             time.sleep(0.1)
-        raise AssertionError(f"the scheduler did not start: {self.said()}")
+        raise AssertionError(f"the scheduler did not start: {self.output()}")
 
 
 @contextlib.contextmanager

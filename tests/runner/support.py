@@ -1,4 +1,4 @@
-"""Jobs to run in tests: an embedded data set, and methods that misbehave on purpose."""
+"""Jobs for tests: an embedded data set, and methods that misbehave."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Slow(ConstantRegressor):
         return super().fit(X, y)
 
 class Stuck(ConstantRegressor):
-    """Goes on for ever in compiled code, which hears no signal."""
+    """Never returns from compiled code, which handles no signal."""
     def fit(self, X, y):
         all(itertools.repeat(True))
 
@@ -52,7 +52,7 @@ class Hungry(ConstantRegressor):
             self.kept.append(np.ones(2**21))
 
 class Draws(ConstantRegressor):
-    """Random numbers, threads' worth of BLAS: the numbers depend on the seed and nothing else."""
+    """Uses random numbers and threaded BLAS; its scores depend on the seed only."""
     def __init__(self, random_state=None):
         self.random_state = random_state
     def fit(self, X, y):
@@ -63,7 +63,7 @@ class Draws(ConstantRegressor):
         return self
 
 class Once(ConstantRegressor):
-    """Kills its own process the first time, as if from outside."""
+    """Kills its own process the first time, as another program could."""
     def fit(self, X, y):
         if not os.path.exists(MARK):
             open(MARK, "w").close()
@@ -71,13 +71,13 @@ class Once(ConstantRegressor):
         return super().fit(X, y)
 
 class Deaf(ConstantRegressor):
-    """Closes every file, the one to the run too."""
+    """Closes every file, including the connection to the supervisor."""
     def fit(self, X, y):
         os.closerange(3, 256)
         time.sleep(99)
 
 class Leaves(ConstantRegressor):
-    """Ends the program politely."""
+    """Exits from its process."""
     def fit(self, X, y):
         super().fit(X, y)
         return self
@@ -85,13 +85,13 @@ class Leaves(ConstantRegressor):
         raise SystemExit(5)
 
 class Parent(ConstantRegressor):
-    """Starts a process of its own and waits for it."""
+    """Starts a process and waits for it."""
     def fit(self, X, y):
         import subprocess
         subprocess.run(["sleep", "97.31"])
 
 class Litters(ConstantRegressor):
-    """Leaves a process behind, with memory of its own, in a session of its own."""
+    """Leaves a process running that has its own memory and session."""
     def fit(self, X, y):
         import subprocess, sys
         code = "import time; kept = b'x' * (300 << 20); print(flush=True); time.sleep(99)  # litter"
@@ -100,7 +100,7 @@ class Litters(ConstantRegressor):
         return super().fit(X, y)
 
 class Runaway(ConstantRegressor):
-    """Starts processes, two in sessions of their own, one of them an orphan, and goes on for ever."""
+    """Starts processes and never returns; two have their own sessions, and one of these is an orphan."""
     def fit(self, X, y):
         import subprocess
         subprocess.Popen(["sleep", "97.31"])
@@ -110,7 +110,7 @@ class Runaway(ConstantRegressor):
         time.sleep(99)
 
 class Grouped(ConstantRegressor):
-    """Starts a process and goes on for ever."""
+    """Starts a process and never returns."""
     def fit(self, X, y):
         import subprocess
         subprocess.Popen(["sleep", SECONDS])
@@ -124,7 +124,7 @@ class ExitsWithChild(ConstantRegressor):
         os._exit(7)
 
 class Shares(ConstantRegressor):
-    """An array that four forks read: 200 MB in all, whatever the sum over processes says."""
+    """An array that four forks read: 200 MB in total, although each process counts it as resident."""
     def fit(self, X, y):
         array = np.ones(25 << 20)
         def read():
@@ -137,7 +137,7 @@ class Shares(ConstantRegressor):
         return super().fit(X, y)
 
 class Divides(ConstantRegressor):
-    """Memory of its own in each of three forks."""
+    """Allocates memory in each of three forks."""
     def fit(self, X, y):
         def eat():
             array = np.ones(25 << 20)
@@ -148,14 +148,14 @@ class Divides(ConstantRegressor):
         return super().fit(X, y)
 
 class Pid(ConstantRegressor):
-    """Appends the process that it ran in to a file."""
+    """Appends the id of its process to a file."""
     def fit(self, X, y):
         with open(MARK, "a") as file:
             print(os.getpid(), file=file)
         return super().fit(X, y)
 
 class Parallel(Pid):
-    """Uses workers of joblib, a pool and a process that it does not wait for, and leaves none of them running."""
+    """Uses workers of joblib, a pool and a short process, and leaves none of them running."""
     def fit(self, X, y):
         import joblib, multiprocessing, subprocess
         assert joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(-k) for k in range(4)) == [0, 1, 2, 3]
@@ -165,7 +165,7 @@ class Parallel(Pid):
         return super().fit(X, y)
 
 class Threads(Pid):
-    """Leaves threads behind, as libraries do."""
+    """Leaves a thread running, as libraries do."""
     def fit(self, X, y):
         import threading
         threading.Thread(target=time.sleep, args=(99,), daemon=True).start()
@@ -210,7 +210,7 @@ def write_methods(folder: Path) -> None:
 
 
 def job(use: str = CONSTANT, split: int = 0, base: Path | str = "/", tag: int = 0, **limits: Any) -> Job:
-    """Return a job on the diabetes data; ``tag`` makes cells differ that would be the same."""
+    """Return a job on the diabetes data; ``tag`` distinguishes cells that would be equal."""
     use = use if ":" in use else f"./bad.py:{use}"
     checksum = data.describe(REF).checksum
     factors = {"method": use, "dataset": {"name": "diabetes", "checksum": checksum}, "split": split, "tag": tag}
@@ -219,7 +219,7 @@ def job(use: str = CONSTANT, split: int = 0, base: Path | str = "/", tag: int = 
 
 
 def children(pid: int) -> list[int]:
-    """Return all processes below one."""
+    """Return all descendants of a process."""
     listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.split()[2:]
     pairs = [(int(a), int(b)) for a, b in zip(listed[::2], listed[1::2], strict=True)]
     found = [child for child, parent in pairs if parent == pid]
@@ -240,7 +240,7 @@ def running(*words: str) -> list[int]:
 
 
 def becomes_true(condition: Callable[[], object], seconds: float = 60.0) -> bool:
-    """Wait until a condition holds; return whether it did in time."""
+    """Wait until a condition is true; return whether this happened in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= deadline:

@@ -1,4 +1,4 @@
-"""What a cell keeps of a sampler's chains; and that no score hangs on it."""
+"""Chains and diagnostics in the notes of a cell; scores do not depend on them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_cell_keeps_chains_and_diagnostics(tmp_path: Path) -> None:
     assert back.notes == record.notes
 
 
-def test_scores_do_not_hang_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_do_not_depend_on_the_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_of(tmp_path, "walk")[0]
     whole = run_cell(job)
     monkeypatch.setattr(chain_summary, "of", lambda *_: {})
@@ -64,13 +64,13 @@ def test_scores_do_not_hang_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_other_methods_keep_none(tmp_path: Path) -> None:
+def test_other_methods_have_no_chains(tmp_path: Path) -> None:
     record = run_cell(jobs_of(tmp_path, "{use: pbp, epochs: 1}")[0])
     assert record.row["status"] == "ok"
     assert not record.notes.keys() & {"chains", "diagnostics"}
 
 
-def test_cells_come_together_in_curves_json(tmp_path: Path) -> None:
+def test_curves_json_combines_the_cells(tmp_path: Path) -> None:
     jobs = jobs_of(tmp_path, "walk")
     records = [run_cell(job) for job in jobs]
     for record in records:
@@ -82,30 +82,30 @@ def test_cells_come_together_in_curves_json(tmp_path: Path) -> None:
     assert entry["diagnostics"]["r_hat_level"] == [r.notes["diagnostics"]["r_hat_level"] for r in records]
 
 
-def test_values_are_short_and_still_show_how_the_stillest_chain_moves() -> None:
+def test_rounded_values_resolve_the_chain_with_the_smallest_range() -> None:
     rng = np.random.default_rng(0)
     table = -123_456.0 + np.array([[1.0], [100.0]]) * rng.normal(size=(2, 200))
     values = kept(chains_={"log_joint": table})["chains"]["log_joint"]["values"]
     error = np.abs(np.array(values) - table)
     assert error.max() <= 1e-3 * np.ptp(table[0])
-    assert len(json.dumps(values)) < 14 * 400  # of some 20 digits each, whole
+    assert len(json.dumps(values)) < 14 * 400  # unrounded values have about 20 digits each
 
 
 @pytest.mark.parametrize("value", [0.0, 2.5, 1e-300, -1e300])
-def test_chains_that_stand_still(value: float) -> None:
+def test_constant_chains(value: float) -> None:
     values = kept(chains_={"a": np.full((2, 5), value)})["chains"]["a"]["values"]
     np.testing.assert_allclose(values, value)
 
 
-def test_what_is_not_finite_is_none() -> None:
+def test_non_finite_values_become_none() -> None:
     table = np.array([[1.0, np.nan, 3.0], [np.inf, -np.inf, 2.0]])
-    found = kept(chains_={"a": table, "lost": np.full((2, 3), np.nan)}, diagnostics_={"r": np.inf, "n": 3})
+    found = kept(chains_={"a": table, "undefined": np.full((2, 3), np.nan)}, diagnostics_={"r": np.inf, "n": 3})
     assert found["chains"]["a"]["values"] == [[1.0, None, 3.0], [None, None, 2.0]]
-    assert found["chains"]["lost"]["values"] == [[None] * 3] * 2
+    assert found["chains"]["undefined"]["values"] == [[None] * 3] * 2
     assert found["diagnostics"] == {"r": None, "n": 3.0}
 
 
-def test_what_has_no_such_shape_is_left_out() -> None:
+def test_other_shapes_are_ignored() -> None:
     assert kept(chains_=[1, 2], diagnostics_=None) == {}
     found = kept(
         chains_={"flat": np.arange(3.0), "empty": np.ones((2, 0)), "words": [["a"]], "good": np.ones((1, 2))},

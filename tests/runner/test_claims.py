@@ -1,4 +1,4 @@
-"""Several runs of one folder: each cell is computed once, and what a dead run had claimed is taken up."""
+"""Several runs in one folder: each cell is computed once, and claims of a dead run are free."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run(study: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 
 def computed(study: Path) -> list[str]:
-    """Return the training rows' sums of the cells that were computed, one a fit."""
+    """Return the sum of the training inputs of each computed cell, one per fit."""
     return (study.parent / "log").read_text().splitlines()
 
 
@@ -79,7 +79,7 @@ def wait_for(condition: object, seconds: float = 60.0) -> None:
 def test_a_claim_is_exclusive_until_it_is_released(tmp_path: Path) -> None:
     with Claims(tmp_path) as mine, Claims(tmp_path) as yours:
         assert mine.take("a")
-        assert mine.take("a")  # it is mine already
+        assert mine.take("a")  # already claimed
         assert not yours.take("a")
         assert yours.take("b")
         assert {run.cells for run in running(tmp_path)} == {("a",), ("b",)}
@@ -89,13 +89,13 @@ def test_a_claim_is_exclusive_until_it_is_released(tmp_path: Path) -> None:
     assert not list((tmp_path / "cells" / "claims").glob("*.claim"))
 
 
-def test_what_a_killed_run_had_claimed_is_free(tmp_path: Path) -> None:
+def test_claims_of_a_killed_run_are_free(tmp_path: Path) -> None:
     script = f"""
 import time
 from pathlib import Path
 from ep_bench.runner.claims import Claims
-with Claims(Path({str(tmp_path)!r})) as held:
-    assert held.take("a")
+with Claims(Path({str(tmp_path)!r})) as own:
+    assert own.take("a")
     print("taken", flush=True)
     time.sleep(99)
 """
@@ -117,7 +117,7 @@ def _order(folder: Path) -> object:
     return pids.index
 
 
-def test_a_run_on_another_machine_lives_while_it_shows_signs_of_life(
+def test_a_run_on_another_machine_is_alive_while_it_sends_heartbeats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Claims(tmp_path) as there:
@@ -131,8 +131,8 @@ def test_a_run_on_another_machine_lives_while_it_shows_signs_of_life(
             assert here.take("a")
 
 
-def test_a_run_that_was_thought_dead_shows_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "_BEAT", 0.05)
+def test_a_run_that_was_declared_dead_announces_itself_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_HEARTBEAT", 0.05)
     with Claims(tmp_path) as slept:
         (tmp_path / "cells" / "claims" / slept._run).unlink()
         wait_for(lambda: running(tmp_path))
@@ -150,7 +150,7 @@ def test_a_claim_that_another_has_taken_over_is_not_removed(tmp_path: Path) -> N
         assert claim.exists()
 
 
-def test_a_claim_that_was_never_written_is_not_held_for_ever(tmp_path: Path) -> None:
+def test_an_incomplete_claim_expires(tmp_path: Path) -> None:
     with Claims(tmp_path) as mine:
         empty = tmp_path / "cells" / "claims" / "a.claim"
         empty.touch()
@@ -160,17 +160,17 @@ def test_a_claim_that_was_never_written_is_not_held_for_ever(tmp_path: Path) -> 
         assert mine.take("a")
 
 
-def test_many_takers_one_holder(tmp_path: Path) -> None:
-    """Of cells that a dead run had claimed, taken over by four at once."""
+def test_concurrent_takeovers_give_each_cell_to_one_run(tmp_path: Path) -> None:
+    """Four runs take over the cells of a dead run at the same time."""
     script = f"""
 import time
 from pathlib import Path
 from ep_bench.runner.claims import Claims
-with Claims(Path({str(tmp_path)!r})) as held:
-    Path({str(tmp_path)!r}, f"here{{held._run}}").touch()
+with Claims(Path({str(tmp_path)!r})) as own:
+    Path({str(tmp_path)!r}, f"here{{own._run}}").touch()
     while not Path({str(tmp_path)!r}, "go").exists():
         time.sleep(0.001)
-    print(sum(held.take(f"cell{{i}}") for i in range(500)), flush=True)
+    print(sum(own.take(f"cell{{i}}") for i in range(500)), flush=True)
     input()
 """
     pipe = subprocess.PIPE
@@ -200,7 +200,7 @@ def test_two_runs_share_the_cells(study: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
+def test_a_run_computes_the_cells_that_a_killed_run_left(study: Path) -> None:
     write_method(study, FOR_GO)
     folder = study.parent / "results" / "shared"
     first = start(study)
@@ -214,7 +214,7 @@ def test_a_run_takes_up_what_a_killed_one_left(study: Path) -> None:
     output = second.communicate(timeout=120)[0]
     assert second.returncode == 0, output
     assert len(store.read_rows(folder / "results.csv")) == 4
-    assert len(computed(study)) == 5  # the cell that the kill broke, once more
+    assert len(computed(study)) == 5  # the cell that the kill broke, repeated
     assert len(set(computed(study))) == 4
 
 
@@ -226,10 +226,10 @@ def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
     wait_for((study.parent / "log").exists)
     second = start(study)
     assert second.stdout is not None
-    assert "under way in another run" in second.stdout.readline()
-    told = ep_bench("status", study.parent / "results" / "shared").stdout
-    assert f"running: process {first.pid} on" in told
-    assert "1 missing" in told
+    assert "running in another run" in second.stdout.readline()
+    status = ep_bench("status", study.parent / "results" / "shared").stdout
+    assert f"running: process {first.pid} on" in status
+    assert "1 missing" in status
     (study.parent / "go").touch()
     output = second.communicate(timeout=60)[0]
     first.communicate(timeout=60)

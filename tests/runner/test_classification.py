@@ -1,4 +1,4 @@
-"""Cells of classification sets: scores, classes that are missing, failures with their reasons, refusals of a plan."""
+"""Classification: scores, missing classes, failures with their reasons, refused plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_NUMBERS = {"rmse", "mae", "crps", "coverage95", "ll_gaussian", "se_std", "pit
 
 @pytest.fixture(autouse=True)
 def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A set of 60 rows and three classes by the first input, one of them of a single row."""
+    """Write a data set of 60 points; three classes depend on the first input, and one has a single point."""
     monkeypatch.setitem(methods.REGISTRY, "discriminant", "tests.discriminant")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
@@ -47,7 +47,7 @@ def records(plan: Plan) -> dict[int, Record]:
     return {cell.job.cell.split: run_cell(cell.job) for cell in plan.cells}
 
 
-def test_scores_of_classes_and_no_others(tmp_path: Path) -> None:
+def test_classification_has_only_scores_of_classes(tmp_path: Path) -> None:
     found = records(planned(tmp_path, "discriminant"))
     for record in found.values():
         row = record.row
@@ -61,15 +61,15 @@ def test_scores_of_classes_and_no_others(tmp_path: Path) -> None:
         assert record.trace == {"objective": [0.0]}
 
 
-def test_a_registry_method_knows_a_class_that_its_training_rows_lack(tmp_path: Path) -> None:
-    """The row of the class `rare` is a test row once; then it is in no training row."""
+def test_a_registry_method_handles_a_class_without_training_points(tmp_path: Path) -> None:
+    """The only point of the class `rare` is a test point in one split."""
     found = records(planned(tmp_path, "discriminant"))
     worst = min(min(record.notes["rows"]["ll"]) for record in found.values())
     assert worst < -2.5
     assert all(record.row["status"] == "ok" for record in found.values())
 
 
-def test_a_class_from_outside_that_never_saw_it_fails_and_says_which(tmp_path: Path) -> None:
+def test_an_external_class_without_the_class_fails_and_names_it(tmp_path: Path) -> None:
     found = records(planned(tmp_path, LOGISTIC))
     failed = [record.row for record in found.values() if record.row["status"] != "ok"]
     assert len(failed) == 1
@@ -108,30 +108,30 @@ def refused(tmp_path: Path, *entries: str, **more: Any) -> str:
     return str(error.value)
 
 
-def test_a_method_of_the_other_task_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_method_of_the_other_task_is_refused(tmp_path: Path) -> None:
     text = refused(tmp_path, "pbp", LOGISTIC)
-    words = "pbp does regression only, of classification are: mine; methods that can: dgp_ep, discriminant"
-    assert f"study.yaml: methods: {words}" in text
+    words = "pbp supports regression only; data sets for classification: mine; methods for classification: dgp_ep"
+    assert f"study.yaml: methods: {words}, discriminant" in text
     assert "logistic" not in text
     assert "sklearn.linear_model:LogisticRegression" in text
     text = refused(tmp_path, LOGISTIC, "discriminant", datasets="friedman1, cubic")
-    assert "logistic does classification only, of regression are: friedman1, cubic; methods that can: pbp, bp" in text
-    assert "\ndiscriminant does classification only" in text
+    assert "logistic supports classification only; data sets for regression: friedman1, cubic; methods for " in text
+    assert "\ndiscriminant supports classification only" in text
 
 
-def test_tasks_may_be_mixed_where_methods_can_do_both(tmp_path: Path) -> None:
+def test_tasks_may_be_mixed_if_methods_support_both(tmp_path: Path) -> None:
     mine = "{name: mine, csv: mine.csv, target: kind, task: classification}"
     plan = planned(tmp_path, '{use: "sklearn.pipeline:Pipeline", label: p, steps: []}', datasets=f"cubic, {mine}")
     assert len(plan.cells) == 10
-    assert "does regression only" in refused(tmp_path, "pbp", datasets=f"cubic, {mine}")
+    assert "supports regression only" in refused(tmp_path, "pbp", datasets=f"cubic, {mine}")
 
 
-def test_a_score_of_the_other_task_does_not_tune(tmp_path: Path) -> None:
+def test_a_tuning_score_of_the_other_task_is_refused(tmp_path: Path) -> None:
     text = refused(tmp_path, "{use: discriminant, tune: {trials: 3, score: rmse}}")
-    assert "discriminant is tuned by rmse, of classification are: mine" in text
+    assert "discriminant is tuned by rmse, which does not apply to classification: mine" in text
 
 
-def test_the_lock_and_the_factors_say_the_task(tmp_path: Path) -> None:
+def test_the_lock_and_the_factors_contain_the_task(tmp_path: Path) -> None:
     plan = planned(tmp_path, CONSTANT)
     assert plan.lock()["datasets"]["mine"]["task"] == "classification"
     assert plan.cells[0].job.cell.factors["dataset"]["task"] == "classification"
@@ -140,7 +140,7 @@ def test_the_lock_and_the_factors_say_the_task(tmp_path: Path) -> None:
     assert "task" not in regression.cells[0].job.cell.factors["dataset"]
 
 
-def test_glass_does_not_mind_what_a_split_lacks(tmp_path: Path) -> None:
+def test_glass_runs_although_a_split_lacks_classes(tmp_path: Path) -> None:
     plan = planned(tmp_path, LOGISTIC, CONSTANT, TREE, datasets="glass", splits="{scheme: standard, count: 3}")
     found = [run_cell(cell.job) for cell in plan.cells]
     assert {record.row["status"] for record in found if record.row["method"] != "tree"} == {"ok"}

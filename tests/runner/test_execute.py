@@ -1,4 +1,4 @@
-"""A cell's numbers, recomputed by hand."""
+"""Scores of a cell, recomputed directly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def jobs_of(tmp_path: Path, text: str) -> list[Job]:
     ]
 
 
-def test_a_cells_row_is_what_the_estimator_gives(tmp_path: Path) -> None:
+def test_a_row_matches_the_estimator(tmp_path: Path) -> None:
     text = "study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 3, hidden: [20]}]\n"
     jobs = jobs_of(tmp_path, text)
     assert len(jobs) == 20
@@ -48,7 +48,7 @@ def test_a_cells_row_is_what_the_estimator_gives(tmp_path: Path) -> None:
     assert row["peak_mb"] > 10
 
 
-def test_a_record_says_where_its_numbers_are_from(tmp_path: Path) -> None:
+def test_a_record_has_its_provenance(tmp_path: Path) -> None:
     record = run_cell(job())
     assert record.provenance["packages"]["numpy"] == np.__version__
     assert record.provenance["machine"]["cores"] >= 1
@@ -58,7 +58,7 @@ def test_a_record_says_where_its_numbers_are_from(tmp_path: Path) -> None:
     assert len(run_cell(pbp).trace["noise_deviation"]) == 40
 
 
-def test_navals_constant_input_enters_as_the_paper_had_it(tmp_path: Path) -> None:
+def test_the_constant_input_of_naval_follows_the_paper(tmp_path: Path) -> None:
     text = (
         "study: s\ndatasets: [{name: naval, constant_inputs: paper}, {name: naval, label: plain}]\n"
         "splits: {scheme: standard, count: 1}\nmethods: [{use: pbp, epochs: 1}]\n"
@@ -92,7 +92,7 @@ from ep_bench.baselines import ConstantRegressor
 
 class Claims(ConstantRegressor):
     def fit(self, X, y):
-        error = RuntimeError("it says that it is ok")
+        error = RuntimeError("ok")
         error.status = "ok"
         raise error
 
@@ -122,10 +122,10 @@ def odd_job(folder: Path, name: str) -> Job:
 
 def test_an_exception_cannot_choose_its_status(odd: Path) -> None:
     row = run_cell(odd_job(odd, "Claims")).row
-    assert (row["status"], row["reason"]) == ("failed", "RuntimeError: it says that it is ok")
+    assert (row["status"], row["reason"]) == ("failed", "RuntimeError: ok")
 
 
-def test_a_reason_that_is_no_utf8_is_stored_and_exported(odd: Path) -> None:
+def test_a_reason_that_is_not_utf8_is_stored_and_exported(odd: Path) -> None:
     record = run_cell(odd_job(odd, "Unprintable"))
     assert record.row["reason"] == r"FileNotFoundError: caf\udce9.npy"
     store.write_record(odd, record)
@@ -133,7 +133,7 @@ def test_a_reason_that_is_no_utf8_is_stored_and_exported(odd: Path) -> None:
     assert store.read_rows(odd / "results.csv")[0]["reason"] == record.row["reason"]
 
 
-def test_modules_beside_a_method_are_part_of_its_version(odd: Path) -> None:
+def test_modules_next_to_a_method_are_part_of_its_version(odd: Path) -> None:
     before = odd_job(odd, "Helped").cell
     (odd / "odd_helper.py").write_text("SHIFT = 2.0\n")
     after = odd_job(odd, "Helped").cell
@@ -144,13 +144,13 @@ def test_modules_beside_a_method_are_part_of_its_version(odd: Path) -> None:
 def test_a_method_that_changed_after_the_plan_is_not_stored_under_its_name(odd: Path) -> None:
     planned = odd_job(odd, "Helped")
     (odd / "odd_helper.py").write_text("SHIFT = 3.0\n")
-    assert run_cell(planned).row["status"] == "ok"  # here, where the plan was made, it is still the old one
+    assert run_cell(planned).row["status"] == "ok"  # in this process, the old version is still loaded
     (row,) = (record.row for record in run_jobs([planned], n_jobs=1))
     assert row["status"] == "failed"
     assert row["reason"].startswith("changed since the plan was made: the method")
 
 
-def test_helpers_of_one_name_in_two_folders_are_two(odd: Path, tmp_path: Path) -> None:
+def test_modules_with_the_same_name_in_two_folders_are_distinct(odd: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "odd.py").write_text(ODD)
@@ -161,7 +161,7 @@ def test_helpers_of_one_name_in_two_folders_are_two(odd: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("block", [1, 7, 45, 46])
-def test_training_rows_are_scored_in_blocks_and_it_does_not_show(
+def test_scoring_training_points_in_blocks_gives_the_same_scores(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [{use: pbp, epochs: 2}]\n"
@@ -179,9 +179,9 @@ def test_training_rows_are_scored_in_blocks_and_it_does_not_show(
     assert row["rmse"] == whole["rmse"]
 
 
-def test_a_cell_whose_method_refuses_the_rows_that_warm_it_up(tmp_path: Path) -> None:
+def test_a_method_that_refuses_the_warm_up_data(tmp_path: Path) -> None:
     options = {"hidden": [], "alpha": 0.5}
-    with pytest.raises(FloatingPointError):  # noise learned from three rows, as warm_up has
+    with pytest.raises(FloatingPointError):  # noise learned from three points, as in warm_up
         Estimator("bb_alpha", **options).fit(np.arange(9.0).reshape(3, 3) % 4.0, np.arange(3.0))
     assert warm_up("bb_alpha", options) >= 0.0
     text = (

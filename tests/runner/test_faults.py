@@ -1,4 +1,4 @@
-"""Faults of disk and data, each made for real: a clear message, nothing finished lost, nothing believed wrongly."""
+"""Real faults of disk and data: a clear message, finished cells are kept, damaged files are ignored."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_full_disk(study: Path, small_disk: Path) -> None:
     full = run(study, small_disk)
     assert full.returncode == 2
     assert "No space left on device" in full.stderr
-    assert "every cell that was stored before is kept" in full.stderr
+    assert "every stored cell is kept" in full.stderr
     assert "Traceback" not in full.stderr
     before = stored(small_disk / "faults")
     assert 0 < len(before) < CELLS
@@ -99,7 +99,7 @@ def test_a_full_disk(study: Path, small_disk: Path) -> None:
 
 @pytest.mark.slow
 def test_a_limit_on_the_size_of_files(study: Path, tmp_path: Path) -> None:
-    """The cell files fit, results.csv does not: the cells are kept, and the table is written when it can be."""
+    """The cell files fit, results.csv does not: the cells are kept, and the table is written by the next run."""
     results = tmp_path / "results"
     limited = subprocess.run(
         [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results)],
@@ -126,7 +126,7 @@ def test_a_read_only_folder(study: Path, small_disk: Path, finished: Path) -> No
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     refused = run(study, small_disk)
     assert refused.returncode == 2
-    assert "cannot be written: Read-only file system" in refused.stderr
+    assert "not writable: Read-only file system" in refused.stderr
     assert refused.stderr.count("\n") == 1
     assert ep_bench("status", small_disk / "faults").returncode == 0
     report = ep_bench("report", small_disk / "faults", "--out", study.parent / "report")
@@ -144,7 +144,7 @@ def test_a_folder_without_permission(study: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_cut_and_flipped_cell_files_are_computed_again(study: Path, results: Path) -> None:
+def test_damaged_cell_files_are_computed_again(study: Path, results: Path) -> None:
     folder = results / "faults"
     good = stored(folder)
     rows = (folder / "results.csv").read_text()
@@ -157,14 +157,14 @@ def test_cut_and_flipped_cell_files_are_computed_again(study: Path, results: Pat
             place = len(content) * (k - 5) // 8
             content[place] ^= 1 << (k % 7)
         path.write_bytes(bytes(content))
-    (folder / "results.csv").unlink()  # else it is believed, as on a fresh clone, and nothing needs to be run
+    (folder / "results.csv").unlink()  # otherwise its rows are used, as in a fresh clone
     status = ep_bench("status", folder)
     assert "28 ok, 12 missing" in status.stdout
-    assert "12 cell files are cut short or altered and not believed" in status.stdout
+    assert "12 cell files are damaged and ignored" in status.stdout
     again = run(study, results)
     assert again.returncode == 0
     assert "12 cells run" in again.stdout
-    assert f"not believed: {paths[0]}" in again.stderr
+    assert f"ignored: {paths[0]}" in again.stderr
     untouched = {path.name for path in paths[12:]}
     assert {name: stored(folder)[name] for name in untouched} == {name: good[name] for name in untouched}
     assert _scores((folder / "results.csv").read_text()) == _scores(rows)
@@ -202,8 +202,8 @@ def test_a_lock_file_cut_short_is_named(study: Path, results: Path) -> None:
         store.read_lock(results / "faults")
 
 
-def test_an_interrupt_between_storing_a_cell_and_noting_it(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """results.csv has all that was stored, whenever a signal came."""
+def test_an_interrupt_just_after_a_cell_is_stored(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """results.csv has all stored cells, whenever the signal arrives."""
     written = store.write_record
 
     def write_then_interrupt(folder: Path, record: Record) -> None:

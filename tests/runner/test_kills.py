@@ -1,6 +1,6 @@
-"""Kill -9 at random moments: nothing stored is lost, and the results end up as if nothing had happened.
+"""SIGKILL at random times: stored cells are kept, and the final results are the same as without kills.
 
-The run itself, the pool's workers, engines, on a dask cluster workers and their nannies: whoever it is.
+The killed process is the run, a pool worker, a worker process or, on a dask cluster, a worker or its nanny.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def cells_in(folder: Path) -> int:
 
 
 def stored(folder: Path) -> dict[str, bytes]:
-    """Return the stored cells that are ok; a cell that was killed twice may still become so."""
+    """Return the stored cells that are ok; a cell that was killed twice is run again by the next run."""
     return {
         path.name: path.read_bytes()
         for path in (folder / "cells").glob("*.json")
@@ -99,35 +99,35 @@ def survive(
     folder: Path,
     chance: random.Random,
     text: str,
-    most: int,
+    maximum: int,
     pause: float,
     *options: str,
     cluster: LoopbackCluster | None = None,
 ) -> None:
-    """Run studies through so many kills, each up to ``pause`` seconds after a cell was stored.
+    """Run studies with a number of kills, each up to ``pause`` seconds after a cell was stored.
 
     Each study ends as it does undisturbed in one process.
     """
     kills, round_ = 0, 0
-    while kills < most:
+    while kills < maximum:
         study = folder / f"study{round_}.yaml"
         study.write_text(text.format(seed=round_))
         calm, wild = folder / f"calm{round_}", folder / f"wild{round_}"
         assert ep_bench("run", study, "--results", calm).returncode == 0
-        kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, most - kills, pause)
+        kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, maximum - kills, pause)
         assert scores(wild / "killed") == scores(calm / "killed")
         round_ += 1
 
 
 def disturb(
-    call: list[str], folder: Path, cluster: LoopbackCluster | None, chance: random.Random, most: int, pause: float
+    call: list[str], folder: Path, cluster: LoopbackCluster | None, chance: random.Random, maximum: int, pause: float
 ) -> int:
-    """Run a study to its end through at most so many kills; return how many there were."""
+    """Run a study to its end with at most ``maximum`` kills; return their number."""
     kills = 0
     while True:
         before = stored(folder)
         run = subprocess.Popen(call)
-        while kills < most and run.poll() is None:
+        while kills < maximum and run.poll() is None:
             count = cells_in(folder)
             becomes_true(lambda: cells_in(folder) > count or run.poll() is not None)  # noqa: B023
             time.sleep(chance.uniform(0.0, pause))
@@ -137,10 +137,10 @@ def disturb(
                 cluster.replace_dead_workers()
         code = run.wait()
         after = stored(folder)
-        assert before.items() <= after.items(), "a stored cell was lost or changed"
+        assert before.items() <= after.items(), "a stored cell is missing or changed"
         torn = [path for path in (folder / "cells").glob("*.json") if store.read_record(path) is None]
         assert not torn
         if code == 0:
             return kills
-        if code > 0:  # cells that kills ended twice are failed rows that say so; the next run takes them up again
+        if code > 0:  # a cell that was killed twice is a failed row, which the next run computes again
             assert code == 3

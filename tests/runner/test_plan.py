@@ -1,4 +1,4 @@
-"""Plans: which cells, which are done or stale and why, and what the lock keeps."""
+"""Plans: cells, their states and reasons, and the content of the lock file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def states(plan: Plan) -> set[str]:
     return {cell.state for cell in plan.cells}
 
 
-def test_every_method_meets_every_split(tmp_path: Path) -> None:
+def test_every_method_is_planned_on_every_split(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     assert len(plan.cells) == 2 * 2 * 2
     assert len({cell.job.cell.key for cell in plan.cells}) == 8
@@ -60,8 +60,8 @@ def test_methods_share_a_splits_seed(tmp_path: Path) -> None:
     assert len(set.union(*seeds.values())) == 4
 
 
-def test_a_seed_is_that_of_its_named_factors() -> None:
-    # Golden: results that people have committed hang on this value.
+def test_a_seed_is_the_hash_of_its_factors() -> None:
+    # Golden value: committed results depend on it.
     assert cell_seed(0, {"name": "boston", "checksum": "x"}, {"scheme": "standard"}, 0) == 2685746324
     assert cell_seed(0, {"name": "boston"}, {"scheme": "standard"}, 0) == 2685746324
 
@@ -73,7 +73,7 @@ def test_finished_cells_are_done_from_the_committed_files_alone(tmp_path: Path) 
     assert again.to_run() == []
 
 
-def test_labels_and_limits_are_no_factors(tmp_path: Path) -> None:
+def test_labels_and_limits_are_not_factors(tmp_path: Path) -> None:
     finish(planned(tmp_path))
     text = STUDY.replace("label: PBP,", "label: other,").replace("study: s", "study: s\nlimits: {seconds: 5}")
     assert states(planned(tmp_path, text)) == {"done"}
@@ -87,7 +87,7 @@ def test_labels_and_limits_are_no_factors(tmp_path: Path) -> None:
         ("scheme: standard, count: 2", "scheme: shuffle, count: 2", "splits.scheme: standard -> shuffle"),
     ],
 )
-def test_a_stale_cell_says_why(tmp_path: Path, old: str, new: str, why: str) -> None:
+def test_a_stale_cell_has_a_reason(tmp_path: Path, old: str, new: str, why: str) -> None:
     finish(planned(tmp_path))
     plan = planned(tmp_path, STUDY.replace(old, new))
     stale = [cell for cell in plan.cells if cell.job.cell.method == "PBP"]
@@ -143,8 +143,8 @@ def test_estimates_come_from_earlier_records(tmp_path: Path) -> None:
     assert {cell.job.estimate for cell in planned(tmp_path).cells} == {2.5}
 
 
-def test_a_guess_is_by_the_rows_that_train(tmp_path: Path) -> None:
-    """That of a Gaussian process grows faster than they do."""
+def test_an_estimate_depends_on_the_number_of_training_points(tmp_path: Path) -> None:
+    """For a Gaussian process, the time grows faster than the number of points."""
     guesses = []
     for fraction in (0.1, 0.8):
         splits = f"splits: {{scheme: shuffle, count: 1, test_fraction: {fraction}}}"
@@ -172,7 +172,7 @@ def test_selection(tmp_path: Path) -> None:
             plan.select(wrong)
 
 
-def test_the_lock_spells_out_the_factors_behind_each_hash(tmp_path: Path) -> None:
+def test_the_lock_contains_the_factors_behind_each_hash(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     finish(plan)
     cells = store.lock_cells(store.read_lock(plan.folder))
@@ -182,17 +182,17 @@ def test_the_lock_spells_out_the_factors_behind_each_hash(tmp_path: Path) -> Non
     assert set(cells[0]["factors"]) == {"method", "version", "options", "dataset", "splits", "split", "seed"}
 
 
-def test_two_labels_of_one_configuration_run_once_and_are_two_rows(tmp_path: Path) -> None:
+def test_one_configuration_with_two_labels_runs_once_and_has_two_rows(tmp_path: Path) -> None:
     plan = planned(tmp_path, STUDY + "  - {use: pbp, label: again, epochs: 2}\n")
     assert len(plan.cells) == 12
     assert len(plan.to_run()) == 8
 
 
-def test_why_stale_outlives_a_partial_run(tmp_path: Path) -> None:
+def test_the_reason_of_stale_cells_survives_a_partial_run(tmp_path: Path) -> None:
     finish(planned(tmp_path))
     changed = STUDY.replace("epochs: 2", "epochs: 3")
     plan = planned(tmp_path, changed)
-    store.write_lock(plan.folder, plan.lock())  # as a run does that is then interrupted
+    store.write_lock(plan.folder, plan.lock())  # as an interrupted run does
     store.export(plan.folder)
     again = planned(tmp_path, changed)
     stale = [cell for cell in again.cells if cell.job.cell.method == "PBP"]
@@ -201,14 +201,16 @@ def test_why_stale_outlives_a_partial_run(tmp_path: Path) -> None:
     assert planned(tmp_path, changed).lock()["superseded"] == plan.lock()["superseded"] != []
 
 
-def test_what_the_machine_ended_is_run_again_by_itself(tmp_path: Path) -> None:
+def test_cells_that_failed_because_of_the_machine_are_run_again(tmp_path: Path) -> None:
     finish(planned(tmp_path), status="failed", reason="killed from outside: SIGKILL after 3.0 s")
     plan = planned(tmp_path)
     assert states(plan) == {"missing"}
     assert len(plan.to_run()) == 8
 
 
-def test_a_data_set_without_file_or_checksum_is_what_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_set_without_file_keeps_the_checksum_of_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     info = planning.data.describe(planning.DatasetRef("diabetes", "diabetes"))
     monkeypatch.setattr(planning.data, "describe", lambda _ref: dataclasses.replace(info, checksum="abc"))
     finish(planned(tmp_path))
@@ -231,7 +233,7 @@ def test_a_file_among_the_options_is_part_of_the_version(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("entry", "says"),
+    ("entry", "expected"),
     [
         ('{use: "json:loads", label: constant}', "has no method fit"),
         ('{use: "ep_bench.baselines:ConstantRegressor", label: constant, standardize: "yes please"}', "true or false"),
@@ -241,13 +243,13 @@ def test_a_file_among_the_options_is_part_of_the_version(tmp_path: Path) -> None
          'kernel: {use: "sklearn.gaussian_process.kernels:RBF", lenght_scale: 1.0}}'), "did you mean 'length_scale'"),
     ],
 )  # fmt: skip
-def test_wrong_targets_and_objects_are_refused_by_the_reader(tmp_path: Path, entry: str, says: str) -> None:
+def test_wrong_targets_and_objects_are_refused_by_the_reader(tmp_path: Path, entry: str, expected: str) -> None:
     text = STUDY.replace('{use: "ep_bench.baselines:ConstantRegressor", label: constant}', entry)
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match=expected):
         planned(tmp_path, text)
 
 
-def test_published_columns_are_known_or_named(tmp_path: Path) -> None:
+def test_published_columns_are_inferred_or_given(tmp_path: Path) -> None:
     text = STUDY + "  - {use: pbp, label: paper}\n  - {use: pbp, label: two, hidden: [50, 50]}\n"
     named = text + "  - {use: pbp, label: named, epochs: 7, published: PBP}\n"
     found = {label: entry["published"] for label, entry in planned(tmp_path, named).lock()["methods"].items()}

@@ -1,4 +1,4 @@
-"""The pool keeps going whatever a method or the machine does to its processes."""
+"""The pool continues whatever a method or the machine does to its processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def outcome(records: list[Record]) -> dict[str, tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
-def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: int) -> None:
+def test_a_misbehaving_method_affects_only_its_own_cell(bad: Path, n_jobs: int) -> None:
     names = ["Raises", "NotFinite", "Crashes", "Leaves", "Warns", "Deaf"]
     jobs = [job(name, base=bad) for name in names]
     jobs += [job("Stuck", base=bad, seconds=1.0), job("Hungry", base=bad, memory_gb=0.75)]
@@ -53,10 +53,10 @@ def test_a_method_that_misbehaves_costs_its_own_cell_alone(bad: Path, n_jobs: in
 
 
 @pytest.mark.slow
-def test_a_killed_worker_costs_nothing_and_changes_no_number(bad: Path) -> None:
+def test_a_killed_worker_loses_no_cell_and_changes_no_score(bad: Path) -> None:
     jobs = [job(name, split, base=bad) for split in range(4) for name in ("Slow", "Draws")]
     running_jobs = run_jobs(jobs, n_jobs=2)
-    records = [next(running_jobs)]  # the other worker's cell is under way, or the one after it
+    records = [next(running_jobs)]  # the other worker is running a cell
     loky = [pid for pid in children(os.getpid()) if b"loky" in command_of(pid)]
     os.kill(next(pid for pid in loky if b"resource_tracker" not in command_of(pid)), signal.SIGKILL)
     records += running_jobs
@@ -77,13 +77,13 @@ def test_closing_the_run_ends_its_processes_at_once(bad: Path) -> None:
     next(records)
     below = children(os.getpid())
     assert any(b"runner.worker" in command_of(pid) for pid in below)
-    records.close()  # the cells that are under way would go on for ever
+    records.close()  # the running cells never end
     assert becomes_true(lambda: not any(b"runner.worker" in command_of(pid) for pid in below))
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel ends orphans on Linux alone")
-def test_a_killed_run_leaves_nothing_behind(bad: Path) -> None:
+def test_a_killed_run_leaves_no_processes(bad: Path) -> None:
     """Of its two workers, one is busy and one is idle."""
     script = f"""
 import pathlib, time

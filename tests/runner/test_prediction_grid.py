@@ -1,4 +1,4 @@
-"""The predictions over a grid that a cell keeps, where there is one input; and that no score hangs on them."""
+"""Predictions over a grid in the notes of a cell with one input; scores do not depend on them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OnlyPoints:
         return np.full(len(X), self.mean)
 
 class Timid(ConstantRegressor):
-    """Refuses rows beyond the training data."""
+    """Refuses inputs outside the range of the training data."""
     def fit(self, X, y):
         self.reach = float(np.abs(X).max())
         return super().fit(X, y)
@@ -51,7 +51,7 @@ class Infinite(ConstantRegressor):
         return (mean, std) if return_std else mean
 
 class Boundless(ConstantRegressor):
-    """A deviation that does not exist at one end of the grid."""
+    """Has no standard deviation at one end of the grid."""
     def predict(self, X, return_std=False):
         mean, std = super().predict(X, return_std=True)
         if len(X) > 200:
@@ -90,7 +90,7 @@ def test_a_cell_with_one_input_keeps_what_the_method_predicts_beyond_the_data(tm
     assert len(json.dumps(kept)) < 16_000
 
 
-def test_scores_and_hashes_do_not_hang_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_and_hashes_do_not_depend_on_the_grid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs_of(tmp_path, "pbp")[0]
     drawn = run_cell(job)
     monkeypatch.setattr(prediction_grid, "over_grid", lambda *_: None)
@@ -108,27 +108,27 @@ def test_more_inputs_leave_no_curve(tmp_path: Path) -> None:
     assert "curve" not in run_cell(jobs_of(tmp_path, "pbp", "{name: cubic, irrelevant_inputs: 1}")[0]).notes
 
 
-def test_points_alone_leave_the_mean(tmp_path: Path) -> None:
+def test_a_method_with_point_predictions_has_a_mean_only(tmp_path: Path) -> None:
     kept = run_cell(jobs_of(tmp_path, "./odd.py:OnlyPoints")[0]).notes["curve"]
     assert kept["std"] is None
     assert len(set(kept["mean"])) == 1
 
 
 @pytest.mark.parametrize("name", ["Timid", "Infinite"])
-def test_what_fails_on_the_grid_leaves_the_cell_ok_and_no_curve(tmp_path: Path, name: str) -> None:
+def test_an_error_on_the_grid_does_not_affect_the_cell(tmp_path: Path, name: str) -> None:
     record = run_cell(jobs_of(tmp_path, f"./odd.py:{name}")[0])
     assert (record.row["status"], record.row["reason"]) == ("ok", "")
     assert record.row["rmse"] > 0
     assert "curve" not in record.notes
 
 
-def test_a_deviation_that_does_not_exist_leaves_the_mean(tmp_path: Path) -> None:
+def test_a_non_finite_standard_deviation_leaves_the_mean(tmp_path: Path) -> None:
     record = run_cell(jobs_of(tmp_path, "./odd.py:Boundless")[0])
     assert record.row["status"] == "ok"
     assert record.notes["curve"]["std"] is None
 
 
-def test_an_own_file_has_no_true_function_and_many_rows_are_thinned(tmp_path: Path) -> None:
+def test_a_user_csv_has_no_true_function_and_many_points_are_thinned(tmp_path: Path) -> None:
     lines = "\n".join(f"{i / 100},{i % 7}" for i in range(1000))
     (tmp_path / "own.csv").write_text("a,y\n" + lines)
     job = jobs_of(tmp_path, "ep_bench.baselines:ConstantRegressor", "{name: own, csv: own.csv, target: y}")[0]
@@ -145,7 +145,7 @@ def test_a_constant_input_still_has_a_grid(tmp_path: Path) -> None:
     assert (kept["grid"][0], kept["grid"][-1]) == (1.0, 3.0)
 
 
-def test_a_run_leaves_the_curves_beside_its_results(tmp_path: Path) -> None:
+def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     jobs_of(tmp_path, "pbp")
     plan = make_plan(read_study(tmp_path / "s.yaml", InstalledCatalogue()), tmp_path / "r")
     outcome = run_plan(plan, plan, RunOptions(quiet=True))

@@ -1,4 +1,4 @@
-"""What a run says while it runs."""
+"""Progress messages of a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def record(key: str, status: str = "ok") -> Record:
     return Record(row, {})
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
-    monkeypatch.setattr(progress, "_PLAIN_EVERY", 0.0)
+def lines_of(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
+    monkeypatch.setattr(progress, "_PLAIN_INTERVAL", 0.0)
     out = io.StringIO()
     with Progress({"a": 1.0, "b": 1.0, "c": 2.0}, 2, quiet=quiet, stream=out) as shown:
         for key, status in (("a", "ok"), ("b", "failed"), ("c", "ok")):
@@ -26,15 +26,15 @@ def told(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
 
 
 def test_plain_lines_count_and_name_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = told(monkeypatch)
+    lines = lines_of(monkeypatch)
     assert lines[0].startswith("1/3 cells, 0 not ok, 2 running, ")
     assert lines[1] == "failed: m on d, split 1: why"
     assert lines[2].startswith("2/3 cells, 1 not ok, 1 running")
     assert lines[3].startswith("3/3 cells, 1 not ok, 0 running, 0 s left")
 
 
-def test_quiet_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert told(monkeypatch, quiet=True) == []
+def test_quiet_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lines_of(monkeypatch, quiet=True) == []
 
 
 @pytest.mark.parametrize(

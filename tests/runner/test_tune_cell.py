@@ -1,4 +1,4 @@
-"""Tuned cells: their rows and trials recomputed by hand."""
+"""Rows and trials of tuned cells, recomputed directly."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_trials_and_row_by_hand(folder: Path) -> None:
     record = run_cell(job)
     diabetes = data.load_dataset("diabetes")
     train, test = data.standard_split(442, 1)
-    inner, held = (train[rows] for rows in tuning.validation_rows(len(train), 0.2, job.cell.seed))
-    assert len(held) == record.notes["tune"]["validation_rows"] == 80
+    fitting, validation = (train[rows] for rows in tuning.validation_rows(len(train), 0.2, job.cell.seed))
+    assert len(validation) == record.notes["tune"]["validation_rows"] == 80
 
     def rmse(alpha: float, fitted: Any, judged: Any) -> float:
         model = Ridge(alpha=alpha).fit(diabetes.X[fitted], diabetes.y[fitted])
@@ -60,7 +60,7 @@ def test_trials_and_row_by_hand(folder: Path) -> None:
     assert len(trials) == 8
     assert trials[0]["options"] == {"alpha": 1.0}
     for trial in trials:
-        assert trial["score"] == pytest.approx(rmse(trial["options"]["alpha"], inner, held), rel=1e-12)
+        assert trial["score"] == pytest.approx(rmse(trial["options"]["alpha"], fitting, validation), rel=1e-12)
     best = best_of(record)["alpha"]
     assert best == min(trials, key=lambda trial: trial["score"])["options"]["alpha"]
     assert record.row["rmse"] == pytest.approx(rmse(best, train, test), rel=1e-12)
@@ -76,19 +76,21 @@ def test_a_registry_method_by_hand(folder: Path) -> None:
     diabetes = data.load_dataset("diabetes")
     train, test = data.standard_split(442, 0)
     X, y, seed = diabetes.X, diabetes.y, record.row["seed"]
-    inner, held = (train[rows] for rows in tuning.validation_rows(len(train), 0.2, seed))
+    fitting, validation = (train[rows] for rows in tuning.validation_rows(len(train), 0.2, seed))
     trials = trials_of(record)
     assert trials[0]["options"] == {"epochs": 3, "hidden": [50]}
     for trial in trials:
-        model = Estimator("pbp", **trial["options"], random_state=seed).fit(X[inner], y[inner])
-        assert trial["score"] == pytest.approx(model.predict_dist(X[held]).logpdf(y[held]).mean(), rel=1e-12)
+        model = Estimator("pbp", **trial["options"], random_state=seed).fit(X[fitting], y[fitting])
+        assert trial["score"] == pytest.approx(
+            model.predict_dist(X[validation]).logpdf(y[validation]).mean(), rel=1e-12
+        )
     model = Estimator("pbp", **best_of(record), random_state=seed).fit(X[train], y[train])
     assert record.row["ll"] == pytest.approx(model.predict_dist(X[test]).logpdf(y[test]).mean(), rel=1e-12)
     assert len(record.trace["noise_deviation"]) == best_of(record)["epochs"]
 
 
 def test_a_tuned_cell_is_a_plain_one_with_the_best_options(folder: Path) -> None:
-    """Also where the method draws from the global generators, which trials must not have moved on."""
+    """Trials must not advance the global random generators, from which the method draws."""
     for use in ('"./m.py:Global"', '"sklearn.ensemble:RandomForestRegressor"'):
         option = "a: {uniform: [0, 50]}" if "m.py" in use else "n_estimators: {int: [1, 9]}"
         record = run_one(folder, f"{{use: {use}, tune: {{trials: 5, score: rmse, space: {{{option}}}}}}}")
@@ -98,7 +100,7 @@ def test_a_tuned_cell_is_a_plain_one_with_the_best_options(folder: Path) -> None
         assert record.row["train_rmse"] == plain.row["train_rmse"]
 
 
-def test_all_methods_meet_the_same_validation_rows(folder: Path) -> None:
+def test_all_methods_use_the_same_validation_points(folder: Path) -> None:
     space = "tune: {trials: 3, space: {a: {uniform: [0, 1]}}}"
     plan = plan_of(folder, f'{{use: "./m.py:Spy", {space}}}', f'{{use: "./m.py:Other", {space}}}')
     for planned_cell in plan.cells:
@@ -107,14 +109,16 @@ def test_all_methods_meet_the_same_validation_rows(folder: Path) -> None:
     assert len(spy) == len(other) == 2 * (3 + 1)
     for mine, theirs in zip(spy, other, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert len({tuple(fitted) for fitted in spy}) == 4  # of two splits, the part and the whole
+    assert (
+        len({tuple(fitted) for fitted in spy}) == 4
+    )  # two splits, each with the fitting points and all training points
     diabetes = data.load_dataset("diabetes")
     train, _ = data.standard_split(442, 0)
     np.testing.assert_array_equal(spy[3], diabetes.y[train])
     assert [len(fitted) for fitted in spy[:4]] == [318, 318, 318, 398]
 
 
-def test_no_trial_sees_the_test_rows(folder: Path) -> None:
+def test_no_trial_uses_test_points(folder: Path) -> None:
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(size=(60, 3)), rng.normal(size=60)])
     records = []
@@ -122,7 +126,7 @@ def test_no_trial_sees_the_test_rows(folder: Path) -> None:
         changed = rows.copy()
         changed[50:] += planted * rng.normal(size=(10, 4))
         lines = "\n".join(",".join(map(repr, row)) for row in changed.tolist())
-        place = folder / f"planted {planted}"  # a file of its own each: a process keeps what it has read
+        place = folder / f"planted {planted}"  # separate files, because a process caches data sets
         place.mkdir()
         (place / "own.csv").write_text("a,b,c,y\n" + lines)
         own = "study: s\ndatasets: [{name: own, csv: own.csv, target: y}]\nsplits: {scheme: holdout, test_rows: 10}\n"
@@ -148,8 +152,8 @@ def test_ridge_finds_the_penalty_of_its_prior(folder: Path) -> None:
     record = run_one(folder, entry, datasets="[{name: own, csv: own.csv, target: y}]", splits="count: 1")
     assert 100 / 3 < best_of(record)["alpha"] < 100 * 3
     curve = sorted((trial["options"]["alpha"], trial["score"]) for trial in trials_of(record))
-    least = min(score for _, score in curve)
-    assert least < min(curve[0][1], curve[-1][1]) - 0.3  # an optimum inside, not at an end
+    minimum = min(score for _, score in curve)
+    assert minimum < min(curve[0][1], curve[-1][1]) - 0.3  # the optimum is inside the range
     plain = run_one(
         folder, '{use: "sklearn.linear_model:Ridge", alpha: 0.001}',
         datasets="[{name: own, csv: own.csv, target: y}]", splits="count: 1",
@@ -157,16 +161,16 @@ def test_ridge_finds_the_penalty_of_its_prior(folder: Path) -> None:
     assert record.row["rmse"] < plain.row["rmse"]
 
 
-def test_density_and_error_look_for_different_things(folder: Path) -> None:
+def test_density_and_error_select_different_options(folder: Path) -> None:
     by_ll = run_one(folder, '{use: "./m.py:Spread", tune: {trials: 30}}')
     assert best_of(by_ll)["off"] == 0.0
-    assert 60 < best_of(by_ll)["std"] < 100  # the deviation of the targets is 77
+    assert 60 < best_of(by_ll)["std"] < 100  # the standard deviation of the targets is 77
     by_rmse = run_one(folder, '{use: "./m.py:Spread", tune: {trials: 30, score: rmse}}')
-    assert best_of(by_rmse) == {"std": 1.0, "off": 0.0}  # the start: nothing is better than it
+    assert best_of(by_rmse) == {"std": 1.0, "off": 0.0}  # no trial is better than the start
     assert all(trial["score"] > 0 for trial in trials_of(by_rmse))
 
 
-def test_without_a_density_the_error_is_the_way(folder: Path) -> None:
+def test_a_method_without_density_is_told_to_tune_by_an_error(folder: Path) -> None:
     record = run_one(folder, RIDGE.replace("score: rmse, ", ""))
     assert record.row["status"] == "failed"
     assert "`score: rmse`" in record.row["reason"]
@@ -176,7 +180,7 @@ def test_trials_that_fail_count(folder: Path) -> None:
     record = run_one(folder, '{use: "./m.py:Fails", tune: {trials: 20, space: {a: {uniform: [0.31, 1]}}}}')
     trials = trials_of(record)
     assert record.row["status"] == "ok"
-    assert record.row["reason"] == ""  # of the final fit, which has a = 0 and warns of nothing
+    assert record.row["reason"] == ""  # the final fit has a = 0 and issues no warning
     assert len(trials) == 20
     failed = [trial for trial in trials if trial["score"] is None]
     assert 0 < len(failed) < 19
@@ -186,7 +190,7 @@ def test_trials_that_fail_count(folder: Path) -> None:
     assert {trial["reason"] for trial in warned} == {"not converged: stopped early"}
 
 
-def test_where_every_trial_fails_so_does_the_cell(folder: Path) -> None:
+def test_a_cell_fails_if_every_trial_fails(folder: Path) -> None:
     record = run_one(folder, '{use: "./m.py:Fails", a: 0.6, tune: {trials: 3, space: {a: {uniform: [0.6, 1]}}}}')
     assert record.row["status"] == "failed"
     assert record.row["reason"] == "all 3 trials failed, 3 of them: FloatingPointError: too much of a"

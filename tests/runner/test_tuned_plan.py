@@ -1,4 +1,4 @@
-"""Tuned cells in a plan: their factors, what makes them stale, their times, and the spaces that methods declare."""
+"""Tuned cells in a plan: factors, reasons for stale cells, times, and declared spaces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ methods:
 UNTUNED = TUNED.replace(", tune: {trials: 9, fraction: 0.25, space: {epochs: {int: [1, 4]}}}", "")
 
 
-def test_tune_is_a_factor_where_it_is_given_and_nowhere_else(tmp_path: Path) -> None:
+def test_tune_is_a_factor_only_if_given(tmp_path: Path) -> None:
     plan = planned(tmp_path, TUNED)
     for cell in (p.job.cell for p in plan.cells):
         assert ("tune" in cell.factors) == (cell.method == "PBP")
@@ -55,7 +55,7 @@ def test_tune_is_a_factor_where_it_is_given_and_nowhere_else(tmp_path: Path) -> 
         assert store.factor_hash(cell["factors"]) == cell["cell"]
 
 
-def test_the_seed_of_a_tuned_cell_is_that_of_its_split(tmp_path: Path) -> None:
+def test_the_seed_of_a_tuned_cell_depends_on_its_split_only(tmp_path: Path) -> None:
     ours, theirs = ([p.job.cell.seed for p in planned(tmp_path, text).cells] for text in (TUNED, UNTUNED))
     assert ours == theirs
 
@@ -80,7 +80,7 @@ def test_finished_cells_of_earlier_studies_stay_finished() -> None:
         (TUNED, UNTUNED, "tune: {"),
     ],
 )
-def test_a_changed_search_makes_cells_stale_and_says_why(tmp_path: Path, old: str, new: str, why: str) -> None:
+def test_a_changed_search_makes_cells_stale_with_a_reason(tmp_path: Path, old: str, new: str, why: str) -> None:
     finish(planned(tmp_path, TUNED))
     assert states(planned(tmp_path, TUNED)) == {"done"}
     cells = planned(tmp_path, TUNED.replace(old, new)).cells
@@ -91,7 +91,7 @@ def test_a_changed_search_makes_cells_stale_and_says_why(tmp_path: Path, old: st
             assert cell.why.startswith(why)
 
 
-def test_a_space_that_differs_far_behind_still_says_where(tmp_path: Path) -> None:
+def test_a_difference_far_into_a_space_is_shown(tmp_path: Path) -> None:
     space = "hidden: [[5], [6], [7], [8], [9], [10], [11]]"
     finish(planned(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space)))
     cell = planned(tmp_path, TUNED.replace("epochs: {int: [1, 4]}", space.replace("11", "12"))).cells[0]
@@ -131,16 +131,16 @@ def estimates(plan: Plan) -> dict[str, float | None]:
     return {p.job.cell.method: p.job.estimate for p in plan.cells if p.job.cell.dataset == "diabetes"}
 
 
-def test_a_search_takes_as_long_as_its_fits(tmp_path: Path) -> None:
+def test_the_estimate_of_a_search_is_that_of_its_fits(tmp_path: Path) -> None:
     tuned_cell, plain = (estimates(planned(tmp_path, text))["PBP"] for text in (TUNED, UNTUNED))
     assert tuned_cell is not None
     assert plain is not None
     assert tuned_cell == pytest.approx(plain * (9 * 0.75 + 1))
 
 
-def test_times_of_tuned_cells_are_those_of_tuned_cells(tmp_path: Path) -> None:
+def test_estimates_of_tuned_cells_use_tuned_cells(tmp_path: Path) -> None:
     guess = estimates(planned(tmp_path, UNTUNED))["PBP"]
-    finish(planned(tmp_path, TUNED), tune_seconds=10.0)  # beside 2.0 and 0.5
+    finish(planned(tmp_path, TUNED), tune_seconds=10.0)  # in addition to 2.0 and 0.5
     assert estimates(planned(tmp_path, TUNED))["PBP"] == 12.5
     assert estimates(planned(tmp_path, UNTUNED))["PBP"] == guess
     longer = estimates(planned(tmp_path, TUNED.replace("trials: 9", "trials: 99")))["PBP"]
@@ -149,7 +149,7 @@ def test_times_of_tuned_cells_are_those_of_tuned_cells(tmp_path: Path) -> None:
     assert estimates(planned(tmp_path, UNTUNED))["PBP"] == 2.5
 
 
-def test_a_tuned_entry_answers_to_published_numbers_only_where_it_says_so(tmp_path: Path) -> None:
+def test_a_tuned_entry_has_published_numbers_only_if_it_names_them(tmp_path: Path) -> None:
     text = TUNED.replace("epochs: 2, ", "")
     lock = planned(tmp_path, text).lock()
     assert lock["methods"]["PBP"]["published"] == []
@@ -169,14 +169,14 @@ def test_a_registry_methods_declared_space(tmp_path: Path, monkeypatch: pytest.M
     }  # fmt: skip
 
 
-def test_a_declared_space_of_a_class_from_outside(folder: Path) -> None:
+def test_a_declared_space_of_an_external_class(folder: Path) -> None:
     job: Job = plan_of(folder, '{use: "./m.py:Spread", tune: {trials: 2}}').cells[0].job
     assert job.tune is not None
     assert job.tune["space"] == {"std": {"log": [1.0, 1000.0]}, "off": {"choice": [0.0, 500.0]}}
 
 
 @pytest.mark.parametrize(
-    ("entry", "says"),
+    ("entry", "expected"),
     [
         ("{use: pbp, tune: {}}", "s.yaml:5: methods[0].tune: pbp declares no search space"),
         ('{use: "./m.py:Spy", tune: {}}', "s.yaml:5: methods[0].tune: ./m.py:Spy declares no search space"),
@@ -185,7 +185,7 @@ def test_a_declared_space_of_a_class_from_outside(folder: Path) -> None:
         ("{use: pbp, tune: {space: {standardize: [true, maybe]}}}", "tune.space.standardize[1]: wrong type"),
     ],
 )
-def test_wrong_spaces_of_real_methods(folder: Path, entry: str, says: str) -> None:
+def test_wrong_spaces_of_real_methods(folder: Path, entry: str, expected: str) -> None:
     with pytest.raises(UserError) as caught:
         plan_of(folder, entry)
-    assert says in str(caught.value)
+    assert expected in str(caught.value)

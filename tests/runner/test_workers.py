@@ -1,4 +1,4 @@
-"""What a method does to its engine ends with its cell: processes left behind, memory, prints, exit codes."""
+"""Effects of a method on its worker process end with its cell: processes, memory, output, exit codes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ep_bench.runner import supervisor
 from ep_bench.types import Record
 from tests.runner.support import becomes_true, command_of, job, running, write_methods
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
 
 
 @pytest.fixture(scope="module")
-def engine_lane() -> Iterator[None]:
-    """Let the tests share an engine, for as long as none ends it."""
+def shared_worker() -> Iterator[None]:
+    """Share one worker process between the tests, until a test ends it."""
     yield
     supervisor.close()
 
 
 @pytest.fixture
-def bad(engine_lane: None, tmp_path: Path) -> Path:
+def bad(shared_worker: None, tmp_path: Path) -> Path:
     write_methods(tmp_path)
     return tmp_path
 
@@ -46,7 +46,7 @@ def litter() -> list[Path]:
     return [path for path in Path("/proc").glob("[0-9]*") if b"# litter" in command_of(int(path.name))]
 
 
-def test_start_up_is_not_charged_to_a_cell(bad: Path) -> None:
+def test_a_time_limit_excludes_the_start_of_the_process(bad: Path) -> None:
     supervisor.close()
     assert status(run("Slow", bad, seconds=0.9)) == ("ok", "")
 
@@ -56,17 +56,17 @@ def test_global_generators_are_seeded(bad: Path) -> None:
     assert first == again
 
 
-def test_what_the_machine_did_is_tried_once_more(bad: Path) -> None:
+def test_a_failure_of_the_machine_is_retried_once(bad: Path) -> None:
     assert status(run("Once", bad)) == ("ok", "")
 
 
-def test_endings_have_names() -> None:
+def test_exit_codes_are_described() -> None:
     assert ending(7) == "the method ended its process with exit code 7"
     assert ending(-signal.SIGSEGV) == "the method crashed: SIGSEGV"
     assert ending(-40) == "the method crashed: signal 40"
 
 
-def test_what_a_method_leaves_running_ends_with_its_cell(bad: Path) -> None:
+def test_processes_left_running_end_with_the_cell(bad: Path) -> None:
     for split in range(2):
         assert run("Litters", bad, split).row["status"] == "ok"
         assert becomes_true(lambda: not litter())
@@ -74,7 +74,7 @@ def test_what_a_method_leaves_running_ends_with_its_cell(bad: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Pid", "Parallel", "Threads"])
-def test_a_method_that_tidies_up_keeps_its_engine(bad: Path, name: str) -> None:
+def test_a_method_without_leftovers_keeps_its_process(bad: Path, name: str) -> None:
     for split in range(3):
         assert status(run(name, bad, split)) == ("ok", "")
     pids = (bad / "mark").read_text().split()
@@ -82,7 +82,7 @@ def test_a_method_that_tidies_up_keeps_its_engine(bad: Path, name: str) -> None:
     assert len(set(pids)) == 1
 
 
-def test_a_time_out_reaches_sessions_of_their_own_and_orphans(bad: Path) -> None:
+def test_a_time_out_kills_other_sessions_and_orphans(bad: Path) -> None:
     record = run("Runaway", bad, seconds=1.0)
     assert status(record) == ("timeout", "over the limit of 1 seconds")
     assert (bad / "mark").exists()
@@ -91,12 +91,12 @@ def test_a_time_out_reaches_sessions_of_their_own_and_orphans(bad: Path) -> None
     assert not running("sleep", "97.33")
 
 
-def test_an_engine_that_ends_takes_its_group_along(bad: Path) -> None:
+def test_a_process_that_exits_ends_its_group(bad: Path) -> None:
     assert "exit code 7" in run("ExitsWithChild", bad).row["reason"]
     assert becomes_true(lambda: not running("sleep", "97.35"))
 
 
-def test_a_killed_run_of_one_job_leaves_nothing_behind(bad: Path) -> None:
+def test_a_killed_run_of_one_job_leaves_no_processes(bad: Path) -> None:
     script = f"""
 from tests.runner.support import job
 from ep_bench.runner.pool import run_jobs
@@ -113,19 +113,19 @@ def test_shared_memory_counts_once(bad: Path) -> None:
     assert status(run("Shares", bad, memory_gb=0.7)) == ("ok", "")
 
 
-def test_memory_of_processes_below_counts(bad: Path) -> None:
+def test_memory_of_descendants_counts(bad: Path) -> None:
     found, reason = status(run("Divides", bad, memory_gb=0.7))
     assert found == "memory"
     assert "over the limit of 0.7 GiB" in reason
 
 
-def test_memory_is_looked_at_closely_only_over_the_limit() -> None:
+def test_proportional_memory_is_read_only_above_the_limit() -> None:
     resident, proportional = used_gb(os.getpid(), 1e9), used_gb(os.getpid(), 0.0)
     assert 0 < proportional <= resident
     assert used_gb(2**22 + 1, 0.0) == 0.0  # no such process
 
 
-def test_what_a_method_prints_costs_the_run_no_memory(bad: Path) -> None:
+def test_output_of_a_method_uses_no_memory_of_the_run(bad: Path) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     record = run("Talks", bad)
     assert "exit code 3" in record.row["reason"]
@@ -133,11 +133,11 @@ def test_what_a_method_prints_costs_the_run_no_memory(bad: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB
 
 
-def test_a_method_that_ends_with_an_idle_engines_code_is_to_blame(bad: Path) -> None:
+def test_a_method_that_exits_with_the_idle_code_has_failed(bad: Path) -> None:
     found, reason = status(run("Exits75", bad))
     assert found == "failed"
     assert reason.startswith("the method ended its process with exit code 75")
-    assert len((bad / "mark").read_text().split()) == 1  # not tried again
+    assert len((bad / "mark").read_text().split()) == 1  # not retried
 
 
 def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch
     child.stop()
 
 
-def test_a_worker_that_its_ending_run_cuts_short_prints_nothing() -> None:
+def test_a_worker_of_a_finished_run_prints_nothing() -> None:
     cut = "import os; from ep_bench.runner import supervisor; supervisor._end_with({}); raise BrokenPipeError"
     mine, other = (
         subprocess.run([sys.executable, "-c", cut.format(parent)], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What the tests of tuned cells share: methods to be searched, and plans of studies that name them."""
+"""Methods for the tests of tuned cells, and plans of studies with them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from ep_bench.baselines import ConstantRegressor
 
 class Spy(ConstantRegressor):
-    """Keeps what it is fitted to."""
+    """Records the targets that it is fitted to."""
     seen = []
     def __init__(self, a=0.5, random_state=None):
         self.a, self.random_state = a, random_state
@@ -28,7 +28,7 @@ class Other(Spy):
     seen = []
 
 class Spread(ConstantRegressor):
-    """Says its deviation and how far its mean is off; its search space is declared."""
+    """Predicts a given standard deviation and a shifted mean; declares a search space."""
     tune_space = {"std": {"log": [1.0, 1000.0]}, "off": [0.0, 500.0]}
     def __init__(self, std=1.0, off=0.0):
         self.std, self.off = std, off
@@ -71,7 +71,7 @@ class Slow(ConstantRegressor):
 
 
 def with_methods(folder: Path) -> Path:
-    """Return the folder, the methods written into its m.py."""
+    """Write the methods into m.py and return the folder."""
     (folder / "m.py").write_text(SPIES)
     return folder
 

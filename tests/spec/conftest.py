@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ep_bench.spec import OptionProblem, Study, read_study
+from ep_bench.spec import Study, read_study
+from ep_bench.types import OptionProblem
 
 GOOD = """\
 study: a-study
@@ -42,7 +43,7 @@ accept:
 class Fake:
     """Two methods with ``hidden`` and ``epochs``, one with a search space.
 
-    From outside ``alpha`` only; what is in ``gone`` does not exist.
+    An external class has ``alpha`` only; targets that start with ``gone`` do not exist.
     """
 
     datasets = ("boston", "naval", "kin40k", "protein")

@@ -1,4 +1,4 @@
-"""Whatever stands in the file, the outcome is a study that keeps its promises or one message."""
+"""For any content of the file, the result is a valid study or one message."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_text_of_yaml_s_own_characters(read, text):
 
 @MORE
 @given(st.data())
-def test_a_good_study_with_lines_lost_doubled_swapped_or_torn(read, good, data):
+def test_a_good_study_with_lines_deleted_repeated_swapped_or_cut(read, good, data):
     lines = good.splitlines()
     for _ in range(data.draw(st.integers(1, 3))):
         i = data.draw(st.integers(0, len(lines) - 1))
@@ -146,11 +146,13 @@ def test_a_good_study_with_any_node_replaced(read, good, data):
 
 
 def is_sensible(path, new) -> bool:
-    """Tell whether a value of ODD makes sense at a place of the good study."""
+    """Return whether a value of ODD is valid at a place of the good study."""
     number = type(new) in {int, float}
     word = isinstance(new, str) and new in {"zzz", "2001-01-01", "no"}
     key = path[-1]
-    if path == ("methods", 1, "label") or new == "nan":  # named elsewhere; plain nan is refused wherever it stands
+    if (
+        path == ("methods", 1, "label") or new == "nan"
+    ):  # the label is used elsewhere; an unquoted nan is always refused
         return False
     if path == ("study",) or key in {"label", "reason"} or path == ("datasets", 3, "name"):
         return word or (key == "reason" and isinstance(new, str) and new.strip() != "" and len(new) < 100)
@@ -166,7 +168,7 @@ def is_sensible(path, new) -> bool:
         return type(new) is int and 0 <= new < 2**32
     if key == "irrelevant_inputs":
         return type(new) is int and 0 <= new <= 10_000
-    if key == "alpha":  # the catalogue takes anything here; only the reader's own rules hold
+    if key == "alpha":  # the catalogue accepts any value here; only the rules of the reader apply
         return not isinstance(new, float) or abs(new) < float("inf")
     if key == "hidden":
         return new == []
@@ -199,7 +201,7 @@ def test_nonsense_is_accepted_nowhere(read, good, new):
     assert [path for path, _ in accepted] == []
 
 
-def test_each_key_lost_is_noticed_or_optional(read, good):
+def test_each_missing_key_is_reported_or_optional(read, good):
     values = yaml.safe_load(good)
     optional = {"seed", "splits", "overrides", "limits", "compare", "ranks", "accept", "options"}
     for key in values:

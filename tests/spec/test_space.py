@@ -1,4 +1,4 @@
-"""Search spaces: their forms, and what is said of a wrong one."""
+"""Search spaces: their forms, and the messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ep_bench.spec import OptionProblem, read_space
-from ep_bench.types import UserError
+from ep_bench.spec import read_space
+from ep_bench.types import OptionProblem, UserError
 
 HEAD = "study: s\ndatasets: [boston]\nmethods:\n"
 ENTRY = "  - {{use: pbp, tune: {{trials: 3, space: {space}}}}}\n"
@@ -21,7 +21,7 @@ def good(_name: str, _value: Any) -> list[OptionProblem]:
     return []
 
 
-def test_every_form_has_one_canonical_spelling(read):
+def test_every_form_has_one_canonical_form(read):
     text = """  - use: pbp
     tune:
       fraction: 0.25
@@ -43,13 +43,13 @@ def test_every_form_has_one_canonical_spelling(read):
     assert second.tune.score == "ll"
 
 
-def test_one_space_written_twice_is_one_space():
+def test_two_spellings_of_one_space_are_equal():
     assert read_space({"a": [1, 2], "b": {"uniform": [0, 1]}, "c": {"log_int": [1, 9]}}, good) == read_space(
         {"a": {"choice": [1, 2]}, "b": {"uniform": [0.0, 1.0]}, "c": {"log_int": (1, 9)}}, good
     )
 
 
-def test_without_a_space_the_declared_one(read):
+def test_the_declared_space_is_the_default(read):
     (entry,) = read(HEAD + "  - {use: dropout, tune: {}}\n").methods
     assert (entry.tune.trials, entry.tune.fraction, entry.tune.score) == (30, 0.2, "ll")
     assert entry.tune.space == {"epochs": {"int": [1, 40]}, "hidden": {"choice": [[20], [50]]}}
@@ -64,15 +64,15 @@ WRONG: list[tuple[str, list[str]]] = [
     ("{epoch: {int: [1, 4]}}", ["methods[0].tune.space.epoch: pbp has no such option", "did you mean 'epochs'?"]),
     (
         "{hidden.size: [1, 2]}",
-        ["space.hidden.size: pbp has no such option; a part of an option is"],
+        ["space.hidden.size: pbp has no such option; to search a part of an option"],
     ),
     ("{epochs: {int: [0, 4]}}", ["space.epochs.int[0]: must be a positive whole number", "found 0"]),
     ("{epochs: {uniform: [1, 4]}}", ["space.epochs.uniform[0]: must be a positive whole number", "found 1.0"]),
     ("{epochs: {itn: [1, 4]}}", ["space.epochs.itn: unknown kind of range", "choice, int, log", "mean 'int'?"]),
-    ("{epochs: {int: [4, 1]}}", ["space.epochs.int: the lower bound must be below the upper, found 4 and 1"]),
-    ("{epochs: {int: [4, 4]}}", ["below the upper, found 4 and 4"]),
-    ("{epochs: {int: [1]}}", ["space.epochs.int: must have two bounds, it has 1"]),
-    ("{epochs: {int: [1, 2, 3]}}", ["must have two bounds, it has 3", "[low, high]"]),
+    ("{epochs: {int: [4, 1]}}", ["space.epochs.int: the lower bound must be below the upper bound, found 4 and 1"]),
+    ("{epochs: {int: [4, 4]}}", ["below the upper bound, found 4 and 4"]),
+    ("{epochs: {int: [1]}}", ["space.epochs.int: must have two bounds, not 1"]),
+    ("{epochs: {int: [1, 2, 3]}}", ["must have two bounds, not 3", "[low, high]"]),
     ("{epochs: {int: 4}}", ["space.epochs.int: must be a list", "found 4"]),
     ("{epochs: {int: [1, 2.5]}}", ["space.epochs.int[1]: must be a whole number", "found 2.5"]),
     ("{epochs: {int: [true, 2]}}", ["space.epochs.int[0]: must be a whole number", "found true"]),
@@ -80,32 +80,32 @@ WRONG: list[tuple[str, list[str]]] = [
     ("{epochs: {log_int: [0, 4]}}", ["space.epochs.log_int[0]: the lower bound of log_int must be 1 or above"]),
     ("{epochs: {log: [0, 4]}}", ["space.epochs.log[0]: the lower bound of log must be above 0", "found 0"]),
     ("{epochs: {log: [-1, 4]}}", ["above 0", "found -1"]),
-    ('{epochs: {log: ["1", 4]}}', ["space.epochs.log[0]: must be a finite number; text of a number needs no quotes"]),
+    ('{epochs: {log: ["1", 4]}}', ["space.epochs.log[0]: must be a finite number; write the number without quotes"]),
     ("{epochs: {uniform: [null, 4]}}", ["space.epochs.uniform[0]: must be a finite number"]),
     ("{epochs: {uniform: [-1.7e+308, 1.7e+308]}}", ["too wide"]),
-    ("{epochs: 3}", ["space.epochs: must say which values to try", "found 3", "{log: [low, high]}"]),
-    ("{epochs: null}", ["space.epochs: must say which values to try"]),
-    ("{epochs: {}}", ["space.epochs: must say which values to try"]),
-    ("{epochs: {int: [1, 2], log: [1, 2]}}", ["space.epochs: must say which values to try", "a mapping"]),
+    ("{epochs: 3}", ["space.epochs: must be a range or a list of choices", "found 3", "{log: [low, high]}"]),
+    ("{epochs: null}", ["space.epochs: must be a range or a list of choices"]),
+    ("{epochs: {}}", ["space.epochs: must be a range or a list of choices"]),
+    ("{epochs: {int: [1, 2], log: [1, 2]}}", ["space.epochs: must be a range or a list of choices", "a mapping"]),
     ("{epochs: [3]}", ["space.epochs: must have at least two choices"]),
     ("{epochs: []}", ["space.epochs: must have at least two choices", "an empty list"]),
     ("{epochs: {choice: [1, 2, 1]}}", ["space.epochs.choice[2]: is the same as choice 0", "found 1"]),
     ("{epochs: [1, no more]}", ["space.epochs[1]: must be a positive whole number", "found 'no more'"]),
     ("{hidden: {choice: [[5], [5, -1]]}}", ["space.hidden.choice[1][1]: must be a positive whole number", "found -1"]),
-    ("{}", ["tune.space: must not be empty"]),
-    ("[epochs]", ["tune.space: must be a mapping"]),
+    ("{}", ["tune.space: must be a non-empty mapping", "found an empty mapping"]),
+    ("[epochs]", ["tune.space: must be a non-empty mapping", "found [epochs]"]),
     ("null", ["tune.space: has no value"]),
 ]
 
 
-@pytest.mark.parametrize(("space", "said"), WRONG, ids=[space for space, _ in WRONG])
-def test_one_message_names_line_field_and_cure(read, folder, space, said):
+@pytest.mark.parametrize(("space", "expected"), WRONG, ids=[space for space, _ in WRONG])
+def test_one_message_names_line_field_and_correction(read, folder, space, expected):
     with pytest.raises(UserError) as caught:
         read(HEAD + ENTRY.format(space=space))
     message = str(caught.value)
     assert message.startswith(f"{folder / 'study.yaml'}:4: methods[0].tune.space")
-    assert len(message.splitlines()) <= 2  # one a bound
-    for part in said:
+    assert len(message.splitlines()) <= 2  # one per bound
+    for part in expected:
         assert part in message
 
 
@@ -115,18 +115,18 @@ def test_a_mistake_is_found_on_its_own_line(read, folder):
         read(HEAD + text)
 
 
-def test_no_space_at_all_is_told_with_its_line(read, folder):
+def test_a_missing_space_is_reported_with_its_line(read, folder):
     with pytest.raises(UserError, match=r"study\.yaml:4: methods\[0\]\.tune: pbp declares no search space; name"):
         read(HEAD + "  - {use: pbp, tune: {}}\n")
 
 
-def test_a_wrong_declared_space_is_its_methods_fault(read, folder):
+def test_a_wrong_declared_space_is_reported_for_its_method(read, folder):
     with pytest.raises(UserError) as caught:
         read(HEAD + '  - {use: "p:Wrong", tune: {trials: 3}}\n')
-    assert "study.yaml:4: methods[0].tune: the search space that p:Wrong declares is wrong: alfa: " in str(caught.value)
+    assert "study.yaml:4: methods[0].tune: wrong search space declared by p:Wrong: alfa: " in str(caught.value)
 
 
-def test_what_was_wrong_without_tune_is_told_once(read):
+def test_a_wrong_option_of_a_tuned_entry_is_reported_once(read):
     with pytest.raises(UserError) as caught:
         read(HEAD + "  - {use: pbp, epochs: 0, tune: {space: {hidden: [[1], [2]]}}}\n")
     assert len(str(caught.value).splitlines()) == 1
@@ -140,7 +140,7 @@ def test_tune_cannot_be_overridden(read):
     assert overridden.options_for(overridden.methods[0], overridden.datasets[0]) == {"epochs": 7}
 
 
-def test_what_is_no_plain_value_is_refused():
+def test_values_that_are_not_plain_are_refused():
     space, problems = read_space({"a": [1, object()], "b": {"uniform": [0.0, float("nan")]}, "c": [1, 2]}, good)
     assert space == {"c": {"choice": [1, 2]}}
     assert [problem.path for problem in problems] == [("a",), ("b",)]
@@ -157,7 +157,7 @@ ENTRIES = PLAIN | st.dictionaries(
 
 @settings(max_examples=400, deadline=None, derandomize=True, database=None)
 @given(st.dictionaries(st.text(max_size=5), ENTRIES, max_size=4))
-def test_whatever_is_written_is_a_space_that_can_be_searched_or_is_refused(raw):
+def test_every_space_can_be_searched_or_is_refused(raw):
     from ep_bench import tuning
 
     space, problems = read_space(raw, good)

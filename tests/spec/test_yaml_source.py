@@ -1,4 +1,4 @@
-"""YAML that every reader takes alike gets through; the rest is refused by name."""
+"""YAML that every reader interprets alike is accepted; ambiguous values are refused by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_plain_values(values, text, value):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("shape", ["key: {}", "list:\n- a\n- {}", "flow: {{deep: [1, {}]}}", "{}: 1"])
-def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape):
+def test_ambiguous_values_are_refused_with_their_line(values, text, shape):
     with pytest.raises(UserError) as caught:
         values("first: 1\n" + shape.format(text))
     assert f"s.yaml:{4 if 'list' in shape else 2}: " in str(caught.value)
@@ -52,7 +52,7 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "expected"),
     [
         ("", None, "the file is empty"),
         ("# nothing\n", None, "the file is empty"),
@@ -64,8 +64,8 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
         ("a: 1\n\tb: 2\n", 2, "not valid YAML"),
         ("a: b: c\n", 1, "not valid YAML"),
         ("a: *nowhere\n", 1, "not valid YAML"),
-        ("a: 1\nb: 2\na: 3\n", 3, "a: the key stands here twice"),
-        ("x: {a: {b: 1, b: 1}}\n", 1, "x.a.b: the key stands here twice"),
+        ("a: 1\nb: 2\na: 3\n", 3, "a: the key occurs twice"),
+        ("x: {a: {b: 1, b: 1}}\n", 1, "x.a.b: the key occurs twice"),
         ("a: !!python/name:os.system\n", 1, "YAML tags are not used"),
         ("a: !!str 3\n", 1, "YAML tags are not used"),
         ("a: ! 3\n", 1, "YAML tags are not used"),
@@ -79,22 +79,22 @@ def test_what_readers_differ_about_is_refused_with_its_line(values, text, shape)
         ('"a\\e": 1\n', 1, "U+001B"),
         (b"a: 1\nb: \xff\n", 2, "not a text file in UTF-8"),
         (b"a: \x00\n", None, "not valid YAML"),
-        ("a: &a [1, *a]\n", 1, "an alias that stands inside what it stands for"),
-        ("a: &a {b: &b [*a]}\n", 1, "an alias that stands inside what it stands for"),
+        ("a: &a [1, *a]\n", 1, "an alias inside the value that it refers to"),
+        ("a: &a {b: &b [*a]}\n", 1, "an alias inside the value that it refers to"),
         ("[" * 100_000, 1, "nested more than"),
         ("a: " + "{b: " * 500 + "1" + "}" * 500, 1, "nested more than"),
         ("- " * 5000, 1, "nested more than"),
         ("a: " + "x" * MAX_BYTES, None, "too large"),
     ],
 )
-def test_files_that_are_no_study(values, text, line, said):
+def test_files_that_are_not_a_study(values, text, line, expected):
     with pytest.raises(UserError) as caught:
         values(text)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
     assert f"s.yaml:{line}: " in str(caught.value) if line else "s.yaml: " in str(caught.value)
 
 
-def test_aliases_that_grow_without_end_are_refused(values):
+def test_aliases_that_expand_to_too_many_values_are_refused(values):
     lines = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
     with pytest.raises(UserError, match="more than 20000 values"):

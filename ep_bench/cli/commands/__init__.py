@@ -1,0 +1,1 @@
+"""The commands of ``ep-bench``, one module per group."""

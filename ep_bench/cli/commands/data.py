@@ -1,0 +1,58 @@
+"""``data``: the data sets."""
+
+from __future__ import annotations
+
+import click
+
+from ep_bench.cli.commands.common import EXIT_USAGE, echo_lines
+
+
+@click.group()
+def data() -> None:
+    """List, show, fetch and verify data sets."""
+
+
+@data.command("list")
+def data_list() -> None:
+    """List the data sets and where they are found on this machine."""
+    from ep_bench.cli.output.data import dataset_lines
+
+    echo_lines(dataset_lines())
+
+
+@data.command("show")
+@click.argument("name")
+def data_show(name: str) -> None:
+    """Show the card of a data set: source, licence, citation, peculiarities, checksum."""
+    from ep_bench.cli.output.data import card_lines
+
+    echo_lines(card_lines(name))
+
+
+@data.command("fetch")
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Fetch every data set that has a source.")
+@click.option("--quiet", is_flag=True, help="Print no progress.")
+def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
+    """Download data sets into the cache folder and verify their checksums."""
+    from ep_bench import data as package
+
+    if not names and not everything:
+        raise click.UsageError("name the data sets to fetch, or use --all")
+    wanted = [name for name in package.names() if not package.card(name).embedded] if everything else list(names)
+    echo_lines(str(item) for item in package.fetch(wanted, progress=not quiet))
+
+
+@data.command("verify")
+@click.argument("names", nargs=-1)
+def data_verify(names: tuple[str, ...]) -> int:
+    """Compare the data files on this machine with their cards. Exits with status 2 if one differs."""
+    from ep_bench import data as package
+
+    found = package.verify(list(names) or list(package.names()))
+    echo_lines(f"{name:<17} {state:<9} {detail}" for name, state, detail in found)
+
+    def is_wrong(name: str, state: str) -> bool:
+        return state == "changed" or (state == "missing" and (name in names or package.card(name).sha256 is not None))
+
+    return EXIT_USAGE if any(is_wrong(name, state) for name, state, _ in found) else 0

@@ -1,0 +1,47 @@
+"""``report`` and ``check``: tables and figures, and the comparison with published numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, folders_argument
+
+
+@click.command()
+@folders_argument
+@click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
+@click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
+def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
+    """Write report.html, tables and figures.
+
+    Several results folders are merged into one report.
+    """
+    from ep_bench import report as package
+
+    written = package.build(folders, out, pdf=pdf, log=lambda note: click.echo(f"note: {note}", err=True))
+    page = next((path for path in written if path.name == "report.html"), written[-1])
+    click.echo(f"{len(written)} files written; open {page}")
+    return 0
+
+
+@click.command()
+@folders_argument
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="SOURCE",
+    help="Compare with this source only. Repeatable.  [default: all that apply]",
+)
+@click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv]")
+def check(folders: tuple[Path, ...], against: tuple[str, ...], out: Path | None) -> int:
+    """Compare results with published numbers.
+
+    Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
+    """
+    from ep_bench.cli.output.check import check_folders
+
+    lines, reproduced = check_folders(folders, against, out)
+    echo_lines(lines)
+    return 0 if reproduced else EXIT_REGRESSION

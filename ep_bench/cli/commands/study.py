@@ -1,0 +1,152 @@
+"""``run``, ``plan`` and ``status``: the cells of a study."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ep_bench.cli.commands.common import (
+    EXIT_CELLS,
+    FOLDER,
+    echo_lines,
+    interrupted_by,
+    results_option,
+    select_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ep_bench.spec import Study
+
+_Command = TypeVar("_Command", bound="Callable[..., Any]")
+
+
+def jobs_option(text: str) -> Callable[[_Command], _Command]:
+    """Return the option ``--jobs`` with a help text."""
+    return click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help=text)
+
+
+@click.command()
+@click.argument("study")
+@results_option
+@jobs_option("Number of cells, or parts of an experiment, that run at a time.")
+@click.option(
+    "--backend",
+    type=click.Choice(["loky", "dask"]),
+    default="loky",
+    show_default=True,
+    help="Processes on this machine, or a dask cluster.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler.  [default: start a local cluster]")
+@select_option
+@click.option("--retry-failed", is_flag=True, help="Also run cells with status failed, timeout or memory again.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first cell that is not ok.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **options: Any) -> int:
+    """Run every missing or stale cell of STUDY. Finished cells are never run again.
+
+    STUDY is a YAML file, or the name of a study that is shipped with the package, such as pbp_table1.
+    """
+    if options["scheduler"] is not None and options["backend"] != "dask":
+        raise click.UsageError("--scheduler requires --backend dask")
+    read = _read_study(study)
+    if read.experiment is not None:
+        return _run_experiment(read, results, quiet, options["jobs"])
+    return _run_cells(read, results, select, quiet=quiet, **options)
+
+
+def _read_study(study: str) -> Study:
+    from ep_bench.catalogue import InstalledCatalogue
+    from ep_bench.spec import read_study
+
+    return read_study(study, InstalledCatalogue())
+
+
+def _run_cells(study: Study, results: Path, select: Sequence[str], **options: Any) -> int:
+    from ep_bench.runner.plan import make_plan
+    from ep_bench.runner.run import RunOptions, run_plan
+
+    whole = make_plan(study, results)
+    plan = whole.select(select) if select else whole
+    echo_lines(whole.warnings(), err=True)
+    with interrupted_by(signal.SIGTERM):
+        outcome = run_plan(plan, whole, RunOptions(**options))
+    if not options["quiet"]:
+        counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
+        click.echo(f"{study.name}: {outcome.ran} cells run; {counts} -> {plan.folder / 'results.csv'}")
+        if not outcome.complete:
+            hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
+            click.echo(hint, err=True)
+    return 0 if outcome.complete else EXIT_CELLS
+
+
+def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
+    from ep_bench import experiments
+
+    key = str(study.experiment), study.options, study.seed, results / study.name
+    done = experiments.is_computed(*key)
+    kept = experiments.checkpoints_kept(results / study.name)
+    if kept and not done and not quiet:
+        click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
+    with interrupted_by(signal.SIGTERM):
+        folder = experiments.run(*key, study.name, jobs)
+    if not quiet:
+        note = " (already computed)" if done else ""
+        click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
+    return 0
+
+
+@click.command()
+@click.argument("study")
+@results_option
+@jobs_option("Number of cells that run at a time, for the estimate.")
+@select_option
+@click.option("--cells", is_flag=True, help="One line per cell instead of one per method and data set.")
+def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
+    """Print the cells of STUDY and the time left.
+
+    Cells are done, failed, stale or missing; stale cells are listed with the reason. Nothing is run.
+
+    STUDY is a YAML file, or the name of a study that is shipped with the package, such as pbp_table1.
+    """
+    read = _read_study(study)
+    if read.experiment is not None:
+        _plan_experiment(read, results)
+        return 0
+    from ep_bench.cli.output.study import plan_lines
+    from ep_bench.runner.plan import make_plan
+
+    whole = make_plan(read, results)
+    chosen = whole.select(select) if select else whole
+    echo_lines(whole.warnings(), err=True)
+    for name in chosen.absent():
+        click.echo(f"warning: `{name}`: no data file found; run `ep-bench data fetch {name}` before `run`", err=True)
+    echo_lines(plan_lines(chosen, jobs, cells=cells))
+    return 0
+
+
+def _plan_experiment(study: Study, results: Path) -> None:
+    from ep_bench import experiments
+
+    done = experiments.is_computed(str(study.experiment), study.options, study.seed, results / study.name)
+    kept = experiments.checkpoints_kept(results / study.name)
+    state = "done" if done else f"to run, {kept} parts are done" if kept else "to run"
+    click.echo(f"{study.name}: experiment {study.experiment}, no cells: {state}")
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=FOLDER)
+def status(folder: Path) -> int:
+    """Count the cells of a results folder.
+
+    Lists cells that are not ok or missing. Exits with status 3 if there are any.
+    """
+    from ep_bench.cli.output.study import status_lines
+
+    lines, complete = status_lines(folder)
+    echo_lines(lines)
+    return 0 if complete else EXIT_CELLS

@@ -1,0 +1,1 @@
+"""Lines of plain text that the commands print, one module per group of commands."""

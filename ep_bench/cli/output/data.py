@@ -1,0 +1,28 @@
+"""Output of ``data list`` and ``data show``."""
+
+from __future__ import annotations
+
+from ep_bench import data, plugins
+from ep_bench.cli.output.plugins import plugin_rows
+from ep_bench.cli.output.text import columns, field_lines
+from ep_bench.data.cards import card_names
+
+
+def dataset_lines() -> list[str]:
+    """Return one line per data set."""
+    rows = [("name", "points", "inputs", "classes", "splits", "where", "")]
+    for name in data.names():
+        card = data.card(name)
+        classes = str(len(card.classes) or "")
+        rows.append((name, str(card.n), str(card.d), classes, str(card.n_splits), data.location(card), card.title))
+    # Plugins are not loaded, because a broken or slow one would affect the whole list.
+    rows += [(name, "", "", "", "", "plugin", text) for name, text in plugin_rows(plugins.DATASETS, card_names())]
+    return columns(rows)
+
+
+def card_lines(name: str) -> list[str]:
+    """Return the card of a data set, one field per line."""
+    fields = data.card(name).model_dump(mode="json")
+    return [
+        line for key, value in fields.items() if value not in (None, [], {}, "") for line in field_lines(key, value)
+    ]

@@ -1,0 +1,49 @@
+"""Output of ``doctor``."""
+
+from __future__ import annotations
+
+import os
+
+import numba
+import scipy.linalg  # noqa: F401 loads BLAS, which is then listed
+from threadpoolctl import threadpool_info
+
+from ep_bench import data, methods, plugins
+from ep_bench.cli.output.plugins import plugin_rows
+from ep_bench.cli.output.text import columns
+from ep_bench.data.cards import card_names
+from ep_bench.results.provenance import environment
+from ep_bench.types import UserError
+
+
+def doctor_lines() -> list[str]:
+    """Return versions, BLAS and threads, cores, data sets and folders of this machine."""
+    found = environment()
+    try:
+        present = [name for name in data.names() if data.location(data.card(name)) != "not fetched"]
+    except UserError as error:  # EP_BENCH_DATA is not a folder; the other lines are still useful
+        present = [str(error)]
+    absent = [name for name in data.names() if name not in present]
+    blas = [f"{p['internal_api']} {p.get('version') or ''}, {p['num_threads']} threads" for p in threadpool_info()]
+    rows = [
+        ("python", found["python"]),
+        *sorted(found["packages"].items()),
+        ("revision", found["revision"] or "not a checkout"),
+        ("machine", ", ".join(str(value) for value in found["machine"].values()) + " cores"),
+        ("cores usable", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())),
+        ("BLAS", "; ".join(blas)),
+        ("numba threads", f"{numba.config.NUMBA_NUM_THREADS}; 1 per cell"),
+        ("EP_BENCH_DATA", os.environ.get("EP_BENCH_DATA", "not set")),
+        ("data cache", str(data.cache_folder())),
+        ("data found", ", ".join(present)),
+        ("data absent", ", ".join(absent) or "none"),
+        *_plugin_lines(),
+    ]
+    return columns(rows)
+
+
+def _plugin_lines() -> list[tuple[str, str]]:
+    """Return one row per plugin, with the reason if it cannot be used, or one row without plugins."""
+    groups = ((plugins.METHODS, methods.REGISTRY), (plugins.DATASETS, card_names()))
+    rows = [(f"plugin {name}", text) for group, names in groups for name, text in plugin_rows(group, names)]
+    return rows or [("plugins", "none")]

@@ -1,0 +1,118 @@
+"""Output of ``plan`` and ``status``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ep_bench.cli.output.text import columns
+from ep_bench.results import store
+from ep_bench.runner.progress import clock
+
+if TYPE_CHECKING:
+    from ep_bench.runner.plan import Plan
+
+_STATES = ("done", "failed", "stale", "missing")
+_MAX_LISTED = 20  # cells that `status` lists if they are not ok
+
+
+def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
+    """Yield a table of the cells, single or grouped, the reasons of stale cells, and the time left."""
+    yield from columns(_single_cells(plan) if cells else _cell_groups(plan))
+    yield from _searches(plan)
+    reasons = Counter((p.job.cell.method, p.job.cell.dataset, p.why) for p in plan.cells if p.state == "stale")
+    for (method, dataset, why), count in reasons.items():
+        yield f"stale: {method} on {dataset}, {count} cells: {why}"
+    to_run = plan.to_run()
+    seconds = [job.estimate for job in to_run if job.estimate is not None]
+    unknown = len(to_run) - len(seconds)
+    time = f"about {clock(max(sum(seconds) / jobs, *seconds))} with --jobs {jobs}" if seconds else "time unknown"
+    more = f", and {unknown} cells of unknown time" if unknown and seconds else ""
+    yield f"{len(plan.cells)} cells, {len(to_run)} to run" + (f"; {time}{more}" if to_run else "")
+    if absent := plan.absent():
+        names = " ".join(absent)
+        yield f"no data file found for {', '.join(absent)}; run `ep-bench data fetch {names}`"
+
+
+def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
+    groups: dict[tuple[str, str], list[Any]] = {}
+    for planned in plan.cells:
+        groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
+    table: list[tuple[str, ...]] = [("data set", "method", "cells", *_STATES, "time per cell")]
+    for (dataset, method), members in groups.items():
+        states = Counter(planned.state for planned in members)
+        counts = (str(states[state]) for state in _STATES)
+        table.append((dataset, method, str(len(members)), *counts, _time(members[0].job.estimate)))
+    return table
+
+
+def _single_cells(plan: Plan) -> list[tuple[str, ...]]:
+    rows = [
+        (p.job.cell.dataset, p.job.cell.method, str(p.job.cell.split), p.state, _time(p.job.estimate), p.job.cell.key)
+        for p in plan.cells
+    ]
+    return [("data set", "method", "split", "state", "time", "cell"), *rows]
+
+
+def _searches(plan: Plan) -> list[str]:
+    """Return one line per tuned method: its budget, its score, and the search space."""
+    tuned = {p.job.cell.method: p.job.tune for p in plan.cells if p.job.tune}
+    return [f"tuned: {method}, {_search(tune)}" for method, tune in tuned.items()]
+
+
+def _search(tune: Mapping[str, Any]) -> str:
+    trials = f"{tune['trials']} trials" if tune["trials"] > 1 else "1 trial"
+    fraction = f"{tune['fraction']:g} of the training points"
+    return f"{trials}, scored by {tune['score']} on {fraction}: {space_text(tune['space'])}"
+
+
+def space_text(space: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a canonical search space on one line."""
+    return ", ".join(f"{name} {kind} {list(values)}" for name, entry in space.items() for kind, values in entry.items())
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    return f"{seconds:.2g} s" if seconds < 60 else clock(seconds)
+
+
+def status_lines(folder: Path) -> tuple[list[str], bool]:
+    """Return the state of a results folder, and whether all planned cells are ok."""
+    study = store.read_study(folder)
+    if "experiment" in study.lock:  # the lock of an experiment is written last
+        return [f"{study.name}: experiment {study.lock['experiment']}: done"], True
+    planned = store.lock_cells(study.lock)
+    finished = {row["cell"] for row in study.rows}
+    missing = [cell for cell in planned if cell["cell"] not in finished]
+    not_ok = [row for row in study.rows if row["status"] != "ok"]
+    lines = [_counts(study, len(planned), len(missing)), *_not_ok_lines(not_ok), *_running_lines(folder)]
+    lines += [f"  {warning}" for warning in [store.damage_warning(study.damaged)] if warning]
+    gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
+    lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
+    return lines, not not_ok and not missing
+
+
+def _counts(study: store.StudyResults, planned: int, missing: int) -> str:
+    counts = Counter(row["status"] for row in study.rows)
+    statuses = ("ok", "failed", "timeout", "memory", "skipped")
+    parts = [f"{counts[status]} {status}" for status in statuses if counts[status]]
+    parts += [f"{missing} missing"] if missing else []
+    return f"{study.name}: {max(planned, len(study.rows))} cells: {', '.join(parts) or 'none run'}"
+
+
+def _not_ok_lines(rows: list[store.Row]) -> Iterator[str]:
+    for row in rows[:_MAX_LISTED]:
+        place = f"{row['method']} on {row['dataset']}, split {row['split']}"
+        yield f"  {row['status']}: {place}: {row.get('reason', '')}"
+    if len(rows) > _MAX_LISTED:
+        yield f"  ... and {len(rows) - _MAX_LISTED} more"
+
+
+def _running_lines(folder: Path) -> Iterator[str]:
+    from ep_bench.runner.claims import running
+
+    for run in running(folder):
+        yield f"  running: process {run.pid} on {run.host} since {run.started}, {len(run.cells)} cells claimed"
