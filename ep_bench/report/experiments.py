@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ep_bench.plotting import function_panels
-from ep_bench.plotting.page import Picture
+from ep_bench.plotting.page import Picture, Section, Table
 from ep_bench.report import conflicts, distance_table, fixed_hyperparameters
 from ep_bench.report.additive_effects import additive_effects
 from ep_bench.report.alpha_linear import alpha_linear
@@ -84,40 +83,8 @@ Arrays = Mapping[str, Any]
 ARRAYS, SUMMARY = "arrays.npz", "summary.csv"
 
 
-@dataclass(frozen=True)
-class ExperimentTable:
-    """A table of an experiment; an entry is a text or an item of ``page_rows``."""
-
-    head: list[str]
-    rows: Sequence[Sequence[Any]]
-    caption: str = "Summary"
-
-
-@dataclass(frozen=True)
-class DrawnExperiment:
-    """An experiment as the pages show it: figures and its tables."""
-
-    name: str
-    study: str
-    pictures: list[Picture]
-    tables: list[ExperimentTable] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        return f"{self.study}: {self.name.replace('_', ' ')}"
-
-    def for_page(self, embedded: Callable[[Picture], dict[str, str]]) -> dict[str, Any]:
-        """Return the parts that the template names."""
-        return {
-            "id": "experiment-" + re.sub(r"\W+", "-", self.study),
-            "title": self.title,
-            "pictures": [embedded(picture) for picture in self.pictures],
-            "tables": self.tables,
-        }
-
-
-def draw(study: store.StudyResults) -> DrawnExperiment:
-    """Return an experiment's figures (none where it has no arrays or nothing is known of it) and its tables."""
+def section(study: store.StudyResults) -> Section:
+    """Return an experiment's figures (none without arrays or for an unknown experiment) and its tables."""
     entry = study.lock["experiment"]
     name = str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
     path = study.folder / ARRAYS
@@ -126,10 +93,11 @@ def draw(study: store.StudyResults) -> DrawnExperiment:
         with np.load(path, allow_pickle=False) as arrays:
             drawn = DRAWERS[name](dict(arrays), study)
             pictures = [drawn] if isinstance(drawn, Picture) else drawn
-    return DrawnExperiment(name, study.name, pictures, list(_tables(name, study)))
+    anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
+    return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", (), pictures, list(_tables(name, study)))
 
 
-def _tables(name: str, study: store.StudyResults) -> Iterator[ExperimentTable]:
+def _tables(name: str, study: store.StudyResults) -> Iterator[Table]:
     """Yield the distances from the reference, where there is one, and the summary without them."""
     path = study.folder / SUMMARY
     if not path.exists():
@@ -138,15 +106,13 @@ def _tables(name: str, study: store.StudyResults) -> Iterator[ExperimentTable]:
         reader = csv.DictReader(file)
         rows, head = list(reader), list(reader.fieldnames or ())
     if name == "fixed_times" and (relative := fixed_hyperparameters.relative(path)) is not None:
-        yield ExperimentTable(*relative)
+        yield Table(*relative)
     truth = _reference(study)
     if truth is not None and distance_table.DISTANCE in head:
-        yield ExperimentTable(*distance_table.table(rows, truth, _judgement(study)))
+        yield Table(*distance_table.table(rows, truth, _judgement(study)))
         head = [column for column in head if column not in distance_table.COLUMNS]
     if rows:
-        yield ExperimentTable(
-            head, [[_short(row[column]) for column in head] for row in rows], CAPTIONS.get(name, "Summary")
-        )
+        yield Table(head, [[_short(row[column]) for column in head] for row in rows], CAPTIONS.get(name, "Summary"))
 
 
 def _reference(study: store.StudyResults) -> str | None:

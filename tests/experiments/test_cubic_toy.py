@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ep_bench import data, experiments, methods
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import distribution_distances
-from ep_bench.report.experiments import draw
+from ep_bench.report.experiments import section
 from ep_bench.results import store
 from ep_bench.types import Array, Method, Predictive, Rows
 
@@ -180,7 +180,7 @@ def test_a_reference_that_samples_is_judged_itself(tmp_path: Path) -> None:
     assert found["halves"] == pytest.approx(apart.mean(), abs=1e-6)
     assert found["r_hat_predictions"] == pytest.approx(model.diagnose(grid)["r_hat_predictions"], abs=1e-6)
     assert found["divergences"] == model.diagnostics_["divergences"]
-    drawn = draw(store.read_study(folder))
+    drawn = section(store.read_study(folder))
     assert "halves of its chains" in drawn.tables[0].caption
 
 

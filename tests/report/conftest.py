@@ -1,4 +1,4 @@
-"""A maker of synthetic studies for the tests of the report."""
+"""Fixtures of the tests of the report: synthetic studies, sections of a report, and a check of figures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+
+from ep_bench.plotting.page import Section
+from ep_bench.report import builder, merge
+from ep_bench.report.context import ReportContext
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +27,19 @@ def make_study() -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
+def sections_of() -> Callable[..., dict[str, Section]]:
+    """A function that returns the sections and parts of the report of some folders, by id."""
+
+    def sections(*folders: Path) -> dict[str, Section]:
+        found = builder.sections(ReportContext(merge.merge(folders)))
+        return {part.id: part for section in found for part in section.with_parts()}
+
+    return sections
+
+
+@pytest.fixture(scope="session")
 def no_overlap() -> Callable[[Figure], None]:
-    """A check that no two texts of a figure overlap and that none is cut off at an edge."""
+    """A check that no texts of a figure overlap and that none is cut off at an edge."""
 
     def check(figure: Figure) -> None:
         renderer = FigureCanvasAgg(figure).get_renderer()

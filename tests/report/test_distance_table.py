@@ -74,14 +74,14 @@ def test_a_region_without_points_has_no_column() -> None:
 
 
 def test_the_summary_leaves_the_distances_to_their_own_table(folder: Path) -> None:
-    distances, summary = experiments.draw(store.read_study(folder)).tables
+    distances, summary = experiments.section(store.read_study(folder)).tables
     assert distances.caption.startswith("Distance from HMC")
     assert summary.head == ["method", "rmse_inside", "fit_seconds"]
     assert summary.rows[0] == ["far", "1.2346", "0.5"]
 
 
 def test_the_figure_shows_the_reference_first(folder: Path) -> None:
-    (picture,) = experiments.draw(store.read_study(folder)).pictures
+    (picture,) = experiments.section(store.read_study(folder)).pictures
     axes = picture.figure.axes
     assert [ax.get_title() for ax in axes] == ["HMC (reference)", "far", "near"]
     slopes = [np.polyfit(line.get_xdata(), line.get_ydata(), 1)[0] for ax in axes for line in ax.lines[1:2]]
@@ -103,6 +103,6 @@ def test_both_pages_have_the_table(folder: Path) -> None:
 def test_the_repositorys_toy_has_its_summary_as_before() -> None:
     """Results from before there was a reference."""
     folder = Path(__file__).parents[2] / "results" / "toy"
-    drawn = experiments.draw(store.read_study(folder))
+    drawn = experiments.section(store.read_study(folder))
     assert len(drawn.pictures) == 1
     assert drawn.tables[-1].head[:2] == ["method", "rmse_inside"]
