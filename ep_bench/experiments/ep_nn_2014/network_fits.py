@@ -1,8 +1,8 @@
-"""What the cases of Jylanki, Nummenmaa and Vehtari (2014) share: fits, and marginals of a finite network's weights.
+"""Fits of networks, and marginals of a finite network's weights.
 
-A network with K hidden units has q(w_k) = N(m_k, S_k) for the weights to unit k, the bias last, q(v) for the output
-weights, v_0 last, q(phi_l) for the logarithm of a scale's square and q(theta) for that of the noise variance, in the
-units that the method sees.
+A network with K hidden units has q(w_k) = N(m_k, S_k) for the weights to unit k, with the bias last; q(v) for the
+output weights, with v_0 last; q(phi_l) for the logarithm of a squared scale; and q(theta) for the logarithm of the
+noise variance. All are in the units of the data given to the method.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ep_bench.types import Array
 
 
 class NetworkFit(NamedTuple):
-    """A fitted model, or the reason why there is none."""
+    """A fitted model, or None and the reason of the failure."""
 
     model: Any
     seconds: float
     reason: str
 
     def latent(self, X: Array) -> tuple[Array, Array]:
-        """Return mean and deviation (n,) of f at rows X (n, d) in the target's unit, NaN where the fit failed."""
+        """Return mean and standard deviation (n,) of f at X (n, d) in the target's unit, NaN if the fit failed."""
         if self.model is None:
             return np.full(len(X), math.nan), np.full(len(X), math.nan)
         mean, variance = self.model.latent(X)
@@ -37,13 +37,13 @@ class NetworkFit(NamedTuple):
 
     @property
     def converged(self) -> bool | None:
-        """Whether the method reached its own criterion, None where it failed or does not say."""
+        """Whether the method converged by its own criterion; None if it failed or does not report it."""
         found = getattr(self.model, "converged_", None)
         return None if found is None else bool(found)
 
 
 def fitted(entry: ExperimentMethod, X: Array, y: Array, *, standardize: bool, seed: int) -> NetworkFit:
-    """Fit a method to rows X (n, d), y (n,); one that does not converge tells it in ``converged``, not by a warning."""
+    """Fit a method to X (n, d) and y (n,). ``converged`` reports a lack of convergence; there is no warning."""
     from sklearn.exceptions import ConvergenceWarning
 
     options = {**(entry.model_extra or {}), "standardize": standardize}
@@ -60,19 +60,20 @@ def fitted(entry: ExperimentMethod, X: Array, y: Array, *, standardize: bool, se
 
 
 def unconverged(fits: list[NetworkFit]) -> NDArray[np.bool_]:
-    """Return which fits (M,) say that they ended before their own criterion."""
+    """Return which fits (M,) ended before convergence."""
     return np.array([fit.converged is False for fit in fits])
 
 
 def is_network(model: Any) -> bool:
-    """Return whether a model is a finite network whose weights have a posterior to be shown."""
+    """Return whether a model is a finite network with a posterior of its weights."""
     return hasattr(getattr(model, "state_", None), "weight_covariances")
 
 
 def marginals(model: Any) -> dict[str, Array]:
-    """Return means and deviations: ``weights`` (K, d + 1), ``outputs`` (K + 1,), ``scales`` (L,) and ``noise`` (1,).
+    """Return means and, with the suffix ``_std``, standard deviations of a network's parameters.
 
-    ``scales`` are phi, ``noise`` is theta, both logarithms of squares.
+    ``weights`` (K, d + 1), ``outputs`` (K + 1,), ``scales`` (L,) (phi) and ``noise`` (1,) (theta); the last two are
+    logarithms of squares.
     """
     state = model.state_
     pairs = {
@@ -88,12 +89,15 @@ def marginals(model: Any) -> dict[str, Array]:
 
 
 def excludes_zero(mean: Array, std: Array) -> Any:
-    """Return where the central interval of 95 percent leaves 0 out."""
+    """Return where the central interval of 95 percent excludes 0."""
     return np.abs(mean) > QUANTILE * std
 
 
 def noise_deviation(model: Any) -> float:
-    """Return a fitted model's noise deviation, in the target's unit: a network's at the mean of theta."""
+    """Return the noise standard deviation of a fitted model in the target's unit.
+
+    For a network, it is that at the mean of theta.
+    """
     if is_network(model):
         variance = float(np.exp(np.ravel(model.state_.noise_mean)[0]))
     else:
@@ -102,5 +106,5 @@ def noise_deviation(model: Any) -> float:
 
 
 def rounded(value: Any) -> float | str:
-    """Return a number at 4 significant digits, and nothing for one that there is not."""
+    """Return a number with 4 significant digits, or an empty text if it is missing or not finite."""
     return "" if value is None or not math.isfinite(value) else float(f"{float(value):.4g}")

@@ -1,12 +1,12 @@
-"""Two examples of one input where two observations in a gap of the data contradict each other.
+"""Two examples with one input, in which two observations in a gap of the data contradict each other.
 
-Jylanki, Vanhatalo and Vehtari (2011), section 5, show theirs as pictures alone (figure 1). These are like them in what
-the text says: in both no other data lie in 1 < x < 3. In example 1 the two are 1 apart; hyperparameters of highest
-density make the posterior unimodal, a lengthscale of 0.9 makes it bimodal. In example 2 the function is much more
-nonlinear in -5 < x < 0, and the two are closer, so that the posterior is bimodal at the hyperparameters of highest
-density too. The two observations come first (y1, y2), then their neighbours on either side (y3, y4).
+The paper (section 5) shows its examples only as pictures (figure 1). These examples agree with its text: no other data
+are in 1 < x < 3. In example 1, the two observations are 1 apart; the posterior is unimodal at the hyperparameters of
+highest density, and bimodal at a lengthscale of 0.9. In example 2, the function is much more nonlinear in -5 < x < 0
+and the two observations are closer, so that the posterior is also bimodal at the hyperparameters of highest density.
+The contradicting observations come first (y1, y2), then their neighbours on both sides (y3, y4).
 
-Deviation: functions, noise and places are ours.
+Deviation: functions, noise and inputs are ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ep_bench.covariances import build, matrix
 from ep_bench.experiments.gp_t_2011 import MIDPOINT
 from ep_bench.types import Array
 
-NOISE = 0.1  # scale of the noise
+NOISE = 0.1  # scale of the noise, in the unit of y
 
 
 class Example(NamedTuple):
@@ -51,14 +51,14 @@ def truth(number: int, x: Array) -> Array:
 
 
 def covariances(x: Array, hyper: ExampleHyperparameters, z: Array | None = None) -> Array:
-    """Return the squared exponential covariances of inputs x (n,), with z (m,) where given."""
+    """Return the squared exponential covariances (n, n) of inputs x (n,), or (n, m) with inputs z (m,)."""
     theta = np.log([hyper.lengthscale, hyper.magnitude])
     kernel = build("se", 1, ard=True)
     return matrix(kernel, theta, x[:, None]) if z is None else matrix(kernel, theta, x[:, None], z[:, None])
 
 
 def _smooth() -> Example:
-    """Gaussian noise; the two lie 1.2 below and above the function."""
+    """Return example 1: Gaussian noise; the two observations are 1.2 below and above the function."""
     pair = np.array([1.5, 2.5])
     x = np.concatenate([np.linspace(-5.0, 0.0, 12), np.linspace(0.0, 1.0, 4)[1:], np.linspace(3.0, 5.0, 5)])
     noise = NOISE * np.random.RandomState(2).standard_normal(len(x))
@@ -66,7 +66,7 @@ def _smooth() -> Example:
 
 
 def _nonlinear() -> Example:
-    """Student-t noise of 2 degrees of freedom; the two lie 0.8 above and below the function midway."""
+    """Return example 2: Student-t noise with nu = 2; the two observations are 0.8 above and below the midpoint."""
     pair = np.array([1.75, 2.25])
     x = np.concatenate([np.linspace(-5.0, 0.0, 24), np.linspace(0.0, 1.0, 4)[1:], np.linspace(3.0, 5.0, 6)])
     noise = NOISE * np.random.RandomState(23).standard_t(2.0, len(x))

@@ -1,7 +1,7 @@
-"""Hyperparameters that two experiments hold fixed: means of their logarithms over Markov chains.
+"""Fixed hyperparameters of two experiments: means of their logarithms over Markov chains.
 
-Deviation: Jylanki, Vanhatalo and Vehtari (2011) say posterior means. Lengthscales of inputs without relevance have no
-finite one to speak of, so these are means of logarithms.
+Deviation: the paper uses posterior means. Lengthscales of irrelevant inputs have no useful finite mean, so that these
+are means of logarithms.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class ChainOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    chains: PositiveInt = Field(2, description="independent ones")
-    warmup: NonNegativeInt = Field(300, description="iterations of a chain's warm-up")
-    samples: PositiveInt = Field(300, description="draws of a chain after its warm-up")
+    chains: PositiveInt = Field(2, description="independent chains")
+    warmup: NonNegativeInt = Field(300, description="warm-up iterations per chain")
+    samples: PositiveInt = Field(300, description="draws per chain after warm-up")
 
 
 def posterior_means(rows: Rows, options: ChainOptions, seed: int) -> tuple[dict[str, Any], float]:
-    """Return the hyperparameters by name, and the largest R-hat of the chains' diagnostics; rows are standardised."""
+    """Return the hyperparameters by name, and the largest R-hat of the chains, for standardised ``rows``."""
     model = Estimator(
         "gp_t", inference="mcmc", nu="optimize", standardize=False, stored=10_000, random_state=seed,
         **options.model_dump(),

@@ -1,4 +1,4 @@
-"""Black-box alpha on two rows: arrays, summary, and what the figures must show."""
+"""Black-box alpha on two data points: arrays and summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("noise", [1e-6, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0, 1.9])
-def test_closed_forms_are_those_printed(alpha: float, noise: float) -> None:
+def test_closed_forms_agree_with_the_paper(alpha: float, noise: float) -> None:
     first = np.sqrt(alpha**2 - 2 * alpha + (noise + 1) ** 2) - alpha - noise + 1
     second = np.sqrt(4 * alpha**2 - 8 * alpha + noise**2 + 4 * noise + 4) - (2 * alpha + noise - 2)
     for example, top in enumerate((first, second), start=1):
@@ -49,7 +49,7 @@ def test_variance_grows_with_alpha_and_starts_at_the_variational_one(folder: Pat
         np.testing.assert_allclose(arrays["posterior_covariance_2"], [[0.6, 0.4], [0.4, 0.6]])
 
 
-def test_bad_options_are_told_with_their_place() -> None:
+def test_invalid_options_are_reported_with_their_location() -> None:
     assert experiments.problems("alpha_linear", {"alphas": [0.5], "ellipses": [1.0]}) == []
     (problem,) = experiments.problems("alpha_linear", {"alphas": [0.5, 2.0]})
     assert problem[0] == ("alphas", 1)

@@ -1,4 +1,4 @@
-"""The mountain car: dynamics, value iteration against driving, and what the experiment leaves to be drawn."""
+"""The mountain car: dynamics, value iteration compared with driving, and the arrays of the experiment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def slow_step(x: float, v: float, action: int) -> tuple[float, float]:
 
 
 def slow_drive(values: mountain_car_dynamics.ValueFunction, x: float, v: float) -> int:
-    """Return the steps of a greedy driver, one state at a time, with an interpolation written out."""
+    """Return the steps of a greedy driver, one state at a time, with explicit interpolation."""
 
     def worth(state: tuple[float, float]) -> float:
         if state[0] >= 0.5:
@@ -79,8 +79,8 @@ def test_steps_are_those_of_the_book() -> None:
         np.testing.assert_allclose(mountain_car_dynamics.step(states, action), expected, atol=1e-15)
 
 
-def test_the_cruise_to_the_goal_costs_what_it_takes(values: mountain_car_dynamics.ValueFunction) -> None:
-    """Close to the goal at full speed 1 step ends the episode; at it there is nothing to do."""
+def test_the_value_near_the_goal_is_the_number_of_steps(values: mountain_car_dynamics.ValueFunction) -> None:
+    """Close to the goal at full speed, one step ends the episode; at the goal the value is 0."""
     assert mountain_car_dynamics.shortest(values, np.array([[0.45, 0.07], [0.5, 0.0], [0.36, 0.07]])).tolist() == [
         1,
         0,
@@ -97,7 +97,7 @@ def test_values_meet_bellmans_equation_at_the_nodes(values: mountain_car_dynamic
     assert values.change <= 1e-8
 
 
-def test_driving_takes_as_many_steps_as_the_slow_twin(values: mountain_car_dynamics.ValueFunction) -> None:
+def test_driving_takes_as_many_steps_as_the_slow_version(values: mountain_car_dynamics.ValueFunction) -> None:
     states = uniform(40, seed=1)
     assert mountain_car_dynamics.drive(values, states).tolist() == [slow_drive(values, x, v) for x, v in states]
 
@@ -106,7 +106,7 @@ def test_steps_to_the_goal_are_minus_the_value(values: mountain_car_dynamics.Val
     states = uniform(1000, seed=2)
     gap = values.at(states) + mountain_car_dynamics.shortest(values, states)
     assert np.median(np.abs(gap)) < 0.3
-    assert np.abs(gap).mean() < 1.0  # what the cliff, smeared over a cell, costs
+    assert np.abs(gap).mean() < 1.0  # error from the cliff, which is smoothed over a cell
     assert values.at(np.array([[-0.5, 0.0]]))[0] == pytest.approx(-103, abs=3)  # at rest in the valley
 
 
@@ -131,7 +131,7 @@ def test_the_cliff_is_where_neighbours_differ() -> None:
     assert not mountain_car.near_cliff(truth, 30.0).any()
 
 
-def test_arrays_and_summary_say_the_same(folder: Path) -> None:
+def test_arrays_and_summary_agree(folder: Path) -> None:
     with (folder / "summary.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     with np.load(folder / "arrays.npz") as arrays:
@@ -149,8 +149,8 @@ def test_arrays_and_summary_say_the_same(folder: Path) -> None:
         assert sum(int(row["lowest_rmse"]) for row in rows.values()) == 2
 
 
-def test_layers_put_together_are_the_prediction(folder: Path) -> None:
-    """Where the hidden layer is nearly certain, the second layer's function at its mean is the prediction."""
+def test_the_composition_of_the_layers_is_the_prediction(folder: Path) -> None:
+    """If the hidden layer is nearly certain, the second layer at its mean is the prediction."""
     from scipy.interpolate import RegularGridInterpolator
 
     with np.load(folder / "arrays.npz") as arrays:
@@ -180,14 +180,14 @@ def test_only_a_hidden_layer_of_two_is_drawn() -> None:
     assert len(summary) == 1
 
 
-def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
+def test_the_seed_determines_the_data() -> None:
     one, again, other = (mountain_car.compute(ONE, seed)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(one["y"], again["y"])
     np.testing.assert_array_equal(one["mean_0"], again["mean_0"])
     assert not np.array_equal(one["y"], other["y"])
 
 
-def test_bad_options_are_told() -> None:
+def test_invalid_options_are_reported() -> None:
     assert experiments.problems("mountain_car", SMALL) == []
     (problem,) = experiments.problems("mountain_car", {"row": 5})
     assert "rows" in problem[3]

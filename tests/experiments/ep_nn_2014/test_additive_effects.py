@@ -1,4 +1,4 @@
-"""Ten additive effects: what is judged of them, and what scales of the inputs change."""
+"""Ten additive effects: their scores, and the influence of one scale per input."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_steps_grow_steeper_on_one_level() -> None:
 
 
 @pytest.mark.parametrize("effects", ["steps", "waves"])
-def test_rows_are_those_of_the_paper(effects: str) -> None:
+def test_data_are_as_in_the_paper(effects: str) -> None:
     X, y = additive_effects.rows_of(effects, np.random.default_rng(0))
     assert X.shape == (200, 10)
     assert 3.1 < np.abs(X).max() <= np.pi
@@ -74,7 +74,7 @@ def test_rows_are_those_of_the_paper(effects: str) -> None:
     assert noise.std() == pytest.approx(0.2, rel=0.15)
 
 
-def test_a_linear_model_finds_the_linear_effects_alone() -> None:
+def test_a_linear_model_finds_only_the_linear_effects() -> None:
     config = additive_effects.Config(methods=[LINEAR], draws=2, effects="waves")
     arrays, rows = additive_effects.compute(config, 0)
     whole = rows.pop()
@@ -91,7 +91,7 @@ def test_a_linear_model_finds_the_linear_effects_alone() -> None:
     assert rows[4]["rmse"] == pytest.approx(error, rel=1e-3)
     assert rows[4]["rmse_median"] == pytest.approx(np.median(arrays["errors"][:, 0, 4]), rel=1e-3)
     assert whole["rmse"] == pytest.approx(arrays["errors"][0, 0, -1], rel=1e-3)
-    assert whole["lowest_rmse"] == 2  # there is no other
+    assert whole["lowest_rmse"] == 2  # it is the only method
     assert "weights" not in arrays
 
 
@@ -103,7 +103,7 @@ def test_the_input_without_effect_has_none_with_ard_priors(
     assert not network_fits.excludes_zero(mean, std).any()
     assert int(rows["ARD priors", "1"]["clear"]) == 0
     inside = np.abs(arrays["grid"]) <= np.pi
-    # The mean of f moves by less along input 1 than the noise's deviation, and by less than with fixed priors.
+    # Along input 1, the range of the mean is below the noise's standard deviation, and below that of fixed priors.
     assert float(rows["ARD priors", "1"]["range"]) == pytest.approx(np.ptp(arrays["mean_1"][0, inside]), rel=1e-3)
     assert float(rows["ARD priors", "1"]["range"]) < min(0.2, float(rows["fixed Gaussian priors", "1"]["range"]))
 
@@ -120,14 +120,14 @@ def test_nonlinear_effects_are_found_with_ard_priors(rows: dict[tuple[str, str],
     fixed, ard = rows["fixed Gaussian priors", "all"], rows["ARD priors", "all"]
     assert float(ard["rmse"]) < 0.8 * float(fixed["rmse"])
     assert float(ard["deviation"]) < 0.8 * float(fixed["deviation"])
-    assert float(ard["noise"]) < float(fixed["noise"])  # 0.2 is the true one
+    assert float(ard["noise"]) < float(fixed["noise"])  # the true value is 0.2
 
 
-def test_scales_tell_the_nonlinear_inputs(rows: dict[tuple[str, str], dict[str, str]]) -> None:
+def test_scales_identify_the_nonlinear_inputs(rows: dict[tuple[str, str], dict[str, str]]) -> None:
     scales = np.array([float(rows["ARD priors", str(j)]["scale"]) for j in range(1, 11)])
     assert np.all(np.diff(scales[:5]) > 0.0)
     assert np.all(np.diff(scales[5:]) > 0.0)
-    assert scales[7:].min() > 5.0 * scales[:6].max()  # that of input 6 is almost a line within the data
+    assert scales[7:].min() > 5.0 * scales[:6].max()  # the effect of input 6 is almost linear within the data
 
 
 def test_the_report_draws_it(folder: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_report_draws_it(folder: Path) -> None:
     assert "| ARD priors |" in (folder / "report" / "report.md").read_text()
 
 
-def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         additive_effects, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point")
     )
@@ -148,7 +148,7 @@ def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isnan(arrays["mean_0"]).all()
 
 
-def test_bad_options_are_told() -> None:
+def test_invalid_options_are_reported() -> None:
     assert experiments.problems("additive_effects", {"draws": 2, "methods": [LINEAR]}) == []
     (problem,) = experiments.problems("additive_effects", {"half_widht": 5})
     assert "half_width" in problem[3]

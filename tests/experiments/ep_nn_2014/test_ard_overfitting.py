@@ -1,4 +1,4 @@
-"""Two relevant inputs: the clusters, what an effect is, and which of two relevances a point estimate prunes."""
+"""Two relevant inputs: the clusters, effects, and the input that a point estimate prunes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(folder: Path) -> dict[str, dict[str, str]]:
         return {row["method"]: row for row in csv.DictReader(file)}
 
 
-def test_clusters_have_their_places_and_values() -> None:
+def test_clusters_have_their_centres_and_values() -> None:
     config = ard_overfitting.Config(rows=400)
     X, y, cluster = ard_overfitting.clusters(config, np.random.default_rng(0))
     for place, (centre, value) in enumerate(((1.0, 1.0), (0.0, 0.0), (-1.0, 0.8))):
@@ -46,7 +46,7 @@ def test_clusters_have_their_places_and_values() -> None:
         assert np.abs(X[mine] - centre).max() > 0.39
         assert y[mine].mean() == pytest.approx(value, abs=4 * 0.1 / 20)
         assert y[mine].std() == pytest.approx(0.1, rel=0.15)
-    # As the paper has it: beyond 0.5, between, and below -0.5, in both inputs.
+    # As in the paper: beyond 0.5, between, and below -0.5, in both inputs.
     assert np.all((X > 0.5).all(axis=1) == (cluster == 0))
     assert np.all((X < -0.5).all(axis=1) == (cluster == 2))
 
@@ -82,20 +82,20 @@ def test_a_pruned_input_has_a_small_weight_variance(arrays: dict[str, Any], rows
     assert min(variances) < 1e-3 * max(variances)
     assert min(effects) < 0.1 * max(effects)
     weaker = int(np.argmin(effects))
-    assert np.ptp(arrays["mean_0"], axis=weaker).max() < 0.1  # nowhere does the mean change by the noise's deviation
+    assert np.ptp(arrays["mean_0"], axis=weaker).max() < 0.1  # less than the noise's standard deviation
 
 
 def test_the_network_uses_both_inputs(arrays: dict[str, Any], rows: dict[str, dict[str, str]]) -> None:
     row = rows["NN-EP"]
     assert int(row["used"]) == DRAWS
     assert int(row["pruned"]) == 0
-    assert min(float(row["effect_1"]), float(row["effect_2"])) > 0.1  # the noise's deviation
+    assert min(float(row["effect_1"]), float(row["effect_2"])) > 0.1  # the noise's standard deviation
     clear = network_fits.excludes_zero(arrays["weights"], arrays["weights_std"])
     assert clear[:, 0].sum() == int(row["clear_1"]) > 0
     assert clear[:, 1].sum() == int(row["clear_2"]) > 0
 
 
-def test_arrays_and_summary_say_the_same(arrays: dict[str, Any], rows: dict[str, dict[str, str]]) -> None:
+def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[str, str]]) -> None:
     assert arrays["labels"].tolist() == list(rows) == ["GP-ARD", "NN-EP"]
     assert arrays["effects"].shape == (DRAWS, 2, 2)
     for i, row in enumerate(rows.values()):
@@ -114,7 +114,7 @@ def test_the_report_draws_it(folder: Path) -> None:
     assert "| NN-EP |" in (folder / "report" / "report.md").read_text()
 
 
-def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_method_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         ard_overfitting, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point")
     )
@@ -125,7 +125,7 @@ def test_a_method_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.isnan(arrays["mean_0"]).all()
 
 
-def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
+def test_the_seed_determines_the_data() -> None:
     config = ard_overfitting.Config(methods=[PROCESS], draws=1, points=5)
     one, again, other = (ard_overfitting.compute(config, seed)[0] for seed in (3, 3, 4))
     np.testing.assert_array_equal(one["y"], again["y"])
@@ -133,7 +133,7 @@ def test_the_same_seed_gives_the_same_rows_and_another_gives_others() -> None:
     assert not np.array_equal(one["y"], other["y"])
 
 
-def test_bad_options_are_told() -> None:
+def test_invalid_options_are_reported() -> None:
     assert experiments.problems("ard_overfitting", {"side": 0.5, "methods": [PROCESS]}) == []
     (problem,) = experiments.problems("ard_overfitting", {"row": 5})
     assert "rows" in problem[3]

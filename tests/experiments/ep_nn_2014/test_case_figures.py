@@ -162,7 +162,7 @@ def test_surfaces_have_one_scale_and_x1_across() -> None:
     assert shaded[0].get_clim() == shaded[1].get_clim()
     np.testing.assert_array_equal(shaded[0].levels, shaded[1].levels)
     highest = [path for path in shaded[1].get_paths() if len(path.vertices)][-1]
-    assert highest.vertices[:, 0].mean() > 1.0  # the second mean grows with x1 above all
+    assert highest.vertices[:, 0].mean() > 1.0  # the second mean increases mainly with x1
     assert panels["(a) GP-ARD"].get_xlabel() == "input x1"
 
 
@@ -230,7 +230,7 @@ def test_without_a_network_there_is_one_figure() -> None:
 # Case 3
 
 
-def test_the_step_is_shown_whole_and_close() -> None:
+def test_the_step_has_panels_of_all_data_and_of_the_jump() -> None:
     picture = CASES["discontinuity"]()
     axes = np.array(picture.figure.axes).reshape(2, 2)
     assert axes[0, 0].get_xlim() == axes[0, 1].get_xlim() == (-2.0, 2.0)

@@ -1,4 +1,4 @@
-"""A step with noise: what the mean does about the discontinuity, of means that are known and of the methods."""
+"""A noisy step: the shape of the mean near the discontinuity, for known means and for the methods."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_true_function_has_no_width_and_does_not_fluctuate() -> None:
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05])
-def test_a_ramp_has_its_width_wherever_it_lies(shift: float) -> None:
+def test_the_width_of_a_ramp_does_not_depend_on_its_position(shift: float) -> None:
     found = discontinuity.shape(GRID, np.clip((GRID - shift) / 0.1, -1.0, 1.0), TRUTH)
     assert found.width == pytest.approx(0.16)
     assert found.fluctuation == pytest.approx(0.0, abs=1e-12)
@@ -54,14 +54,14 @@ def test_a_ramp_has_its_width_wherever_it_lies(shift: float) -> None:
 def test_waves_on_either_side_are_fluctuation_and_overshoot_but_no_width() -> None:
     waves = 0.15 * np.sin(2.0 * np.pi * GRID / 0.5) * (np.abs(GRID) > 0.5) * (np.abs(GRID) < 1.0)
     found = discontinuity.shape(GRID, TRUTH + waves, TRUTH)
-    # A wave on either side, two swings of 0.3 each.
+    # One wave on each side, with two swings of 0.3.
     assert found.fluctuation == pytest.approx(4 * 0.3, rel=0.01)
     assert found.overshoot == pytest.approx(0.15, rel=0.01)
     assert found.width == pytest.approx(0.0016)
     assert 0.75 < found.settled < 1.0
 
 
-def test_a_mean_that_does_not_rise_so_far_has_no_width() -> None:
+def test_a_mean_that_does_not_reach_the_levels_has_no_width() -> None:
     assert np.isnan(discontinuity.shape(GRID, 0.7 * TRUTH, TRUTH).width)
     assert np.isnan(discontinuity.shape(GRID, 0.0 * TRUTH, TRUTH).width)
     assert np.isnan(discontinuity.shape(GRID, np.full(2001, np.nan), TRUTH)).all()
@@ -84,7 +84,7 @@ def test_the_process_fluctuates_and_the_network_does_not(
     assert float(network["rmse"]) < float(process["rmse"])
 
 
-def test_the_networks_step_is_narrower_than_the_stretch_where_the_process_is_off(
+def test_the_networks_step_is_narrower_than_the_errors_of_the_process(
     rows: dict[str, dict[str, str]],
 ) -> None:
     network, process = rows["NN-EP"], rows["GP"]
@@ -92,8 +92,8 @@ def test_the_networks_step_is_narrower_than_the_stretch_where_the_process_is_off
     assert float(network["settled"]) < float(process["settled"])
 
 
-def test_inputs_as_they_are_let_the_process_step_at_the_origin() -> None:
-    """A bias variance of 0 puts the step of every unit at 0: what standardised inputs do not have."""
+def test_original_inputs_let_the_process_step_at_the_origin() -> None:
+    """A bias variance of 0 puts the step of every unit at 0, which is not the jump for standardised inputs."""
     options = {"methods": [PROCESS], "draws": 4, "points": 401}
     raw, standardised = (
         discontinuity.compute(discontinuity.Config(**options, standardize=choice), 0)[1][0] for choice in (False, True)
@@ -101,7 +101,7 @@ def test_inputs_as_they_are_let_the_process_step_at_the_origin() -> None:
     assert raw["fluctuation_median"] < 0.3 * standardised["fluctuation_median"]
 
 
-def test_arrays_and_summary_say_the_same(arrays: dict[str, Any], rows: dict[str, dict[str, str]]) -> None:
+def test_arrays_and_summary_agree(arrays: dict[str, Any], rows: dict[str, dict[str, str]]) -> None:
     assert arrays["labels"].tolist() == list(rows) == ["NN-EP", "GP"]
     names = arrays["shaped"].tolist()
     for i, row in enumerate(rows.values()):
@@ -119,7 +119,7 @@ def test_the_report_draws_it(folder: Path) -> None:
     assert "| NN-EP |" in (folder / "report" / "report.md").read_text()
 
 
-def test_a_method_that_fails_is_told_and_is_never_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_method_has_a_reason_and_is_never_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discontinuity, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no fixed point"))
     arrays, (row,) = discontinuity.compute(discontinuity.Config(methods=[PROCESS], draws=2, points=101), 0)
     assert (row["failed"], row["least_fluctuation"], row["width"], row["width_median"]) == (2, 0, "", "")
@@ -127,7 +127,7 @@ def test_a_method_that_fails_is_told_and_is_never_the_least(monkeypatch: pytest.
     assert np.isnan(arrays["mean_0"]).all()
 
 
-def test_bad_options_are_told() -> None:
+def test_invalid_options_are_reported() -> None:
     assert experiments.problems("discontinuity", {"draws": 2, "methods": [PROCESS]}) == []
     (problem,) = experiments.problems("discontinuity", {"point": 500})
     assert "points" in problem[3]

@@ -1,4 +1,4 @@
-"""Networks sweep by sweep: shorter fits begin longer ones, and what stands where a fit would have ended."""
+"""Networks sweep by sweep: shorter fits are the beginning of longer ones, and scores at convergence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_fit_is_the_beginning_of_a_longer_one(arrays: dict[str, Any]) -> None:
     assert arrays["scores_0_0"][1, 1] == pytest.approx(ll)
 
 
-def test_sweeps_go_on_beyond_convergence_and_scores_stay(arrays: dict[str, Any]) -> None:
+def test_sweeps_continue_after_convergence_with_the_same_scores(arrays: dict[str, Any]) -> None:
     close, largest = int(arrays["close_0_0"]), arrays["steps_0_0"].max(axis=0)
     assert 50 < close < 150
     assert largest[close - 1] < 1e-4 <= largest[: close - 1].min()
@@ -59,7 +59,7 @@ def test_sweeps_go_on_beyond_convergence_and_scores_stay(arrays: dict[str, Any])
     assert arrays["scores_0_0"][2, -1] == pytest.approx(mse, rel=1e-3)
 
 
-def test_arrays_and_summary_say_the_same(folder: Path, arrays: dict[str, Any]) -> None:
+def test_arrays_and_summary_agree(folder: Path, arrays: dict[str, Any]) -> None:
     with (folder / "summary.csv").open() as file:
         ours, chains = csv.DictReader(file)
     assert int(ours["converged_after"]) == arrays["close_0_0"]
@@ -75,7 +75,7 @@ def test_the_report_draws_it(folder: Path) -> None:
     assert {"network-convergence-way.svg", "network-times-way.svg"} <= figures
 
 
-def test_bad_options_are_told() -> None:
+def test_invalid_options_are_reported() -> None:
     assert experiments.problems("network_convergence", OPTIONS) == []
     (problem,) = experiments.problems("network_convergence", {**OPTIONS, "sweeps": [20, 10]})
     assert "grow" in str(problem)

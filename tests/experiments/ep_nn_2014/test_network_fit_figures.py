@@ -1,4 +1,4 @@
-"""The drawers of restarts and of convergence of networks: what their panels show, and room for their texts."""
+"""The figures of restarts and convergence of networks: the content of their panels, and texts that do not overlap."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_texts_do_not_overlap(case: str, no_overlap: Callable[[Figure], None]) -
     no_overlap(CASES[case]().figure)
 
 
-def test_every_fit_is_a_point_open_where_it_did_not_converge() -> None:
+def test_every_fit_is_a_point_that_is_open_if_not_converged() -> None:
     arrays = restarts(["boston", "yacht"])
     picture = network_restarts(arrays, "s")
     for i, ax in enumerate(picture.figure.axes[:2]):
@@ -89,7 +89,7 @@ def test_every_fit_is_a_point_open_where_it_did_not_converge() -> None:
     assert "boston NN-EP-LA 6 of 8, NN-EP-ARD 6 of 8" in picture.caption
 
 
-def test_a_failed_fit_is_no_point_and_no_convergence() -> None:
+def test_a_failed_fit_is_not_drawn_and_not_converged() -> None:
     arrays = restarts(["boston"])
     arrays["found_0"][0, :5, 0], arrays["found_0"][0, 6, 0] = np.nan, 0.0
     picture = network_restarts(arrays, "s")

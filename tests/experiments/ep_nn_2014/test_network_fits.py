@@ -1,4 +1,4 @@
-"""Marginals of a finite network, and fits that are told rather than raised."""
+"""Marginals of a finite network, and failed fits that are recorded and not raised."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_marginals_are_means_and_roots_of_the_diagonals() -> None:
     np.testing.assert_array_equal(found["weights"], model.state_.weight_means)
 
 
-def test_an_interval_is_clear_of_0_beyond_two_deviations_or_so() -> None:
+def test_an_interval_excludes_0_beyond_two_standard_deviations() -> None:
     np.testing.assert_array_equal(
         network_fits.excludes_zero(np.array([1.95, 1.97, -1.97, 0.0]), np.ones(4)), [False, True, True, False]
     )
@@ -60,7 +60,7 @@ def test_the_noise_is_in_the_targets_unit() -> None:
     assert network_fits.noise_deviation(fit.model) == pytest.approx(0.2 * y.std())
 
 
-def test_a_fit_is_of_the_units_asked_for_and_says_whether_it_converged() -> None:
+def test_a_fit_has_the_requested_units_and_reports_convergence() -> None:
     x = np.linspace(-1.0, 1.0, 12)[:, None]
     y = 7.0 + x[:, 0]
     for standardize in (True, False):
@@ -90,7 +90,7 @@ def test_a_fit_that_fails_has_a_reason_and_no_numbers(monkeypatch: pytest.Monkey
     assert np.isnan(fit.latent(np.zeros((4, 1)))).all()
 
 
-def test_numbers_that_there_are_not_are_left_out() -> None:
+def test_missing_numbers_are_empty() -> None:
     assert network_fits.rounded(None) == network_fits.rounded(float("nan")) == ""
     assert network_fits.rounded(0.123456) == 0.1235
 

@@ -1,4 +1,4 @@
-"""Random restarts of networks: seeds, counts, and what a fit without a posterior leaves."""
+"""Random restarts of networks: seeds, counts, and fits without a posterior."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def found(folder: Path) -> dict[str, Any]:
         return {name: arrays["found_0"][:, place] for place, name in enumerate(arrays["measures"].tolist())}
 
 
-def test_starts_differ_and_each_is_that_of_its_seed(found: dict[str, Any]) -> None:
+def test_each_start_is_determined_by_its_seed(found: dict[str, Any]) -> None:
     assert len(np.unique(found["log_evidence"])) == 6
     whole = data.load_dataset("friedman1")
     train, test = data.standard_split(len(whole.y), 0)
@@ -54,7 +54,7 @@ def test_a_longer_run_begins_with_the_fits_of_a_shorter_one(found: dict[str, Any
     np.testing.assert_array_equal(again[MEASURES.index("ll")], found["ll"][0, :2])
 
 
-def test_arrays_and_summary_say_the_same(folder: Path, found: dict[str, Any]) -> None:
+def test_arrays_and_summary_agree(folder: Path, found: dict[str, Any]) -> None:
     with (folder / "summary.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["method"] for row in rows] == ["LA", "ARD"]
@@ -77,7 +77,7 @@ def test_failed_and_non_finite_fits_are_counted() -> None:
     assert (row["converged"], row["failed"], row["non_finite"], row["reason"]) == (2, 1, 1, "no posterior")
 
 
-def test_where_all_fail_nothing_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_is_empty_if_all_fits_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network_restarts, "fitted", lambda *_, **__: network_fits.NetworkFit(None, 0.1, "no posterior"))
     config = network_restarts.Config(datasets=[{"name": "friedman1", "restarts": 2}], methods=[SMALL])
     arrays, (row,) = network_restarts.compute(config, 0)
@@ -91,7 +91,7 @@ def test_the_report_draws_it(folder: Path) -> None:
     assert "| friedman1 | ARD |" in (folder / "report" / "report.md").read_text()
 
 
-def test_bad_options_are_told() -> None:
+def test_invalid_options_are_reported() -> None:
     assert experiments.problems("network_restarts", {"datasets": [{"name": "yacht", "restarts": 2}]}) == []
     (problem,) = experiments.problems("network_restarts", {"datasets": [{"name": "yatch"}]})
     assert "yacht" in str(problem)

@@ -20,7 +20,7 @@ def found() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         return evidence.compute(evidence.Config(**options), 0)
 
 
-def test_each_value_is_that_of_its_hyperparameters(found: Any) -> None:
+def test_each_value_belongs_to_its_hyperparameters(found: Any) -> None:
     arrays, _ = found
     assert arrays["lengthscales"].tolist() == pytest.approx([0.9, 2.0])
     assert arrays["magnitudes"].tolist() == pytest.approx([3.0, 9.0])
@@ -38,16 +38,16 @@ def test_each_value_is_that_of_its_hyperparameters(found: Any) -> None:
         assert arrays[f"evidence_1_{i}"][0, 1] == pytest.approx(model.log_evidence_, abs=1e-6)
 
 
-def test_annealing_meets_ep_where_the_posterior_is_narrow(found: Any) -> None:
+def test_annealing_agrees_with_ep_for_narrow_posteriors(found: Any) -> None:
     arrays, _ = found
     near, error = arrays["annealed_1"][0, 1], arrays["error_1"][0, 1]
     assert 0.0 < error < 0.2
     assert arrays["evidence_1_0"][0, 1] == pytest.approx(near, abs=0.3 + 4 * error)
-    # EP has more of the evidence than fractional EP: a divergence of greater power covers more.
+    # The evidence of EP is higher than that of fractional EP: a divergence of greater power covers more.
     assert np.all(arrays["evidence_2_0"] > arrays["evidence_2_1"])
 
 
-def test_the_summary_is_that_of_the_arrays(found: Any) -> None:
+def test_the_summary_agrees_with_the_arrays(found: Any) -> None:
     arrays, summary = found
     row = next(row for row in summary if (row["example"], row["eta"]) == (2, 0.5))
     apart = arrays["evidence_2_1"] - arrays["annealed_2"]
@@ -71,7 +71,7 @@ def test_the_mode_has_the_highest_evidence(found: Any) -> None:
     assert np.nanmax(arrays["evidence_1_0"]) <= top
 
 
-def test_sweeps_that_oscillate_are_told() -> None:
+def test_sweeps_that_oscillate_are_recorded() -> None:
     data = conflict_examples.example(2)
     assert not evidence.sweeps_converge(
         data, conflict_examples.ExampleHyperparameters(0.88, 3.0, 0.1, 2.0), 1.0
@@ -79,6 +79,6 @@ def test_sweeps_that_oscillate_are_told() -> None:
     assert evidence.sweeps_converge(data, conflict_examples.ExampleHyperparameters(0.88, 3.0, 0.1, 2.0), 0.5)
 
 
-def test_bad_options_are_told_with_their_place() -> None:
+def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("conflict_evidence", {"fractions": [0.0]})
     assert problem[0] == ("fractions", 0)

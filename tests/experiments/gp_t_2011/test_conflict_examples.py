@@ -17,7 +17,7 @@ from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_t
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_the_two_lie_alone_in_a_gap_and_contradict_each_other(number: int) -> None:
+def test_the_pair_is_alone_in_a_gap_and_contradictory(number: int) -> None:
     data = conflict_examples.example(number)
     x, y = data
     assert np.all((x[:2] > 1.0) & (x[:2] < 3.0))
@@ -72,17 +72,17 @@ def test_the_tilted_distribution_is_the_product_and_has_two_modes(tilted: Path) 
     assert [int(row["modes"]) >= 2 for row in rows(tilted)] == [True, True]
 
 
-def test_undamped_updates_do_to_the_pair_what_the_paper_says(tilted: Path) -> None:
+def test_undamped_updates_of_the_pair_are_as_in_the_paper(tilted: Path) -> None:
     plain = {key: float(value) for key, value in rows(tilted)[0].items()}
     assert plain["site_1"] > 5.0
     assert plain["site_2"] < -0.5
-    assert plain["again_1"] == plain["site_1"]  # an improper cavity: left as it is
+    assert plain["again_1"] == plain["site_1"]  # the cavity is improper, so that the site does not change
     assert plain["cavity_1"] < 0.0
     assert plain["together_1"] > 0.0
     assert plain["together_2"] > 0.0
 
 
-def test_the_round_over_the_other_sites_is_that_of_plain_formulas() -> None:
+def test_the_sweep_over_the_other_sites_agrees_with_plain_formulas() -> None:
     data, hyper = conflict_examples.example(1), conflict_examples.ExampleHyperparameters(0.9, 4.3, 0.095, 1.2)
     K = hyper.magnitude * np.exp(-0.5 * (np.subtract.outer(data.x, data.x) / hyper.lengthscale) ** 2)
     tau, b = np.zeros(len(data.x)), np.zeros(len(data.x))
@@ -135,7 +135,7 @@ def test_schemes_fail_and_converge_as_in_the_paper(convergence: Any) -> None:
         np.testing.assert_array_equal(undefined, np.isinf(arrays[f"mismatch_{i}"]))
 
 
-def test_where_a_scheme_ends_is_the_fixed_point_of_the_method(convergence: Any) -> None:
+def test_a_scheme_ends_at_the_fixed_point_of_the_method(convergence: Any) -> None:
     arrays, _ = convergence
     config = conflict_convergence.Config()
     data = conflict_examples.example(2)
@@ -147,7 +147,7 @@ def test_where_a_scheme_ends_is_the_fixed_point_of_the_method(convergence: Any) 
     np.testing.assert_allclose(arrays[f"precisions_{last}"][-1], fractional.site_precisions_[:4], rtol=1e-5)
 
 
-def test_a_scheme_goes_on_where_its_last_stage_ended() -> None:
+def test_a_stage_starts_from_the_final_state_of_the_previous_one() -> None:
     def stage(sweeps: int) -> dict[str, Any]:
         return {"updates": "parallel", "damping": 0.5, "sweeps": sweeps}
 
@@ -157,7 +157,7 @@ def test_a_scheme_goes_on_where_its_last_stage_ended() -> None:
     assert arrays["stage_1"].tolist() == [0, 0, 0, 1, 1, 1, 1]
 
 
-def test_bad_options_are_told_with_their_place() -> None:
+def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("conflict_convergence", {"schemes": [{"label": "a", "stages": []}]})
     assert problem[0] == ("schemes", 0, "stages")
     (problem,) = experiments.problems("conflict_tilted", {"fractions": [1.5]})

@@ -42,7 +42,7 @@ def sweeps(schemes: int = 4) -> dict[str, np.ndarray]:
     return arrays
 
 
-def test_first_value_is_across_and_second_up() -> None:
+def test_first_value_is_horizontal_and_second_vertical() -> None:
     figure = figure_of("conflict_tilted", tilted())
     assert len(figure.axes) == 4
     for panel in figure.axes:
@@ -52,7 +52,7 @@ def test_first_value_is_across_and_second_up() -> None:
     left, right = figure.axes[0], figure.axes[1]
     assert [len(panel.collections) for panel in (left, right)] == [2, 2]
     peak = left.collections[1].get_paths()[-1].vertices.mean(axis=0)
-    np.testing.assert_allclose(peak, [1.0, 1.0], atol=0.2)  # the bump's: 1 of the first, 0 of the second, moved by 1
+    np.testing.assert_allclose(peak, [1.0, 1.0], atol=0.2)  # maximum at 1 and 0 + 1
 
 
 def test_every_scheme_has_two_panels_with_its_values() -> None:
@@ -119,7 +119,7 @@ def test_the_contradicting_pair_has_its_own_marker() -> None:
     assert by_label["y1, y2"].get_ydata().tolist() == [1.0, -1.0]
 
 
-def test_an_evidence_without_bound_does_not_flatten_the_panel() -> None:
+def test_an_unbounded_evidence_does_not_flatten_the_panel() -> None:
     arrays = posteriors_of()
     arrays["density_1_2"] = 50.0 * arrays["density_1_2"]
     lower = figure_of("conflict_posteriors", arrays).axes[2]

@@ -1,4 +1,4 @@
-"""Approximations at fixed hyperparameters: predictions in folds against chains, and times."""
+"""Approximations at fixed hyperparameters: predictions in folds compared with chains, and times."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def predictions() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return fixed_predictions.compute(fixed_predictions.Config(**options), 0)
 
 
-def test_every_row_is_predicted_by_a_fit_without_it(predictions: Any) -> None:
+def test_every_point_is_predicted_by_a_fit_without_it(predictions: Any) -> None:
     arrays, summary = predictions
     whole = data.load_dataset("boston")
     X, y = whole.X[:40], whole.y[:40]
     X = np.where(X.std(axis=0) > 0, (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0), 0.0)
     y = (y - y.mean()) / y.std()
-    held = {
+    fixed = {
         name: arrays["hyperparameters"][arrays["names"] == name] for name in ("lengthscale", "magnitude", "scale", "nu")
     }
-    given = {name: float(values[0]) for name, values in held.items() if name != "lengthscale"}
+    scalars = {name: float(values[0]) for name, values in fixed.items() if name != "lengthscale"}
     parts = np.array_split(_order(40, 2), 2)
     for test in parts:
         train = np.setdiff1d(np.arange(40), test)
-        model = Estimator("gp_t", optimize=False, standardize=False, lengthscale=tuple(held["lengthscale"]), **given)
+        model = Estimator("gp_t", optimize=False, standardize=False, lengthscale=tuple(fixed["lengthscale"]), **scalars)
         mean, variance = model.fit(X[train], y[train]).latent(X[test])
         np.testing.assert_allclose(arrays["mean_1"][test], mean, atol=1e-7)
         np.testing.assert_allclose(arrays["deviation_1"][test] ** 2, variance, atol=1e-7)
@@ -68,22 +68,22 @@ def _order(n: int, folds: int) -> np.ndarray:
     return np.concatenate([data.make_split(scheme, cut, index).test for index in range(folds)])
 
 
-def test_distances_are_those_of_the_arrays(predictions: Any) -> None:
+def test_the_summary_agrees_with_the_arrays(predictions: Any) -> None:
     arrays, summary = predictions
     reference, ep, vb, fvb = summary
     assert (reference["mean_rms"], reference["deviation_ratio"], reference["log_density_rms"]) == (0.0, 1.0, 0.0)
     apart = arrays["mean_1"] - arrays["mean_0"]
     assert ep["mean_rms"] == pytest.approx(np.sqrt(np.mean(apart**2)), abs=1e-6)
     assert ep["log_density"] == pytest.approx(arrays["log_density_1"].mean(), abs=1e-6)
-    assert ep["mean_rms"] < vb["mean_rms"]  # EP is the nearest to chains
+    assert ep["mean_rms"] < vb["mean_rms"]  # EP is closest to the chains
     assert vb["deviation_ratio"] < 0.97  # bounds are overconfident
-    # At given hyperparameters both bounds have the same optimum.
+    # At fixed hyperparameters both bounds have the same optimum.
     assert {k: v for k, v in vb.items() if k not in {"seconds", "r_hat"}} | {"method": "fvb"} == pytest.approx(
         {k: v for k, v in fvb.items() if k not in {"seconds", "r_hat"}}, abs=2e-6
     )
 
 
-def test_a_method_that_fails_leaves_its_rows_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_method_has_no_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(use: str, options: Any, *rest: Any) -> Any:
         if options["inference"] == "laplace":
             raise FloatingPointError("no mode")
@@ -154,7 +154,7 @@ def test_configurations_are_the_mean_and_all_combinations_around_it() -> None:
     assert logs.std() == pytest.approx(0.5, rel=0.3)
 
 
-def test_what_has_no_solution_counts_for_no_method(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_without_solution_is_excluded_for_all_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter([1.0] * 28 + [2.0, float("nan"), *[2.0] * 26])
     monkeypatch.setattr(fixed_times, "_timed", lambda *_: next(seconds))
     methods = [{"use": "gp_t", "label": "LA1", "inference": "laplace"}, {"use": "gp_t", "label": "EP1"}]
@@ -164,7 +164,7 @@ def test_what_has_no_solution_counts_for_no_method(monkeypatch: pytest.MonkeyPat
     assert (first["configurations"], second["without_solution"]) == (27, 1)
 
 
-def test_bad_options_are_told_with_their_place() -> None:
+def test_invalid_options_are_reported_with_their_location() -> None:
     (problem,) = experiments.problems("fixed_predictions", {"dataset": "bostn"})
     assert problem[0] == ("dataset",)
     assert "boston" in problem[1]

@@ -1,4 +1,4 @@
-"""The toy problem of the PBP paper: arrays, summary, and what the figure must show."""
+"""The toy problem of the PBP paper: arrays, summary and options."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_same_experiment_is_not_computed_again(folder: Path) -> None:
     assert (folder / "arrays.npz").stat().st_mtime_ns != before
 
 
-def test_bad_options_are_told_with_their_place() -> None:
+def test_invalid_options_are_reported_with_their_location() -> None:
     assert experiments.problems("cubic_toy", {}) == []
     (problem,) = experiments.problems("cubic_toy", {"poins": 3})
     assert problem[0] == ("poins",)
@@ -87,7 +87,7 @@ def predict_known_noise(state: float, X: Array, rng: np.random.Generator) -> Pre
 
 @pytest.fixture
 def known_noise(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A method of the registry that predicts the mean, with the noise variance that it is given."""
+    """A method of the registry that predicts the mean with a known noise variance."""
     module = types.ModuleType("known_noise_method")
     module.METHOD = Method(
         name="known_noise", version=1, title="Known noise", paper="none", tasks=("regression",), config=KnownNoise,
@@ -127,7 +127,7 @@ def distances_of(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def test_every_method_is_compared_with_the_reference(known_noise: str, tmp_path: Path) -> None:
-    """Gaussians of one mean and deviations 3, 3 and 6: closed forms at every input, in the unit of y."""
+    """Gaussians with the same mean and standard deviations 3, 3 and 6: closed forms at every input."""
     entries = [
         {"use": known_noise, "label": "wide", "noise_deviation": 6},
         {"use": known_noise, "label": "truth", "noise_deviation": 3},
@@ -144,8 +144,8 @@ def test_every_method_is_compared_with_the_reference(known_noise: str, tmp_path:
         assert float(rows["wide"][f"crps{region}"]) == pytest.approx(own + excess, abs=1e-4)
 
 
-def test_distances_are_means_over_the_grid_inside_the_data_and_beyond(tmp_path: Path) -> None:
-    """Anew from the methods' own distributions, of which the other test's twins tell the distances."""
+def test_distances_are_means_over_the_regions_of_the_grid(tmp_path: Path) -> None:
+    """The distances are recomputed from the predictive distributions of the fitted methods."""
     entries = [{"use": "pbp", "hidden": [5], "epochs": 3}, {"use": "pbp", "label": "truth", "hidden": [5], "epochs": 9}]
     options = {"methods": entries, "points": 13, "reference": "truth"}
     row = distances_of(experiments.run("cubic_toy", options, 0, tmp_path / "toy", "toy"))["pbp"]
@@ -160,8 +160,8 @@ def test_distances_are_means_over_the_grid_inside_the_data_and_beyond(tmp_path: 
         assert float(row[f"wasserstein{region}"]) == pytest.approx(apart[rows].mean(), rel=1e-5)
 
 
-def test_a_reference_that_samples_is_judged_itself(tmp_path: Path) -> None:
-    """The distance between the halves, anew from the two chains alone."""
+def test_a_reference_that_samples_has_diagnostics(tmp_path: Path) -> None:
+    """The distance between the halves is recomputed from the two chains."""
     options = {"hidden": [4], "chains": 2, "samples": 30, "warmup": 20, "steps": 5, "stored": 40}
     entries = [{"use": "hmc", "label": "truth", **options}, {"use": "pbp", "hidden": [5], "epochs": 3}]
     study = {"methods": entries, "points": 9, "reference": "truth"}
@@ -184,8 +184,8 @@ def test_a_reference_that_samples_is_judged_itself(tmp_path: Path) -> None:
     assert "halves of the chains" in drawn.tables[0].caption
 
 
-def test_without_a_reference_columns_and_key_are_as_before(folder: Path) -> None:
-    """The options make the key by which a finished study is known."""
+def test_without_a_reference_columns_and_key_do_not_change(folder: Path) -> None:
+    """The options determine the key by which a finished study is recognised."""
     assert not [name for row in distances_of(folder).values() for name in row if name.startswith(("wasser", "crps"))]
     assert "reference" not in store.read_lock(folder)["options"]
 
@@ -216,7 +216,7 @@ def test_a_reference_names_one_method_and_an_entry_without_a_label_by_its_method
 
 
 def test_the_study_shows_both_figures() -> None:
-    """PBP, VI and BP with 100 hidden units and 40 epochs; black-box alpha from below 0 to 1 under a known noise."""
+    """PBP, VI and BP with 100 hidden units and 40 epochs; black-box alpha from below 0 to 1 with known noise."""
     assert (TOY["study"], TOY["experiment"]) == ("toy", "cubic_toy")
     entries = TOY["options"]["methods"]
     first = {entry["label"]: entry for entry in entries if entry["use"] in {"pbp", "vi_graves", "bp"}}
@@ -241,9 +241,9 @@ def test_every_method_of_the_study_draws_its_panel(tmp_path: Path) -> None:
         assert list(arrays["labels"]) == [entry["label"] for entry in entries]
         for i, entry in enumerate(entries):
             assert np.isfinite(arrays[f"mean_{i}"]).all()
-            least = 3.0 if entry["use"] == "bb_alpha" else 0.0  # the known noise is part of the deviation
-            assert np.all(arrays[f"std_{i}"] >= least * (1 - 1e-9))
+            minimum = 3.0 if entry["use"] == "bb_alpha" else 0.0  # the predictions include the known noise
+            assert np.all(arrays[f"std_{i}"] >= minimum * (1 - 1e-9))
 
 
-def test_the_study_has_no_problem() -> None:
+def test_the_options_of_the_study_are_valid() -> None:
     assert experiments.problems("cubic_toy", TOY["options"]) == []

@@ -89,7 +89,7 @@ def test_the_figure_shows_the_reference_first(folder: Path) -> None:
     axes = picture.figure.axes
     assert [ax.get_title() for ax in axes] == ["HMC (reference)", "far", "near"]
     slopes = [np.polyfit(line.get_xdata(), line.get_ydata(), 1)[0] for ax in axes for line in ax.lines[1:2]]
-    np.testing.assert_allclose(slopes, [3.0, 1.0, 2.0])  # every title over its own mean
+    np.testing.assert_allclose(slopes, [3.0, 1.0, 2.0])  # every title is above its own mean
 
 
 def test_both_pages_have_the_table(folder: Path) -> None:

@@ -1,10 +1,10 @@
-"""Linear regression on two rows by black-box alpha (Hernandez-Lobato and others 2016, supplement, figures 1 to 4).
+"""Linear regression on two data points by black-box alpha (supplement, figures 1 to 4).
 
-Two data sets of two rows, targets 0: example 1, x = (1, 0) and (0, 1), where the family of diagonal Gaussians holds the
-posterior; example 2, x = (1, -1) and (-1, 1), where it does not. The variance that the method fits against alpha, with
-the closed forms of sections B.2.2 and B.4.2, and the fitted distributions beside the posterior (4).
+There are two data sets of two data points with targets 0. In example 1, x = (1, 0) and (0, 1), the family of diagonal
+Gaussians contains the posterior. In example 2, x = (1, -1) and (-1, 1), it does not. The experiment compares the fitted
+variance with the closed forms of sections B.2.2 and B.4.2, and the fitted distributions with the posterior.
 
-Deviation: none; the alphas of the ellipses in figures 2 and 4 are not named but for 1e-6 and are ours.
+Deviation: none. The paper names only alpha = 1e-6 of the ellipses in figures 2 and 4; the other values are ours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ep_bench.methods.bb_alpha.linear import fit_linear
 from ep_bench.types import Array
 
 INPUTS = (np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[1.0, -1.0], [-1.0, 1.0]]))
-LIMIT = 2.0  # alpha stays below the number of rows
+LIMIT = 2.0  # alpha is below the number of data points
 
 Alpha = Annotated[float, Field(gt=0, lt=LIMIT)]
 
@@ -31,20 +31,21 @@ class Config(BaseModel):
 
     noise_variance: float = Field(1.0, gt=0, description="sigma^2 (figures 1 to 4: 1)")
     alphas: tuple[Alpha, ...] = Field(
-        (1e-6, *(i / 10 for i in range(1, 20)), 1.99), min_length=1, description="alphas fitted (figures 1 and 3)"
+        (1e-6, *(i / 10 for i in range(1, 20)), 1.99), min_length=1, description="alphas to fit (figures 1 and 3)"
     )
     ellipses: tuple[Alpha, ...] = Field(
-        (1e-6, 0.5, 1.0, 1.5), min_length=1, max_length=5, description="alphas drawn as ellipses (figures 2 and 4)"
+        (1e-6, 0.5, 1.0, 1.5), min_length=1, max_length=5, description="alphas of the ellipses (figures 2 and 4)"
     )
     points: int = Field(199, ge=3, description="points of the closed forms' curves")
 
 
-def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 nothing is drawn
-    """Return the arrays of the figures and one summary row an example and alpha.
+def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 no random numbers
+    """Return the arrays of the figures, and one summary row per example and alpha.
 
-    ``grid`` (G,) are the curves' alphas, ``alphas`` (A,) those fitted, ``ellipses`` (E,) those drawn. Of example i, 1
-    or 2: ``curve_<i>`` (G,) and ``fitted_<i>`` (A,), a diagonal element of the covariance; ``mean_<i>`` (E, 2) and
-    ``covariance_<i>`` (E, 2, 2) of the fits; ``posterior_mean_<i>`` (2,) and ``posterior_covariance_<i>`` (2, 2).
+    ``grid`` (G,): alphas of the curves. ``alphas`` (A,): fitted alphas. ``ellipses`` (E,): alphas of the ellipses. For
+    example i, 1 or 2: ``curve_<i>`` (G,) and ``fitted_<i>`` (A,), a diagonal element of the covariance; ``mean_<i>``
+    (E, 2) and ``covariance_<i>`` (E, 2, 2) of the fits; ``posterior_mean_<i>`` (2,), ``posterior_covariance_<i>`` (2,
+    2).
     """
     noise = config.noise_variance
     grid = np.linspace(0.0, LIMIT, config.points + 2)[1:-1]
@@ -68,8 +69,9 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 def closed_form(example: int, alpha: float, noise: float) -> float:
     """Return a diagonal element of the fitted covariance, 1 / (1 + 2 lambda), by section B.2.2 or B.4.2.
 
-    The printed lambda is (root - shift) / (2 sigma^2 (2 - alpha)), where root^2 - shift^2 = 2 k sigma^2 (2 - alpha),
-    with k the example's number; so lambda = k / (root + shift) too, which loses no digits where shift is positive.
+    The printed lambda is (root - shift) / (2 sigma^2 (2 - alpha)), where root^2 - shift^2 = 2 k sigma^2 (2 - alpha) and
+    k is the number of the example. Therefore lambda = k / (root + shift), which avoids cancellation for a positive
+    shift.
     """
     shift = example * alpha + noise - example
     product = 2.0 * noise * (LIMIT - alpha)
@@ -83,7 +85,7 @@ def _fit(X: Array, alpha: float, noise: float) -> tuple[Array, Array]:
 
 
 def _row(example: int, alpha: float, covariance: Array, noise: float) -> dict[str, Any]:
-    """Return a row of the summary; the difference is relative, the larger of the two elements'."""
+    """Return a row of the summary; the relative difference is the larger one of both diagonal elements."""
     expected = closed_form(example, alpha, noise)
     difference = float(np.abs(np.diagonal(covariance) / expected - 1.0).max())
     return {

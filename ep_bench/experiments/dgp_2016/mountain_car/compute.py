@@ -1,11 +1,12 @@
-"""The mountain car's value function from few noisy evaluations: figure 1 of Bui and others (2016).
+"""The mountain car's value function from few noisy evaluations (Bui and others 2016, figure 1).
 
-Rows are states drawn uniformly; the target is the value there, minus the steps to the goal (``car_values.shortest``),
-plus Gaussian noise. A Gaussian process has one lengthscale an input for plain and cliff alike; one with a hidden layer
-of two dimensions can bend the inputs first. Methods are judged on a grid of held-out states, all of it and near the
-cliff alone: root mean squared error against the true value, and mean log density of evaluations with new noise.
+The data are states drawn uniformly. The target is the value, minus the number of steps to the goal
+(``dynamics.shortest``), plus Gaussian noise. A Gaussian process has one lengthscale per input for both plain and cliff;
+a deep one with a hidden layer of two dimensions can transform the inputs first. Methods are scored on a grid of
+held-out states, all of it and near the cliff only: root mean squared error against the true value, and mean log density
+of evaluations with new noise.
 
-Deviation: the paper gives neither the number of rows nor the noise, nor how the values were found; all of these are
+Deviation: the paper states neither the number of data points nor the noise nor how the values were found; all are
 ours.
 """
 
@@ -25,8 +26,8 @@ from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import size
 from ep_bench.types import Array, Predictive
 
-DRIVERS = 2000  # states at which value iteration is held against driving
-ROOM = 0.1  # of the hidden space drawn beyond what the states reach, a share of that
+DRIVERS = 2000  # states at which value iteration is compared with driving
+MARGIN = 0.1  # of the hidden space drawn around the states, relative to their range
 
 Mask = NDArray[np.bool_]
 
@@ -43,27 +44,27 @@ class Config(BaseModel):
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (_entry("GP", hidden=[], inducing=50), _entry("DGP", hidden=[2], inducing=50)),
         min_length=1,
-        description="method entries as in a study: use, label and options; the first with a hidden layer of two "
-        "dimensions, and no other, is drawn layer by layer",
+        description="method entries as in a study: use, label and options; only the layers of the first method with a "
+        "hidden layer of two dimensions are drawn",
     )
-    rows: int = Field(300, ge=10, description="evaluations to learn from; ours")
-    noise_deviation: float = Field(2.0, gt=0, description="of an evaluation, in steps; ours")
-    nodes: int = Field(801, ge=201, description="of value iteration, a side")
-    draws: int = Field(5, ge=1, description="of rows and noise; the first is drawn")
-    held_out: int = Field(60, ge=8, description="states that judge, a side")
-    drop: float = Field(10.0, gt=0, description="steps by which neighbours of a held-out state differ near the cliff")
+    rows: int = Field(300, ge=10, description="training data points; ours")
+    noise_deviation: float = Field(2.0, gt=0, description="standard deviation of the noise, in steps; ours")
+    nodes: int = Field(801, ge=201, description="nodes of value iteration per dimension")
+    draws: int = Field(5, ge=1, description="draws of data and noise; the figure shows the first")
+    held_out: int = Field(60, ge=8, description="held-out states per dimension")
+    drop: float = Field(10.0, gt=0, description="minimum difference of neighbours near the cliff, in steps")
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a method.
+    """Return the arrays of the figure, and one summary row per method.
 
-    ``states`` (n, 2) and ``y`` (n,) are the first draw's rows; ``position`` and ``velocity`` (G,) the held-out grid
-    with ``truth`` and ``cliff`` (G, G), positions along the rows; ``mean_<i>`` and ``std_<i>`` (G, G) the i-th method's
-    predictions after the first draw, noise included, ``labels`` their names. Of the method drawn layer by layer,
-    ``deep`` its place: ``hidden`` (2, G, G), means of the first layer; ``first`` and ``second`` (G,), a grid of the
-    hidden space, ``top`` (G, G), the second layer's mean there, and ``reached`` (n, 2), where the rows come to lie.
-    ``checked`` and ``check`` say by name how far the value function can be believed, in steps. Of ``scores`` (draws, M,
-    K), in the summary as means, ``scored`` (K,) are the names.
+    ``states`` (n, 2) and ``y`` (n,): data of the first draw. ``position`` and ``velocity`` (G,): the held-out grid,
+    with ``truth`` and ``cliff`` (G, G), positions along the first axis. ``mean_<i>`` and ``std_<i>`` (G, G):
+    predictions of method i after the first draw, noise included; ``labels`` their names. For the method drawn layer by
+    layer, with index ``deep``: ``hidden`` (2, G, G), means of the first layer; ``first`` and ``second`` (G,), a grid of
+    the hidden space; ``top`` (G, G), mean of the second layer there; ``reached`` (n, 2), hidden values of the data.
+    ``checked`` and ``check`` have names and values of accuracy checks of the value function, in steps. ``scores``
+    (draws, M, K) have the names ``scored`` (K,); the summary has their means.
     """
     own, *streams = np.random.default_rng(seed).spawn(1 + config.draws)
     values, arrays = _true_values(config.nodes, own)
@@ -76,7 +77,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         observed = truth.truth.ravel() + config.noise_deviation * rng.standard_normal(truth.truth.size)
         fits = [_fitted(entry, states, y, seed + draw) for entry in config.methods]
         if draw == 0:
-            arrays |= {"states": states, "y": y, **_pictures([model for model, _ in fits], states, truth)}
+            arrays |= {"states": states, "y": y, **_drawn([model for model, _ in fits], states, truth)}
         scores.append([_scores(model.predict_dist(truth.grid()), truth, observed) for model, _ in fits])
         seconds.append([spent for _, spent in fits])
     names = list(scores[0][0])
@@ -86,15 +87,15 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 class TrueValues(NamedTuple):
-    """The held-out grid, positions along the rows."""
+    """The held-out grid, with positions along the first axis."""
 
     position: Array  # (G,)
     velocity: Array  # (G,)
-    truth: Array  # (G, G) steps, none above 0
+    truth: Array  # (G, G) minus the number of steps
     cliff: Mask  # (G, G)
 
     def grid(self) -> Array:
-        """Return its states (G G, 2)."""
+        """Return the states (G G, 2) of the grid."""
         return dynamics.nodes(self.position, self.velocity)
 
 
@@ -104,8 +105,8 @@ def _truth(values: dynamics.ValueFunction, config: Config) -> TrueValues:
     return TrueValues(position, velocity, truth, near_cliff(truth, config.drop))
 
 
-def _pictures(models: list[Any], states: Array, truth: TrueValues) -> dict[str, Any]:
-    """Return every model's predictions over the grid, and the layers of the first that can be drawn."""
+def _drawn(models: list[Any], states: Array, truth: TrueValues) -> dict[str, Any]:
+    """Return the predictions of all models over the grid, and the layers of the first model that has two."""
     found: dict[str, Any] = {}
     for i, model in enumerate(models):
         predicted = model.predict_dist(truth.grid())
@@ -113,13 +114,16 @@ def _pictures(models: list[Any], states: Array, truth: TrueValues) -> dict[str, 
             f"{name}_{i}": of.reshape(truth.truth.shape)
             for name, of in (("mean", predicted.mean()), ("std", predicted.std()))
         }
-        if "deep" not in found and _is_drawn(model):
+        if "deep" not in found and _has_two_layers(model):
             found |= {"deep": np.array(i), **_layers(model, states, truth)}
     return found
 
 
 def _summary(config: Config, names: list[str], scores: Array, seconds: Array) -> list[dict[str, Any]]:
-    """Return a row a method of scores (draws, M, K): means over the draws, standard errors (ddof 0) of two of them."""
+    """Return one row per method of scores (draws, M, K): means over the draws.
+
+    ``rmse`` and ``ll`` also have standard errors (ddof 0).
+    """
     mean, error = scores.mean(axis=0), scores.std(axis=0) / np.sqrt(len(scores))
     lowest = scores[:, :, names.index("rmse")].argmin(axis=1)
     rows = []
@@ -134,20 +138,20 @@ def _summary(config: Config, names: list[str], scores: Array, seconds: Array) ->
 
 
 def near_cliff(truth: Array, drop: float) -> Mask:
-    """Return where (G, G) a state and its eight neighbours differ by more than ``drop``."""
+    """Return where (G, G) the values of a state and its eight neighbours differ by more than ``drop``."""
     wide = np.pad(truth, 1, mode="edge")
     around = np.stack([wide[i : i + len(truth), j : j + truth.shape[1]] for i in range(3) for j in range(3)])
     return np.asarray(np.ptp(around, axis=0) > drop)
 
 
 def _true_values(count: int, rng: np.random.Generator) -> tuple[dynamics.ValueFunction, dict[str, Any]]:
-    """Return the value function, and how far it can be believed.
+    """Return the value function, and checks of its accuracy.
 
-    ``change`` is the largest of the last sweep, ``refinement`` the mean difference from half as many nodes a side at
-    the nodes of both, ``driven`` the mean difference between value and minus steps at random states, ``lost`` how many
-    steps more the coarser values cost in the mean.
+    ``change``: largest change in the last sweep. ``refinement``: mean difference from the values on half as many nodes
+    per dimension, at the common nodes. ``driven``: mean difference between the value and minus the steps of drivers at
+    random states. ``lost``: mean number of additional steps of drivers that follow the coarser values.
     """
-    count += 1 - count % 2  # so that every other node is one of half as many
+    count += 1 - count % 2  # odd, so that the coarse nodes are every other node
     values, coarse = dynamics.iterate(count), dynamics.iterate(count // 2 + 1)
     states = _uniform(DRIVERS, rng)
     steps = dynamics.shortest(values, states)
@@ -173,13 +177,13 @@ def _uniform(count: int, rng: np.random.Generator) -> Array:
 
 
 def _centres(bounds: tuple[float, float], count: int) -> Array:
-    """Return the centres (count,) of as many equal parts between two bounds."""
+    """Return the centres (count,) of ``count`` equal parts between two bounds."""
     edges = np.linspace(*bounds, count + 1)
     return np.asarray(0.5 * (edges[1:] + edges[:-1]))
 
 
 def _fitted(entry: KnownNoiseMethod, states: Array, y: Array, seed: int) -> tuple[Any, float]:
-    """Return a method fitted to the rows, and the seconds that this took."""
+    """Return a method fitted to the data, and the seconds of the fit."""
     options = entry.options(float(y.std()))
     warm_up(entry.use, options)
     started = time.perf_counter()
@@ -187,7 +191,7 @@ def _fitted(entry: KnownNoiseMethod, states: Array, y: Array, seed: int) -> tupl
     return model, time.perf_counter() - started
 
 
-def _is_drawn(model: Any) -> bool:
+def _has_two_layers(model: Any) -> bool:
     structure = getattr(model.state_, "structure", None)
     return structure is not None and tuple(structure.dims) == (2, 2, 1)
 
@@ -198,8 +202,8 @@ def _layers(model: Any, states: Array, truth: TrueValues) -> dict[str, Array]:
     hidden = moments(structure, theta, scale.apply(truth.grid()))[0][0]
     reached = moments(structure, theta, scale.apply(states))[0][0]
     low, high = hidden.min(axis=0), hidden.max(axis=0)
-    room = ROOM * (high - low)
-    first, second = np.linspace(low - room, high + room, len(truth.position)).T
+    margin = MARGIN * (high - low)
+    first, second = np.linspace(low - margin, high + margin, len(truth.position)).T
     last = structure._replace(dims=(2, 1))
     top = moments(last, theta[-size(last) :], dynamics.nodes(first, second))[0][0][:, 0]
     target = model.y_scaling_
@@ -213,7 +217,7 @@ def _layers(model: Any, states: Array, truth: TrueValues) -> dict[str, Array]:
 
 
 def _scores(predicted: Predictive, truth: TrueValues, observed: Array) -> dict[str, float]:
-    """Return errors of the mean against the truth (steps) and mean log densities (nats), by part of the grid."""
+    """Return errors of the mean against the truth (steps) and mean log densities (nats), by region of the grid."""
     squares, densities = (predicted.mean() - truth.truth.ravel()) ** 2, predicted.logpdf(observed)
     cliff = truth.cliff.ravel()
     parts = {"": np.ones_like(cliff), "_cliff": cliff, "_elsewhere": ~cliff}

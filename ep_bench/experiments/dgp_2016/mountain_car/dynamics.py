@@ -1,16 +1,16 @@
-"""The mountain car and its value function: R. S. Sutton and A. G. Barto, Reinforcement Learning (1998, example 8.2).
+"""The mountain car and its value function (R. S. Sutton and A. G. Barto, Reinforcement Learning, 1998, example 8.2).
 
-A car in a valley is too weak for the slope to the right and must swing back first. Of position x in [-1.2, 0.5] and
-velocity v in [-0.07, 0.07], an action a of -1, 0 or 1 makes
+A car in a valley is too weak for the slope on the right and must first swing back. At position x in [-1.2, 0.5] and
+velocity v in [-0.07, 0.07], an action a of -1, 0 or 1 gives
 
     v' = v + 0.001 a - 0.0025 cos(3 x),    x' = x + v',
 
-both held within their bounds; at the left bound v' becomes 0, at the right one the episode ends. Every step costs 1,
-so that the value of a state is minus the number of steps that an optimal driver needs from there. It has a cliff: where
-the swing just suffices, a little less of velocity costs another swing.
+both clipped to their bounds. At the left bound v' becomes 0; at the right bound the episode ends. Every step costs 1,
+so that the value of a state is minus the number of steps that an optimal driver needs. The value has a cliff: where the
+swing just suffices, a slightly smaller velocity costs another swing.
 
-Value iteration on a grid, bilinear in between: V = -1 + max_a V(next state), 0 at the goal, swept from 0 until nothing
-changes. Where V is steep the interpolation smears it, less so the finer the grid.
+Value iteration uses a grid with bilinear interpolation: V = -1 + max_a V(next state), 0 at the goal, starting from 0,
+until nothing changes. The interpolation smooths steep parts of V, less so on a finer grid.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from ep_bench.types import Array
 POSITION, VELOCITY = (-1.2, 0.5), (-0.07, 0.07)
 ACTIONS = (-1.0, 0.0, 1.0)
 FORCE, GRAVITY = 0.001, 0.0025
-LONGEST = 10_000  # sweeps, and steps of an episode: far beyond what any takes
+LONGEST = 10_000  # maximum of sweeps, and of steps per episode; never reached
 
 
 class ValueFunction(NamedTuple):
-    """A value function on a grid, positions along the rows."""
+    """A value function on a grid, with positions along the first axis."""
 
     position: Array  # (P,)
     velocity: Array  # (Q,)
     values: Array  # (P, Q)
     sweeps: int
-    change: float  # the largest of the last sweep
+    change: float  # largest change in the last sweep
 
     def at(self, states: Array) -> Array:
-        """Return the values (S,) of states (S, 2) between the nodes, position and velocity."""
+        """Return the values (S,) of states (S, 2), position and velocity, by bilinear interpolation."""
         corners, weights = _corners(self.position, self.velocity, states)
         return np.asarray(np.sum(self.values.ravel()[corners] * weights, axis=0))
 
 
 def step(states: Array, action: float | Array) -> Array:
-    """Return the states (S, 2) that follow states (S, 2) under an action, or under one each (S,)."""
+    """Return the next states (S, 2) of states (S, 2) under one action, or under one action per state (S,)."""
     x, v = states.T
-    faster = np.clip(v + FORCE * action - GRAVITY * np.cos(3.0 * x), *VELOCITY)
-    further = np.clip(x + faster, *POSITION)
-    return np.column_stack([further, np.where(further <= POSITION[0], 0.0, faster)])
+    velocity = np.clip(v + FORCE * action - GRAVITY * np.cos(3.0 * x), *VELOCITY)
+    position = np.clip(x + velocity, *POSITION)
+    return np.column_stack([position, np.where(position <= POSITION[0], 0.0, velocity)])
 
 
 def at_goal(states: Array) -> NDArray[np.bool_]:
@@ -58,14 +58,14 @@ def at_goal(states: Array) -> NDArray[np.bool_]:
 
 
 def nodes(position: Array, velocity: Array) -> Array:
-    """Return the states (P Q, 2) of a grid, row by row."""
+    """Return the states (P Q, 2) of a grid, velocities varying fastest."""
     return np.stack(np.meshgrid(position, velocity, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 def iterate(count: int, tolerance: float = 1e-8) -> ValueFunction:
-    """Return the value function on a grid of ``count`` nodes a side, swept until no value changes by more.
+    """Return the value function on a grid of ``count`` nodes per dimension, by value iteration.
 
-    Raises ArithmeticError where it does not settle.
+    The iteration ends if no value changes by more than ``tolerance``. Raises ArithmeticError if it does not converge.
     """
     position, velocity = np.linspace(*POSITION, count), np.linspace(*VELOCITY, count)
     states = nodes(position, velocity)
@@ -78,13 +78,13 @@ def iterate(count: int, tolerance: float = 1e-8) -> ValueFunction:
         values = better
         if change <= tolerance:
             return ValueFunction(position, velocity, values.reshape(count, count), sweep, change)
-    raise ArithmeticError(f"value iteration: after {LONGEST} sweeps values still change by {change:.3g}")
+    raise ArithmeticError(f"value iteration: values still change by {change:.3g} after {LONGEST} sweeps")
 
 
 def drive(values: ValueFunction, states: Array) -> NDArray[np.int64]:
-    """Return the steps (S,) to the goal from states (S, 2) of a driver who takes the action of the highest value.
+    """Return the numbers of steps (S,) to the goal from states (S, 2), for a greedy driver.
 
-    Raises ArithmeticError where one never arrives.
+    The driver takes the action of the highest value. Raises ArithmeticError if a driver does not arrive.
     """
     states, steps = np.array(states, dtype=np.float64), np.zeros(len(states), dtype=np.int64)
     for _ in range(LONGEST):
@@ -99,20 +99,20 @@ def drive(values: ValueFunction, states: Array) -> NDArray[np.int64]:
 
 
 def shortest(values: ValueFunction, states: Array) -> NDArray[np.int64]:
-    """Return the steps (S,) of the best of three such drivers, each of whom begins with another action.
+    """Return the numbers of steps (S,) of the best of three drivers, who start with different actions.
 
-    They are attained, so that no optimal driver takes more; beside the cliff, where the interpolated values mislead a
-    greedy one, the first step matters.
+    These numbers are attained, so that no optimal driver takes more. The first step matters next to the cliff, where
+    interpolated values mislead a greedy driver.
     """
     found = []
     for action in ACTIONS:
         after = step(states, action)
-        found.append(1 + drive(values, after))  # at the goal there is nothing left to drive
+        found.append(1 + drive(values, after))  # 0 further steps at the goal
     return np.asarray(np.where(at_goal(states), 0, np.minimum.reduce(found)))
 
 
 def _transitions(position: Array, velocity: Array, after: Array) -> sparse.csr_array:
-    """Return the matrix (P Q, P Q) that reads values after a step; what ends the episode reads 0."""
+    """Return the matrix (P Q, P Q) that interpolates the values after a step, 0 where the episode ends."""
     corners, weights = _corners(position, velocity, after)
     weights = np.where(at_goal(after), 0.0, weights)
     count = len(after)
@@ -121,7 +121,7 @@ def _transitions(position: Array, velocity: Array, after: Array) -> sparse.csr_a
 
 
 def _corners(position: Array, velocity: Array, states: Array) -> tuple[Array, Array]:
-    """Return the nodes (4, S) of the cell around each state (S, 2), counted row by row, and their weights (4, S)."""
+    """Return the corner nodes (4, S) of the cell around each state (S, 2), as flat indices, and weights (4, S)."""
     (i, a), (j, b) = (_cell(axis, along) for axis, along in zip((position, velocity), states.T, strict=True))
     width = len(velocity)
     corners = np.stack([i * width + j, i * width + j + 1, (i + 1) * width + j, (i + 1) * width + j + 1])
@@ -129,7 +129,7 @@ def _corners(position: Array, velocity: Array, states: Array) -> tuple[Array, Ar
 
 
 def _cell(axis: Array, along: Array) -> tuple[Array, Array]:
-    """Return the cell (S,) of an evenly spaced axis (P,) in which each number lies, and how far along in it."""
+    """Return the cell (S,) of an evenly spaced axis (P,) that contains each value, and the position in it."""
     place = (along - axis[0]) / (axis[-1] - axis[0]) * (len(axis) - 1)
     cell = np.clip(np.floor(place).astype(np.int64), 0, len(axis) - 2)
     return cell, place - cell

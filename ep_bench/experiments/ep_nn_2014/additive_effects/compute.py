@@ -1,18 +1,20 @@
-"""Ten additive effects, from none to strongly nonlinear, by a network with fixed Gaussian priors and with ARD priors.
+"""Ten additive effects, from none to strongly nonlinear, by networks with two kinds of priors (case 2, figures 3, 4).
 
-Case 2 of Jylanki and others (2014), figures 3 and 4: 200 rows of ten inputs in [-pi, pi], noise of deviation 0.2. Input
-1 has no effect, those of 2 to 5 are linear and grow, those of 6 to 10 are nonlinear. An effect is f along one input
-from -5 to 5, all others being 0, and is judged within [-pi, pi]. The second network begins as the first, with fixed
-Gaussian priors, and gets Gaussian priors with a scale for each input when EP has converged (``release``).
+There are 200 data points with ten inputs in [-pi, pi], and noise with standard deviation 0.2. Input 1 has no effect;
+the effects of inputs 2 to 5 are linear and increasing; those of inputs 6 to 10 are nonlinear. An effect is f along one
+input from -5 to 5, with all others at 0, and is scored within [-pi, pi]. The first network has fixed Gaussian priors.
+The second starts with the same priors; when EP has converged, it gets Gaussian priors with one scale per input
+(``release``).
 
-All is in original units: the paper speaks of observations that are not normalised in case 1 and says nothing else of
-this one, and its prior variance of the weights, 0.4^2, is 0.53 for standardised inputs, where it takes 0.5 otherwise.
+All data are in original units. The paper states that observations are not normalised for case 1 only. Its prior
+variance of the weights, 0.4^2, would be 0.53 for standardised inputs, where it otherwise uses 0.5.
 
-Deviation: the paper shows the effects as a picture alone. Ours are s x for inputs 2 to 5, s = 0.25, 0.5, 0.75 and 1,
-and tanh(s x) for inputs 6 to 10, s = 0.5, 1, 2, 4 and 8, for it says that the last three want three units or more, and
-shows five units for all of 6 to 10: one each. ``effects: waves`` takes those of the embedded data set ``additive``,
-which are too many for ten units: least squares on 1,500 rows without noise leave an error of 0.38 at the best of four
-starts (16 units: 0.06; ten units and the effects above: 0.006). Rows are drawn anew each draw, and the first is drawn.
+Deviation: the paper shows the effects only as a picture. Ours are s x for inputs 2 to 5, s = 0.25, 0.5, 0.75 and 1, and
+tanh(s x) for inputs 6 to 10, s = 0.5, 1, 2, 4 and 8. The paper states that the last three need three units or more, and
+shows five units for all of inputs 6 to 10: one each. ``effects: waves`` uses those of the embedded data set
+``additive``, which ten units cannot represent: least squares on 1,500 points without noise leave an error of 0.38 for
+the best of four starts (16 units: 0.06; ten units and the effects above: 0.006). Each draw has new data; the figure
+shows the first.
 """
 
 from __future__ import annotations
@@ -40,11 +42,11 @@ from ep_bench.experiments.method_entries import ExperimentMethod
 from ep_bench.types import Array
 
 EMBEDDED = "additive"
-ROWS, NOISE = 200, 0.2  # deviation
+ROWS, NOISE = 200, 0.2  # number of data points; standard deviation
 SLOPES, STEEPNESS = (0.25, 0.5, 0.75, 1.0), (0.5, 1.0, 2.0, 4.0, 8.0)
-SWEEPS = 1000  # of a fit at most: there are two to converge in the second
+SWEEPS = 1000  # maximum per fit; the second network converges twice
 KINDS = ("none", *("linear",) * 4, *("nonlinear",) * 5)  # of the effects
-HELD_OUT = 2000  # inputs at which f is held against the true function
+HELD_OUT = 2000  # inputs at which f is compared with the true function
 
 
 def _entry(label: str, **options: Any) -> ExperimentMethod:
@@ -65,35 +67,35 @@ class Config(BaseModel):
         ),
         min_length=1,
         max_length=4,
-        description="method entries as in a study: use, label and options; the weights of the last finite network, and "
-        "of no other, are drawn (section 4.2)",
+        description="method entries as in a study: use, label and options; only the weights of the last finite network "
+        "are drawn (section 4.2)",
     )
     effects: Literal["steps", "waves"] = Field(
-        "steps", description="of inputs 6 to 10: hyperbolic tangents, or those of the embedded data set additive; ours"
+        "steps", description="effects of inputs 6 to 10: hyperbolic tangents, or those of the data set additive; ours"
     )
-    standardize: bool = Field(False, description="inputs and target to mean 0 and deviation 1; the paper does not say")
-    draws: int = Field(5, ge=1, description="of the data; the first is drawn; ours")
-    half_width: float = Field(5.0, gt=0, description="effects are drawn from minus to plus this (figure 3)")
+    standardize: bool = Field(False, description="standardise inputs and target; not stated in the paper")
+    draws: int = Field(5, ge=1, description="draws of the data; the figure shows the first; ours")
+    half_width: float = Field(5.0, gt=0, description="half-width of the grid around 0 (figure 3)")
     points: int = Field(101, ge=11, description="points of the grid")
 
 
 class EffectScore(NamedTuple):
-    """What an effect, or f at the held-out inputs, came to; NaN where the fit failed."""
+    """Scores of an effect, or of f at the held-out inputs; NaN if the fit failed."""
 
     rmse: float
-    correlation: float  # NaN where the true effect is constant
+    correlation: float  # NaN if the true effect is constant
     range: float  # of the mean of f
-    deviation: float  # mean posterior deviation of f
+    deviation: float  # mean posterior standard deviation of f
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figures, and a summary row each method and input, with one of all inputs together.
+    """Return the arrays of the figures, and one summary row per method and input, and per method for all inputs.
 
-    ``grid`` (G,); ``truth`` (d, G) the true effects, ``mean_<i>`` and ``std_<i>`` (d, G) those of f by the i-th method
-    after the first draw, ``labels`` (M,) their names, ``unconverged`` (M,) which fits ended too early;
-    ``judged_half_width``, within which they are judged; ``standardized``, whether weights are in standardised units.
-    ``errors`` (draws, M, d + 1) are root mean squared errors of the effects, that at held-out inputs last. Of the
-    method ``network``, the last finite network, ``networks.marginals`` of its weights.
+    ``grid`` (G,). ``truth`` (d, G): true effects. ``mean_<i>`` and ``std_<i>`` (d, G) of f by method i on the first
+    draw. ``labels`` (M,): names of the methods. ``unconverged`` (M,): which fits did not converge.
+    ``judged_half_width``: range within which effects are scored. ``standardized``: whether weights are in standardised
+    units. ``errors`` (draws, M, d + 1): root mean squared errors of the effects, with that at held-out inputs last. For
+    the method ``network``, the last finite network: ``network_fits.marginals`` of its weights.
     """
     streams = np.random.default_rng(seed).spawn(config.draws + 1)
     held_out = streams[-1].uniform(-math.pi, math.pi, (HELD_OUT, len(KINDS)))
@@ -113,10 +115,10 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         X, y = rows_of(config.effects, rng)
         fits.append([fitted(one, X, y, standardize=config.standardize, seed=seed + draw) for one in config.methods])
         found = [fit.latent(np.concatenate([probes, held_out])) for fit in fits[-1]]
-        judged = [_judge(grid, truth, mean, std) for mean, std in found]
-        errors.append([[one.rmse for one in method] for method in judged])
+        scores = [_scores(grid, truth, mean, std) for mean, std in found]
+        errors.append([[one.rmse for one in method] for method in scores])
         if draw == 0:
-            first = judged
+            first = scores
             arrays["unconverged"] = unconverged(fits[0])
             for i, (mean, std) in enumerate(found):
                 parts = (part[: len(probes)].reshape(len(KINDS), -1) for part in (mean, std))
@@ -153,13 +155,13 @@ def rows_of(effects: str, rng: np.random.Generator) -> tuple[Array, Array]:
     return X, true_function(effects)(X) + NOISE * rng.standard_normal(ROWS)
 
 
-def _judge(grid: Array, truth: Array, mean: Array, std: Array) -> list[EffectScore]:
-    """Return the verdict on each effect within [-pi, pi], and on f at the held-out inputs."""
+def _scores(grid: Array, truth: Array, mean: Array, std: Array) -> list[EffectScore]:
+    """Return the scores of each effect within [-pi, pi], and of f at the held-out inputs."""
     inside = np.abs(grid) <= math.pi
     count = len(KINDS) * len(grid)
     parts = [values[:count].reshape(len(KINDS), -1)[:, inside] for values in (truth, mean, std)]
-    verdicts = [_compared(*effect) for effect in zip(*parts, strict=True)]
-    return [*verdicts, _compared(truth[count:], mean[count:], std[count:])]
+    scores = [_compared(*effect) for effect in zip(*parts, strict=True)]
+    return [*scores, _compared(truth[count:], mean[count:], std[count:])]
 
 
 def _compared(truth: Array, mean: Array, std: Array) -> EffectScore:
@@ -170,7 +172,7 @@ def _compared(truth: Array, mean: Array, std: Array) -> EffectScore:
 
 
 def _weights(fits: list[NetworkFit]) -> dict[str, Any]:
-    """Return the marginals of the last finite network, none where there is no such fit."""
+    """Return the marginals of the last finite network, empty without such a fit."""
     for i, fit in reversed(list(enumerate(fits))):
         if is_network(fit.model):
             return {"network": np.array(i), **marginals(fit.model)}
@@ -178,11 +180,11 @@ def _weights(fits: list[NetworkFit]) -> dict[str, Any]:
 
 
 def _rows(
-    entry: ExperimentMethod, fits: list[NetworkFit], judged: list[EffectScore], errors: Array, lowest: NDArray[np.intp]
+    entry: ExperimentMethod, fits: list[NetworkFit], scores: list[EffectScore], errors: Array, lowest: NDArray[np.intp]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what a method made of each input after the first draw, then of all together, with errors over the draws.
+    """Yield one summary row per input on the first draw, then one for all inputs, for a method.
 
-    ``lowest`` (d + 1,) says on how many draws no method has a lower one.
+    ``errors`` (draws, d + 1); ``lowest`` (d + 1,): on how many draws no method has a lower error.
     """
     model = fits[0].model
     inputs = _inputs(model)
@@ -195,13 +197,13 @@ def _rows(
         "seconds": rounded(float(np.mean([fit.seconds for fit in fits]))),
         "reason": next((fit.reason for fit in fits if fit.reason), ""),
     }
-    for j, verdict in enumerate(judged):
+    for j, score in enumerate(scores):
         one = j < len(KINDS)
         yield {
             "method": entry.name,
             "input": j + 1 if one else "all",
             "effect": KINDS[j] if one else "",
-            **{name: rounded(value) for name, value in verdict._asdict().items()},
+            **{name: rounded(value) for name, value in score._asdict().items()},
             "rmse_median": rounded(float(np.median(errors[:, j]))),
             "lowest_rmse": int(lowest[j]),
             **(inputs[j] if one else {"clear": "", "scale": ""}),
@@ -210,7 +212,7 @@ def _rows(
 
 
 def _inputs(model: Any) -> list[dict[str, Any]]:
-    """Return of each input to how many units it has a weight clear of 0, and its scale, where a network has these."""
+    """Return, per input, the number of weights that exclude 0 and the prior scale, if the model is a network."""
     rows: list[dict[str, Any]] = [{"clear": "", "scale": ""} for _ in KINDS]
     if is_network(model):
         found = marginals(model)

@@ -1,20 +1,21 @@
-"""Two relevant inputs, one of which point estimates of relevance prune: case 1 of Jylanki and others (2014), figure 2.
+"""Two relevant inputs, of which point estimates of relevance prune one (case 1, figure 2).
 
-Three clusters along the diagonal of two inputs have the values 1, 0 and 0.8, so that steps in either input explain
-them as well as steps in both. A Gaussian process with the covariance of an infinite network, whose weight variances
-and noise are those of highest evidence, stands beside a finite network that integrates over its weights.
+Three clusters along the diagonal of two inputs have the values 1, 0 and 0.8, so that steps in either input explain them
+as well as steps in both. A Gaussian process with the covariance of an infinite network, and weight variances and noise
+of highest evidence, is compared with a finite network that integrates over its weights.
 
-An input's effect is the deviation of the mean of f along it: the root of its variance over that input, averaged over
-the other, both uniform over the range of the data. The weaker input's share is its part of the sum of both squares.
-Pruned is an input with a share below 0.01, used are both inputs where the share is above 0.1.
+An input's effect is the standard deviation of the mean of f along it: the root of the variance over this input,
+averaged over the other, both uniform over the range of the data. The share of the weaker input is its fraction of the
+sum of both squared effects. An input is pruned if its share is below 0.01; both inputs are used if it is above 0.1.
 
-All is in original units, not standardised: the paper says of its biases that observations are not normalised.
+All data are in original units: the paper states for its biases that observations are not normalised.
 
-Deviation: the paper gives neither the number of rows nor how they are drawn within the clusters. Here inputs are
-uniform in three squares of side 0.8 about (1, 1), (0, 0) and (-1, -1), 20 rows each. Whether the Gaussian process
-prunes hangs on the gap between the clusters: of 120 draws it does so in 72, of 120 with squares of side 1, which meet
-in their corners, in 21. One draw is therefore no evidence: the summary counts draws, and the first is drawn. The noise
-of the Gaussian process has a flat prior, as its other hyperparameters; the paper gives it the network's.
+Deviation: the paper states neither the number of data points nor their distribution within the clusters. Here inputs
+are uniform in three squares of side 0.8 around (1, 1), (0, 0) and (-1, -1), with 20 points each. Whether the Gaussian
+process prunes depends on the gap between the clusters: it does so in 72 of 120 draws, and in 21 of 120 draws with
+squares of side 1, which meet at their corners. A single draw is therefore no evidence; the summary counts draws, and
+the figure shows the first. The noise of the Gaussian process has a flat prior, as its other hyperparameters; the paper
+uses the network's prior.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from ep_bench.experiments.ep_nn_2014.network_fits import (
 from ep_bench.experiments.method_entries import ExperimentMethod
 from ep_bench.types import Array
 
-CENTRES, VALUES = (1.0, 0.0, -1.0), (1.0, 0.0, 0.8)  # of the clusters, in both inputs, and f there
+CENTRES, VALUES = (1.0, 0.0, -1.0), (1.0, 0.0, 0.8)  # of the clusters: coordinates in both inputs, and values of f
 
 
 def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
@@ -62,24 +63,24 @@ class Config(BaseModel):
         ),
         min_length=1,
         max_length=3,
-        description="method entries as in a study: use, label and options; the weights of the first finite network, "
-        "and of no other, are drawn (section 4.1)",
+        description="method entries as in a study: use, label and options; only the weights of the first finite "
+        "network are drawn (section 4.1)",
     )  # fmt: skip
-    rows: int = Field(20, ge=2, description="of a cluster; ours")
-    side: float = Field(0.8, gt=0, le=1, description="of the squares that the clusters fill, at most 1 (ours)")
-    noise_deviation: float = Field(0.1, gt=0, description="of the targets (section 4.1)")
-    draws: int = Field(20, ge=1, description="of the data; the first is drawn; ours")
-    points: int = Field(61, ge=5, description="of the grid, a side")
+    rows: int = Field(20, ge=2, description="data points per cluster; ours")
+    side: float = Field(0.8, gt=0, le=1, description="side of the clusters' squares, at most 1; ours")
+    noise_deviation: float = Field(0.1, gt=0, description="standard deviation of the noise (section 4.1)")
+    draws: int = Field(20, ge=1, description="draws of the data; the figure shows the first; ours")
+    points: int = Field(61, ge=5, description="points of the grid per dimension")
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a method.
+    """Return the arrays of the figure, and one summary row per method.
 
-    ``x`` (n, 2), ``y`` (n,) and ``cluster`` (n,) are the first draw's rows; ``first`` and ``second`` (G,) the grid over
-    the range of the data, ``mean_<i>`` and ``std_<i>`` (G, G) the i-th method's f there, the first input along the
-    rows, ``labels`` (M,) their names, ``unconverged`` (M,) which fits ended too early. ``effects`` (draws, M, 2) are
-    the inputs' effects, NaN where a fit failed, ``shares`` (draws, M) the weaker input's. Of the method ``network``,
-    the first finite network: ``linear``, how many of its units, the first, are linear, and ``networks.marginals`` of
+    ``x`` (n, 2), ``y`` (n,) and ``cluster`` (n,): data of the first draw. ``first`` and ``second`` (G,): the grid over
+    the range of the data. ``mean_<i>`` and ``std_<i>`` (G, G) of f by method i, with the first input along the first
+    axis. ``labels`` (M,): names of the methods. ``unconverged`` (M,): which fits did not converge. ``effects`` (draws,
+    M, 2) of the inputs, NaN if a fit failed. ``shares`` (draws, M) of the weaker input. For the method ``network``, the
+    first finite network: ``linear``, the number of its linear units (the first ones), and ``network_fits.marginals`` of
     its weights.
     """
     effects = np.full((config.draws, len(config.methods), 2), math.nan)
@@ -103,7 +104,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def clusters(config: Config, rng: np.random.Generator) -> tuple[Array, Array, NDArray[np.intp]]:
-    """Draw inputs (n, 2), targets (n,) and clusters (n,), the cluster of value 1 first."""
+    """Draw inputs (n, 2), targets (n,) and cluster indices (n,); the cluster with value 1 is first."""
     cluster = np.repeat(np.arange(len(CENTRES), dtype=np.intp), config.rows)
     X = np.array(CENTRES)[cluster, None] + rng.uniform(-0.5, 0.5, (len(cluster), 2)) * config.side
     noise = config.noise_deviation * rng.standard_normal(len(cluster))
@@ -111,12 +112,12 @@ def clusters(config: Config, rng: np.random.Generator) -> tuple[Array, Array, ND
 
 
 def effect(mean: Array) -> Array:
-    """Return the effects (2,) of the inputs on a mean (G, G) over a grid, the first input along the rows."""
+    """Return the effects (2,) of both inputs for a mean (G, G) over a grid, the first input along the first axis."""
     return np.sqrt([mean.var(axis=0).mean(), mean.var(axis=1).mean()])
 
 
 def shares(effects: Array) -> Array:
-    """Return the share of the weaker input, of effects (..., 2): 0.5 where both are equal."""
+    """Return the shares of the weaker input, for effects (..., 2); 0.5 if both are equal."""
     squares = effects**2
     total = squares.sum(axis=-1)
     return np.asarray(squares.min(axis=-1) / np.where(total > 0.0, total, math.nan))
@@ -129,7 +130,7 @@ def _surface(fit: NetworkFit, first: Array, second: Array) -> tuple[Array, Array
 
 
 def _weights(config: Config, fits: list[NetworkFit]) -> dict[str, Any]:
-    """Return the marginals of the first finite network, none where there is no such fit."""
+    """Return the marginals of the first finite network, empty without such a fit."""
     for i, (entry, fit) in enumerate(zip(config.methods, fits, strict=True)):
         if is_network(fit.model):
             linear = int((entry.model_extra or {}).get("linear_units", 0))
@@ -138,7 +139,7 @@ def _weights(config: Config, fits: list[NetworkFit]) -> dict[str, Any]:
 
 
 def _row(entry: ExperimentMethod, fits: list[NetworkFit], effects: Array) -> dict[str, Any]:
-    """Return what a method did over the draws, and on the first alone: effects, weights and noise."""
+    """Return counts over the draws, and effects, weights and noise on the first draw."""
     weaker = shares(effects)
     known = weaker[np.isfinite(weaker)]
     first = fits[0].model
@@ -160,7 +161,7 @@ def _row(entry: ExperimentMethod, fits: list[NetworkFit], effects: Array) -> dic
 
 
 def _relevances(model: Any) -> dict[str, Any]:
-    """Return a process's weight variances, and of a network to how many units an input has a weight clear of 0."""
+    """Return weight variances of a Gaussian process, or counts of weights that exclude 0 for a network."""
     row: dict[str, Any] = dict.fromkeys(("variance_1", "variance_2", "clear_1", "clear_2"), "")
     if is_network(model):
         found = marginals(model)

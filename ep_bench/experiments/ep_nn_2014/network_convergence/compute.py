@@ -1,12 +1,12 @@
-"""Expectation propagation for networks sweep by sweep and beyond convergence, and beside Monte Carlo by time.
+"""Expectation propagation for networks sweep by sweep and beyond convergence, and Monte Carlo by time.
 
-Fits of growing numbers of sweeps share a seed: a fit of so many sweeps is the beginning of a longer one but for its
-last ten, which nothing shortens, and its scores on the test rows are those of the longer fit on its way, settled. The
-tolerance of the method entries is far below that of the method, so that sweeps go on where a fit would have ended.
-Chains of growing length, half of them warm-up, are fits of their own.
+Fits with increasing numbers of sweeps have the same seed. Except for its last ten sweeps, which are never shortened, a
+fit with fewer sweeps is the beginning of a longer one; its test scores are those of the longer fit at that sweep. The
+tolerance of the entries is far below the default of the method, so that sweeps continue after convergence. Chains of
+increasing length, half of which is warm-up, are separate fits.
 
-Seconds are the processor's, compilation left out. Log densities are means over the test rows in original units, squared
-errors in variances of the training targets.
+Seconds are processor time without compilation. Log densities are means over the test data in original units, squared
+errors are in variances of the training targets.
 
 The paper's chains took 110 times as long as its expectation propagation on Housing (table 1).
 """
@@ -40,9 +40,9 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dataset: str = Field("boston", description="a regression set; section 4.4: Housing")
-    folds: PositiveInt = Field(10, description="of the scheme; section 4.4: 10")
-    shown: PositiveInt = Field(2, description="of the folds, from the first; ours")
+    dataset: str = Field("boston", description="regression data set (section 4.4: Housing)")
+    folds: PositiveInt = Field(10, description="folds of the scheme (section 4.4: 10)")
+    shown: PositiveInt = Field(2, description="number of folds that are computed; ours")
     methods: tuple[ExperimentMethod, ...] = Field(
         (
             _entry("ep_nn", "NN-EP-LA", prior="laplace", tolerance=1e-12),
@@ -50,20 +50,22 @@ class Config(BaseModel):
         ),
         min_length=1,
         max_length=3,
-        description="entries with sweeps",
+        description="method entries with the option sweeps",
     )
     sweeps: tuple[PositiveInt, ...] = Field(
-        (5, 10, 20, 30, 40, 50, 60, 80, 110, 150, 200, 280, 400), min_length=2, description="of the fits; ours"
+        (5, 10, 20, 30, 40, 50, 60, 80, 110, 150, 200, 280, 400),
+        min_length=2,
+        description="sweeps of the fits; ours",
     )
     chains: ExperimentMethod = Field(
         _entry(
             "hmc", "NN-MC", activation="tanh", prior="ard", weight_prior=[0.25, 0.000625],
             noise_prior=[0.25, 0.000625], chains=2, steps=600,
         ),
-        description="an entry with samples and warmup",
+        description="method entry with the options samples and warmup",
     )  # fmt: skip
     samples: tuple[PositiveInt, ...] = Field(
-        (2, 5, 10, 20, 50, 100, 200), min_length=2, description="of a chain, after as many of warm-up; ours"
+        (2, 5, 10, 20, 50, 100, 200), min_length=2, description="draws per chain, after as many draws of warm-up; ours"
     )
 
     @field_validator("dataset")
@@ -74,20 +76,20 @@ class Config(BaseModel):
 
     @field_validator("sweeps", "samples")
     @classmethod
-    def _growing(cls, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    def _increasing(cls, numbers: tuple[int, ...]) -> tuple[int, ...]:
         if list(numbers) != sorted(set(numbers)):
-            raise ValueError(f"numbers must grow, found {list(numbers)}")
+            raise ValueError(f"numbers must increase; found {list(numbers)}")
         return numbers
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of both figures and one summary row a method and fold.
+    """Return the arrays of both figures, and one summary row per method and fold.
 
-    ``labels`` (M,) name the methods, ``chains`` the sampler; ``sweeps`` (S,) and ``samples`` (H,). Of method i on fold
+    ``labels`` (M,) name the methods, ``chains`` the sampler; ``sweeps`` (S,) and ``samples`` (H,). For method i on fold
     f: ``scores_<i>_<f>`` (3, S), seconds, log density (nats) and squared error; ``steps_<i>_<f>`` (G, T), relative
-    steps of the ``groups`` of sites after every sweep, ``log_z_<i>_<f>`` and ``log_evidence_<i>_<f>`` (T,), nats,
-    ``close_<i>_<f>``, the first sweep with steps below 1e-4, 0 for none, and ``usual_<i>_<f>`` (3,), the scores of a
-    fit of that tolerance, which ends there or with the most sweeps. Of the sampler ``sampled_<f>`` (3, H).
+    steps of the ``groups`` of sites after every sweep; ``log_z_<i>_<f>`` and ``log_evidence_<i>_<f>`` (T,), nats;
+    ``close_<i>_<f>``, the first sweep with all steps below 1e-4, 0 for none; ``usual_<i>_<f>`` (3,), the scores of a
+    fit with that tolerance. For the sampler: ``sampled_<f>`` (3, H).
     """
     arrays: dict[str, Any] = {
         "labels": np.array([entry.name for entry in config.methods]), "chains": np.array(config.chains.name),
@@ -101,12 +103,12 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
         split = data.make_split(scheme, whole, f)
         for i, entry in enumerate(config.methods):
             fits = [_timed(entry, {"sweeps": number}, whole, split, seed) for number in config.sweeps]
-            path = _path(fits[-1][0])
+            history = _history(fits[-1][0])
             found = np.array([values for _, values in fits]).T
             usual = _timed(entry, {"sweeps": config.sweeps[-1], "tolerance": CLOSE}, whole, split, seed)[1]
-            arrays |= {f"{name}_{i}_{f}": values for name, values in path.items()} | {f"scores_{i}_{f}": found}
+            arrays |= {f"{name}_{i}_{f}": values for name, values in history.items()} | {f"scores_{i}_{f}": found}
             arrays[f"usual_{i}_{f}"] = usual
-            summary.append({"method": entry.name, "fold": f, **_of_sweeps(found, usual, path, config.sweeps)})
+            summary.append({"method": entry.name, "fold": f, **_of_sweeps(found, usual, history, config.sweeps)})
         numbers: list[dict[str, float]] = [{"samples": number, "warmup": number} for number in config.samples]
         found = np.array([_timed(config.chains, number, whole, split, seed)[1] for number in numbers]).T
         arrays[f"sampled_{f}"] = found
@@ -134,8 +136,8 @@ def _groups(fit: NetworkFit) -> list[str]:
     return [name.removeprefix("step_") for name in getattr(fit.model, "trace_", {}) if name.startswith("step_")]
 
 
-def _path(fit: NetworkFit) -> dict[str, Array]:
-    """Return what a fit told sweep by sweep."""
+def _history(fit: NetworkFit) -> dict[str, Array]:
+    """Return the convergence history of a fit."""
     trace = getattr(fit.model, "trace_", {})
     steps = np.array([trace[f"step_{group}"] for group in _groups(fit)])
     near = np.flatnonzero(steps.max(axis=0) < CLOSE) if len(steps) else np.empty(0, dtype=np.intp)
@@ -145,11 +147,11 @@ def _path(fit: NetworkFit) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def _of_sweeps(found: Array, usual: Array, path: dict[str, Array], sweeps: tuple[int, ...]) -> dict[str, Any]:
-    """Return a summary of the scores (3, S): where a fit would have ended, at the last sweep, and the best."""
-    close = int(path["close"])
+def _of_sweeps(found: Array, usual: Array, history: dict[str, Array], sweeps: tuple[int, ...]) -> dict[str, Any]:
+    """Return a summary of scores (3, S): at convergence, at the last sweep, and the best."""
+    close = int(history["close"])
     at = usual if close else np.full(3, math.nan)
-    steps = path["steps"]
+    steps = history["steps"]
     return {
         "converged_after": close or "",
         "seconds_at_convergence": rounded(at[0]), "ll_at_convergence": rounded(at[1]),
@@ -160,7 +162,7 @@ def _of_sweeps(found: Array, usual: Array, path: dict[str, Array], sweeps: tuple
 
 
 def _of_chains(found: Array, samples: tuple[int, ...]) -> dict[str, Any]:
-    """Return the same of a sampler, by samples of a chain."""
+    """Return the same summary for a sampler, by the draws of a chain."""
     blank = dict.fromkeys(("converged_after", "seconds_at_convergence", "ll_at_convergence", "mse_at_convergence"), "")
     return blank | {
         "ended_after": samples[-1], "seconds": rounded(found[0, -1]), "ll": rounded(found[1, -1]),
@@ -169,7 +171,7 @@ def _of_chains(found: Array, samples: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _best(ll: Array, numbers: tuple[int, ...]) -> dict[str, Any]:
-    """Return the highest log density and after how many sweeps or samples it is."""
+    """Return the highest log density, and its number of sweeps or draws."""
     place = int(np.argmax(np.where(np.isfinite(ll), ll, -math.inf)))
     return {"ll_best": rounded(ll[place]), "ll_best_after": numbers[place]}
 

@@ -1,12 +1,12 @@
-"""Expectation propagation for networks from many random starts: how often it converges, how far apart it ends.
+"""Expectation propagation for networks from many random starts: convergence, and spread of the results.
 
-Fits to the training rows of standard split 0 that differ in nothing but their seed, the order in which rows are taken.
-Kept of each are root mean squared error and mean log density on the test rows, log evidence, sweeps, the last relative
-step and the seconds; a fit without a proper posterior is failed, a score or log evidence that is not finite is counted.
-Any other error ends the experiment.
+All fits use the training data of one standard split and differ only in their seed, which determines the order of the
+data points. For each fit, root mean squared error and mean log density on the test data, log evidence, sweeps, last
+relative step and seconds are recorded. A fit without a proper posterior is failed; scores and log evidences that are
+not finite are counted. Any other error ends the experiment.
 
-Restart r of a set has the seed + r, so that a longer run begins with the fits of a shorter one. A run that was cut
-short goes on after the fits that it had.
+Restart r of a data set has the seed ``seed + r``, so that a longer run starts with the fits of a shorter one. An
+interrupted run continues after its finished fits.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ep_bench.experiments.ep_nn_2014.network_fits import NetworkFit, fitted, rou
 from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
 from ep_bench.types import Array
 
-MEASURES = ("rmse", "ll", "log_evidence", "sweeps", "step", "seconds", "converged")  # of a fit, in this order
+MEASURES = ("rmse", "ll", "log_evidence", "sweeps", "step", "seconds", "converged")  # of each fit, in this order
 
 
 class RestartedDataset(BaseModel):
-    """A data set and how many fits of each method it has."""
+    """A data set, and the number of fits per method."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,7 +53,7 @@ class Config(BaseModel):
     datasets: tuple[RestartedDataset, ...] = Field(
         tuple(RestartedDataset(name=name) for name in ("boston", "yacht", "concrete", "energy", "wine")),
         min_length=1,
-        description="regression sets, each with its number of restarts; ours",
+        description="regression data sets with their numbers of restarts; ours",
     )
     methods: tuple[ExperimentMethod, ...] = Field(
         (_entry("NN-EP-LA", prior="laplace"), _entry("NN-EP-ARD", prior="ard")),
@@ -61,14 +61,14 @@ class Config(BaseModel):
         max_length=4,
         description="method entries as in a study: use, label and options",
     )
-    split: int = Field(0, ge=0, description="of the standard splits")
+    split: int = Field(0, ge=0, description="index of the standard split")
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a data set and method.
+    """Return the arrays of the figure, and one summary row per data set and method.
 
-    ``labels`` (M,) and ``datasets`` (D,) name both, ``measures`` (7,) the rows of ``found_<i>`` (M, 7, R) of data
-    set i: scores in original units, log evidence in nats; NaN where a fit failed.
+    ``labels`` (M,) and ``datasets`` (D,) name the methods and the data sets. ``measures`` (7,) name the second axis of
+    ``found_<i>`` (M, 7, R) for data set i: scores in original units, log evidence in nats; NaN if a fit failed.
     """
     labels, names = [entry.name for entry in config.methods], [part.name for part in config.datasets]
     arrays: dict[str, Any] = {"labels": np.array(labels), "datasets": np.array(names), "measures": np.array(MEASURES)}
@@ -91,7 +91,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def restarted(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tuple[list[float], str]:
-    """Return the measures (7,) of a fit, and why there is none."""
+    """Return the measures (7,) of a fit, and the reason if it failed."""
     whole = data.load_dataset(dataset)
     train, test = data.standard_split(len(whole.y), split)
     fit = fitted(ExperimentMethod.of(entry), whole.X[train], whole.y[train], standardize=True, seed=seed)
@@ -105,19 +105,19 @@ def restarted(entry: dict[str, Any], dataset: str, split: int, seed: int) -> tup
 
 
 def scores(fit: NetworkFit, X: Array, y: Array) -> tuple[float, float]:
-    """Return root mean squared error and mean log density (nats) of rows X (n, d), y (n,); original units."""
+    """Return root mean squared error and mean log density (nats) for X (n, d), y (n,); original units."""
     error = float(np.sqrt(np.mean((fit.model.predict(X) - y) ** 2)))
     return error, float(np.mean(fit.model.predict_dist(X).logpdf(y)))
 
 
 def last_step(fit: NetworkFit) -> float:
-    """Return the largest relative step of a group of sites in the last sweep, NaN of methods without sites."""
+    """Return the largest relative step of a group of sites in the last sweep, NaN for methods without sites."""
     steps = [values[-1] for name, values in fit.model.trace_.items() if name.startswith("step_")]
     return float(np.max(steps)) if steps else math.nan
 
 
 def summarise(found: Array, reasons: list[str]) -> dict[str, Any]:
-    """Return a summary of measures (7, R): counts, and quantiles of those that converged or not alike."""
+    """Return a summary of measures (7, R): counts, and quantiles over all fits that did not fail."""
     of = dict(zip(MEASURES, found, strict=True))
     failed = np.array([bool(reason) for reason in reasons])
     finite = np.isfinite([of[name] for name in ("rmse", "ll", "log_evidence")]).all(axis=0)
@@ -136,6 +136,6 @@ def summarise(found: Array, reasons: list[str]) -> dict[str, Any]:
 
 
 def quantile(values: Array, q: float) -> float | str:
-    """Return a quantile of the finite values, nothing where there is none."""
+    """Return a quantile of the finite values, or an empty text if there are none."""
     known = values[np.isfinite(values)]
     return rounded(float(np.quantile(known, q))) if len(known) else ""

@@ -1,13 +1,14 @@
-"""Expectation propagation on two contradicting observations, sweep by sweep (Jylanki and others 2011, figure 3).
+"""Expectation propagation on two contradicting observations, sweep by sweep (figure 3).
 
-Of example 2 of ``conflict_examples``, at hyperparameters where the posterior is bimodal: the approximate evidence and
-the precisions of the sites of y1, ..., y4 after each sweep of a scheme, from empty sites. A scheme is a row of stages,
-each of which starts where the one before it ends. The evidence is not defined where a cavity is improper.
+The data are those of example 2 of ``conflict_examples``, at hyperparameters with a bimodal posterior. The experiment
+records the approximate evidence and the precisions of the sites of y1, ..., y4 after each sweep of a scheme, which
+starts with empty sites. A scheme is a sequence of stages; each stage starts from the final state of the previous one.
+The evidence is not defined if a cavity is improper.
 
-Deviation: the example is ours; hyperparameters are the paper's but for a magnitude of 3, where the paper has sigma_se =
-3. Sweeps are those of ``gp_t``: one that would make the posterior improper is shortened; its double loop has Newton's
-inner steps, and one round stands for several of the paper's iterations. Three parallel sweeps come before it where the
-paper has five, after which cavities are improper here.
+Deviation: the example is ours. The hyperparameters are the paper's, except for a magnitude of 3, where the paper has
+sigma_se = 3. Sweeps are those of ``gp_t``: a sweep that would make the posterior improper is shortened. Its double loop
+has Newton's inner steps, so that one round corresponds to several of the paper's iterations. Three parallel sweeps
+precede it, where the paper has five; after five, cavities are improper here.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from ep_bench.methods.gp_t.double_loop import double_loop
 from ep_bench.methods.gp_t.sites import CLOSE, SiteModel, SitePosterior, empty, log_evidence
 from ep_bench.types import Array
 
-WATCHED = 4  # sites, those of the first rows
+MONITORED = 4  # sites, those of the first data points
 
 
 Updates = Literal["sequential", "parallel", "double_loop"]
 
 
 class Stage(BaseModel):
-    """So many sweeps of one kind, or fewer where it converges."""
+    """Sweeps of one kind, until convergence or a maximum number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     updates: Updates
     damping: float = Field(
-        1.0, gt=0.0, le=1.0, description="share of an update that is made (delta), but for the double loop"
+        1.0, gt=0.0, le=1.0, description="damping factor delta of updates, ignored by the double loop"
     )
-    sweeps: PositiveInt = Field(100, description="or rounds of the double loop's outer loop, at most")
+    sweeps: PositiveInt = Field(100, description="maximum number of sweeps, or of outer rounds of the double loop")
 
 
 class Scheme(BaseModel):
-    """Stages, one after the other."""
+    """A sequence of stages."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -85,12 +86,12 @@ class Config(BaseModel):
     nu: PositiveFloat = Field(2.0, description="degrees of freedom (figure 3: 2)")
 
 
-def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 nothing is drawn
-    """Return the arrays of the figure and one summary row a scheme.
+def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 no random numbers
+    """Return the arrays of the figure, and one summary row per scheme.
 
-    Of scheme i, after each of its S sweeps: ``log_evidence_<i>`` (S,), nats, NaN where a cavity is improper,
-    ``precisions_<i>`` (S, 4) of the sites of y1, ..., y4, ``mismatch_<i>`` (S,), infinite where a cavity is improper,
-    and ``stage_<i>`` (S,), which stage it belongs to. ``labels`` name the schemes.
+    ``labels`` name the schemes. For scheme i, after each of its S sweeps: ``log_evidence_<i>`` (S,), nats, NaN if a
+    cavity is improper; ``precisions_<i>`` (S, 4) of the sites of y1, ..., y4; ``mismatch_<i>`` (S,), infinite if a
+    cavity is improper; ``stage_<i>`` (S,), the index of its stage.
     """
     data = example(2)
     K = covariances(data.x, ExampleHyperparameters(config.lengthscale, config.magnitude, config.scale, config.nu))
@@ -98,24 +99,24 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     summary = []
     for i, scheme in enumerate(config.schemes):
         model = SiteModel(K, data.y, config.nu, config.scale, scheme.fraction)
-        path = list(states(model, scheme.stages))
-        evidences = np.array([log_evidence(now, scheme.fraction) for _, now in path])
-        mismatches = np.array([now.mismatch for _, now in path])
+        history = list(states(model, scheme.stages))
+        evidences = np.array([log_evidence(now, scheme.fraction) for _, now in history])
+        mismatches = np.array([now.mismatch for _, now in history])
         arrays |= {
             f"log_evidence_{i}": evidences,
-            f"precisions_{i}": np.array([now.tau[:WATCHED] for _, now in path]),
+            f"precisions_{i}": np.array([now.tau[:MONITORED] for _, now in history]),
             f"mismatch_{i}": mismatches,
-            f"stage_{i}": np.array([stage for stage, _ in path]),
+            f"stage_{i}": np.array([stage for stage, _ in history]),
         }
         summary.append({"scheme": scheme.label, **_row(evidences, mismatches)})
     return arrays, summary
 
 
 def states(model: SiteModel, stages: tuple[Stage, ...]) -> Iterator[tuple[int, SitePosterior]]:
-    """Yield the stage and the state after each sweep, until one has converged."""
+    """Yield the index of the stage and the state after each sweep, until convergence."""
     now = empty(model)
     for place, stage in enumerate(stages):
-        for now in islice(_updates(model, now, stage), stage.sweeps):  # noqa: B020 each stage goes on from the last
+        for now in islice(_updates(model, now, stage), stage.sweeps):  # noqa: B020 each stage starts from the last state
             yield place, now
             if now.mismatch < CLOSE:
                 return
@@ -129,7 +130,7 @@ def _updates(model: SiteModel, start: SitePosterior, stage: Stage) -> Iterator[S
 
 
 def _row(evidences: Array, mismatches: Array) -> dict[str, Any]:
-    """Return how a scheme ended: where it stands, how close, and how often its evidence was not defined."""
+    """Return a summary row: the final state of a scheme, and how often its evidence was not defined."""
     return {
         "sweeps": len(evidences),
         "converged": bool(mismatches[-1] < CLOSE),

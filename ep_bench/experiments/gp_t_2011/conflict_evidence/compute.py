@@ -1,13 +1,13 @@
-"""The log evidence of two contradicting observations over two hyperparameters (Jylanki and others 2011, figure 4).
+"""The log evidence of two contradicting observations over two hyperparameters (figure 4).
 
-Of both examples of ``conflict_examples``, over a grid of lengthscales and magnitudes, nu and sigma held: by expectation
-propagation with the powers 1 and 0.5 of the likelihood, and by annealed importance sampling, whose errors are small
-and known. Beside each value of EP stands whether plain sequential sweeps, damped by 0.8, converge; a point at which the
-robust scheme finds no solution has no value. The hyperparameters of highest evidence, on which the paper's crosses and
-rings stand, are those that a search finds.
+For both examples of ``conflict_examples``, the log evidence is computed over a grid of lengthscales and magnitudes,
+with nu and sigma fixed: by expectation propagation with the powers 1 and 0.5 of the likelihood, and by annealed
+importance sampling, whose errors are small and known. For each value of EP, the arrays also record whether sequential
+sweeps with damping 0.8 converge. The value is NaN if the robust scheme finds no solution. The hyperparameters of
+highest evidence (crosses and rings in the paper) are found by a search.
 
-Deviation: the examples are ours; nu and sigma of example 1 are those of highest density by EP, rounded, those of
-example 2 are figure 3's.
+Deviation: the examples are ours. nu and sigma of example 1 are those of highest density by EP, rounded; those of
+example 2 are from figure 3.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ep_bench.methods.gp_t.sites import SiteModel, empty
 from ep_bench.types import Array
 
 DAMPING = 0.8
-SWEEPS, CLOSE = 100, 1e-4  # of sequential updates; the paper's tolerance
-STARTS = 5  # of the searches for the highest evidence
+SWEEPS, CLOSE = 100, 1e-4  # maximum of sequential sweeps; the paper's tolerance
+STARTS = 5  # starting points of the searches for the highest evidence
 
 Power = Annotated[float, Field(gt=0, le=1)]
 Range = tuple[PositiveFloat, PositiveFloat]
 
 
 class Noise(BaseModel):
-    """The likelihood of an example."""
+    """The parameters of an example's likelihood."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,22 +52,22 @@ class Config(BaseModel):
         (1.0, 0.5), min_length=1, max_length=2, description="powers eta of the likelihood (figure 4: 1 and 0.5)"
     )
     noise: tuple[Noise, Noise] = Field(
-        (Noise(scale=0.095, nu=1.2), Noise(scale=0.1, nu=2.0)), description="of examples 1 and 2; ours"
+        (Noise(scale=0.095, nu=1.2), Noise(scale=0.1, nu=2.0)), description="likelihoods of examples 1 and 2; ours"
     )
-    lengthscales: Range = Field((0.4, 4.0), description="ends of the grid; ours")
-    magnitudes: Range = Field((0.3, 30.0), description="ends of the grid, variances; ours")
-    points: tuple[PositiveInt, PositiveInt] = Field((17, 17), description="of lengthscales and magnitudes; ours")
-    runs: int = Field(500, ge=2, description="of annealed importance sampling, at each point; ours")
-    temperatures: PositiveInt = Field(200, description="of each run; ours")
+    lengthscales: Range = Field((0.4, 4.0), description="range of the grid; ours")
+    magnitudes: Range = Field((0.3, 30.0), description="range of the grid, variances; ours")
+    points: tuple[PositiveInt, PositiveInt] = Field((17, 17), description="lengthscales and magnitudes; ours")
+    runs: int = Field(500, ge=2, description="runs of annealed importance sampling per point; ours")
+    temperatures: PositiveInt = Field(200, description="temperatures per run; ours")
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row an example and method.
+    """Return the arrays of the figure, and one summary row per example and power.
 
-    ``lengthscales`` (L,), ``magnitudes`` (M,), ``fractions`` (F,). Of example e: ``annealed_<e>`` and ``error_<e>``
-    (M, L), nats, with the standard error of the first; of power i ``evidence_<e>_<i>`` (M, L), NaN where there is no
-    solution, ``swept_<e>_<i>`` (M, L), whether sequential sweeps converge, ``mode_<e>_<i>`` (2,), lengthscale and
-    magnitude of the highest evidence, NaN where the search fails.
+    ``lengthscales`` (L,), ``magnitudes`` (M,), ``fractions`` (F,). For example e: ``annealed_<e>`` and its standard
+    error ``error_<e>`` (M, L), nats. For power i of the likelihood: ``evidence_<e>_<i>`` (M, L), NaN without a
+    solution; ``swept_<e>_<i>`` (M, L), whether sequential sweeps converge; ``mode_<e>_<i>`` (2,), lengthscale and
+    magnitude of the highest evidence, NaN if the search fails.
     """
     axes = [
         np.geomspace(*ends, n) for ends, n in zip((config.lengthscales, config.magnitudes), config.points, strict=True)
@@ -94,7 +94,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def solved(data: Example, hyper: ExampleHyperparameters, eta: float) -> float:
-    """Return the log evidence of the robust scheme, NaN where it finds no solution."""
+    """Return the log evidence by the robust scheme, NaN if it finds no solution."""
     try:
         return ep.infer(covariances(data.x, hyper), data.y, hyper.nu, hyper.scale, eta, DAMPING).log_evidence
     except FloatingPointError:
@@ -102,7 +102,7 @@ def solved(data: Example, hyper: ExampleHyperparameters, eta: float) -> float:
 
 
 def sweeps_converge(data: Example, hyper: ExampleHyperparameters, eta: float) -> bool:
-    """Tell whether damped sequential sweeps from empty sites converge."""
+    """Return whether damped sequential sweeps from empty sites converge."""
     model = SiteModel(covariances(data.x, hyper), data.y, hyper.nu, hyper.scale, eta)
     states = islice(sweeps.sequential(model, empty(model), DAMPING), SWEEPS)
     return any(now.mismatch < CLOSE for now in states)
@@ -130,12 +130,12 @@ def _mode(data: Example, noise: Noise, eta: float, seed: int) -> Array:
 
 
 def _row(evidence: Array, swept: Array, annealed: Array, mode: Array) -> dict[str, Any]:
-    """Return how far a method is from annealed importance sampling, nats, and at how many points something failed."""
+    """Return errors against annealed importance sampling (nats), and the numbers of points with a failure."""
     known = np.isfinite(evidence)
-    apart = (evidence - annealed)[known]
+    errors = (evidence - annealed)[known]
     return {
-        "mean_absolute_error": _short(np.abs(apart).mean()) if known.any() else "",
-        "mean_error": _short(apart.mean()) if known.any() else "",
+        "mean_absolute_error": _short(np.abs(errors).mean()) if known.any() else "",
+        "mean_error": _short(errors.mean()) if known.any() else "",
         "points": evidence.size,
         "without_solution": int((~known).sum()),
         "sweeps_not_converged": int(swept.size - swept.sum()),

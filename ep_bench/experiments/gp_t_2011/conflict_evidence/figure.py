@@ -64,8 +64,8 @@ def draw(results: ExperimentResults) -> list[Picture]:
     caption = (
         "Log evidence of two contradicting observations over lengthscale and magnitude, with fixed noise parameters: "
         "by expectation propagation with powers η of the likelihood, and by annealed importance sampling. Contours in "
-        f"all panels of a row are {steps} nats below the highest annealed value. Mean error: mean absolute difference from "
-        f"annealed importance sampling. As in figure 4 of {PAPER}, on examples of our own."
+        f"all panels of a row are {steps} nats below the highest annealed value. Mean error: mean absolute difference "
+        f"from annealed importance sampling. As in figure 4 of {PAPER}, on examples of our own."
     )
     return [finish(figure, f"conflict-evidence-{results.study}", caption)]
 

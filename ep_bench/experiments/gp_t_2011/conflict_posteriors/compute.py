@@ -1,13 +1,14 @@
-"""Two contradicting observations: the latent function between them by every approximation (Jylanki and others 2011).
+"""Two contradicting observations: the latent function between them by every approximation (figure 1).
 
-Their figure 1: regression on the two examples of ``conflict_examples``, and densities of f(2), midway between the two,
-with each method's own hyperparameters. Where a method samples, its density is the mean of those given each draw, f
-integrated out, and its hyperparameters are drawn as well. A method that fails is told with its reason.
+Each method is fitted to the two examples of ``conflict_examples`` with its own hyperparameters. The result is the
+regression, and the density of f(2), midway between the two observations. For a sampler, the density is the mean over
+the draws of the density given each draw, with f integrated out; the draws include the hyperparameters. If a method
+fails, the summary has the reason.
 
-Deviation: the examples are ours. Priors are those that the options say, by default flat as in the paper; chains have
-the weak ones, for under flat priors the law of two data sets so small need not be a proper one. Laplace's method has
-one start: its evidence grows without bound where the mode's curvature vanishes, and more starts find that. ``kl`` is
-not among the paper's methods.
+Deviation: the examples are ours. Priors are those of the options, by default flat as in the paper. Chains have the weak
+priors, because under flat priors the posterior of such small data sets may be improper. Laplace's method has one
+starting point: its evidence is unbounded where the curvature at the mode vanishes, and more starts find such points.
+``kl`` is not among the paper's methods.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ep_bench.experiments.method_entries import KnownNoiseMethod
 from ep_bench.methods.gp_t import sampling
 from ep_bench.types import Array, Predictive
 
-MARGIN = 1.6  # that the grid of f(2) goes beyond the two observations
+MARGIN = 1.6  # of the grid of f(2) beyond the two observations, in the unit of y
 FLAT: dict[str, Any] = {"use": "gp_t", "nu": "optimize", "prior": "none"}
 
 
@@ -51,35 +52,35 @@ class Config(BaseModel):
         ),
         min_length=1,
         max_length=8,
-        description="method entries as in a study, the one that stands for the truth first (figure 1)",
+        description="method entries as in a study; the first one is the reference (figure 1)",
     )
     bands: tuple[str, ...] = Field(
-        ("EP", "EP, η = 0.5"), max_length=2, description="labels of methods whose regression is drawn (figure 1)"
+        ("EP", "EP, η = 0.5"), max_length=2, description="labels of the methods whose regression is drawn (figure 1)"
     )
     points: int = Field(241, ge=3, description="points of the grids of inputs and of f(2)")
 
 
 class LatentMixture(NamedTuple):
-    """A mixture of Gaussians for f at each of n inputs."""
+    """A mixture of S Gaussians for f at each of n inputs."""
 
     weights: Array  # (S,)
     means: Array  # (S, n)
     variances: Array  # (S, n)
 
     def density(self, f: Array, at: int) -> Array:
-        """Return the density (G,) of the values f (G,) at one of the inputs."""
+        """Return the density (G,) at the values f (G,), for the input with index ``at``."""
         mean, variance = self.means[:, at, None], self.variances[:, at, None]
         heights = np.exp(-0.5 * (f - mean) ** 2 / variance) / np.sqrt(2.0 * np.pi * variance)
         return np.asarray(self.weights @ heights)
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row an example and method.
+    """Return the arrays of the figure, and one summary row per example and method.
 
-    ``labels`` and ``bands`` (M,) name the methods and say which have their regression drawn. Of example e: ``x_<e>``
-    and ``y_<e>`` (n,), the contradicting pair first; ``grid_<e>`` and ``truth_<e>`` (G,) over inputs, ``latent_<e>``
-    (G,) values of f(2); of method i ``mean_<e>_<i>``, ``std_<e>_<i>`` (G,) of f over inputs and ``density_<e>_<i>``
-    (G,) of f(2), NaN where the method failed.
+    ``labels`` (M,) name the methods; ``bands`` (M,): whether their regression is drawn. For example e: ``x_<e>`` and
+    ``y_<e>`` (n,), with the contradicting pair first; ``grid_<e>`` and ``truth_<e>`` (G,) over inputs; ``latent_<e>``
+    (G,), values of f(2). For method i: ``mean_<e>_<i>`` and ``std_<e>_<i>`` (G,) of f over inputs, and
+    ``density_<e>_<i>`` (G,) of f(2), NaN if the method failed.
     """
     labels = [entry.name for entry in config.methods]
     arrays: dict[str, Any] = {"labels": np.array(labels), "bands": np.array([name in config.bands for name in labels])}
@@ -100,7 +101,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def latent_of(model: Any, X: Array) -> LatentMixture:
-    """Return what a fitted model says of f at rows X (n, d), in its own units: a sampler's mixture, else a Gaussian."""
+    """Return the distribution of f at inputs X (n, d) by a fitted model, in its own units."""
     if isinstance(model.state_, sampling.Draws):
         means, variances = sampling.latents(model.state_, X)
         return LatentMixture(np.full(len(means), 1.0 / len(means)), means, variances)
@@ -111,7 +112,10 @@ def latent_of(model: Any, X: Array) -> LatentMixture:
 def _fitted(
     entry: KnownNoiseMethod, x: Array, y: Array, at: Array, seed: int
 ) -> tuple[dict[str, Any], LatentMixture | None]:
-    """Return hyperparameters, evidence and seconds of a fit, and its latent function; the reason where it failed."""
+    """Return hyperparameters, evidence and seconds of a fit, and its latent function.
+
+    If the fit fails, the row has the reason, and the latent function is None.
+    """
     options = {**entry.options(1.0), "standardize": False}
     warm_up(entry.use, options)
     started = time.perf_counter()
@@ -129,7 +133,7 @@ def _fitted(
 
 
 def _curves(latent: LatentMixture | None, f: Array) -> dict[str, Array]:
-    """Return mean and deviation over the inputs, and the density of f(2), which is the last input."""
+    """Return mean and standard deviation of f over the inputs, and the density of f(2), the last input."""
     if latent is None:
         return dict.fromkeys(("mean", "std", "density"), np.full(len(f), np.nan))
     mean = latent.weights @ latent.means
@@ -138,18 +142,18 @@ def _curves(latent: LatentMixture | None, f: Array) -> dict[str, Array]:
 
 
 def _summary(latent: LatentMixture | None, reference: LatentMixture | None) -> dict[str, Any]:
-    """Return mean and deviation of f(2), and its 1-Wasserstein distance from the reference's."""
+    """Return mean and standard deviation of f(2), and its 1-Wasserstein distance from the reference."""
     if latent is None:
         return {"mean": "", "deviation": "", "distance": ""}
-    own = _at_the_end(latent)
+    own = _at_last_input(latent)
     summary = {"mean": _rounded(own.mean()[0]), "deviation": _rounded(own.std()[0]), "distance": ""}
     if reference is not None:
-        tables = (distribution_distances.tabulate(one) for one in (own, _at_the_end(reference)))
+        tables = (distribution_distances.tabulate(one) for one in (own, _at_last_input(reference)))
         summary["distance"] = _rounded(distribution_distances.compare(*tables).wasserstein[0])
     return summary
 
 
-def _at_the_end(latent: LatentMixture) -> Predictive:
+def _at_last_input(latent: LatentMixture) -> Predictive:
     return Predictive(latent.weights, latent.means[:, -1:], latent.variances[:, -1:])
 
 

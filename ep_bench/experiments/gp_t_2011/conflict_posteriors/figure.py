@@ -48,9 +48,9 @@ def draw(results: ExperimentResults) -> list[Picture]:
     caption = (
         "Two observations (squares) in a gap of the data contradict each other. Above: mean and "
         f"{DEVIATIONS:g} standard deviations of the latent function by {' and '.join(shown)}, and the true function. "
-        f"Below: densities of f({MIDPOINT:g}), midway between the two; dotted lines mark their targets. Each method has "
-        f"its own hyperparameters; {labels[0]}, the reference, averages over draws of them. Densities are cut at the "
-        f"top of the panel. As in figure 1 of {PAPER}, on examples of our own."
+        f"Below: densities of f({MIDPOINT:g}), midway between the two; dotted lines mark their targets. Each method "
+        f"has its own hyperparameters; {labels[0]}, the reference, averages over draws of them. Densities are cut at "
+        f"the top of the panel. As in figure 1 of {PAPER}, on examples of our own."
     )
     return [finish(figure, f"conflict-posteriors-{results.study}", caption)]
 

@@ -1,14 +1,14 @@
-"""Two contradicting observations seen by expectation propagation (Jylanki, Vanhatalo and Vehtari 2011, figure 2).
+"""The tilted distribution of two contradicting observations in expectation propagation (figure 2).
 
-Of example 1 of ``conflict_examples``, at a lengthscale that makes the posterior bimodal. All other sites are updated
-once, one after the other and without damping, from empty sites; that gives q(f1, f2 | y3, ..., yn). The tilted
-distribution of the two latent values is q times the powers eta of both likelihoods. Then the two sites are updated in
-turn, and all once more: as the paper's text has it, the first site gets a large precision, the second one below 0, and
-in the second sweep the cavity of the first is improper, so that it stays as it is. In parallel, from the same q, both
-precisions are above 0.
+The data are those of example 1 of ``conflict_examples``, at a lengthscale with a bimodal posterior. From empty sites,
+all other sites are updated once, sequentially and without damping, which gives q(f1, f2 | y3, ..., yn). The tilted
+distribution of the two latent values is q times both likelihoods to the power eta. Then the two sites are updated
+sequentially, and all sites once more. As the paper describes, the first site gets a large precision and the second site
+a negative one. In the second sweep the cavity of the first site is improper, so that this site does not change. After a
+parallel update from the same q, both precisions are positive.
 
-Deviation: the example is ours, and so are its hyperparameters: those of highest density under flat priors, rounded, but
-for the lengthscale, which is the paper's.
+Deviation: the example and its hyperparameters are ours. The hyperparameters are those of highest density under flat
+priors, rounded, except for the lengthscale, which is the paper's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ep_bench.methods.gp_t import sweeps
 from ep_bench.methods.gp_t.sites import SiteModel, empty, sites
 from ep_bench.types import Array
 
-PAIR = 2  # rows that contradict each other, the first ones
+PAIR = 2  # contradicting observations, which come first
 
 Power = Annotated[float, Field(gt=0, le=1)]
 
@@ -42,26 +42,26 @@ class Config(BaseModel):
     magnitude: PositiveFloat = Field(4.3, description="variance of the squared exponential; ours")
     scale: PositiveFloat = Field(0.095, description="sigma of the Student-t; ours")
     nu: PositiveFloat = Field(1.2, description="degrees of freedom; ours")
-    half_width: PositiveFloat = Field(4.0, description="the grid goes so far from the mean of q either way; ours")
-    points: int = Field(121, ge=5, description="points of the grid in each direction; ours")
+    half_width: PositiveFloat = Field(4.0, description="distance from the mean of q to the ends of the grid; ours")
+    points: int = Field(121, ge=5, description="points of the grid per dimension; ours")
 
 
 class SiteUpdates(NamedTuple):
-    """What undamped updates make of the pair's sites."""
+    """Results of undamped updates of the pair's sites."""
 
-    precisions: Array  # (2,) after the first sweep over all sites, the pair last
-    again: Array  # (2,) after the second
-    cavity: float  # precision of the first site's cavity after the second
-    together: Array  # (2,) precisions of both, updated in parallel in the first sweep instead
+    precisions: Array  # (2,) after the first sweep over all sites, which updates the pair last
+    again: Array  # (2,) after the second sweep
+    cavity: float  # precision of the first site's cavity after the second sweep
+    together: Array  # (2,) precisions after a parallel update of the pair in the first sweep instead
 
 
-def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 nothing is drawn
-    """Return the arrays of the figure and one summary row a power.
+def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:  # noqa: ARG001 no random numbers
+    """Return the arrays of the figure, and one summary row per power.
 
-    ``first`` and ``second`` (P,) are values of f1 and f2; on that grid, (P, P) with f1 down, ``marginal`` is the
-    density q(f1, f2 | y3, ..., yn). ``likelihoods_<i>`` (2, P) are those of f1 and of f2 to the power ``fractions`` i;
-    the tilted distribution is in proportion to the product of all three. ``y`` (2,) are the two observations, ``mean``
-    (2,) and ``covariance`` (2, 2) those of q.
+    ``first`` and ``second`` (P,): values of f1 and f2. On their grid (P, P), with f1 along the first axis, ``marginal``
+    is the density q(f1, f2 | y3, ..., yn). ``likelihoods_<i>`` (2, P): likelihoods of f1 and of f2 to the power
+    ``fractions`` i. The tilted distribution is proportional to the product of all three. ``y`` (2,): the two
+    observations. ``mean`` (2,) and ``covariance`` (2, 2): moments of q.
     """
     data = example(1)
     hyper = ExampleHyperparameters(config.lengthscale, config.magnitude, config.scale, config.nu)
@@ -82,14 +82,17 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def marginal(data: Example, hyper: ExampleHyperparameters) -> tuple[Array, Array]:
-    """Return mean (2,) and covariance (2, 2) of the pair after one round over all other sites."""
+    """Return mean (2,) and covariance (2, 2) of the pair after one sweep over all other sites."""
     model, tau, b = _others(data, hyper, 1.0)
     covariance = np.linalg.inv(np.linalg.inv(model.K) + np.diag(tau))
     return (covariance @ b)[:PAIR], covariance[:PAIR, :PAIR]
 
 
 def updates(data: Example, hyper: ExampleHyperparameters, eta: float) -> SiteUpdates:
-    """Return what undamped updates of power eta come to, in the order y3, ..., yn, y1, y2."""
+    """Return the results of undamped updates with power eta, in the order y3, ..., yn, y1, y2.
+
+    Raises FloatingPointError if the posterior of the other sites is improper.
+    """
     model, tau, b = _others(data, hyper, eta)
     start = sites(model, tau, b)
     if start is None:
@@ -109,7 +112,7 @@ def log_t(residual: Array, hyper: ExampleHyperparameters) -> Array:
 
 
 def _others(data: Example, hyper: ExampleHyperparameters, eta: float) -> tuple[SiteModel, Array, Array]:
-    """Return the model of all rows and its sites after one round over all but the pair, whose sites are empty."""
+    """Return the model of all data points, and its sites after one sweep; the sites of the pair are empty."""
     K = covariances(data.x, hyper)
     others = SiteModel(K[PAIR:, PAIR:], data.y[PAIR:], hyper.nu, hyper.scale, eta)
     after = next(sweeps.sequential(others, empty(others), 1.0))
@@ -125,7 +128,7 @@ def _gaussian(first: Array, second: Array, mean: Array, covariance: Array) -> Ar
 
 
 def _row(eta: float, first: Array, second: Array, masses: Array, found: SiteUpdates) -> dict[str, Any]:
-    """Return the summary of a power: moments and modes of the tilted distribution, and the updates."""
+    """Return the summary of a power: moments and modes of the tilted distribution, and the site updates."""
     weights = masses / masses.sum()
     one, two = weights.sum(axis=1), weights.sum(axis=0)
     means = float(one @ first), float(two @ second)
@@ -144,7 +147,7 @@ def _row(eta: float, first: Array, second: Array, masses: Array, found: SiteUpda
 
 
 def modes(density: Array) -> int:
-    """Return how many points of a grid (P, Q) are higher than all eight around them, and a hundredth of the highest."""
+    """Return the number of points of a grid (P, Q) above all 8 neighbours and above 1 percent of the maximum."""
     padded = np.pad(density, 1, constant_values=-np.inf)
     rows, columns = density.shape
     around = [

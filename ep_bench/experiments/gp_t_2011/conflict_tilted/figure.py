@@ -59,8 +59,8 @@ def draw(results: ExperimentResults) -> list[Picture]:
         "Two contradicting observations y1 and y2 in expectation propagation. Left: approximate distribution of the "
         "latent values f1 and f2 after one undamped sweep over the sites of all other observations (dashed), and the "
         "likelihoods of both to the power η (grey). Right: their product, whose moments the sites must match. Contours "
-        f"at {_listed(LEVELS)} of the maximum, shades of the likelihoods at {_listed(LOW_LEVELS)}; in the unit of y. As "
-        f"in figure 2 of {PAPER}, on an example of our own."
+        f"at {_listed(LEVELS)} of the maximum, shades of the likelihoods at {_listed(LOW_LEVELS)}; in the unit of y. "
+        f"As in figure 2 of {PAPER}, on an example of our own."
     )
     return [finish(figure, f"conflict-tilted-{results.study}", caption)]
 

@@ -1,10 +1,11 @@
-"""Approximations at the same hyperparameters against Markov chains (Jylanki, Vanhatalo and Vehtari 2011, figure 5).
+"""Approximations at the same hyperparameters, compared with Markov chains (figure 5).
 
-Chains over all rows give the hyperparameters, which are then held fixed (``posterior_means``); in 10-fold
-cross-validation every approximation, and chains that draw all but the hyperparameters, predict for the rows left out:
-mean and deviation of the latent function, and the density of the observation.
+Chains over all data points determine the hyperparameters, which are then fixed (``posterior_means``). In 10-fold
+cross-validation, every approximation, and chains that sample everything except the hyperparameters, predict the test
+points: mean and standard deviation of the latent function, and density of the observation.
 
-Deviation: inputs and target are standardised once, by all rows, so that the hyperparameters mean the same in all folds.
+Deviation: inputs and target are standardised once, by all data points, so that the hyperparameters have the same
+meaning in all folds.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dataset: str = Field("boston", description="card's name (figure 5: boston)")
-    folds: int = Field(10, ge=2, description="of the cross-validation (section 6.1: 10)")
-    chains: ChainOptions = Field(ChainOptions(), description="that give the hyperparameters; ours")
+    dataset: str = Field("boston", description="name of the data set (figure 5: boston)")
+    folds: int = Field(10, ge=2, description="folds of the cross-validation (section 6.1: 10)")
+    chains: ChainOptions = Field(ChainOptions(), description="chains that determine the hyperparameters; ours")
     methods: tuple[KnownNoiseMethod, ...] = Field(
         (
             _entry("MCMC", inference="mcmc", chains=2, warmup=100, samples=1500, stored=600),
@@ -46,9 +47,9 @@ class Config(BaseModel):
         ),
         min_length=2,
         max_length=7,
-        description="entries of gp_t, the one that stands for the truth first (figure 5)",
+        description="entries of gp_t; the first one is the reference (figure 5)",
     )
-    rows: PositiveInt | None = Field(None, description="take the first so many rows alone, to try the experiment out")
+    rows: PositiveInt | None = Field(None, description="use only the first data points, for a quick trial")
 
     @field_validator("dataset")
     @classmethod
@@ -61,23 +62,23 @@ class Config(BaseModel):
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a method.
+    """Return the arrays of the figure, and one summary row per method.
 
-    ``labels`` name the methods; of method i, for each row (N,) when it was left out, standardised units: ``mean_<i>``
-    and ``deviation_<i>`` of the latent function, ``log_density_<i>`` of the observation; NaN where the method failed.
-    ``hyperparameters`` (P,) are those held, by ``names`` (P,).
+    ``labels`` name the methods. For method i and each of N data points as a test point, in standardised units:
+    ``mean_<i>`` and ``deviation_<i>`` (standard deviation) of the latent function, ``log_density_<i>`` of the
+    observation; NaN if the method failed. ``hyperparameters`` (P,) are the fixed values of ``names`` (P,).
     """
     rows, dataset = _standardised(config)
-    held, r_hat = posterior_means(rows, config.chains, seed)
+    fixed, r_hat = posterior_means(rows, config.chains, seed)
     scheme = data.resolve_scheme(SplitScheme("kfold", folds=config.folds), dataset.card)
     folds = [data.make_split(scheme, dataset, index) for index in range(config.folds)]
-    arrays: dict[str, Any] = {"labels": np.array([entry.name for entry in config.methods]), **_named(held)}
+    arrays: dict[str, Any] = {"labels": np.array([entry.name for entry in config.methods]), **_named(fixed)}
     summary: list[dict[str, Any]] = []
     reference: Array | None = None
     for i, entry in enumerate(config.methods):
         found = np.full((len(COLUMNS), len(rows.y)), np.nan)
         seconds, mixing, reasons = 0.0, [np.nan], []
-        options = {**entry.options(1.0), **held, "optimize": False, "standardize": False}
+        options = {**entry.options(1.0), **fixed, "optimize": False, "standardize": False}
         warm_up(entry.use, options)
         for fold in folds:
             started = time.perf_counter()
@@ -108,9 +109,9 @@ def _standardised(config: Config) -> tuple[Rows, Any]:
 
 
 def _predicted(use: str, options: dict[str, Any], rows: Rows, train: Any, test: Any, seed: int) -> tuple[Array, float]:
-    """Return means and deviations of f and log densities of the observations (3, n) of the rows left out.
+    """Return means and standard deviations of f and log densities of y (3, n) at the test points, and R-hat.
 
-    And R-hat of a sampler's predictions, NaN of other methods.
+    R-hat is that of a sampler's predictions, NaN for other methods.
     """
     model = Estimator(use, **options, random_state=seed).fit(rows.X[train], rows.y[train])
     mean, variance = model.latent(rows.X[test])
@@ -118,26 +119,27 @@ def _predicted(use: str, options: dict[str, Any], rows: Rows, train: Any, test: 
     return found, float(getattr(model, "diagnostics_", {}).get("r_hat_predictions", np.nan))
 
 
-def _named(held: dict[str, Any]) -> dict[str, Any]:
-    """Return names and values of hyperparameters, one line each."""
-    pairs = [(name, value) for name, values in held.items() for value in np.atleast_1d(values).tolist()]
+def _named(fixed: dict[str, Any]) -> dict[str, Any]:
+    """Return names and values of the hyperparameters, one entry per scalar."""
+    pairs = [(name, value) for name, values in fixed.items() for value in np.atleast_1d(values).tolist()]
     return {"names": np.array([name for name, _ in pairs]), "hyperparameters": np.array([value for _, value in pairs])}
 
 
 def _distance(found: Array, reference: Array) -> dict[str, float]:
-    """Return how far a method is from the reference, over the rows that it predicted; standardised units, nats.
+    """Return differences from the reference over the points that the method predicted; standardised units, nats.
 
-    Root mean squared differences of means and of log densities, the mean ratio of deviations, and the mean log density.
+    Root mean squared differences of means and of log densities, mean ratio of standard deviations, and mean log
+    density.
     """
     known = np.isfinite(found).all(axis=0)
     if not known.any():
         return dict.fromkeys(("mean_rms", "deviation_ratio", "log_density_rms", "log_density"), float("nan"))
     own, other = found[:, known], reference[:, known]
-    apart = own - other
+    difference = own - other
     values = {
-        "mean_rms": np.sqrt(np.mean(apart[0] ** 2)),
+        "mean_rms": np.sqrt(np.mean(difference[0] ** 2)),
         "deviation_ratio": np.mean(own[1] / other[1]),
-        "log_density_rms": np.sqrt(np.mean(apart[2] ** 2)),
+        "log_density_rms": np.sqrt(np.mean(difference[2] ** 2)),
         "log_density": np.mean(own[2]),
     }
     return {name: round(float(value), 6) for name, value in values.items()}

@@ -1,12 +1,12 @@
-"""Times of inference at the same 28 hyperparameters (Jylanki, Vanhatalo and Vehtari 2011, table 1, third row).
+"""Times of inference at the same 28 hyperparameters (table 1, third row).
 
-Of each data set: the posterior means of Markov chains over its training rows (``posterior_means``), and all
-combinations of three values each of nu, sigma and the deviation sigma_se of the latent function around them, with
-random lengthscales. The time of a method is that of its inference and nothing else; a configuration at which any method
-finds no solution counts for none of them, and is told.
+For each data set there are 28 configurations: the posterior means of Markov chains over its training data
+(``posterior_means``), and all combinations of three values each of nu, sigma and the standard deviation sigma_se of the
+latent function around them, with random lengthscales. A time includes the inference only. A configuration at which any
+method finds no solution is excluded for all methods; the summary counts these.
 
-Deviation: which values are clearly different the paper does not say; ours are ratios to the means. Of its four data
-sets concrete quality is not public.
+Deviation: the paper does not state its "clearly different" values; ours are ratios to the means. Of its four data sets,
+concrete quality is not public.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Triple = tuple[PositiveFloat, PositiveFloat, PositiveFloat]
 
 
 class TimedDataset(BaseModel):
-    """A data set, and the scheme whose first split's training rows are taken."""
+    """A data set, and the scheme whose first split provides the training data."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,39 +72,39 @@ class Config(BaseModel):
             _entry("VB1", inference="vb"),
         ),
         min_length=2,
-        description="method entries, the first of which has the time 1 (table 1)",
+        description="method entries; times are relative to the first (table 1)",
     )
     chains: ChainOptions = Field(
-        ChainOptions(warmup=150, samples=150), description="that give the posterior means; ours"
+        ChainOptions(warmup=150, samples=150), description="chains that determine the posterior means; ours"
     )
     nu: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
     scale: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean; ours")
-    sigma_se: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean of the latent deviation; ours")
+    sigma_se: Triple = Field((0.5, 1.0, 2.0), description="ratios to the posterior mean of sigma_se; ours")
     spread: float = Field(
-        1.0, ge=0.0, description="deviation of the logarithms of random lengthscales about sqrt(inputs); ours"
+        1.0, ge=0.0, description="standard deviation of the logarithms of random lengthscales around sqrt(inputs); ours"
     )
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a data set and method.
+    """Return the arrays of the figure, and one summary row per data set and method.
 
-    ``labels`` (M,) and ``datasets`` (D,) name both; ``seconds`` (D, M, C) are the times of inference at each of the C
-    configurations, NaN where there is no solution.
+    ``labels`` (M,) and ``datasets`` (D,) name the methods and the data sets; ``seconds`` (D, M, C) are the times of
+    inference at each of the C configurations, NaN without a solution.
     """
     seconds, summary = [], []
     rng = np.random.default_rng(seed)
     for part in config.datasets:
         rows = _training(part)
-        held, r_hat = posterior_means(rows, config.chains, seed)
-        configurations = configurations_around(held, config, rows.X.shape[1], rng)
+        fixed, r_hat = posterior_means(rows, config.chains, seed)
+        configurations = configurations_around(fixed, config, rows.X.shape[1], rng)
         found = np.array([[_timed(entry, rows, one, seed) for one in configurations] for entry in config.methods])
         seconds.append(found)
-        whole = np.flatnonzero(np.isfinite(found).all(axis=0))
-        means = found[:, whole].mean(axis=1) if len(whole) else np.full(len(found), np.nan)
+        solved = np.flatnonzero(np.isfinite(found).all(axis=0))
+        means = found[:, solved].mean(axis=1) if len(solved) else np.full(len(found), np.nan)
         summary += [
             {
                 "dataset": part.name, "method": entry.name, "rows": len(rows.y), "seconds": _short(mean),
-                "relative": _short(mean / means[0]), "configurations": len(whole),
+                "relative": _short(mean / means[0]), "configurations": len(solved),
                 "without_solution": int(np.isnan(times).sum()), "r_hat": round(r_hat, 4),
             }
             for entry, times, mean in zip(config.methods, found, means.tolist(), strict=True)
@@ -116,7 +116,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 def configurations_around(
     mean: dict[str, Any], config: Config, d: int, rng: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Return the posterior mean and the 27 configurations around it; a lengthscale an input (d of them)."""
+    """Return the posterior mean and the 27 configurations around it, each with d lengthscales."""
     found = [mean]
     for nu, scale, sigma_se in itertools.product(config.nu, config.scale, config.sigma_se):
         lengthscales = np.sqrt(d) * np.exp(config.spread * rng.standard_normal(d))
@@ -130,7 +130,7 @@ def configurations_around(
 
 
 def _training(part: TimedDataset) -> Rows:
-    """Return the standardised training rows of the first split."""
+    """Return the standardised training data of the first split."""
     whole = data.load_dataset(part.name)
     scheme = data.resolve_scheme(SplitScheme(part.scheme, folds=part.folds), whole.card)  # type: ignore[arg-type]
     train = data.make_split(scheme, whole, 0).train
@@ -138,9 +138,9 @@ def _training(part: TimedDataset) -> Rows:
     return Rows(scaling.apply(whole.X[train]), of_target.apply(whole.y[train][:, None])[:, 0])
 
 
-def _timed(entry: KnownNoiseMethod, rows: Rows, held: dict[str, Any], seed: int) -> float:
-    """Return the seconds of an inference, NaN where there is no solution."""
-    options = {**entry.options(1.0), **held, "optimize": False, "standardize": False}
+def _timed(entry: KnownNoiseMethod, rows: Rows, fixed: dict[str, Any], seed: int) -> float:
+    """Return the seconds of one inference, NaN without a solution."""
+    options = {**entry.options(1.0), **fixed, "optimize": False, "standardize": False}
     if entry.use == "gp":
         options["noise_variance"] = options.pop("scale") ** 2
         del options["nu"]

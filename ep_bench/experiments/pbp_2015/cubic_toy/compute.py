@@ -1,13 +1,14 @@
-"""The toy problem of the PBP paper (Hernandez-Lobato and Adams 2015, section 5.3, figure 1).
+"""The cubic toy problem (section 5.3, figure 1).
 
-Twenty inputs uniform in [-4, 4], targets x^3 plus noise of variance 9; each method's predictive mean and deviation
-over a grid that goes beyond the data. The same data and noise show what alpha does to black-box alpha's predictions
-(Hernandez-Lobato et al. 2016, supplement, figure 5), there with the noise variance given and not learned.
+There are twenty inputs uniform in [-4, 4], with targets x^3 plus noise of variance 9. The arrays have each method's
+predictive mean and standard deviation over a grid that extends beyond the data. The same data and noise show the effect
+of alpha on the predictions of black-box alpha (Hernandez-Lobato et al. 2016, supplement, figure 5), there with a known
+noise variance.
 
-One of the methods may stand for the truth (``reference``): the predictive distributions of all are then compared with
-its own, over the grid (``distribution_distances``).
+One method may be the reference (``reference``). The predictive distributions of all methods are then compared with
+those of the reference, over the grid (``distribution_distances``).
 
-Deviation: the papers' twenty points are not published; the embedded data set ``cubic`` is one draw like them.
+Deviation: the papers' twenty points are not published; the embedded data set ``cubic`` is a draw of the same kind.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ class Config(BaseModel):
         min_length=1,
         description="method entries as in a study: use, label and options (PBP: 100 hidden units, 40 epochs, sec. 5.3)",
     )
-    half_width: float = Field(6.0, gt=0, description="the grid goes from minus to plus this (figure 1)")
+    half_width: float = Field(6.0, gt=0, description="half-width of the grid around 0 (figure 1)")
     points: int = Field(241, ge=3, description="points of the grid")
     reference: str | None = Field(
-        None, description="label of the method that stands for the truth: the others' distances from it are reported"
+        None, description="label of the reference method; the distances of the other methods from it are reported"
     )
 
     @field_validator("reference")
     @classmethod
     def _one_of_the_methods(cls, reference: str | None, info: ValidationInfo) -> str | None:
-        if reference is None or "methods" not in info.data:  # methods that are wrong are told of by themselves
+        if reference is None or "methods" not in info.data:  # invalid methods are reported separately
             return reference
         names = [entry.name for entry in info.data["methods"]]
         refuse_unknown("no method has this label", reference, names)
@@ -66,25 +67,27 @@ class Config(BaseModel):
 
     @model_serializer(mode="wrap")
     def _as_before(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave an absent reference out, so that what was computed before there was one is recognised."""
+        """Omit an absent reference, so that results computed before this option existed are recognised."""
         return {key: value for key, value in plain(self).items() if key != "reference" or value is not None}
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a method.
+    """Return the arrays of the figure, and one summary row per method.
 
-    ``mean_<i>`` and ``std_<i>`` (G,) are the i-th method's predictions over ``grid`` (G,), noise included, in original
-    units; ``truth`` (G,) is the true function, ``x`` and ``y`` (n,) the data, ``labels`` the methods' names. With a
-    reference, the rows have the distances from it, in the unit of y: ``wasserstein``, ``crps`` (expected where
-    observations come from the reference) and ``crps_excess`` (over the reference's own); means over the grid, and over
-    what is ``_inside`` and ``_outside`` of the data's range. A reference that samples is judged itself, by name in
-    ``judged`` and ``judgement`` (J,): ``mixing.measures`` of its predictions over the grid, ``divergences``, and
-    ``halves`` (``halves_inside``, ``halves_outside``), the 1-Wasserstein distance between the two halves of its chains.
+    ``mean_<i>`` and ``std_<i>`` (G,): predictions of method i over ``grid`` (G,), noise included, in original units.
+    ``truth`` (G,): true function. ``x`` and ``y`` (n,): data. ``labels``: names of the methods.
+
+    With a reference, the summary has the distances from it, in the unit of y: ``wasserstein``, ``crps`` (expected if
+    observations come from the reference) and ``crps_excess`` (over the reference's own CRPS). They are means over the
+    grid, and over the points inside (``_inside``) and outside (``_outside``) the range of the data. If the reference is
+    a sampler, ``judged`` and ``judgement`` (J,) have names and values of its diagnostics: those of ``mcmc_diagnostics``
+    for its predictions over the grid, ``divergences``, and ``halves`` (``halves_inside``, ``halves_outside``), the
+    1-Wasserstein distance between the two halves of its chains.
     """
     toy = data.load_dataset("cubic")
     grid = np.linspace(-config.half_width, config.half_width, config.points)
     function = data.true_function("cubic")
-    assert function is not None  # noqa: S101 an embedded toy has one
+    assert function is not None  # noqa: S101 this embedded data set has a true function
     truth = function(grid[:, None])
     arrays: dict[str, Any] = {"grid": grid, "truth": truth, "x": toy.X[:, 0], "y": toy.y}
     inside = (grid >= toy.X[:, 0].min()) & (grid <= toy.X[:, 0].max())
@@ -110,7 +113,7 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def _fitted(entry: KnownNoiseMethod, toy: Dataset, seed: int) -> tuple[Any, float]:
-    """Return a method fitted to the toy data, and the seconds that this took."""
+    """Return a method fitted to the toy data, and the seconds of the fit."""
     options = entry.options(float(toy.y.std()))
     warm_up(entry.use, options)
     started = time.perf_counter()
@@ -119,15 +122,15 @@ def _fitted(entry: KnownNoiseMethod, toy: Dataset, seed: int) -> tuple[Any, floa
 
 
 def _judgement(model: Any, distribution: Predictive, grid: Array, inside: NDArray[np.bool_]) -> dict[str, float]:
-    """Return how far a sampler can be believed, by name; nothing of other methods."""
+    """Return diagnostics of a sampler by name, empty for other methods."""
     chain = getattr(model.state_, "chain", None)
     if chain is None:
         return {}
     found = model.diagnose(grid[:, None]) | {"divergences": model.diagnostics_.get("divergences", 0.0)}
-    place = np.arange(len(chain)) if chain.max() == 0 else chain
+    order = np.arange(len(chain)) if chain.max() == 0 else chain
     halves = [
         distribution_distances.tabulate(_part(distribution, half))
-        for half in (place < place.mean(), place >= place.mean())
+        for half in (order < order.mean(), order >= order.mean())
     ]
     apart = distribution_distances.compare(*halves).wasserstein
     means = {"halves" + region: float(apart[rows].mean()) for region, rows in _regions(inside).items() if rows.any()}
@@ -135,18 +138,18 @@ def _judgement(model: Any, distribution: Predictive, grid: Array, inside: NDArra
 
 
 def _part(distribution: Predictive, components: NDArray[np.bool_]) -> Predictive:
-    """Return the mixture of some components alone."""
+    """Return the mixture of the selected components only."""
     weights = distribution.weights[components]
     return Predictive(weights / weights.sum(), distribution.means[components], distribution.variances[components])
 
 
 def _regions(inside: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
-    """Return which points of the grid a mean is taken over, by the ending of its name."""
+    """Return the grid points of each region, by the suffix of its name."""
     return {"": np.ones_like(inside), "_inside": inside, "_outside": ~inside}
 
 
 def _summary(mean: Array, std: Array, truth: Array, inside: NDArray[np.bool_]) -> dict[str, float]:
-    """Return the distance to the true function where there are data and beyond, and how far 3 deviations reach."""
+    """Return errors inside and outside the data, and the fraction of the truth within 3 standard deviations."""
     covered = np.abs(truth - mean) <= 3.0 * std
     rows = {"inside": inside, "outside": ~inside}
     rmse = {f"rmse_{k}": float(np.sqrt(np.mean((mean - truth)[v] ** 2))) for k, v in rows.items()}
@@ -154,12 +157,12 @@ def _summary(mean: Array, std: Array, truth: Array, inside: NDArray[np.bool_]) -
     return {key: round(value, 6) for key, value in (rmse | within).items()}
 
 
-def _from_reference(curves: list[list[PPoly]], place: int, inside: NDArray[np.bool_]) -> list[dict[str, float]]:
-    """Return a row of distances a method from the one at ``place``: means over the grid, inside the data and beyond."""
-    own = distribution_distances.own_crps(curves[place])
+def _from_reference(curves: list[list[PPoly]], reference: int, inside: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """Return one row of distances per method: means over the regions of the grid."""
+    own = distribution_distances.own_crps(curves[reference])
     regions, rows = _regions(inside), []
     for method in curves:
-        apart = distribution_distances.compare(method, curves[place])
+        apart = distribution_distances.compare(method, curves[reference])
         columns = {"wasserstein": apart.wasserstein, "crps": own + apart.excess, "crps_excess": apart.excess}
         means = {name + k: values[v].mean() for name, values in columns.items() for k, v in regions.items() if v.any()}
         rows.append({name: round(float(value), 6) for name, value in means.items()})

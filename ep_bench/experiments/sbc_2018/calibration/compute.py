@@ -1,13 +1,13 @@
 """Simulation-based calibration of Hamiltonian Monte Carlo (Talts, Betancourt, Simpson, Vehtari and Gelman 2018).
 
-Truth and targets are drawn from the prior, hyperparameters included; a chain, thinned to almost independent draws, is
-run on the targets. Among L draws the true value of any quantity has a rank that is uniform over 0, ..., L if the
-sampler draws from the posterior. The quantities are the network's outputs at two further inputs, the deviations of
-noise and prior, and the log joint density, which looks at everything at once.
+True parameters (hyperparameters included) and targets are drawn from the prior. A chain is run on the targets and
+thinned to almost independent draws. If the sampler draws from the posterior, the rank of the true value of any quantity
+among L draws is uniform over 0, ..., L. The quantities are the network's outputs at two further inputs, the standard
+deviations of noise and prior, and the log joint density, which depends on all parameters.
 
-Inputs are standard normal and new in each replication; the networks are small, the hyperpriors proper and not broad, so
-that one replication takes a fraction of a second. Those of our studies are broad: most of their draws are data that no
-one has.
+Inputs are standard normal and new in each replication. The networks are small and the hyperpriors proper and narrow, so
+that one replication takes a fraction of a second. The hyperpriors of the other studies are too broad for this: most
+data sets drawn from them are unrealistic.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUANTITIES = ("first output", "second output", "noise deviation", "prior deviati
 
 
 class Case(BaseModel):
-    """A kind of network and of its prior, options of the method."""
+    """A network and its prior, as options of the method."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,26 +57,27 @@ class Config(BaseModel):
         min_length=1,
         description="networks and priors",
     )
-    replications: int = Field(300, ge=20, description="truths drawn from the prior, in each case")
+    replications: int = Field(300, ge=20, description="draws of the true parameters from the prior, per case")
     inputs: PositiveInt = Field(2, description="of the network")
-    rows: PositiveInt = Field(8, description="of each data set")
-    draws: int = Field(19, ge=4, description="of a chain, that the truth is ranked among (L); one fewer than bars")
-    thin: PositiveInt = Field(12, description="iterations from one of these draws to the next")
+    rows: PositiveInt = Field(8, description="data points per data set")
+    draws: int = Field(19, ge=4, description="draws of a chain, among which the true value is ranked (L)")
+    thin: PositiveInt = Field(12, description="iterations per draw")
     warmup: PositiveInt = Field(120, description="iterations of a chain's warm-up")
-    steps: PositiveInt = Field(20, description="mean number of leapfrog steps of a trajectory")
-    weight_prior: tuple[PositiveFloat, PositiveFloat] = Field((3.0, 2.0), description="as the method's option")
-    noise_prior: tuple[PositiveFloat, PositiveFloat] = Field((3.0, 0.5), description="as the method's option")
+    steps: PositiveInt = Field(20, description="mean number of leapfrog steps per trajectory")
+    weight_prior: tuple[PositiveFloat, PositiveFloat] = Field((3.0, 2.0), description="as the option of the method")
+    noise_prior: tuple[PositiveFloat, PositiveFloat] = Field((3.0, 0.5), description="as the option of the method")
 
 
 def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the arrays of the figure and one summary row a case and quantity.
+    """Return the arrays of the figure, and one summary row per case and quantity.
 
-    ``ranks`` (cases, replications, quantities) are among 0, ..., ``draws``; ``labels`` and ``quantities`` name them.
+    ``ranks`` (cases, replications, quantities) are among 0, ..., ``draws``; ``labels`` and ``quantities`` name the
+    cases and the quantities.
     """
     from threadpoolctl import threadpool_limits
 
     streams = np.random.default_rng(seed).spawn(len(config.cases))
-    with threadpool_limits(1):  # threads cost more than these matrices
+    with threadpool_limits(1):  # threads are slower for such small matrices
         ranks = np.array([_ranks(config, case, rng) for case, rng in zip(config.cases, streams, strict=True)])
     summary = [
         {"case": case.label, "quantity": quantity, "replications": config.replications, **judge(of, config.draws)}
@@ -88,10 +89,11 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 
 
 def judge(ranks: Indices, draws: int) -> dict[str, float]:
-    """Return how far ranks (R,) among 0, ..., ``draws`` are from uniform.
+    """Return measures of the non-uniformity of ranks (R,) among 0, ..., ``draws``.
 
-    ``chi_square`` is Pearson's over as many bars as ranks, ``p_value`` its probability or more; ``shift`` is the mean
-    rank's distance from the middle and ``spread`` the mean square's from its expectation, in standard errors.
+    ``chi_square`` is Pearson's statistic with one bar per rank, ``p_value`` its p-value. ``shift`` is the difference
+    between the mean rank and the middle rank, ``spread`` the difference between the mean squared distance from the
+    middle and its expectation; both are in standard errors.
     """
     from scipy.stats import chi2
 
@@ -99,12 +101,12 @@ def judge(ranks: Indices, draws: int) -> dict[str, float]:
     counts = np.bincount(ranks, minlength=bars)
     expected = len(ranks) / bars
     chi_square = float(np.sum((counts - expected) ** 2) / expected)
-    place, grid = (ranks - 0.5 * draws) / bars, (np.arange(bars) - 0.5 * draws) / bars
-    found = {"chi_square": chi_square, "p_value": float(chi2.sf(chi_square, draws))}
+    centred, grid = (ranks - 0.5 * draws) / bars, (np.arange(bars) - 0.5 * draws) / bars
+    measures = {"chi_square": chi_square, "p_value": float(chi2.sf(chi_square, draws))}
     for name, power in (("shift", 1), ("spread", 2)):
-        law = grid**power
-        found[name] = float((np.mean(place**power) - law.mean()) / (law.std() / np.sqrt(len(ranks))))
-    return {key: round(value, 4) for key, value in found.items()}
+        uniform = grid**power
+        measures[name] = float((np.mean(centred**power) - uniform.mean()) / (uniform.std() / np.sqrt(len(ranks))))
+    return {key: round(value, 4) for key, value in measures.items()}
 
 
 def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
@@ -118,15 +120,15 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
         X, further = stream.standard_normal((config.rows, config.inputs)), stream.standard_normal((2, config.inputs))
         truth, model = joint_draws.draw(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
         chain = run(model, schedule, further, stream)
-        ranks.append(np.sum(_followed(chain)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
+        ranks.append(np.sum(_quantities(chain)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
     return np.array(ranks)
 
 
 def _true(truth: joint_draws.JointDraw) -> Array:
-    deviations = np.sqrt([truth.noise, truth.prior.mean()])
-    return np.array([*truth.predictions, *deviations, truth.log_joint])
+    standard_deviations = np.sqrt([truth.noise, truth.prior.mean()])
+    return np.array([*truth.predictions, *standard_deviations, truth.log_joint])
 
 
-def _followed(chain: HMCChain) -> Array:
+def _quantities(chain: HMCChain) -> Array:
     """Return the quantities (samples, Q) of all draws."""
     return np.column_stack([chain.predictions, chain.noise_deviation, chain.prior_deviation, chain.log_joint])

@@ -37,9 +37,9 @@ def draw(results: ExperimentResults) -> list[Picture]:
         for ax in axes[-1]:
             ax.set_xlabel("rank")
     caption = (
-        f"Simulation-based calibration (Talts and others 2018): number of data sets by the rank of the true value among "
-        f"{draws} draws of a chain; {ranks.shape[1]} data sets drawn from the prior in each row. Each bar of an exact "
-        f"sampler is in the grey band with probability {BAND:.0%}; bars outside it are hatched. First and second "
+        f"Simulation-based calibration (Talts and others 2018): number of data sets by the rank of the true value "
+        f"among {draws} draws of a chain; {ranks.shape[1]} data sets drawn from the prior in each row. Each bar of an "
+        f"exact sampler is in the grey band with probability {BAND:.0%}; bars outside it are hatched. First and second "
         "output: the network's outputs at two further inputs."
     )
     return [finish(figure, f"calibration-{results.study}", caption)]
