@@ -78,6 +78,6 @@ def test_the_report_draws_it(folder: Path) -> None:
 def test_invalid_options_are_reported() -> None:
     assert experiments.problems("network_convergence", OPTIONS) == []
     (problem,) = experiments.problems("network_convergence", {**OPTIONS, "sweeps": [20, 10]})
-    assert "grow" in str(problem)
+    assert "must increase" in str(problem)
     (problem,) = experiments.problems("network_convergence", {**OPTIONS, "dataset": "bosten"})
     assert "boston" in str(problem)

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ep_bench import Estimator, experiments
-from ep_bench.experiments.gp_t_2011 import conflict_examples
+from ep_bench.experiments.gp_t_2011 import MIDPOINT, conflict_examples
 from ep_bench.experiments.gp_t_2011.conflict_convergence import compute as conflict_convergence
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as conflict_tilted
 
@@ -22,7 +22,7 @@ def test_the_pair_is_alone_in_a_gap_and_contradictory(number: int) -> None:
     x, y = data
     assert np.all((x[:2] > 1.0) & (x[:2] < 3.0))
     assert not np.any((x[2:] > 1.0) & (x[2:] < 3.0))
-    assert x[0] + x[1] == pytest.approx(2 * conflict_examples.AT)
+    assert x[0] + x[1] == pytest.approx(2 * MIDPOINT)
     off = y - conflict_examples.truth(number, x)
     assert off[0] * off[1] < 0.0
     assert np.abs(off[:2]).min() > 3.0 * np.median(np.abs(off[2:]))
