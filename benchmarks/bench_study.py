@@ -37,7 +37,7 @@ print(json.dumps({
 @pytest.mark.skipif(not os.environ.get("EP_BENCH_DATA"), reason="needs the real data: set EP_BENCH_DATA")
 def bench_table1_on_two_cores(benchmark, tmp_path):
     def run(folder: Path) -> None:
-        command = [sys.executable, "-m", "ep_bench", "run", str(ROOT / "configs" / "pbp_table1.yaml")]
+        command = [sys.executable, "-m", "ep_bench", "run", str(ROOT / "configs" / "pbp_2015" / "pbp_table1.yaml")]
         subprocess.run([*command, "--jobs", "2", "--quiet", "--results", str(folder)], check=True)
 
     benchmark.pedantic(run, args=(tmp_path,), rounds=1)

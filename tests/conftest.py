@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 # Methods, folders and files whose tests compile the same kernels: they run in one process, so that no kernel is
 # compiled twice. The groups that take longest are first. Every other file is a group of its own; these come last.
@@ -53,3 +57,27 @@ def kernels_of(item: pytest.Item) -> str | None:
         else []
     )
     return next((GROUP_OF[name] for name in names if isinstance(name, str) and name in GROUP_OF), None)
+
+
+@pytest.fixture(scope="session")
+def no_overlap() -> Callable[[Figure], None]:
+    """A check that no two texts of a figure overlap and that none is cut off at an edge."""
+
+    def check(figure: Figure) -> None:
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        figure.draw_without_rendering()
+        axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
+        ticks = [(tick, sorted(axis.get_view_interval())) for axis in axes for tick in axis.get_major_ticks()]
+        out_of_sight = {tick.label1 for tick, (low, high) in ticks if not low <= tick.get_loc() <= high}
+        texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+        texts = [text for text in texts if text not in out_of_sight]
+        boxes = [(text.get_text(), text.get_window_extent(renderer)) for text in texts]
+        assert boxes
+        for i, (first, box) in enumerate(boxes):
+            assert box.x0 >= 0 <= box.y0, first
+            assert box.x1 <= figure.bbox.width, first
+            assert box.y1 <= figure.bbox.height, first
+            for second, other in boxes[i + 1 :]:
+                assert not box.overlaps(other), (first, second)
+
+    return check

@@ -83,7 +83,7 @@ def test_commands_named_exist() -> None:
 def test_files_named_exist() -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
-    for config in re.findall(r"configs/\w+\.yaml", README):
+    for config in re.findall(r"configs/[\w/]+\.yaml", README):
         assert (ROOT / config).exists(), config
 
 
@@ -95,7 +95,7 @@ needs_methods = pytest.mark.skipif(bool(TOY_METHODS - set(methods.names())), rea
     "path",
     [
         pytest.param(p, marks=[needs_methods] * (p.name == "toy.yaml"))
-        for p in sorted((ROOT / "configs").glob("*.yaml"))
+        for p in sorted((ROOT / "configs").rglob("*.yaml"))
     ],
     ids=lambda p: p.name,
 )

@@ -1,76 +1,79 @@
-"""The pieces of a long experiment: several at a time, each kept when it is done, so that nothing finished is lost.
+"""Checkpoints of a long experiment: parts that are computed in parallel, each stored when it is finished.
 
-A piece is a function's value. An experiment that asks for them by ``each`` goes on where an earlier run ended, as
-long as the call, the code and the packages are the same.
+An experiment passes a function and its calls to ``each``. An interrupted run continues with the stored values if the
+experiment, its version and options, the seed, the versions of its methods and the calls are the same.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ep_bench.results import store
-from ep_bench.results.provenance import code, environment
 
 
-class CheckpointFolder(NamedTuple):
-    """Where pieces are kept, nowhere by default, and how many processes compute them."""
+@dataclass(frozen=True)
+class CheckpointFolder:
+    """Where checkpoints are stored, and how many processes compute them; nothing is stored without a folder."""
 
     folder: Path | None = None
+    factors: Mapping[str, Any] = field(default_factory=dict)
     jobs: int = 1
+
+    def path(self, function: Callable[..., Any], call: tuple[Any, ...]) -> Path | None:
+        """Return the file of a call's value; its name is a hash of all factors that determine the value."""
+        if self.folder is None:
+            return None
+        key = store.factor_hash({**self.factors, "function": function.__name__, "call": list(call)})
+        return self.folder / f"{key}.json"
 
 
 NO_CHECKPOINTS = CheckpointFolder()
-_place = ContextVar("place", default=NO_CHECKPOINTS)
+_current = ContextVar("checkpoints", default=NO_CHECKPOINTS)
 
 
 @contextmanager
-def kept_in(folder: Path, jobs: int = 1) -> Iterator[None]:
-    """Keep the pieces that are asked for within, which ``jobs`` processes compute, in ``folder``."""
-    token = _place.set(CheckpointFolder(folder, jobs))
+def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1) -> Iterator[None]:
+    """Store the checkpoints of the ``with`` block in ``folder``; ``jobs`` processes compute them.
+
+    ``factors``, values of JSON, determine the values of all calls: experiment, version, options, method versions.
+    """
+    token = _current.set(CheckpointFolder(folder, factors, jobs))
     try:
         yield
     finally:
-        _place.reset(token)
+        _current.reset(token)
 
 
 def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Return ``function(*call)`` of the calls, in their order. Arguments and values are those of JSON, or NaN."""
+    """Return ``function(*call)`` for each call, in order. Arguments and values are those of JSON, or NaN."""
     from joblib import Parallel, delayed
 
-    folder, jobs = _place.get()
-    tasks = (delayed(_piece)(function, call, folder and folder / _file(function, call)) for call in calls)
-    found: list[Any] = Parallel(n_jobs=jobs)(tasks)
-    return found
+    checkpoints = _current.get()
+    tasks = (delayed(_value)(function, call, checkpoints.path(function, call)) for call in calls)
+    values: list[Any] = Parallel(n_jobs=checkpoints.jobs)(tasks)
+    return values
 
 
-def _file(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
-    """Return the name of a piece's file, which all that its value hangs on makes another."""
-    factors = {
-        "function": f"{function.__module__}.{function.__qualname__}", "call": list(call), "code": code(),
-        "packages": environment()["packages"],
-    }  # fmt: skip
-    return f"{store.factor_hash(factors)}.json"
-
-
-def _piece(function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> Any:
-    """Return one value, that of an earlier run if there is one."""
-    kept = None if path is None else _kept(path)
-    if kept is not None:
-        return kept
+def _value(function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> Any:
+    """Return the value of a call: the stored one if there is one, otherwise a new one, which is then stored."""
+    stored = None if path is None else _stored(path)
+    if stored is not None:
+        return stored
     value = function(*call)
     if path is not None:
-        with suppress(FileNotFoundError):  # another run of the study is whole and has removed its pieces
+        with suppress(FileNotFoundError):  # another run of the study has finished and removed the folder
             store.write_atomically(path, json.dumps(value))
     return value
 
 
-def _kept(path: Path) -> Any:
+def _stored(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # not there yet, or damaged
+    except (FileNotFoundError, ValueError):  # not computed yet, or damaged
         return None

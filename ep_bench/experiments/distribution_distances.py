@@ -1,15 +1,16 @@
-"""How far predictive distributions are from one that is taken for the truth, of an observation, noise included.
+"""Distances of predictive distributions of an observation (noise included) from those of a reference.
 
 For distribution functions F of a method and G of the reference, in the unit of the target:
 
 - 1-Wasserstein distance: the integral of |F - G|.
-- Expected CRPS of F where observations come from G: the integral of G (1 - G), which is the reference's own and the
-  least that there is, plus its excess, the integral of (F - G)^2 (Cramer's distance).
+- Expected CRPS of F if observations come from G: the reference's own CRPS, which is the minimum and the integral of
+  G (1 - G), plus the excess, the integral of (F - G)^2 (Cramer's distance).
 
-A mixture's distribution function becomes piecewise quintic once, exact with two derivatives at points that follow the
-components, so that thousands of them cost no more in a comparison than one; panels are halved until the polynomial
-meets the function midway. All integrals are then those of the polynomials, to 1e-6 or better of the range over which
-the distributions spread. Nothing here is shared with the methods that are judged.
+A mixture's distribution function is converted to a piecewise quintic polynomial once, so that mixtures of thousands of
+components cost no more in a comparison than one Gaussian. Value and two derivatives are exact at the breakpoints, which
+follow the components; panels are halved until the polynomial agrees with the function at their midpoints. The integrals
+are those of the polynomials, accurate to 1e-6 of the range of the distributions or better. No code is shared with the
+methods.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from ep_bench.types import Array, Predictive
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
-_MARKS = np.array([-8.3, -2.5, 0.0, 2.5, 8.3])  # deviations from a component's mean; 5e-17 lies beyond the ends
-_STARTS = 33  # points to begin with, evenly among the marks of all components
-_MISFIT = 1e-7  # the most that a panel's error may matter, relative to the range
-_NARROWEST = 1e-6  # a component's deviation, relative to the range: what is narrower, a point too, is as wide as that
-_CHUNK = 2**15  # numbers in a temporary; small enough for a processor's cache
+_MARKS = np.array([-8.3, -2.5, 0.0, 2.5, 8.3])  # standard deviations from a component's mean; the tails have 5e-17
+_STARTS = 33  # initial breakpoints, evenly spaced in the sorted marks of all components
+_MISFIT = 1e-7  # maximum error of a panel, relative to the range
+_NARROWEST = 1e-6  # minimum standard deviation of a component, relative to the range; points are widened to it
+_CHUNK = 2**15  # numbers per temporary array; fits into the cache of a processor
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)  # exact to degree 11; squares of quintics have 10
 
 
@@ -41,9 +42,9 @@ class DistributionDistances(NamedTuple):
 
 
 def tabulate(prediction: Predictive) -> list[PPoly]:
-    """Return the distribution functions of N observations as piecewise quintics between their outermost points.
+    """Return the distribution functions of N observations as piecewise quintics.
 
-    Raises ValueError where a mean or a variance is not finite.
+    Raises ValueError if a mean or a variance is not finite.
     """
     if not (np.isfinite(prediction.means).all() and np.isfinite(prediction.variances).all()):
         raise ValueError("a mean or a variance of a predictive distribution is not finite")
@@ -52,13 +53,13 @@ def tabulate(prediction: Predictive) -> list[PPoly]:
 
 
 def compare(method: Sequence[PPoly], reference: Sequence[PPoly]) -> DistributionDistances:
-    """Return the distances of a method's distributions from the reference's, both as ``tabulate`` returns them."""
+    """Return the distances of a method's distributions from the reference's; both are from ``tabulate``."""
     pairs = [_distances(*pair) for pair in zip(method, reference, strict=True)]
     return DistributionDistances(*np.array(pairs, dtype=np.float64).T)
 
 
 def own_crps(reference: Sequence[PPoly]) -> Array:
-    """Return the expected CRPS (N,) of distributions where observations come from themselves."""
+    """Return the expected CRPS (N,) of distributions for observations from themselves."""
     return np.array([_own(curve) for curve in reference])
 
 
@@ -66,7 +67,7 @@ def _tabulated(weights: Array, means: Array, deviations: Array) -> PPoly:
     from scipy.interpolate import PPoly
 
     low, high = (means - 8.3 * deviations).min(), (means + 8.3 * deviations).max()
-    spread = (high - low) or 1e-6 * max(1.0, abs(low))  # one point alone
+    spread = (high - low) or 1e-6 * max(1.0, abs(low))  # a single point
     deviations = np.maximum(deviations, _NARROWEST * spread)
     marks = np.sort((means + _MARKS[:, None] * deviations).ravel())
     places = np.linspace(0, len(marks) - 1, min(_STARTS, len(marks))).astype(int)
@@ -83,9 +84,9 @@ def _tabulated(weights: Array, means: Array, deviations: Array) -> PPoly:
 
 
 def _misfit(left: Array, middle: Array, right: Array) -> Array:
-    """Return how far panels' polynomials miss the function midway, times the width; rows as those of ``_values``.
+    """Return the midpoint errors of panels' polynomials times the width; rows are as in ``_values``.
 
-    The density too, since halfway up a step the function itself is met by symmetry.
+    The density is included, because halfway up a step the function itself agrees by symmetry.
     """
     width = right[0] - left[0]
     slope = 15.0 / 8.0 * (right[1] - left[1]) / width - 7.0 / 16.0 * (left[2] + right[2])
@@ -96,7 +97,7 @@ def _misfit(left: Array, middle: Array, right: Array) -> Array:
 
 
 def _quintics(left: Array, right: Array) -> Array:
-    """Return the coefficients (6, P), highest first, of the quintics with the values and derivatives of both ends."""
+    """Return the coefficients (6, P), highest first, of the quintics that match value and derivatives at both ends."""
     width = right[0] - left[0]
     value = right[1] - left[1] - width * left[2] - 0.5 * width**2 * left[3]
     slope = (right[2] - left[2] - width * left[3]) * width
@@ -127,13 +128,16 @@ def _values(points: Array, weights: Array, means: Array, deviations: Array) -> A
 
 
 def _distances(method: PPoly, reference: PPoly) -> tuple[float, float]:
-    """Return the integrals of |F - G| and of (F - G)^2, on panels that end where either's do and where F crosses G."""
+    """Return the integrals of |F - G| and of (F - G)^2.
+
+    Panels end at the breakpoints of both functions and where F crosses G.
+    """
     points = np.union1d(method.x, reference.x)
     gap = _at(method, points) - _at(reference, points)
     crosses = gap[:-1] * gap[1:] < 0.0
     left, right = points[:-1][crosses], points[1:][crosses]
-    share = gap[:-1][crosses] / (gap[:-1] - gap[1:])[crosses]
-    nodes, half = _panels(np.union1d(points, left + share * (right - left)))
+    fraction = gap[:-1][crosses] / (gap[:-1] - gap[1:])[crosses]
+    nodes, half = _panels(np.union1d(points, left + fraction * (right - left)))
     gaps = _at(method, nodes) - _at(reference, nodes)
     return float(np.abs(half * (gaps @ _WEIGHTS)).sum()), float(half @ (gaps**2 @ _WEIGHTS))
 
@@ -151,5 +155,5 @@ def _panels(points: Array) -> tuple[Array, Array]:
 
 
 def _at(curve: PPoly, points: Array) -> Array:
-    """Return the distribution function at points, beyond the outermost ones that of these: 0 and 1."""
+    """Return the distribution function at points: 0 and 1 beyond the outermost breakpoints."""
     return np.asarray(curve(np.clip(points, curve.x[0], curve.x[-1])))

@@ -1,19 +1,21 @@
-"""Method entries among the options of an experiment, as those of a study."""
+"""Method entries in the options of an experiment, written as in a study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import methods
 from ep_bench.estimator import parse_options
 from ep_bench.types import nearest
 
+NOISE = "noise_variance"  # option of some methods: known variance of the noise, for a standardised target
+
 
 def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
-    """Raise ValueError with the nearest right name where ``name`` is not allowed."""
+    """Raise ValueError if ``name`` is not allowed; the message suggests the nearest allowed name."""
     if name not in set(allowed):
         hint = nearest(name, allowed)
         suffix = f"; did you mean {hint!r}?" if hint else ""
@@ -21,7 +23,7 @@ def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
 
 
 class ExperimentMethod(BaseModel):
-    """A method as in a study; every further key is one of its options."""
+    """A method entry as in a study; further keys are options of the method."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -39,14 +41,45 @@ class ExperimentMethod(BaseModel):
 
     @property
     def name(self) -> str:
-        """Return what the figure and the tables call the method."""
+        """Return the method's name in figures and tables."""
         return self.label or self.use
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry in JSON's types, with the version of the method."""
+        """Return the entry as values of JSON, with the version of the method."""
         return {**self.model_dump(mode="json"), "version": methods.version(self.use)}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> ExperimentMethod:
-        """Return the entry that ``to_json`` tells."""
-        return cls.model_validate({name: value for name, value in told.items() if name != "version"})
+    def of(cls, entry: Mapping[str, Any]) -> ExperimentMethod:
+        """Return the entry that ``to_json`` was called on."""
+        return cls.model_validate({name: value for name, value in entry.items() if name != "version"})
+
+
+class KnownNoiseMethod(ExperimentMethod):
+    """A method entry with an optional ``noise_deviation``; the other keys are options of the method."""
+
+    noise_deviation: float | None = Field(
+        None,
+        gt=0,
+        description="known standard deviation of the noise in the unit of the target, for methods with the option "
+        "noise_variance",
+    )
+
+    @model_validator(mode="after")
+    def _noise(self) -> KnownNoiseMethod:
+        if self.noise_deviation is not None:
+            if NOISE not in methods.get(self.use).config.model_fields:  # type: ignore[attr-defined]
+                raise ValueError(f"noise_deviation: {self.use} has no option {NOISE}; it estimates the noise")
+            if NOISE in (self.model_extra or {}):
+                raise ValueError(f"noise_deviation and {NOISE} are the same quantity in two units: give one of them")
+        parse_options(methods.get(self.use), self.options(1.0))
+        return self
+
+    def options(self, target_std: float) -> dict[str, Any]:
+        """Return the method's options, for a training target of this standard deviation (ddof 0).
+
+        ``noise_deviation`` becomes ``noise_variance``, the variance for a standardised target.
+        """
+        options = dict(self.model_extra or {})
+        if self.noise_deviation is not None:
+            options[NOISE] = (self.noise_deviation / target_std) ** 2
+        return options

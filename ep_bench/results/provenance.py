@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -46,16 +45,6 @@ def revision() -> str:
         return head + ("+changes" if _git(top, "status", "--porcelain", "--", "ep_bench") else "")
     except (OSError, subprocess.SubprocessError):
         return ""
-
-
-@cache
-def code() -> str:
-    """Return 16 hexadecimal digits that change with the package's source files."""
-    digest = hashlib.sha256()
-    top = Path(__file__).resolve().parents[1]
-    for path in sorted(top.rglob("*.py")):
-        digest.update(f"{path.relative_to(top)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _git(top: Path, *words: str) -> str:

@@ -1,4 +1,4 @@
-"""Pieces of an experiment: kept when done, taken up again, the same whatever the number of processes."""
+"""Checkpoints of an experiment: stored when finished, used by a later run, independent of the number of processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ep_bench import experiments
-from ep_bench.experiments import checkpoints, network_restarts
+from ep_bench.experiments import checkpoints
+from ep_bench.experiments.ep_nn_2014.network_restarts import compute as network_restarts
 
 OPTIONS = {
     "datasets": [{"name": "friedman1", "restarts": 3}],
@@ -17,8 +18,11 @@ OPTIONS = {
 }
 
 
-def noted(log: str, x: float) -> list[float]:
-    """Write a line on every call, and fail where x is negative."""
+FACTORS = {"experiment": "roots", "version": 1, "options": {}, "seed": 0, "method_versions": {"ep_nn": "1"}}
+
+
+def logged_root(log: str, x: float) -> list[float]:
+    """Write a line on every call, and fail if x is negative."""
     with Path(log).open("a") as file:
         file.write(f"{x}\n")
     return [math.sqrt(x) / 3, math.nan]
@@ -33,75 +37,90 @@ def computed(log: Path) -> list[float]:
     return [float(line) for line in log.read_text().splitlines()]
 
 
-def test_nothing_is_kept_by_default(log: Path) -> None:
+def test_nothing_is_stored_by_default(log: Path) -> None:
     for _ in range(2):
-        assert checkpoints.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
+        assert checkpoints.each(logged_root, [(str(log), 4.0)])[0][0] == 2 / 3
     assert computed(log) == [4, 4]
 
 
-def test_what_is_done_is_read_to_the_last_digit(log: Path, tmp_path: Path) -> None:
+def test_a_stored_value_is_read_to_the_last_digit(log: Path, tmp_path: Path) -> None:
     calls = [(str(log), x) for x in (5.0, 7.0, 11.0)]
-    with checkpoints.kept_in(tmp_path / "pieces"):
-        first = checkpoints.each(noted, calls[:2])
-        again = checkpoints.each(noted, calls[::-1])
+    with checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+        first = checkpoints.each(logged_root, calls[:2])
+        again = checkpoints.each(logged_root, calls[::-1])
     assert computed(log) == [5, 7, 11]
     np.testing.assert_array_equal(again[:0:-1], first)
     assert again[0][0] == math.sqrt(11) / 3
-    assert checkpoints.each(noted, calls[:1])[0][0] == first[0][0]
-    assert len(computed(log)) == 4  # outside, nothing is kept
+    assert checkpoints.each(logged_root, calls[:1])[0][0] == first[0][0]
+    assert len(computed(log)) == 4  # nothing is stored outside of the block
 
 
-def test_an_error_leaves_what_was_done(log: Path, tmp_path: Path) -> None:
+def test_an_error_leaves_the_finished_checkpoints(log: Path, tmp_path: Path) -> None:
     calls = [(str(log), x) for x in (1.0, -1.0)]
-    with pytest.raises(ValueError, match="math domain"), checkpoints.kept_in(tmp_path / "pieces"):
-        checkpoints.each(noted, calls)
-    with checkpoints.kept_in(tmp_path / "pieces"):
-        assert checkpoints.each(noted, calls[:1])[0][0] == 1 / 3
+    with pytest.raises(ValueError, match="math domain"), checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+        checkpoints.each(logged_root, calls)
+    with checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+        assert checkpoints.each(logged_root, calls[:1])[0][0] == 1 / 3
     assert computed(log) == [1, -1]
 
 
-def test_a_damaged_piece_is_computed_again(log: Path, tmp_path: Path) -> None:
-    with checkpoints.kept_in(tmp_path / "pieces"):
-        checkpoints.each(noted, [(str(log), 4.0)])
+def test_a_damaged_checkpoint_is_computed_again(log: Path, tmp_path: Path) -> None:
+    with checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+        checkpoints.each(logged_root, [(str(log), 4.0)])
         (path,) = (tmp_path / "pieces").iterdir()
         path.write_text("[0.66")
-        assert checkpoints.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
+        assert checkpoints.each(logged_root, [(str(log), 4.0)])[0][0] == 2 / 3
     assert computed(log) == [4, 4]
 
 
-def test_other_code_or_packages_make_other_pieces(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = checkpoints.environment()
-    other = {**told, "packages": {**told["packages"], "numpy": "0"}}
-    for change in ({}, {"code": lambda: "another"}, {"environment": lambda: other}):
-        with monkeypatch.context() as patch, checkpoints.kept_in(tmp_path / "pieces"):
-            for name, value in change.items():
-                patch.setattr(checkpoints, name, value)
-            checkpoints.each(noted, [(str(log), 4.0)])
-    assert len(computed(log)) == 3
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"experiment": "squares"},
+        {"version": 2},
+        {"options": {"points": 3}},
+        {"seed": 1},
+        {"method_versions": {"ep_nn": "2"}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_factor_makes_another_checkpoint(log: Path, tmp_path: Path, change: dict) -> None:
+    for factors in (FACTORS, FACTORS, FACTORS | change):
+        with checkpoints.kept_in(tmp_path / "pieces", factors):
+            checkpoints.each(logged_root, [(str(log), 4.0)])
+    assert len(computed(log)) == 2
 
 
-def test_a_piece_that_cannot_be_kept_is_returned(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where another run of the study has just removed the folder."""
+def test_a_moved_function_keeps_its_checkpoints(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (logged_root.__module__, "another.module"):
+        monkeypatch.setattr(logged_root, "__module__", module)
+        with checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+            checkpoints.each(logged_root, [(str(log), 4.0)])
+    assert computed(log) == [4]
+
+
+def test_a_value_that_cannot_be_stored_is_returned(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run of the study may have just removed the folder."""
 
     def removed(*_: object) -> None:
         raise FileNotFoundError
 
     monkeypatch.setattr(checkpoints.store, "write_atomically", removed)
-    with checkpoints.kept_in(tmp_path / "pieces"):
-        assert checkpoints.each(noted, [(str(log), 4.0)])[0][0] == 2 / 3
+    with checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+        assert checkpoints.each(logged_root, [(str(log), 4.0)])[0][0] == 2 / 3
 
 
-def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_experiment_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = experiments.run("network_restarts", OPTIONS, 0, tmp_path / "whole", "whole", jobs=2)
-    one, seen = network_restarts.restarted, []
+    restarted, seen = network_restarts.restarted, []
 
     def cut(entry: dict, dataset: str, split: int, seed: int) -> object:
         seen.append(seed)
         if len(seen) == 3:
             raise KeyboardInterrupt
-        return one(entry, dataset, split, seed)
+        return restarted(entry, dataset, split, seed)
 
-    cut.__module__, cut.__qualname__ = one.__module__, one.__qualname__
+    cut.__name__ = restarted.__name__
     monkeypatch.setattr(network_restarts, "restarted", cut)
     with pytest.raises(KeyboardInterrupt):
         experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
@@ -110,7 +129,7 @@ def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatc
     assert seen == [0, 1, 2, 2]
     assert experiments.checkpoints_kept(tmp_path / "cut") == 0
     assert not (tmp_path / "cut" / "pieces").exists()
-    (tmp_path / "cut" / "pieces").mkdir()  # as a run that was stopped at its very end leaves it
+    (tmp_path / "cut" / "pieces").mkdir()  # as after a run that was stopped just before its end
     experiments.run("network_restarts", OPTIONS, 0, tmp_path / "cut", "cut")
     assert seen == [0, 1, 2, 2]
     assert not (tmp_path / "cut" / "pieces").exists()
@@ -119,7 +138,7 @@ def test_an_experiment_goes_on_where_it_was_cut_short(tmp_path: Path, monkeypatc
         np.testing.assert_array_equal(*(np.delete(a["found_0"], timed, axis=1) for a in (expected, found)))
 
 
-def test_another_version_of_a_method_is_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_a_method_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {**OPTIONS, "datasets": [{"name": "friedman1", "restarts": 1}]}
     what = ("network_restarts", options, 0, tmp_path / "one")
     experiments.run(*what, "one")

@@ -1,4 +1,4 @@
-"""Distances of predictive distributions from a reference, against closed forms, slow twins and large samples."""
+"""Distances of predictive distributions, compared with closed forms, slow versions and large samples."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ep_bench import scoring
 from ep_bench.experiments import distribution_distances
 from ep_bench.types import Predictive
 
-Mixture = tuple[list[float], list[float], list[float]]  # weights, means, deviations
+Mixture = tuple[list[float], list[float], list[float]]  # weights, means, standard deviations
 
 
 def predictive(*mixtures: Mixture) -> Predictive:
-    """One observation a mixture, all with the same weights."""
+    """Return one observation per mixture; all mixtures have the same weights."""
     weights, means, deviations = zip(*mixtures, strict=True)
     assert all(w == weights[0] for w in weights)
     return Predictive(weights[0], np.array(means).T, np.array(deviations).T ** 2)
@@ -28,7 +28,7 @@ def apart(ours: Predictive, truth: Predictive) -> distribution_distances.Distrib
 
 
 def mean_distance(one: Mixture, other: Mixture) -> float:
-    """E|X - Y|, component by component, by the mean of a folded Gaussian."""
+    """Return E|X - Y|, component by component, by the mean of a folded Gaussian."""
     total = 0.0
     for w, m, s in zip(*one, strict=True):
         for v, n, t in zip(*other, strict=True):
@@ -41,13 +41,13 @@ def below(mixture: Mixture, y: float) -> float:
 
 
 def area_between(one: Mixture, other: Mixture, pieces: int = 400) -> float:
-    """The integral of |F - G|, piece by piece with scipy's quadrature."""
+    """Return the integral of |F - G| over small intervals by scipy's quadrature."""
     ends = [m + z * s for mixture in (one, other) for _, m, s in zip(*mixture, strict=True) for z in (-9, 9)]
     edges = np.linspace(min(ends), max(ends), pieces + 1)
     return sum(integrate.quad(lambda y: abs(below(one, y) - below(other, y)), *piece)[0] for piece in pairwise(edges))
 
 
-def test_gaussians_of_equal_variance_lie_as_far_apart_as_their_means() -> None:
+def test_the_distance_of_gaussians_of_equal_variance_is_that_of_their_means() -> None:
     ours = Predictive.gaussian([0.0, 3.0, -1e4], [9.0, 0.01, 1.0])
     truth = Predictive.gaussian([2.5, 3.0, 1e4], [9.0, 0.01, 1.0])
     np.testing.assert_allclose(apart(ours, truth).wasserstein, [2.5, 0.0, 2e4], rtol=1e-6, atol=1e-12)
@@ -55,7 +55,7 @@ def test_gaussians_of_equal_variance_lie_as_far_apart_as_their_means() -> None:
 
 @pytest.mark.parametrize("deviation", [0.5, 1.001, 30.0, 1e4])
 def test_gaussians_of_equal_mean(deviation: float) -> None:
-    """They cross at the mean: (s - 1) E|Z|, and E|X - Y| - E|X - X'| / 2 - E|Y - Y'| / 2 in closed form."""
+    """The functions cross at the mean: (s - 1) E|Z|, and E|X - Y| - E|X - X'| / 2 - E|Y - Y'| / 2 in closed form."""
     found = apart(Predictive.gaussian([7.0], [deviation**2]), Predictive.gaussian([7.0], [1.0]))
     scale = max(deviation, 1.0) * 17.0  # the range
     expected = abs(deviation - 1.0) * np.sqrt(2 / np.pi)
@@ -64,8 +64,8 @@ def test_gaussians_of_equal_mean(deviation: float) -> None:
     np.testing.assert_allclose(found.excess, excess, rtol=0, atol=1e-6 * scale)
 
 
-def test_points_are_as_far_apart_as_they_lie() -> None:
-    """A variance of 0, alone and among others: |F - G| is 1 between the points, and so is its square."""
+def test_point_masses_have_closed_forms() -> None:
+    """Components with variance 0, alone and among others: |F - G| and its square are 1 between the points."""
     found = apart(Predictive.gaussian([1.0, 4.0], [0.0, 0.0]), Predictive.gaussian([3.5, 4.0], [0.0, 0.0]))
     np.testing.assert_allclose(found.wasserstein, [2.5, 0.0], atol=1e-5)
     np.testing.assert_allclose(found.excess, [2.5, 0.0], atol=1e-5)
@@ -85,7 +85,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("ours", "truth"), PAIRS)
-def test_mixtures_against_slow_twins(ours: Mixture, truth: Mixture) -> None:
+def test_mixtures_against_slow_versions(ours: Mixture, truth: Mixture) -> None:
     found = apart(predictive(ours), predictive(truth))
     spread = 17.0 * max(ours[2] + truth[2]) + np.ptp(ours[1] + truth[1])
     np.testing.assert_allclose(found.wasserstein, area_between(ours, truth), rtol=0, atol=1e-6 * spread)
@@ -97,8 +97,8 @@ def test_mixtures_against_slow_twins(ours: Mixture, truth: Mixture) -> None:
     )
 
 
-def test_large_samples_are_as_far_apart() -> None:
-    """Quantiles of many uniform levels are a sample without its chance; scipy compares samples."""
+def test_large_samples_have_the_same_distances() -> None:
+    """Quantiles at many uniform levels are a sample without randomness; scipy compares samples."""
     ours = Predictive([0.3, 0.7], [[-20.0], [10.0]], [[4.0], [25.0]])
     truth = Predictive([0.6, 0.4], [[-15.0], [20.0]], [[9.0], [9.0]])
     rng = np.random.default_rng(1)
@@ -108,7 +108,7 @@ def test_large_samples_are_as_far_apart() -> None:
 
 
 def test_the_expected_crps_is_the_mean_of_the_scores() -> None:
-    """Own and excess sum to the CRPS that scoring gives, over observations at even levels of the reference."""
+    """The reference's own CRPS and the excess sum to the CRPS of ``scoring`` over quantiles of the reference."""
     ours = Predictive([0.3, 0.7], [[-2.0], [1.0]], [[1.0], [0.25]])
     truth = Predictive.gaussian([0.5], [4.0])
     y = 0.5 + 2.0 * stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
@@ -124,7 +124,7 @@ def test_distances_have_the_unit_of_the_target() -> None:
     np.testing.assert_allclose(scaled.excess, 1e3 * plain.excess, rtol=1e-5)
 
 
-def test_nothing_is_between_a_distribution_and_itself_and_both_ways_are_as_long() -> None:
+def test_distances_are_zero_to_itself_and_symmetric() -> None:
     rng = np.random.default_rng(4)
     ours = distribution_distances.tabulate(Predictive.equal_mixture(rng.normal(0, 9, (40, 3)), 1.0))
     theirs = distribution_distances.tabulate(Predictive.equal_mixture(rng.normal(1, 9, (25, 3)), 4.0))
@@ -134,8 +134,8 @@ def test_nothing_is_between_a_distribution_and_itself_and_both_ways_are_as_long(
     )
 
 
-def test_thousands_of_components_keep_the_accuracy_and_few_points() -> None:
-    """As a sampler's networks under a known noise: the function itself, and no more points than smoothness asks."""
+def test_thousands_of_components_need_few_breakpoints() -> None:
+    """Such mixtures are predictions of samplers with known noise; the number of breakpoints depends on smoothness."""
     means = 20.0 * np.random.default_rng(5).standard_normal((3000, 2)) ** 3
     for n, curve in enumerate(distribution_distances.tabulate(Predictive.equal_mixture(means, 9.0))):
         y = np.linspace(curve.x[0] - 5, curve.x[-1] + 5, 501)
@@ -148,7 +148,7 @@ def test_thousands_of_components_keep_the_accuracy_and_few_points() -> None:
         assert len(curve.x) < 1000
 
 
-def test_what_is_not_finite_is_refused() -> None:
+def test_values_that_are_not_finite_are_refused() -> None:
     with pytest.raises(ValueError, match="not finite"):
         distribution_distances.tabulate(Predictive.gaussian([np.nan], [1.0]))
     with pytest.raises(ValueError, match="not finite"):

@@ -9,7 +9,7 @@ import pytest
 
 from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
-from ep_bench.experiments.calibration import QUANTITIES, Config, compute, judge
+from ep_bench.experiments.sbc_2018.calibration.compute import QUANTITIES, Config, compute, judge
 from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.chain import NetworkModel
 from ep_bench.methods.hmc.joint_draws import draw

@@ -296,4 +296,4 @@ def test_no_numba_and_no_other_packages_are_loaded(tmp_path, make_study):
     loaded = json.loads(done.stdout)
     assert not [name for name in loaded if not name.startswith("ep_bench")]
     packages = {name.split(".")[1] for name in loaded if "." in name}
-    assert packages <= {"types", "plotting", "results", "published", "report", "resources"}
+    assert packages <= {"types", "plotting", "results", "published", "experiments", "report", "resources"}

@@ -61,7 +61,9 @@ def test_the_seed_of_a_tuned_cell_is_that_of_its_split(tmp_path: Path) -> None:
 
 
 def test_finished_cells_of_earlier_studies_stay_finished() -> None:
-    plan = make_plan(read_study(ROOT / "configs" / "pbp_table1.yaml", InstalledCatalogue()), ROOT / "results")
+    plan = make_plan(
+        read_study(ROOT / "configs" / "pbp_2015" / "pbp_table1.yaml", InstalledCatalogue()), ROOT / "results"
+    )
     assert len(plan.cells) == 165
     assert states(plan) == {"done"}
 

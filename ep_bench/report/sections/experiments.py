@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ep_bench.experiments.figures import section
 from ep_bench.plotting.page import Section
 from ep_bench.report.context import ReportContext
-from ep_bench.report.experiments import section
 
 
 def sections(report: ReportContext) -> list[Section]:

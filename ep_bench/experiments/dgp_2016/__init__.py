@@ -1,0 +1,1 @@
+"""Bui and others (2015, 2016): deep Gaussian processes by approximate expectation propagation."""

@@ -1,0 +1,71 @@
+"""The section of an experiment on a report's page. Loads no numba and no scikit-learn."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ep_bench.experiments import ARRAYS, SUMMARY
+from ep_bench.experiments.record import Experiment, ExperimentResults, SummaryRow
+from ep_bench.experiments.registry import REGISTRY, get
+from ep_bench.plotting.page import Picture, Section, Table
+from ep_bench.results import store
+
+
+def section(study: store.StudyResults) -> Section:
+    """Return the figures and tables of an experiment; its name is in the lock of the study.
+
+    There are no figures without ``arrays.npz``, no tables without ``summary.csv``. Of an experiment that is not in the
+    registry, only the summary is shown.
+    """
+    name = str(study.lock["experiment"])
+    results = _read(study)
+    pictures: Sequence[Picture] = ()
+    tables: list[Table] = []
+    experiment = get(name) if name in REGISTRY else None
+    if experiment is not None:
+        pictures = experiment.draw(results) if results.arrays else ()
+        tables = experiment.tables(results) if results.summary else []
+    if results.summary:
+        tables = [*tables, _summary_table(results.summary, experiment)]
+    anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
+    return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", pictures=pictures, tables=tables)
+
+
+def _read(study: store.StudyResults) -> ExperimentResults:
+    arrays = _arrays(study.folder / ARRAYS)
+    return ExperimentResults(study.name, arrays, study.lock.get("options", {}), _summary(study.folder / SUMMARY))
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def _summary(path: Path) -> list[dict[str, str]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _summary_table(rows: Sequence[SummaryRow], experiment: Experiment | None) -> Table:
+    tabulated = experiment.tabulated if experiment else frozenset()
+    head = [column for column in rows[0] if column not in tabulated]
+    body = [[_shortened(row[column]) for column in head] for row in rows]
+    return Table(head, body, experiment.caption if experiment else "Summary")
+
+
+def _shortened(text: str) -> str:
+    """Return a number that is not an integer with 5 significant digits, and any other text as it is."""
+    try:
+        return f"{float(text):.5g}" if re.search(r"[.e]", text) else text
+    except ValueError:
+        return text

@@ -1,0 +1,14 @@
+"""Two contradicting observations: the latent function between them."""
+
+from ep_bench.experiments.record import Experiment
+
+EXPERIMENT = Experiment(
+    name="conflict_posteriors",
+    version=1,
+    package=__name__,
+    caption=(
+        "Mean, standard deviation and 1-Wasserstein distance from the first method of f(2), in the unit of y. "
+        "Hyperparameters (medians of the draws for Markov chains), log evidence (nats) and time of the fit in "
+        "seconds."
+    ),
+)

@@ -1,0 +1,99 @@
+"""Figure of two contradicting observations: regression, and densities of the latent function between them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT, PAPER
+from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.plotting.page import Picture
+from ep_bench.plotting.style import STROKES, STYLE, finish
+
+DEVIATIONS = 2.0  # half-width of a band in standard deviations
+HEADROOM = 1.15  # height of a panel relative to the peaks of the densities
+
+
+def draw(results: ExperimentResults) -> list[Picture]:
+    """Return a figure of two panels per example: data with bands of some methods, and densities of f(2) by all.
+
+    Arrays: labels, bands (M,); of example e: x_e, y_e (n,), grid_e, truth_e, latent_e (G,); of method i mean_e_i,
+    std_e_i, density_e_i (G,), NaN if it failed.
+    """
+    arrays = results.arrays
+    labels = [str(label) for label in arrays["labels"]]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.8, 6.2), layout="constrained")
+        parts = figure.subfigures(2, 1, squeeze=False)[:, 0]
+        axes = np.array([part.subplots(1, len(EXAMPLES)) for part in parts])
+        for number, upper, lower in zip(EXAMPLES, *axes, strict=True):
+            _regression(upper, arrays, number, labels)
+            _densities(lower, arrays, number, labels)
+            upper.set_title(f"example {number}")
+            upper.set_xlabel("input x")
+            lower.set_xlabel(f"latent value f({MIDPOINT:g})")
+        axes[0, 0].set_ylabel("target y")
+        axes[1, 0].set_ylabel(f"density of f({MIDPOINT:g})")
+        for part, row in zip(parts, axes, strict=True):
+            known: dict[str, Any] = {}
+            for ax in row:
+                handles, names = ax.get_legend_handles_labels()
+                known |= dict(zip(names, handles, strict=True))
+            part.legend(known.values(), known, loc="outside lower center", ncols=4, frameon=False, handlelength=3.0)
+    shown = [label for label, band in zip(labels, arrays["bands"], strict=True) if band]
+    caption = (
+        "Two observations (squares) in a gap of the data contradict each other. Above: mean and "
+        f"{DEVIATIONS:g} standard deviations of the latent function by {' and '.join(shown)}, and the true function. "
+        f"Below: densities of f({MIDPOINT:g}), midway between the two; dotted lines mark their targets. Each method "
+        f"has its own hyperparameters; {labels[0]}, the reference, averages over draws of them. Densities are cut at "
+        f"the top of the panel. As in figure 1 of {PAPER}, on examples of our own."
+    )
+    return [finish(figure, f"conflict-posteriors-{results.study}", caption)]
+
+
+def _regression(ax: Axes, arrays: Arrays, number: int, labels: list[str]) -> None:
+    grid, x, y = (np.asarray(arrays[f"{name}_{number}"]) for name in ("grid", "x", "y"))
+    drawn = [i for i, band in enumerate(arrays["bands"]) if band]
+    for place, i in enumerate(drawn):
+        mean, std = np.asarray(arrays[f"mean_{number}_{i}"]), np.asarray(arrays[f"std_{number}_{i}"])
+        low, high = mean - DEVIATIONS * std, mean + DEVIATIONS * std
+        colour, stroke, width = STROKES[i - 1]
+        if place == 0:
+            ax.fill_between(grid, low, high, color="0.87", linewidth=0, label=f"{labels[i]}: ± {DEVIATIONS:g} sd")
+        else:
+            for edge, label in ((low, f"{labels[i]}: ± {DEVIATIONS:g} sd"), (high, None)):
+                ax.plot(grid, edge, color=colour, linewidth=0.7, linestyle=(0, (1, 1)), label=label)
+        ax.plot(grid, mean, color=colour, linestyle=stroke, linewidth=width, label=f"{labels[i]}: mean")
+    ax.plot(grid, arrays[f"truth_{number}"], color="black", linewidth=0.9, label="true function")
+    ax.plot(x[2:], y[2:], "o", color="black", markersize=2.6, label="data")
+    ax.plot(x[:2], y[:2], "s", color="black", markerfacecolor="white", markersize=4.5, label="y1, y2")
+    for i in range(2):
+        ax.annotate(f"y{i + 1}", (x[i], y[i]), xytext=(6, 0), textcoords="offset points", va="center")
+    ax.set_xlim(grid[0], grid[-1])
+    shown = np.concatenate([y, np.asarray(arrays[f"truth_{number}"])])
+    margin = 0.15 * float(np.ptp(shown))
+    ax.set_ylim(float(shown.min()) - margin, float(shown.max()) + margin)
+
+
+def _densities(ax: Axes, arrays: Arrays, number: int, labels: list[str]) -> None:
+    f = np.asarray(arrays[f"latent_{number}"])
+    found = [np.asarray(arrays[f"density_{number}_{i}"]) for i in range(len(labels))]
+    ax.fill_between(f, found[0], color="0.85", linewidth=0)
+    ax.plot(f, found[0], color="0.35", linewidth=1.6, label=labels[0])
+    for i, density in enumerate(found[1:]):
+        colour, stroke, width = STROKES[i % len(STROKES)]
+        if i >= len(STROKES):
+            colour, stroke, width = "black", (0, (1, 3)), 1.2
+        if np.isfinite(density).all():
+            ax.plot(f, density, color=colour, linestyle=stroke, linewidth=width, label=labels[i + 1])
+    peaks = sorted(float(density.max()) for density in found if np.isfinite(density).all())
+    ax.set_ylim(0.0, HEADROOM * (peaks[-1] if len(peaks) < 3 else min(peaks[-1], 2.0 * peaks[len(peaks) // 2])))
+    ax.set_xlim(f[0], f[-1])
+    transform = ax.get_xaxis_transform()
+    for i, value in enumerate(np.asarray(arrays[f"y_{number}"])[:2]):
+        ax.axvline(value, color="0.35", linestyle=":", linewidth=0.9, zorder=0)
+        ax.annotate(f"y{i + 1}", (value, 1.0), xycoords=transform, ha="center", va="bottom")

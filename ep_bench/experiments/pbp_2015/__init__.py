@@ -1,0 +1,1 @@
+"""Hernandez-Lobato and Adams (2015): probabilistic backpropagation."""

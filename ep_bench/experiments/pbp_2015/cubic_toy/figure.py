@@ -1,0 +1,42 @@
+"""Figure of the cubic toy problem, and the table of distances from the reference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ep_bench.experiments.pbp_2015.cubic_toy import distance_table
+from ep_bench.experiments.record import ExperimentResults
+from ep_bench.plotting import function_panels
+from ep_bench.plotting.page import Picture, Table
+
+
+def draw(results: ExperimentResults) -> list[Picture]:
+    """Return a figure with one panel per method: mean and 3 standard deviations, data and true function.
+
+    The reference is the first panel. Arrays: grid, truth (G,); x, y (n,); labels (M,); mean_i, std_i (G,) of method i.
+    """
+    arrays, reference = results.arrays, results.options.get("reference")
+    grid, truth, x, y = (np.asarray(arrays[name]) for name in ("grid", "truth", "x", "y"))
+    none = np.empty(0)
+    labels = [str(label) for label in arrays["labels"]]
+    titles = [f"{label} (reference)" if label == reference else label for label in labels]
+    panels = [
+        function_panels.FunctionPanel(titles[i], grid, arrays[f"mean_{i}"], arrays[f"std_{i}"], truth, x, y, none, none)
+        for i in sorted(range(len(labels)), key=lambda i: labels[i] != reference)
+    ]
+    figures = "figure 1 of Hernández-Lobato and Adams (2015)"
+    if any(entry.get("use") == "bb_alpha" for entry in results.options.get("methods", ())):
+        figures += " and the toy figure of black-box alpha (Hernández-Lobato et al. 2016, supplement, figure 5)"
+    about = f"Predictions on the cubic toy data, as in {figures}: "
+    return [function_panels.draw(panels, f"cubic-toy-{results.study}", about)]
+
+
+def tables(results: ExperimentResults) -> list[Table]:
+    """Return the table of distances from the reference; none without a reference."""
+    reference, arrays = results.options.get("reference"), results.arrays
+    if reference is None or distance_table.DISTANCE not in results.summary[0]:
+        return []
+    diagnostics: dict[str, float] = {}
+    if "judged" in arrays:
+        diagnostics = dict(zip(arrays["judged"].tolist(), arrays["judgement"].tolist(), strict=True))
+    return [distance_table.table(results.summary, str(reference), diagnostics)]

@@ -1,0 +1,85 @@
+"""The record of an experiment, and the results that its figure reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ep_bench.plotting.page import Picture, Table
+
+Arrays = Mapping[str, Any]
+SummaryRow = Mapping[str, str]  # column -> text, as in summary.csv
+Computed = tuple[dict[str, Any], list[dict[str, Any]]]  # arrays by name, rows of the summary
+
+
+@dataclass(frozen=True)
+class ExperimentResults:
+    """The stored results of an experiment.
+
+    ``arrays`` has the content of ``arrays.npz``, ``options`` those of ``study.lock.json``, ``summary`` the rows of
+    ``summary.csv``.
+    """
+
+    study: str
+    arrays: Arrays
+    options: Mapping[str, Any] = field(default_factory=dict)
+    summary: Sequence[SummaryRow] = ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure or table of a paper that is not a grid of cells.
+
+    The functions are in the modules ``compute`` and ``figure`` of ``package``, and are imported on first use: a report
+    loads ``figure`` alone, without numba and scikit-learn.
+
+    - ``compute.Config``: frozen pydantic model of the options.
+    - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary.
+    - ``figure.draw(results)``: return the pictures.
+    - ``figure.tables(results)``, optional: return tables that come before the summary.
+
+    Increase ``version`` whenever the numbers change. ``caption`` explains the columns of the summary. The summary omits
+    the columns in ``tabulated``, which ``figure.tables`` shows.
+    """
+
+    name: str
+    version: int
+    package: str
+    caption: str
+    tabulated: frozenset[str] = frozenset()
+
+    @property
+    def config(self) -> type[BaseModel]:
+        """Model of the options."""
+        model: type[BaseModel] = self._load("compute").Config
+        return model
+
+    @property
+    def compute(self) -> Callable[[Any, int], Computed]:
+        """Function of options and seed that computes arrays and summary."""
+        function: Callable[[Any, int], Computed] = self._load("compute").compute
+        return function
+
+    @property
+    def draw(self) -> Callable[[ExperimentResults], list[Picture]]:
+        """Function that draws the pictures."""
+        function: Callable[[ExperimentResults], list[Picture]] = self._load("figure").draw
+        return function
+
+    @property
+    def tables(self) -> Callable[[ExperimentResults], list[Table]]:
+        """Function that makes the tables before the summary."""
+        function: Callable[[ExperimentResults], list[Table]] = getattr(self._load("figure"), "tables", _no_tables)
+        return function
+
+    def _load(self, module: str) -> Any:
+        return import_module(f"{self.package}.{module}")
+
+
+def _no_tables(results: ExperimentResults) -> list[Table]:  # noqa: ARG001
+    return []

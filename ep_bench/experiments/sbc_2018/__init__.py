@@ -1,0 +1,1 @@
+"""Talts, Betancourt, Simpson, Vehtari and Gelman (2018): simulation-based calibration."""

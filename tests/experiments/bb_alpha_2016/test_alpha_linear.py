@@ -1,0 +1,58 @@
+"""Black-box alpha on two data points: arrays and summary."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import experiments
+from ep_bench.experiments.bb_alpha_2016.alpha_linear.compute import closed_form
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return experiments.run("alpha_linear", {"points": 31}, 0, tmp_path_factory.mktemp("r") / "two", "two")
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.1, 1.0, 30.0])
+@pytest.mark.parametrize("alpha", [1e-6, 0.3, 1.0, 1.9])
+def test_closed_forms_agree_with_the_paper(alpha: float, noise: float) -> None:
+    first = np.sqrt(alpha**2 - 2 * alpha + (noise + 1) ** 2) - alpha - noise + 1
+    second = np.sqrt(4 * alpha**2 - 8 * alpha + noise**2 + 4 * noise + 4) - (2 * alpha + noise - 2)
+    for example, top in enumerate((first, second), start=1):
+        printed = top / (2 * noise * (2 - alpha))
+        assert closed_form(example, alpha, noise) == pytest.approx(1 / (1 + 2 * printed), rel=1e-8)
+
+
+def test_fits_meet_the_closed_forms(folder: Path) -> None:
+    with (folder / "summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["example"] for row in rows] == ["1"] * 21 + ["2"] * 21
+    assert max(float(row["relative_difference"]) for row in rows) < 1e-11
+    assert float(rows[0]["closed_form"]) == pytest.approx(1 / 2, rel=1e-5)
+    assert float(rows[21]["closed_form"]) == pytest.approx(1 / 3, rel=1e-5)
+
+
+def test_variance_grows_with_alpha_and_starts_at_the_variational_one(folder: Path) -> None:
+    with np.load(folder / "arrays.npz") as arrays:
+        assert arrays["grid"].shape == (31,)
+        for example in (1, 2):
+            assert np.all(np.diff(arrays[f"fitted_{example}"]) > 0)
+            assert np.all(np.diff(arrays[f"curve_{example}"]) > 0)
+            precision = np.linalg.inv(arrays[f"posterior_covariance_{example}"])
+            fits = arrays[f"covariance_{example}"]
+            np.testing.assert_allclose(fits[0], np.diag(1 / np.diagonal(precision)), rtol=1e-5)
+            np.testing.assert_array_equal(fits[:, 0, 1], 0.0)
+        np.testing.assert_allclose(arrays["posterior_covariance_2"], [[0.6, 0.4], [0.4, 0.6]])
+
+
+def test_invalid_options_are_reported_with_their_location() -> None:
+    assert experiments.problems("alpha_linear", {"alphas": [0.5], "ellipses": [1.0]}) == []
+    (problem,) = experiments.problems("alpha_linear", {"alphas": [0.5, 2.0]})
+    assert problem[0] == ("alphas", 1)
+    assert "below 2" in problem[1]
+    (problem,) = experiments.problems("alpha_linear", {"elipses": [1.0]})
+    assert "ellipses" in problem[3]

@@ -1,0 +1,29 @@
+"""The registry of experiments, and what every record must have."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from ep_bench.experiments import registry
+
+
+@pytest.mark.parametrize("name", registry.REGISTRY)
+def test_a_record_is_complete(name: str) -> None:
+    experiment = registry.get(name)
+    assert experiment.name == name
+    assert experiment.caption
+    assert experiment.config.model_config["frozen"]
+    assert all(map(callable, (experiment.compute, experiment.draw, experiment.tables)))
+
+
+def test_figures_load_no_numba_and_no_scikit_learn() -> None:
+    code = (
+        "import sys, json; from ep_bench.experiments import figures, registry;"
+        "[(e.draw, e.tables) for e in map(registry.get, registry.REGISTRY)]; print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {name.split(".")[0] for name in json.loads(done.stdout)} & {"numba", "sklearn", "optuna", "joblib"}
