@@ -1,1 +1,1 @@
-"""Figures and pages: what the report and the experiments both need."""
+"""Figures and page content, used by the report and the experiments."""

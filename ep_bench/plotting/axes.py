@@ -13,32 +13,36 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from ep_bench.plotting.style import COLUMNS, LETTER, LOOKS, ROW
+from ep_bench.plotting.method_style import MethodStyle, style_at
+from ep_bench.plotting.style import COLUMNS, LETTER, ROW
 from ep_bench.types import Array
 
 
-def side_by_side(figure: Figure, named: Sequence[str]) -> int:
+def side_by_side(figure: Figure, names: Sequence[str]) -> int:
     """Return how many names of a legend fit into one line."""
-    room = float(figure.get_figwidth()) / (0.65 + LETTER * max(len(name) for name in named))
-    return min(len(named), max(1, int(room)))
+    columns = float(figure.get_figwidth()) / (0.65 + LETTER * max(len(name) for name in names))
+    return min(len(names), max(1, int(columns)))
 
 
-def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float) -> None:
-    """Draw one point a method, at x (m,) on the lines (m,) that name it; colour and marker guide the eye."""
-    for place, (colour, marker) in enumerate(LOOKS):
-        mine = lines % len(LOOKS) == place
-        if mine.any():
-            ax.plot(x[mine], lines[mine], marker, color=colour, markersize=size)
+def points(ax: Axes, x: Array, lines: NDArray[np.intp], size: float, styles: Sequence[MethodStyle] = ()) -> None:
+    """Draw one point per method at x (m,) on the lines (m,).
+
+    ``styles`` are those of the m methods. Without them a line's number decides.
+    """
+    chosen = styles or [style_at(int(line)) for line in lines]
+    for style in dict.fromkeys(chosen):
+        mine = np.array([other == style for other in chosen])
+        ax.plot(x[mine], lines[mine], style.marker, color=style.colour, markersize=size)
 
 
 def canvas(
-    panels: int, methods: Sequence[str], *, width: float = 1.75, most: int = COLUMNS
+    panels: int, methods: Sequence[str], *, width: float = 1.75, columns: int = COLUMNS
 ) -> tuple[Figure, list[Axes]]:
-    """Return a grid of panels, at most so many side by side, whose left column has room for the methods' names.
+    """Return a grid of panels with one line per method; the left column shows the methods' names.
 
-    One row of a panel a method.
+    A row of the grid has at most ``columns`` panels, each ``width`` inches wide or wider.
     """
-    columns = min(panels, most)
+    columns = min(panels, columns)
     rows = math.ceil(panels / columns)
     left = 0.25 + LETTER * max(len(name) for name in methods)
     width, height = max(width, 4.0 / columns), 0.25 + ROW * max(len(methods), 4)
@@ -55,7 +59,7 @@ def canvas(
 
 
 def method_axis(ax: Axes, methods: Sequence[str], *, named: bool) -> None:
-    """Give each method a line of its own, the first on top; ticks and their grid would be slower."""
+    """Assign one line to each method, the first on top. Grid lines are drawn by hand: ticks would be slower."""
     ax.set_ylim(len(methods) - 0.4, -0.6)
     ax.set_yticks([])
     transform = ax.get_yaxis_transform()
@@ -69,23 +73,28 @@ def method_axis(ax: Axes, methods: Sequence[str], *, named: bool) -> None:
 
 
 def strokes(left: Array, right: Array, heights: NDArray[Any]) -> tuple[Array, Array]:
-    """Return x and y of horizontal strokes as one line with gaps: one object is quicker to draw than many."""
+    """Return x and y (3 m,) of m horizontal strokes as one line with gaps: one object is drawn faster than many."""
     gaps = np.full(len(heights), math.nan)
     return np.stack([left, right, gaps], axis=1).ravel(), np.repeat(heights.astype(float), 3)
 
 
-def intervals(ax: Axes, mean: Array, low: Array, high: Array, lines: NDArray[np.intp]) -> bool:
-    """Draw means with intervals (M,), NaN where there is none, on lines (M,); return whether any lies outside."""
-    least, most = fences(mean, 0.5 * (high - low))
+def intervals(
+    ax: Axes, mean: Array, low: Array, high: Array, lines: NDArray[np.intp], styles: Sequence[MethodStyle] = ()
+) -> bool:
+    """Draw means with intervals (M,) on lines (M,); NaN leaves a line empty.
+
+    Returns whether some mean is outside the panel. An open triangle with its value is drawn at the edge then.
+    """
+    lower, upper = fences(mean, 0.5 * (high - low))
     ax.xaxis.set_major_locator(MaxNLocator(3))
-    shown = np.flatnonzero((mean >= least) & (mean <= most))
+    shown = np.flatnonzero((mean >= lower) & (mean <= upper))
     ax.plot(*strokes(low[shown], high[shown], lines[shown]), color="0.2", linewidth=1.1)
-    points(ax, mean[shown], lines[shown], 4.0)
+    points(ax, mean[shown], lines[shown], 4.0, [styles[int(j)] for j in shown] if styles else ())
     ax.margins(x=0.08)
     left, right = ax.get_xlim()
-    outside = np.flatnonzero((mean < least) | (mean > most))
+    outside = np.flatnonzero((mean < lower) | (mean > upper))
     for j in outside:
-        above = mean[j] > most
+        above = mean[j] > upper
         edge, marker = (right, ">") if above else (left, "<")
         ax.plot(edge, lines[j], marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
         ax.annotate(
@@ -108,7 +117,7 @@ def fences(mean: Array, stderr: Array) -> tuple[float, float]:
 
 
 def log_axis(ax: Axes) -> None:
-    """Make the horizontal axis logarithmic with plain numbers; the fewer decades, the more of them."""
+    """Make the horizontal axis logarithmic, with plain numbers and more ticks for fewer decades."""
     low, high = ax.dataLim.intervalx
     ax.set_xscale("log")
     subs = (1.0,) if high > 300.0 * low else (1.0, 2.0, 5.0) if high > 8.0 * low else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)

@@ -1,4 +1,4 @@
-"""Panels of predictions over one input: mean, standard deviations, data and, where it is known, the true function."""
+"""Panels of predictions over one input: mean, standard deviation, data and, if known, the true function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import COLUMNS, STYLE, finish
 from ep_bench.types import Array
 
-WIDTH, LETTERS = 2.2, 32  # of a panel, in inches, and of a line of its title
+WIDTH, LETTERS = 2.2, 32  # inches per panel, letters per line of its title
 CAPTION = "mean (dashed), mean ± 3 standard deviations, noise included (shaded), {truth}training data (points){test}."
 
 
 class FunctionPanel(NamedTuple):
-    """A method's predictions over a grid (G,) in original units, and the rows that it was fitted to and tested on."""
+    """Predictions of one method over a grid, with its training and test data, all in original units.
+
+    ``grid``, ``mean``, ``std`` (of an observation) and ``truth`` are (G,) arrays; ``x``, ``y`` (n,) are the training
+    data, ``x_test``, ``y_test`` the test data.
+    """
 
     title: str
     grid: Array
@@ -34,12 +38,12 @@ class FunctionPanel(NamedTuple):
 
 
 def draw(panels: Sequence[FunctionPanel], name: str, about: str) -> Picture:
-    """Return one figure of panels with common axes; ``about`` begins its caption."""
+    """Return one figure of panels with shared axes. Its caption starts with ``about``."""
     rows = math.ceil(len(panels) / COLUMNS)
     columns = math.ceil(len(panels) / rows)
     low, high = _range(panels)
     with mpl.rc_context(STYLE):
-        width = WIDTH if columns > 1 else 4.6  # the legend needs as much
+        width = WIDTH if columns > 1 else 4.6  # width of the legend
         figure = Figure(figsize=(max(0.6 + width * columns, 5.2), 0.6 + 0.8 * width * rows), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
         handles: dict[str, Any] = {}
@@ -74,14 +78,14 @@ def _draw(ax: Axes, panel: FunctionPanel) -> None:
 
 
 def _range(panels: Sequence[FunctionPanel]) -> tuple[float, float]:
-    """Return the range of targets to show: every band, but at most half of what must be seen beyond that.
+    """Return the range of targets to show.
 
-    The true function must be seen, and every row.
+    It includes the true function and all data points. Wider bands extend it by at most 15 % on each side.
     """
     shown = [values for p in panels for values in (p.truth, p.y, p.y_test) if values is not None and len(values)]
     bottom, top = min(float(v.min()) for v in shown), max(float(v.max()) for v in shown)
-    room = 0.15 * (top - bottom) or 1.0
+    margin = 0.15 * (top - bottom) or 1.0
     bands = [(p.mean, 0.0 * p.mean if p.std is None else 3.0 * p.std) for p in panels]
-    low = min(bottom, max(bottom - room, min(float((mean - band).min()) for mean, band in bands)))
-    high = max(top, min(top + room, max(float((mean + band).max()) for mean, band in bands)))
+    low = min(bottom, max(bottom - margin, min(float((mean - band).min()) for mean, band in bands)))
+    high = max(top, min(top + margin, max(float((mean + band).max()) for mean, band in bands)))
     return low - 0.05 * (high - low), high + 0.05 * (high - low)

@@ -1,9 +1,9 @@
-"""What a page consists of: sections of lines, figures and tables. Renderers write them as HTML or Markdown."""
+"""Content of a page: sections of sentences, figures and tables. Renderers write it as HTML or Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of
 def item(
     text: str, value: float | str | None = None, *, strong: bool = False, small: str = "", kind: str = "number"
 ) -> Item:
-    """Return one cell of a table."""
+    """Return one entry of a table: its text, the value to sort by, and a second, smaller text."""
     return {"text": text, "value": value, "strong": strong, "small": small, "kind": kind}
 
 
@@ -30,7 +30,7 @@ class Picture:
     figure: Figure
 
     def write(self, folder: Path, *, pdf: bool = False) -> list[Path]:
-        """Write ``<name>.svg`` and, if asked, ``<name>.pdf``; return their paths."""
+        """Write ``<name>.svg`` and, on request, ``<name>.pdf``; return their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{self.name}.svg"]
         paths[0].write_text(self.svg, encoding="utf-8")
@@ -47,19 +47,55 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; an entry of a row is a text or an ``Item``."""
+    """A table. An entry of a row is a text or an ``Item``.
+
+    Attributes
+    ----------
+    folded : title of a table that is collapsed until the reader opens it; empty for all others
+    markdown : the table as Markdown, caption included; needed only where it differs from ``head`` and ``rows``
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     caption: str = ""
+    folded: str = ""
+    markdown: str = ""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: its anchor, its title, sentences, figures and tables."""
+    """A section of a page.
+
+    Attributes
+    ----------
+    id : anchor of the section
+    lines : sentences above the figures and tables; a single one is a paragraph, several are a list
+    notes : sentences below the figures and tables
+    tables_first : whether the tables come before the figures
+    parts : subsections
+    files : further files by name, such as a table in LaTeX; the report writes them to ``tables/``
+    """
 
     id: str
     title: str
     lines: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    tables_first: bool = False
+    parts: Sequence[Section] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def figures_and_tables(self) -> list[Picture | Table]:
+        """Return figures and tables in the order of the page; folded tables are last."""
+        tables = [table for table in self.tables if not table.folded]
+        folded = [table for table in self.tables if table.folded]
+        if self.tables_first:
+            return [*tables, *self.pictures, *folded]
+        return [*self.pictures, *tables, *folded]
+
+    def with_parts(self) -> Iterator[Section]:
+        """Yield the section and all subsections."""
+        yield self
+        for part in self.parts:
+            yield from part.with_parts()

@@ -1,4 +1,4 @@
-"""The style of every figure, and its SVG text."""
+"""Style of all figures, and their SVG text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 from ep_bench.plotting.page import Picture
 
-# Okabe and Ito's colours, told apart by colour-blind eyes; the dark ones first, the yellow left out.
+# Colours and markers. The colours are those of Okabe and Ito for colour-blind readers, dark ones first, without yellow.
 LOOKS = (("#0072B2", "o"), ("#D55E00", "s"), ("#000000", "^"), ("#009E73", "D"), ("#CC79A7", "v"), ("#56B4E9", "P"))
-# Colour, stroke and width of curves side by side: in grey the stroke tells them apart.
+# Colour, dash pattern and width of curves in one panel. The patterns distinguish them in greyscale.
 STROKES = (
     ("#D55E00", (0, (6, 4)), 1.4),
     ("#0072B2", (0, (1, 1.2)), 1.4),
@@ -33,16 +33,16 @@ STYLE: dict[str, Any] = {
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Helvetica", "Arial", "sans-serif"],  # none wider than the first
     "pdf.fonttype": 3,
     "lines.linewidth": 1.0,
-    "text.parse_math": False,  # labels are the user's, and may have dollars in them
+    "text.parse_math": False,  # labels come from the user and may contain dollar signs
 }
-COLUMNS = 5  # panels side by side
-ROW = 0.17  # inches a method
-LETTER = 0.062  # inches a letter of a label
-LINE = 0.18  # inches a line of a legend
+COLUMNS = 5  # panels per row of a figure
+ROW = 0.17  # inches per method
+LETTER = 0.062  # inches per letter of a label
+LINE = 0.18  # inches per line of a legend
 
 
 def finish(figure: Figure, name: str, caption: str) -> Picture:
-    """Return a figure as SVG, the same text for the same picture."""
+    """Return a figure as a ``Picture``. Equal figures have equal SVG text."""
     svg = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(svg, format="svg", metadata={"Date": None})
@@ -50,5 +50,5 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
 
 
 def no_window() -> None:
-    """Keep libraries that ask for pyplot from opening a window system."""
+    """Make libraries that import pyplot use a backend without windows."""
     os.environ.setdefault("MPLBACKEND", "Agg")

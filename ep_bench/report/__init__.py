@@ -1,6 +1,6 @@
-"""The report of one or several studies: tables, figures, rank statistics and one page that holds them all.
+"""The report of one or several studies: score tables, figures, rank statistics and one page with all of them.
 
-Loads no numba; the heavy libraries are imported where a report is built.
+Loads no numba. Heavy libraries are imported when a report is built.
 """
 
 from __future__ import annotations
@@ -14,10 +14,20 @@ def build(
 ) -> list[Path]:
     """Write the report of the studies in ``folders`` and return the files written, ``report.html`` first.
 
-    Several folders are merged: their methods stand side by side, and a cell (by its hash) counts once. ``out`` is
-    ``report`` in the first folder unless given. With ``pdf`` every figure is written as PDF too, beside its SVG; that
-    takes about a second more. ``log`` gets each note of the merge, as of cells that disagree. Raises
-    UserError for a folder without results.
+    Several folders are merged: their methods are shown next to each other, and a cell (identified by its hash) counts
+    once.
+
+    Parameters
+    ----------
+    folders : results folders
+    out : where to write; by default ``report`` in the first folder
+    pdf : whether to write each figure as PDF as well, which takes about a second more
+    log : receives each note of the merge, such as cells that disagree
+
+    Raises
+    ------
+    UserError
+        If there is no folder, or one without results.
     """
     from ep_bench.report.builder import write
 

@@ -1,28 +1,24 @@
-"""Markov chains: diagnostics over the splits, and of one split a trace and the ranks of what each chain monitors.
+"""Diagnostics of Markov chains over the splits, and the stored draws of one split.
 
-Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), Rank-normalization, folding, and localization: an improved
+Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and localization: an improved
 R-hat for assessing convergence of MCMC, Bayesian Analysis 16: the limits of R-hat and of effective sample sizes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.plotting.page import Picture
-from ep_bench.report import chain_figures
-from ep_bench.report.chain_figures import MonitoredDraws
+from ep_bench.report import traced_quantities
 from ep_bench.report.merge import MergedStudies
-from ep_bench.report.training_curves import WORDS
-from ep_bench.report.training_curves import words as words_of
 from ep_bench.results import curves
 from ep_bench.types import Array
 
-R_HAT, ESS = 1.01, 400.0  # the limits of Vehtari et al. 2021
+R_HAT, ESS = 1.01, 400.0  # limits of Vehtari et al. 2021
 MAIN = (
     "r_hat_predictions",
     "r_hat_test_rows",
@@ -32,82 +28,76 @@ MAIN = (
     "acceptance",
 )
 FAMILIES = {"r_hat_": "R-hat", "ess_bulk_": "bulk ESS", "ess_tail_": "tail ESS"}
-CAPTION = (
-    "Diagnostics of the chains after warm-up: the median over the splits and the worst of them. R-hat and effective "
-    "sample sizes (ESS) of predictions are those of the worst of the watched rows (training rows, and midpoints of "
-    "two, where chains agree last), those of test rows of the worst of these; divergences are counted over all chains. "
-    f"Bold: an R-hat above {R_HAT:g} or an effective sample size below {ESS:g} on some split (limits of Vehtari, "
-    "Gelman, Simpson, Carpenter and Bürkner 2021)"
-)
+WORDS = {"test_rows": "test data"}  # names that the page shows differently
+
+
+class MonitoredDraws(NamedTuple):
+    """Stored draws of one quantity on one split; a chain had ``draws`` draws, of which some are stored."""
+
+    name: str
+    title: str
+    unit: str
+    dataset: str
+    split: int
+    draws: int
+    values: Array  # (chains, stored draws), NaN for values that were not finite
+    r_hat: float
+
+    def moves(self) -> bool:
+        """Return whether there are two different finite values."""
+        known = self.values[np.isfinite(self.values)]
+        return len(known) > 1 and bool(np.ptp(known) > 0.0)
 
 
 @dataclass(frozen=True)
 class ChainDiagnostics:
-    """What a method's chains are like on one data set: by name one number a split, NaN where there is none."""
+    """Diagnostics of a method on one data set: one number per split and name, NaN for missing ones."""
 
     method: str
     dataset: str
     splits: int
     numbers: Mapping[str, Array]
+    monitored: tuple[MonitoredDraws, ...]
 
     def count(self, name: str) -> int:
-        """Return how many splits have this number."""
+        """Return the number of splits with this diagnostic."""
         return int(np.isfinite(self.numbers[name]).sum()) if name in self.numbers else 0
 
     def has(self, name: str) -> bool:
-        """Tell whether any split has this number."""
+        """Return whether any split has this diagnostic."""
         return self.count(name) > 0
 
     def summary(self, name: str) -> tuple[float, float, float]:
-        """Return the median, the lowest and the highest number of the splits that have one."""
+        """Return median, minimum and maximum over the splits with this diagnostic."""
         known = self.numbers[name][np.isfinite(self.numbers[name])]
         return float(np.median(known)), float(known.min()), float(known.max())
 
 
-@dataclass(frozen=True)
-class ChainReport:
-    """The part of a report on samplers: diagnostics, lines of text and figures."""
-
-    diagnostics: list[ChainDiagnostics]
-    lines: list[str]
-    pictures: list[Picture]
-
-
-def collect(merged: MergedStudies, kept: curves.Curves) -> ChainReport | None:
-    """Return the diagnostics and chains of merged studies, or None where no method has any."""
+def collect(merged: MergedStudies, kept: curves.Curves) -> list[ChainDiagnostics]:
+    """Return the diagnostics of all methods and data sets with stored chains."""
     cells, known = merged.cells(), curves.index(kept.chains)
-    found = ChainReport([], [], [])
-    for method in merged.methods:
-        monitored: list[MonitoredDraws] = []
-        for dataset in merged.datasets:
-            entry = curves.find(known, cells.get((method, dataset), {}))
-            if entry is not None:
-                found.diagnostics.append(_diagnostics(method, dataset, entry))
-                monitored += _monitored(dataset, entry)
-        moving = [one for one in monitored if one.moves()]
-        found.lines.extend(_constant_lines(method, [one for one in monitored if not one.moves()]))
-        found.pictures.extend(chain_figures.several(method, moving))
-    return found if found.diagnostics else None
+    pairs = [(method, dataset) for method in merged.methods for dataset in merged.datasets]
+    entries = {pair: curves.find(known, cells.get(pair, {})) for pair in pairs}
+    return [_diagnostics(*pair, entry) for pair, entry in entries.items() if entry is not None]
 
 
 def _diagnostics(method: str, dataset: str, entry: curves.Entry) -> ChainDiagnostics:
     values = {name: np.array(numbers, dtype=np.float64) for name, numbers in entry["diagnostics"].items()}
-    return ChainDiagnostics(method, dataset, len(entry["splits"]), values)
+    return ChainDiagnostics(method, dataset, len(entry["splits"]), values, tuple(_monitored(dataset, entry)))
 
 
 def _monitored(dataset: str, entry: curves.Entry) -> Iterator[MonitoredDraws]:
-    """Yield what the chains of one split monitor, in the order of the report's words."""
-    order = {name: place for place, name in enumerate(WORDS)}
-    for name in sorted(entry["chains"], key=lambda name: (order.get(name, len(order)), name)):
+    """Yield the monitored quantities of the stored split."""
+    for name in sorted(entry["chains"], key=traced_quantities.order):
         kept = entry["chains"][name]
-        title, unit = words_of(name) or (name.replace("_", " "), "as the method has it")
+        title, unit = traced_quantities.words(name) or (name.replace("_", " "), "unit of the method")
         values = np.array(kept["values"], dtype=np.float64)
         r_hat = _r_hat(entry, name)
         yield MonitoredDraws(name, title, unit, dataset, int(entry["split"]), int(kept["draws"]), values, r_hat)
 
 
 def _r_hat(entry: Mapping[str, Any], name: str) -> float:
-    """Return R-hat of a quantity on the split that is drawn, NaN where it is not known."""
+    """Return R-hat of a quantity on the stored split, NaN if it is unknown."""
     place = entry["splits"].index(entry["split"])
     for key in (f"r_hat_{name}", f"r_hat_{name}s"):
         value = entry["diagnostics"].get(key, [None] * (place + 1))[place]
@@ -116,39 +106,25 @@ def _r_hat(entry: Mapping[str, Any], name: str) -> float:
     return math.nan
 
 
-def _constant_lines(method: str, found: Sequence[MonitoredDraws]) -> Iterator[str]:
-    """Yield one line for every quantity and value that no chain leaves."""
-    datasets: dict[tuple[str, str], list[str]] = {}
-    for one in found:
-        known = one.values[np.isfinite(one.values)]
-        says = f"is {known[0]:g} in every draw" if len(known) else "has no finite draw"
-        datasets.setdefault((one.title, says), []).append(one.dataset)
-    for (title, says), names in datasets.items():
-        yield f"{method}: {title[0].lower()}{title[1:]} {says} on {', '.join(names)}: not drawn."
-
-
-# Words and limits of diagnostics
-
-
-def words(name: str) -> str:
-    """Return the head of a diagnostic's column."""
-    for start, title in FAMILIES.items():
-        if name.startswith(start):
-            return f"{title}, {_spaced(name.removeprefix(start))}"
+def title(name: str) -> str:
+    """Return the column heading of a diagnostic."""
+    for prefix, family in FAMILIES.items():
+        if name.startswith(prefix):
+            return f"{family}, {_spaced(name.removeprefix(prefix))}"
     return _spaced(name)
 
 
 def _spaced(name: str) -> str:
-    return name.replace("_", " ")
+    return WORDS.get(name, name.replace("_", " "))
 
 
 def low_is_bad(name: str) -> bool:
-    """Tell whether the worst split of a diagnostic is the one with the lowest number."""
+    """Return whether low values of a diagnostic are worse than high ones."""
     return name.startswith("ess_") or name == "acceptance"
 
 
 def exceeds_limit(name: str, value: float) -> bool:
-    """Tell whether a number is beyond the usual limit, where there is one."""
+    """Return whether a number violates the usual limit of its diagnostic, if there is one."""
     return (name.startswith("r_hat_") and value > R_HAT) or (name.startswith("ess_") and value < ESS)
 
 

@@ -1,9 +1,9 @@
-"""Figures of chains: a trace and a rank plot of everything a sampler monitors, data sets down, quantities across.
+"""Figures of chains: trace and rank plot of each monitored quantity, one row per data set, one column per quantity.
 
-The ranks are those of a chain's draws among the draws of all chains; where chains mix they are uniform. A row of bars
-counts one chain's draws in bins of ranks. If all draws were independent and of one distribution, a bin would hold a
-hypergeometric number of the chain's draws, as of n drawn from M n without replacement: a binomial one whose variance is
-smaller by about 1 / M, since the chains share the ranks. The band holds 95 % of it.
+Ranks are those of a chain's draws among the draws of all M chains; they are uniform if the chains mix. A histogram
+counts one chain's n draws in bins of ranks. For independent draws from one distribution, a count is hypergeometric: n
+draws from M n without replacement. Its variance is smaller than that of the binomial distribution by a fraction of
+about 1 / M. The band contains 95 % of this distribution.
 """
 
 from __future__ import annotations
@@ -26,50 +26,33 @@ from scipy import stats
 from ep_bench.plotting.axes import side_by_side
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import LINE, LOOKS, STYLE, finish
+from ep_bench.report.chain_diagnostics import MonitoredDraws
 from ep_bench.types import Array
 
-DOWN, ACROSS = 5, 4  # data sets and quantities of one figure
-TRACE, RANKS, HEIGHT, CHAIN = 1.55, 1.05, 1.0, 0.24  # panels, and what a chain needs of their height, in inches
-BETWEEN, TOP, BOTTOM = 0.28, 0.3, 0.27  # a trace and its ranks, over and under a row of panels, in inches
-DIGIT = 0.072  # of a number at an axis
-WORD, FOOT = 0.14, 0.22  # a line of words over the first row; the words under the last
-CUT = 4.0  # times the uniform count, that a row of ranks shows
-WRAP = 30  # letters of such a line
-BINS, DRAWS_A_BIN = 20, 10  # bins of ranks at most, and draws of a chain that each should have
-SHADES = [LOOKS[place] for place in (2, 0, 1, 5, 3, 4)]  # of the chains: first those that differ most in grey
+DOWN, ACROSS = 5, 4  # data sets and quantities per figure
+TRACE, RANKS, HEIGHT, CHAIN = 1.55, 1.05, 1.0, 0.24  # widths and height of panels, and height per chain, in inches
+BETWEEN, TOP, BOTTOM = 0.28, 0.3, 0.27  # between trace and ranks, above and below a row of panels, in inches
+DIGIT = 0.072  # inches per digit of a tick label
+WORD, FOOT = 0.14, 0.22  # inches per line of a title, and below the last row
+WRAP = 30  # letters per line of a title
+CUT = 4.0  # largest count that a histogram shows, as a multiple of the uniform count
+BINS, DRAWS_A_BIN = 20, 10  # maximum number of bins, and a chain's draws per bin
+SHADES = [LOOKS[place] for place in (2, 0, 1, 5, 3, 4)]  # of the chains: those that differ most in greyscale first
 BAND, OUTSIDE = "0.85", "#D55E00"
 
 
-class MonitoredDraws(NamedTuple):
-    """Draws (chains, kept) of one quantity on one split, NaN where not finite; a chain had ``draws`` of them."""
-
-    name: str
-    title: str
-    unit: str
-    dataset: str
-    split: int
-    draws: int
-    values: Array
-    r_hat: float
-
-    def moves(self) -> bool:
-        """Tell whether there are two different values to draw."""
-        known = self.values[np.isfinite(self.values)]
-        return len(known) > 1 and bool(np.ptp(known) > 0.0)
-
-
 class Ranks(NamedTuple):
-    """Counts (M, B) of each chain's draws in B bins of ranks, edges (B + 1,), and the band of a uniform count."""
+    """Rank histograms of M chains, the expected count, and the band of counts."""
 
-    counts: NDArray[np.int64]
-    edges: Array
+    counts: NDArray[np.int64]  # (M, B)
+    edges: Array  # (B + 1,)
     uniform: float
     low: float
     high: float
 
 
 def ranks(values: Array) -> Ranks:
-    """Return the rank histogram of chains (M, n), n draws each; ties share their average rank."""
+    """Return the rank histograms of chains (M, n). Ties get their average rank; NaN and infinities are omitted."""
     finite = np.isfinite(values)
     total = int(finite.sum())
     n = total / len(values)
@@ -83,7 +66,7 @@ def ranks(values: Array) -> Ranks:
 
 
 def several(method: str, found: Sequence[MonitoredDraws]) -> Iterator[Picture]:
-    """Yield the figures of a method, each of so many data sets and quantities."""
+    """Yield the figures of a method, each with at most ``DOWN`` data sets and ``ACROSS`` quantities."""
     datasets = list(dict.fromkeys(one.dataset for one in found))
     order = list(dict.fromkeys(one.name for one in found))
     parts = [(rows, names) for rows in _parts(datasets, DOWN) for names in _parts(order, ACROSS)]
@@ -93,9 +76,9 @@ def several(method: str, found: Sequence[MonitoredDraws]) -> Iterator[Picture]:
             yield _figure(mine, method, f"chains-{method}{f'-{place + 1}' if len(parts) > 1 else ''}")
 
 
-def _parts(names: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Return names in groups of at most so many, as equal as can be."""
-    size = math.ceil(len(names) / math.ceil(len(names) / most)) if names else 1
+def _parts(names: Sequence[str], limit: int) -> list[Sequence[str]]:
+    """Return names in groups of at most ``limit``, as equal in size as possible."""
+    size = math.ceil(len(names) / math.ceil(len(names) / limit)) if names else 1
     return [names[start : start + size] for start in range(0, len(names), size)]
 
 
@@ -128,7 +111,10 @@ def _figure(found: Sequence[MonitoredDraws], method: str, name: str) -> Picture:
 def _canvas(
     found: Sequence[MonitoredDraws], datasets: Sequence[str], quantities: Sequence[str], handles: Sequence[Any]
 ) -> tuple[Figure, NDArray[Any]]:
-    """Return axes (data sets, quantities, 2) below room for a legend; placed by hand, as in ``training_curves``."""
+    """Return a figure and its axes (data sets, quantities, 2), below space for a legend.
+
+    Axes are placed by hand, which is much faster than a layout engine.
+    """
     height = max(HEIGHT, CHAIN * max(len(one.values) for one in found))
     splits = {one.dataset: one.split for one in found}
     labels = {d: [*textwrap.wrap(d, int(height / 0.075)), f"split {splits[d]}"] for d in datasets}
@@ -188,12 +174,12 @@ def _legend(chains: int) -> list[Any]:
 
 
 def _stroke(place: int) -> str:
-    """Return the line of a chain; beyond the sixth it tells those of one colour apart."""
+    """Return the line style of a chain. It distinguishes chains of one colour, from the seventh on."""
     return ("-", "--", ":", "-.")[place // len(SHADES) % 4]
 
 
 def _trace(ax: Axes, one: MonitoredDraws, *, first: bool) -> None:
-    """Draw the chains over each other, their markers apart."""
+    """Draw the chains over one another, with their markers at different draws."""
     kept = one.values.shape[1]
     x = np.linspace(1.0, one.draws, kept)
     step = max(1, kept // 4)
@@ -217,7 +203,7 @@ def _head(one: MonitoredDraws) -> list[str]:
 
 
 def _numbers(one: MonitoredDraws) -> tuple[tuple[float, float], dict[float, str]]:
-    """Return the limits of the axis of values, and its ticks with the decimals that their steps need."""
+    """Return the limits of the axis of values, and its ticks with the decimals required by their steps."""
     known = one.values[np.isfinite(one.values)]
     low, high = float(known.min()), float(known.max())
     low, high = low - 0.06 * (high - low), high + 0.06 * (high - low)
@@ -229,15 +215,15 @@ def _numbers(one: MonitoredDraws) -> tuple[tuple[float, float], dict[float, str]
 
 
 def _rank_rows(ax: Axes, one: MonitoredDraws) -> None:
-    """Draw a row a chain, the first on top, all on one scale."""
+    """Draw one histogram per chain, the first on top, all on one scale."""
     found = ranks(one.values)
-    most = max(min(float(found.counts.max()), CUT * found.uniform), found.high)
-    scale = 1.15 * most
+    largest = max(min(float(found.counts.max()), CUT * found.uniform), found.high)
+    scale = 1.15 * largest
     total = float(found.edges[-1])
     for place, counts in enumerate(found.counts):
         base = float(len(found.counts) - 1 - place)
         level = base + found.uniform / scale
-        heights = base + np.minimum(counts, most) / scale
+        heights = base + np.minimum(counts, largest) / scale
         ax.fill_between(
             [0.0, total], base + found.low / scale, base + found.high / scale, color=BAND, linewidth=0
         )  # fmt: skip
@@ -258,12 +244,12 @@ def _rank_rows(ax: Axes, one: MonitoredDraws) -> None:
 def _caption(method: str, found: Sequence[MonitoredDraws]) -> str:
     kept = sorted({one.values.shape[1] for one in found})
     count = f"{kept[0]}" if len(kept) == 1 else f"{kept[0]} to {kept[-1]}"
-    text = f"Chains of {method} on one split of each data set, after warm-up: {count} draws of each, evenly spaced."
+    text = f"Chains of {method} on one split per data set, after warm-up: {count} evenly spaced draws per chain."
     if max(len(one.values) for one in found) == 1:
         return text
     return (
-        f"{text} Left: traces. Right, a row a chain: how many of its draws have which ranks among those of all "
-        "chains; where chains mix, each row is uniform (dashed). The band holds 95 % of the counts that independent "
-        "draws would give; draws that follow each other closely go beyond it more often. Counts are cut at "
-        f"{CUT:g} times the uniform one. R-hat is the sampler's, of 2,000 draws of a chain at most, evenly spaced."
+        f"{text} Left: traces. Right: histogram of the ranks of each chain's draws among the draws of all chains. It "
+        "is uniform (dashed) if the chains mix. The band contains 95 % of the counts of independent draws; correlated "
+        f"draws leave it more often. Counts are cut at {CUT:g} times the uniform count. R-hat was computed by the "
+        "sampler from at most 2,000 evenly spaced draws per chain."
     )

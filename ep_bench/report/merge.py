@@ -1,8 +1,8 @@
-"""From results folders to one table of cells: which columns the methods are, which cells count, what is missing.
+"""Merges results folders into one table of cells, and lists missing cells and remarks.
 
-A report of several folders puts their methods side by side. A label of two studies is one column where the studies
-agree on every cell that they share; a cell (by its hash) counts once in a column. Labels that mean different things
-in different studies get the study's name appended.
+A report of several folders shows their methods next to each other. A label that occurs in two studies is one column if
+the studies agree on every common cell; a cell (identified by its hash) counts once per column. Labels with different
+meanings get the study's name appended.
 """
 
 from __future__ import annotations
@@ -29,57 +29,58 @@ COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED)
 
 @dataclass
 class MethodColumn:
-    """One method of the report: its planned cells by place, each with its hash and its row if it is finished."""
+    """One method of the report: its planned cells by place, each with its hash and, if finished, its row."""
 
     label: str
     studies: list[str]
     cells: dict[Place, tuple[str, store.Row | None]] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)  # by study, what it is called there
+    labels: dict[str, str] = field(default_factory=dict)  # label of the method by study
 
 
 @dataclass
 class MergedStudies:
-    """All cells that a report counts.
+    """All cells of a report.
 
-    ``rows`` has one line a finished cell, the labels final; ``planned`` the number of cells by (method, dataset).
+    ``rows`` has one line per finished cell, with the labels of the report; ``planned`` is the number of cells by
+    (method, dataset).
     """
 
     studies: list[store.StudyResults]
-    tags: list[str]  # the studies' names, made unique
+    tags: list[str]  # unique names of the studies
     methods: list[str]
     datasets: list[str]
     rows: pd.DataFrame
     planned: dict[tuple[str, str], int]
     notes: list[str]
-    names: dict[tuple[str, str], str] = field(default_factory=dict)  # by study and label, what a method is called here
+    names: dict[tuple[str, str], str] = field(default_factory=dict)  # label in the report, by study and its label
 
     def ok(self) -> pd.DataFrame:
         """Return the rows of the cells that ended ``ok``."""
         return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
 
     def tasks(self) -> dict[str, Task]:
-        """Return the task of each data set that has finished cells: rows of classes have an error rate."""
+        """Return the task of each data set with finished cells. Cells of classification have an error rate."""
         classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"])
         return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
 
     def cells(self) -> dict[tuple[str, str], dict[int, str]]:
-        """Return the hashes of these cells by (method, data set) and split."""
+        """Return the hashes of the finished cells by (method, data set) and split."""
         return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
 
 
 def merge(folders: Sequence[Path]) -> MergedStudies:
-    """Return the cells of all folders as one table. Raises UserError for a folder without results."""
+    """Return the cells of all folders as one table. Raises UserError if a folder has no results."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     studies = [store.read_study(folder, update=True) for folder in different]
     for study in studies:
-        with contextlib.suppress(OSError):  # a read-only copy is still worth reading
+        with contextlib.suppress(OSError):  # a read-only folder can still be reported
             curves.update(study.folder, study.rows)
             row_scores.update(study.folder, study.lock, study.rows)
     return merge_studies(studies)
 
 
 def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
-    """Return the cells of studies as one table; the first study's row stands where two disagree on one hash."""
+    """Return the cells of studies as one table. If two studies disagree on a hash, the row of the first is used."""
     notes: list[str] = []
     tags = _tags(studies)
     names = _dataset_names(studies, tags, notes)
@@ -108,7 +109,7 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
 
 
 def _frame(rows: Iterable[store.Row]) -> pd.DataFrame:
-    """Return rows as a table that has every score column, numbers as floats."""
+    """Return rows as a table with all score columns, as floats."""
     frame = pd.DataFrame(list(rows))
     for column in ("study", "method", "dataset", "split", "status", "cell", "reason", "n_train", "n_test"):
         if column not in frame:
@@ -118,7 +119,7 @@ def _frame(rows: Iterable[store.Row]) -> pd.DataFrame:
 
 
 def _tags(studies: Sequence[store.StudyResults]) -> list[str]:
-    """Return the studies' names, those that several have with the folder that tells them apart."""
+    """Return unique names of the studies: names that occur more than once are followed by the folder."""
     counts = Counter(study.name for study in studies)
     above = Counter((study.name, study.folder.resolve().parent.name) for study in studies)
     tags = []
@@ -133,7 +134,7 @@ def _tags(studies: Sequence[store.StudyResults]) -> list[str]:
 def _dataset_names(
     studies: Sequence[store.StudyResults], tags: Sequence[str], notes: list[str]
 ) -> dict[tuple[str, str], str]:
-    """Return the data sets that need another name, by (study, label): those whose rows or splits differ by study."""
+    """Return new names of data sets whose data or splits differ between studies, by (study, label)."""
     meanings: dict[str, dict[str, str]] = {}
     for study, tag in zip(studies, tags, strict=True):
         for label, entry in study.lock.get("datasets", {}).items():
@@ -143,19 +144,20 @@ def _dataset_names(
         if len(set(by_study.values())) > 1:
             renamed |= {(tag, label): f"{label} [{tag}]" for tag in by_study}
             notes.append(
-                f"{label} has other rows, inputs or splits in the studies {', '.join(by_study)}: "
+                f"{label} has different data points, inputs or splits in the studies {', '.join(by_study)}: "
                 "shown as separate data sets."
             )
     return renamed
 
 
 def _meaning(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> str:
+    """Return a hash of a data set's content and split scheme."""
     data = {key: value for key, value in entry.items() if key not in {"n", "d", "csv", "label"}}
     return store.factor_hash({"data": data, "splits": {k: v for k, v in splits.items() if k != "count"}})
 
 
 def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str], str]) -> list[MethodColumn]:
-    """Return a study's methods in the order of its plan; without a plan, in the order of its rows."""
+    """Return a study's methods in the order of its plan, or of its rows if there is no plan."""
     rows = {row["cell"]: row for row in study.rows}
     columns: dict[str, MethodColumn] = {}
     for cell in store.lock_cells(study.lock) or study.rows:
@@ -166,10 +168,10 @@ def _columns(study: store.StudyResults, tag: str, names: Mapping[tuple[str, str]
 
 
 def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[str]) -> None:
-    """Fold a later study's method into the column that it continues, else add it as one of its own."""
+    """Add a later study's method to the column that it continues, or append it as a new column."""
     for column in columns:
         if set(new.studies) & set(column.studies):
-            continue  # two labels of one study are two columns, whatever they share
+            continue  # two labels of one study are always two columns
         shared = [place for place in new.cells if place in column.cells]
         if any(new.cells[place][0] != column.cells[place][0] for place in shared):
             continue
@@ -183,11 +185,13 @@ def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[st
             column.cells[place] = (key, row if kept is None else kept)
         for dataset, splits in differing.items():
             notes.append(
-                f"{column.label} on {dataset}: the same cells disagree, {_largest(splits)} (splits {_ranges(splits)}); "
-                f"shown are those of {column.studies[0]}, not of {new.studies[0]}."
+                f"{column.label} on {dataset}: the same cells disagree, {_largest(splits)} (splits {_ranges(splits)}). "
+                f"The report shows those of {column.studies[0]}, not of {new.studies[0]}."
             )
         if column.label != new.label:
-            notes.append(f"{new.label} of {new.studies[0]} is the same configuration as {column.label}: shown as one.")
+            notes.append(
+                f"{new.label} of {new.studies[0]} is the same configuration as {column.label}: shown as one method."
+            )
         column.studies += new.studies
         column.labels |= new.labels
         return
@@ -195,7 +199,7 @@ def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[st
 
 
 def _disagreement(first: store.Row, second: store.Row) -> str:
-    """Return how two rows of one cell differ, the largest difference of a score; times and memory may differ."""
+    """Return how two rows of one cell differ, empty if they agree; times and memory may differ."""
     if first["status"] != second["status"]:
         return f"{first['status']} and {second['status']}"
     differing = [column for column in COMPARED if first.get(column) != second.get(column)]
@@ -206,7 +210,7 @@ def _disagreement(first: store.Row, second: store.Row) -> str:
 
 
 def _largest(splits: Mapping[int, str]) -> str:
-    """Return the disagreement of the first split, and how many there are."""
+    """Return the disagreement of the first split and the number of disagreements."""
     first = next(iter(splits.values()))
     return first if len(splits) == 1 else f"{len(splits)} of them, the first with {first}"
 
@@ -220,11 +224,11 @@ def _disambiguate(columns: Sequence[MethodColumn], notes: list[str]) -> None:
                 column.label = f"{label} [{column.studies[0]}]"
 
 
-# What is not there
+# Missing cells and remarks
 
 
 def gaps(merged: MergedStudies) -> list[dict[str, Any]]:
-    """Return every (method, dataset) of which fewer cells are ok than planned, with the counts by status."""
+    """Return every (method, dataset) with cells that are not ok, with the counts by status."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for method, dataset, status in merged.rows[["method", "dataset", "status"]].itertuples(index=False):
         counts.setdefault((method, dataset), Counter())[status] += 1
@@ -240,9 +244,9 @@ def gaps(merged: MergedStudies) -> list[dict[str, Any]]:
 
 
 def remarks(merged: MergedStudies) -> list[dict[str, Any]]:
-    """Return the reasons that rows carry (failures, cells ok but not converged), kindred ones of a data set together.
+    """Return the reasons of failures and warnings, by method, data set and status.
 
-    Kindred are those that differ in their numbers alone; where these do, the reason has their range.
+    Reasons that differ only in numbers are combined, and the numbers are replaced by their range.
     """
     grouped: dict[tuple[str, ...], list[tuple[str, int]]] = {}
     for row in merged.rows[["method", "dataset", "status", "reason", "split"]].to_dict("records"):
@@ -259,7 +263,7 @@ def remarks(merged: MergedStudies) -> list[dict[str, Any]]:
 
 
 def _joined_reasons(reasons: Sequence[str]) -> str:
-    """Return reasons that differ in their numbers alone as one, "2.09 to 2.87" where these differ."""
+    """Combine reasons that differ only in numbers: "2.09 to 2.87" replaces these."""
     columns = zip(*(_NUMBER.findall(reason) for reason in reasons), strict=True)
     spans = iter([min(column, key=float) + _up_to(column) for column in columns])
     return _NUMBER.sub(lambda _: next(spans), reasons[0])
@@ -270,7 +274,7 @@ def _up_to(numbers: Sequence[str]) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Return split numbers in short: 0-3, 7."""
+    """Return split numbers as ranges, such as ``0-3, 7``."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:

@@ -1,9 +1,11 @@
-"""Scores over all test points of all splits, as published tables of cross-validation have them, and the printed ones.
+"""Scores over the test data points of all splits, compared with published tables of this kind.
 
-Of a table that prints deviations over points (``spread: points`` in ``published/sources.yaml``): mean, deviation and a
-percentile of the log predictive density and of the squared error of the standardised target, and relative times, as
-Jylanki, Nummenmaa and Vehtari (2014, table 1). Means and deviations follow from the cells' own; percentiles take the
-scores of single rows (``results.row_scores``), or a data set's only split, whose percentiles stand in results.csv.
+These are tables with standard deviations over data points (``spread: points`` in ``published/sources.yaml``), such as
+Jylänki, Nummenmaa and Vehtari (2014, table 1). They have mean, standard deviation and a percentile of the log
+predictive density and of the squared error, both of the standardised target, and relative times.
+
+Means and standard deviations are pooled from those of the cells. Percentiles need the scores of data points
+(``results.row_scores``), or a data set with only one split, whose percentiles are in results.csv.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from ep_bench.results import row_scores
 from ep_bench.types import UNCONVERGED
 
 METRICS = ("lpd-mean", "lpd-std", "lpd-prct1", "se-mean", "se-std", "se-prct99", "cputime-relative")
-# Of percentiles: the k-th of n values is the one at (k - 1/2) / n, as in Matlab, in which the paper's programs are.
+# Percentiles: the k-th of n values is at (k - 1/2) / n. Matlab, used by the paper, has the same rule.
 RULE: Literal["hazen"] = "hazen"
 
 Cell = Mapping[str, Any]  # a row of results.csv
@@ -30,19 +32,20 @@ Rows = Mapping[str, row_scores.Scores]  # by a cell's hash
 
 @dataclass(frozen=True)
 class PointTableLine:
-    """One method on one data set; ``ours`` by METRICS, NaN where there is none, ``printed`` empty where none is.
+    """One method on one data set, with our numbers and the published ones in the order of ``METRICS``.
 
-    A line without splits of ours is a published one that nothing here answers to.
+    Missing numbers are NaN in ``ours`` and empty in ``printed``. A line without splits is a published method that was
+    not run.
     """
 
     method: str
-    column: str  # of the published table, empty for none
+    column: str  # column of the published table, empty for none
     ours: tuple[float, ...]
     printed: tuple[str, ...]
-    points: int = 0  # test rows that the means are over
+    points: int = 0  # test data points
     splits: int = 0
     planned: int = 0
-    unconverged: int = 0  # splits whose method said so
+    unconverged: int = 0  # splits with a convergence warning
 
 
 @dataclass(frozen=True)
@@ -56,27 +59,27 @@ class PointTableBlock:
 
 @dataclass(frozen=True)
 class PointTable:
-    """One published table with what was run of it."""
+    """One published table and our numbers."""
 
     table: published.PublishedTable
-    unit: str  # label of the method whose times are 1, empty where it was not run
+    unit: str  # label of the method whose times are 1, empty if it was not run
     blocks: tuple[PointTableBlock, ...]
 
     @property
     def name(self) -> str:
-        """Return the stem of its files."""
+        """Return the name of its files without ending."""
         return f"points-{self.table.source}-{self.table.table}"
 
     @property
     def lacks_rows(self) -> bool:
-        """Tell whether some line has means but no percentiles."""
+        """Return whether some line has means but no percentiles."""
         at = METRICS.index("lpd-prct1")
         lines = [line for block in self.blocks for line in block.lines if not math.isnan(line.ours[0])]
         return any(math.isnan(line.ours[at]) for line in lines)
 
 
 def collect(merged: MergedStudies) -> list[PointTable]:
-    """Return the published tables over test points of whose data sets something was run, ours beside them."""
+    """Return the published tables over data points that have a data set with finished cells."""
     found = []
     for table in published.load_sources().tables:
         if table.spread == "points":
@@ -87,15 +90,18 @@ def collect(merged: MergedStudies) -> list[PointTable]:
 
 
 def _blocks(table: published.PublishedTable, merged: MergedStudies) -> Iterator[PointTableBlock]:
-    """Yield a block a data set, in the order of the report."""
+    """Yield one block per data set, in the order of the report."""
     kept: dict[str, row_scores.Scores] = {}
     printed: dict[str, tuple[str, dict[str, dict[str, str]]]] = {}
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         kept |= row_scores.read(study.folder)
         for label, numbers in published.printed_over_points(table, study.lock).items():
             entry = study.lock["datasets"][label]
-            own = f"{label} [{tag}]"
-            printed[own if own in merged.datasets else label] = f"n = {entry.get('n')}, d = {entry.get('d')}", numbers
+            renamed = f"{label} [{tag}]"
+            printed[renamed if renamed in merged.datasets else label] = (
+                f"n = {entry.get('n')}, d = {entry.get('d')}",
+                numbers,
+            )
     columns = _columns(merged)
     for dataset in merged.datasets:
         if dataset in printed:
@@ -104,7 +110,7 @@ def _blocks(table: published.PublishedTable, merged: MergedStudies) -> Iterator[
 
 
 def _columns(merged: MergedStudies) -> dict[str, tuple[str, ...]]:
-    """Return the published columns that each method answers to."""
+    """Return the published columns that each method corresponds to."""
     return {
         merged.names.get((tag, label), label): tuple(entry.get("published") or ())
         for study, tag in zip(merged.studies, merged.tags, strict=True)
@@ -120,15 +126,15 @@ def _lines(
     numbers: Mapping[str, Mapping[str, str]],
     columns: Mapping[str, tuple[str, ...]],
 ) -> Iterator[PointTableLine]:
-    """Yield the published methods in their order, ours that answer to each, then the others of ours."""
+    """Yield the published methods in their order, with our corresponding methods, then our other methods."""
     cells = _cells(merged, dataset)
     unit = _seconds(cells.get(_unit(table, merged), []))
-    pairs: list[tuple[str, str]] = []  # of ours, empty where none answers, and of the table
+    pairs: list[tuple[str, str]] = []  # our method (empty for none) and the published column
     for column in numbers:
-        answers = [method for method in cells if column in columns.get(method, ())]
-        pairs += [(method, column) for method in answers or [""]]
-    told = {method for method, _ in pairs}
-    pairs += [(method, "") for method in cells if method not in told]
+        matching = [method for method in cells if column in columns.get(method, ())]
+        pairs += [(method, column) for method in matching or [""]]
+    matched = {method for method, _ in pairs}
+    pairs += [(method, "") for method in cells if method not in matched]
     for method, column in pairs:
         printed = tuple(numbers.get(column, {}).get(metric, "") for metric in METRICS)
         if method:
@@ -154,16 +160,17 @@ def _line(
         for parts in ([published.moments(metric, cell) for cell in cells] for metric in ("lpd-mean", "se-mean"))
     )
     low, high = percentiles(cells, kept)
-    share = _seconds(cells) / unit
-    values = (density.mean, density.deviation, low, square.mean, square.deviation, high, share)
-    said = sum(str(cell.get("reason")).startswith(UNCONVERGED) for cell in cells)
-    return PointTableLine(method, column, values, printed, square.points, len(cells), planned, said)
+    time = _seconds(cells) / unit
+    values = (density.mean, density.deviation, low, square.mean, square.deviation, high, time)
+    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for cell in cells)
+    return PointTableLine(method, column, values, printed, square.points, len(cells), planned, unconverged)
 
 
 def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
-    """Return the 1 % percentile of the log density and the 99 % one of the squared error, of all cells' test rows.
+    """Return the 1 % percentile of the log density and the 99 % percentile of the squared error.
 
-    Standardised target. NaN where neither single rows nor, of one cell, its own percentiles are known.
+    They are over the test data points of all cells, for the standardised target. They are NaN if the scores of data
+    points are unknown, unless there is only one cell, which has its own percentiles.
     """
     found = published.normalised(cells, kept)
     if found is not None:
@@ -178,7 +185,7 @@ def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
 
 
 def _unit(table: published.PublishedTable, merged: MergedStudies) -> str:
-    """Return the label of the method whose times are 1, empty where none was run."""
+    """Return the label of the method whose times are 1, empty if it was not run."""
     columns, run = _columns(merged), set(merged.ok()["method"])
     return next((m for m in merged.methods if m in run and table.time_unit in columns.get(m, ())), "")
 

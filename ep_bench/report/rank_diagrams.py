@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import LETTER, STYLE, finish, no_window
 from ep_bench.report.ranks import ALPHA
 from ep_bench.report.summary import Ranking
 
-INK = "0.15"
-LINE = 0.19  # inches a line of labels or crossbars
+LINE = 0.19  # inches per line of labels or crossbars
+TITLE_LETTER = 0.071  # inches per letter of a title
 HEAD = 0.8  # inches above the axis of ranks: title, critical difference, tick labels
 
 
-def critical_difference(rankings: Sequence[Ranking], name: str = "") -> Picture:
-    """Return diagrams one below another: of one score, N = data sets, then N = data sets × splits, or of several."""
+def critical_difference(rankings: Sequence[Ranking], styles: Mapping[str, MethodStyle], name: str = "") -> Picture:
+    """Return the diagrams of several rankings below one another, lines in the colours of the methods."""
     no_window()
     with mpl.rc_context(STYLE):
         figure = Figure()
-        drawn = [(ranking, *_draw(figure, ranking)) for ranking in rankings]
+        drawn = [(ranking, *_draw(figure, ranking, styles)) for ranking in rankings]
         side = 0.2 + LETTER * max(len(str(name)) + 6 for ranking in rankings for name in ranking.ranks)
-        width = 2 * side + max(4.5, 0.3 * rankings[0].test.k)
+        titles = max(len(_title(ranking)) for ranking in rankings) * TITLE_LETTER
+        width = max(2 * side + max(4.5, 0.3 * rankings[0].test.k), side + titles + 0.1)
         height = sum(HEAD + LINE * (lines + 1) for _, _, lines in drawn)
         figure.set_size_inches(width, height)
         top = height
@@ -38,8 +40,8 @@ def critical_difference(rankings: Sequence[Ranking], name: str = "") -> Picture:
     return finish(figure, name or f"critical-difference-{rankings[0].score.name}", _caption(rankings))
 
 
-def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
-    """Draw one diagram; return its axes and the lines that it has below the axis of ranks."""
+def _draw(figure: Figure, ranking: Ranking, styles: Mapping[str, MethodStyle]) -> tuple[Axes, float]:
+    """Draw one diagram; return its axes and the number of lines below the axis of ranks."""
     from scikit_posthocs import critical_difference_diagram
 
     ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -54,10 +56,10 @@ def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
         label_fmt_left="{label}  {rank:.2f}",
         label_fmt_right="{rank:.2f}  {label}",
         text_h_margin=margin,
-        color_palette=dict.fromkeys(average.index, INK),
+        color_palette={name: styles[str(name)].colour for name in average.index},
         label_props={"size": 8},
-        elbow_props={"linewidth": 0.7},
-        marker_props={"s": 9, "clip_on": False},
+        elbow_props={"linewidth": 0.9},
+        marker_props={"s": 11, "clip_on": False},
         crossbar_props={"linewidth": 2.4, "solid_capstyle": "butt"},
     )
     lines = -min(label.get_position()[1] for label in artists["labels"])
@@ -65,6 +67,7 @@ def _draw(figure: Figure, ranking: Ranking) -> tuple[Axes, float]:
     ax.set_xlim(1.0 - margin, right + margin)
     ax.xaxis.set_major_locator(FixedLocator(range(1, ranking.test.k + 1, 1 + ranking.test.k // 12)))
     for label in artists["labels"]:
+        label.set_color("black")
         label.set_x(label.get_position()[0] + (-0.25 if label.get_ha() == "right" else 0.25) * margin)
     ax.spines["top"].set_visible(True)
     ax.spines["top"].set_bounds(1.0, ranking.test.k)
@@ -82,30 +85,32 @@ def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
         f"CD = {ranking.cd:.2f}", (end, y), xycoords=transform, xytext=(5, 0), textcoords="offset points",
         va="center", fontsize=8, annotation_clip=False,
     )  # fmt: skip
+    ax.text(0.0, 1.0 + 0.58 / body, _title(ranking), transform=ax.transAxes, fontsize=8.5, ha="left", va="center")
+
+
+def _title(ranking: Ranking) -> str:
     title = f"{ranking.score.title}: N = {ranking.n} {ranking.blocks}"
-    if "splits" in ranking.blocks:
-        title += " (splits of a data set are not independent)"
-    ax.text(0.0, 1.0 + 0.58 / body, title, transform=ax.transAxes, fontsize=8.5, ha="left", va="center")
+    return title + (" (splits of a data set are not independent)" if "splits" in ranking.blocks else "")
 
 
 def _caption(rankings: Sequence[Ranking]) -> str:
     first = rankings[0]
     scores = " and ".join(dict.fromkeys(ranking.score.inline for ranking in rankings))
     text = (
-        f"Average ranks by {scores}, 1 the best (left). Methods joined by a bar do not differ at 0.05 by "
-        "Nemenyi's two-tailed test: their ranks lie within the critical difference CD."
+        f"Average ranks by {scores}; 1 is the best (left). Methods joined by a bar do not differ at level {ALPHA} in "
+        "Nemenyi's two-tailed test: their ranks differ by less than the critical difference CD."
     )
     parts = [text]
     for ranking in {(ranking.blocks, ranking.n): ranking for ranking in rankings}.values():
         if ranking.blocks == "data sets":
-            parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each counts once, by its mean score.")
+            parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each counts once, with its mean score.")
         else:
             parts.append(
-                f"N = {ranking.n} data sets × splits, as Bui et al. (2016) drew it: the splits of one data set share "
-                "most of their rows, so these blocks are not independent and the critical difference is too small."
+                f"N = {ranking.n} data sets × splits, as in Bui et al. (2016): splits of one data set have most data "
+                "points in common, so these blocks are not independent and the critical difference is too small."
             )
         if ranking.incomplete:
-            parts.append(f"{ranking.incomplete} {ranking.blocks} without a score of every method are left out.")
+            parts.append(f"{ranking.incomplete} {ranking.blocks} without a score of every method are omitted.")
     if first.left_out:
-        parts.append(f"Not ranked, with scores on fewer than half of the data sets: {', '.join(first.left_out)}.")
+        parts.append(f"Not ranked because of scores on fewer than half of the data sets: {', '.join(first.left_out)}.")
     return " ".join(parts)

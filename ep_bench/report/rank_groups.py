@@ -1,12 +1,12 @@
-"""Named groups of methods ranked together, with the published ranks of the same methods on the same data sets beside.
+"""Ranks of named groups of methods, compared with published ranks of the same methods on the same data sets.
 
-A study asks for them with the key ``ranks``; a group's labels may be those of any study in the report, so that the
-figures of a paper whose methods several studies run are drawn of all of them together. Ranks are Demsar's (2006): over
-data sets times splits, the blocks that Bui et al. (2016) count in their figures, and over data sets.
+A study defines groups with the key ``ranks``. A group's labels may be those of any study in the report, since the
+methods of one paper may belong to several studies. Ranks follow Demsar (2006), over data sets and over data sets times
+splits; the latter are the blocks of the figures of Bui et al. (2016).
 
-A block counts where every method of the group has a score. With a source beside, a group is restricted to what both
-sides have: methods with a column there, data sets of its tables. What a printed mean says of single splits is not
-known: published ranks are those of means, over data sets.
+A block counts if every method of the group has a score. With a published source (key ``beside``), a group is restricted
+to methods with a column there and to data sets of its tables. Published ranks are those of the printed means over data
+sets, because scores of single splits are not published.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.report.summary import Ranking
 from ep_bench.types import nearest
 
-SCORES = ("ll", "rmse", "ll-classes", "error_rate")  # of those, the ones of the tasks that there are
+SCORES = ("ll", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
 HOLDS, REVERSED, WITHIN, TIED = "holds", "reversed", "within CD", "tied in print"
 
 
 @dataclass(frozen=True)
 class RankedPair:
-    """Two methods, ``first`` above ``second`` in the published ranks, or named so where there are none.
+    """Two methods; ``first`` is better than ``second`` in the published ranks or, without these, in the study's pair.
 
-    ``published`` and ``ours`` are differences of average ranks, the second's less the first's: above 0 the first is the
-    better one. ``published`` is over data sets, NaN without a source, ``ours`` over data sets times splits, with the
-    critical difference ``cd``. ``ahead`` are the shares of blocks on which the first scores better, a tie counting
-    half: published data sets, ours, and our blocks.
+    Attributes
+    ----------
+    published : average rank of the second minus that of the first, over data sets; NaN without a source
+    ours : the same difference of our ranks, over data sets times splits
+    cd : critical difference of our ranks
+    ahead : fractions of blocks on which the first scores better (ties count half): published data sets, our data sets,
+        our data sets times splits
     """
 
     first: str
@@ -51,7 +54,7 @@ class RankedPair:
 
     @property
     def verdict(self) -> str:
-        """Return whether our ranks are in the same order, apart by more than the critical difference."""
+        """Return whether our ranks have the same order and differ by more than the critical difference."""
         if self.published == 0.0:
             return TIED
         if abs(self.ours) > self.cd:
@@ -62,11 +65,16 @@ class RankedPair:
 
 @dataclass(frozen=True)
 class RankGroupScore:
-    """A group's ranks by one score.
+    """Ranks of a group by one score.
 
-    ``blocks`` and ``datasets`` are our rankings over data sets times splits and over data sets, ``published_ranks`` the
-    published one over the same data sets, ``printed`` the average ranks as the source prints them, among all of its
-    methods. ``splits`` counts blocks by data set, ``own`` those that a method has, of all that any of the group has.
+    Attributes
+    ----------
+    blocks, datasets : our rankings over data sets times splits and over data sets
+    published_ranks : the published ranking over the same data sets
+    printed : average ranks as printed by the source, among all of its methods
+    splits : number of blocks by data set
+    own : number of blocks with a score, by method
+    possible : number of blocks in which some method of the group has a score
     """
 
     score: Score
@@ -83,20 +91,20 @@ class RankGroupScore:
         return {str(name): float(value) for name, value in ranking.ranks.mean(axis=0).items()}
 
     def ordered(self) -> list[str]:
-        """Return the methods by published ranks, without these by ours; ties as the group names them."""
+        """Return the methods sorted by published ranks or, without these, by ours. Ties keep the order of the group."""
         average = self.average(self.published_ranks or self.blocks)
         return sorted(average, key=lambda method: average[method])
 
     def order(self, pair: Sequence[str]) -> RankedPair:
-        """Return how two methods stand."""
+        """Return the comparison of two methods."""
         first, second = pair
-        told, ours = self.published_ranks and self.average(self.published_ranks), self.average(self.blocks)
-        if told and told[first] > told[second]:
+        printed, ours = self.published_ranks and self.average(self.published_ranks), self.average(self.blocks)
+        if printed and printed[first] > printed[second]:
             first, second = second, first
         return RankedPair(
             first,
             second,
-            told[second] - told[first] if told else math.nan,
+            printed[second] - printed[first] if printed else math.nan,
             ours[second] - ours[first],
             self.blocks.cd,
             (
@@ -107,16 +115,20 @@ class RankGroupScore:
         )
 
     def orders(self) -> list[RankedPair]:
-        """Return all pairs."""
+        """Return the comparisons of all pairs."""
         return [self.order(pair) for pair in combinations(self.ordered(), 2)]
 
 
 @dataclass(frozen=True)
 class RankGroupResult:
-    """A group as a study names it, and how its methods stand by each score that all of them have.
+    """A group of a study, and the ranks of its methods by each score.
 
-    ``pairs`` are those to tell one by one; ``columns`` says what a method is called in the source, ``disputed`` which
-    of these columns are known not to be reproducible; ``notes`` what was named and could not be ranked.
+    Attributes
+    ----------
+    pairs : pairs of methods that the study lists
+    columns : column of the source, by method
+    disputed : methods whose column is known not to be reproducible
+    notes : why a method or score could not be ranked
     """
 
     name: str
@@ -129,19 +141,19 @@ class RankGroupResult:
 
 
 def collect(merged: MergedStudies) -> list[RankGroupResult]:
-    """Return the groups that the studies ask for; the same group of several studies counts once."""
-    asked = [(tag, entry) for study, tag in zip(merged.studies, merged.tags, strict=True) for entry in _asked(study)]
+    """Return the groups of all studies. A group that several studies define counts once."""
+    entries = [
+        (tag, entry)
+        for study, tag in zip(merged.studies, merged.tags, strict=True)
+        for entry in study.lock.get("ranks") or ()
+    ]
     found: list[RankGroupResult] = []
     seen: list[Any] = []
-    for tag, entry in asked:
+    for tag, entry in entries:
         if entry not in seen:
             seen.append(entry)
             found.append(_group(merged, tag, entry))
     return found
-
-
-def _asked(study: Any) -> Sequence[Mapping[str, Any]]:
-    return study.lock.get("ranks") or ()
 
 
 def _group(merged: MergedStudies, tag: str, entry: Mapping[str, Any]) -> RankGroupResult:
@@ -171,45 +183,45 @@ def _scores(merged: MergedStudies) -> list[Score]:
 
 
 def _found(merged: MergedStudies, tag: str, label: str, notes: list[str]) -> str | None:
-    """Return what a label of a group is called in the report: the asking study's own method first, then any other."""
+    """Return the name in the report of a group's label: the method of the group's own study, or else of another."""
     if (tag, label) in merged.names:
         return merged.names[tag, label]
     if label in merged.methods:
         return label
-    called = {name for (_, other), name in merged.names.items() if other == label}
-    if len(called) == 1:
-        return called.pop()
-    if called:
-        notes.append(f"{label} stands for several methods here ({', '.join(sorted(called))}): not ranked.")
+    candidates = {name for (_, other), name in merged.names.items() if other == label}
+    if len(candidates) == 1:
+        return candidates.pop()
+    if candidates:
+        notes.append(f"{label} is the label of several methods ({', '.join(sorted(candidates))}): not ranked.")
     else:
         near = nearest(label, merged.methods)
-        notes.append(f"{label} is no method of these studies: not ranked." + (f" {near} is." if near else ""))
+        notes.append(f"{label} is no method of these studies: not ranked." + (f" Did you mean {near}?" if near else ""))
     return None
 
 
 def _columns(merged: MergedStudies, methods: Sequence[str], source: str, notes: list[str]) -> dict[str, str]:
-    """Return the source's column of each method that has one: that of its own name, else one that it answers to."""
+    """Return the source's column of each method: the column of its own name, or else one of its ``published`` names."""
     datasets, metrics = set(_datasets(merged).values()), {score.source for score in _scores(merged)}
-    there = {
+    available = {
         row["method"]
         for row in published.described_rows()
         if row["source"] == source and row["metric"] in metrics and _dataset(row) in datasets
     }
     found: dict[str, str] = {}
     for method in methods:
-        column = next((name for name in (method, *_other_names(merged, method)) if name in there), None)
+        column = next((name for name in (method, *_other_names(merged, method)) if name in available), None)
         if column is None:
             notes.append(f"{method} has no column in {source}: not ranked.")
         elif column in found.values():
             first = next(other for other, taken in found.items() if taken == column)
-            notes.append(f"{method} answers to {column} of {source}, as {first} does: not ranked.")
+            notes.append(f"{method} corresponds to {column} of {source}, as does {first}: not ranked.")
         else:
             found[method] = column
     return found
 
 
 def _other_names(merged: MergedStudies, method: str) -> Iterator[str]:
-    """Yield a method's other labels and the published columns that it answers to."""
+    """Yield a method's labels in the studies and the published columns that it corresponds to."""
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         for label, entry in study.lock.get("methods", {}).items():
             if merged.names.get((tag, label)) == method:
@@ -218,6 +230,7 @@ def _other_names(merged: MergedStudies, method: str) -> Iterator[str]:
 
 
 def _rows(source: str, column: str) -> list[Mapping[str, Any]]:
+    """Return the published numbers of one column."""
     return [row for row in published.described_rows() if (row["source"], row["method"]) == (source, column)]
 
 
@@ -229,43 +242,43 @@ def _standing(
     columns: Mapping[str, str],
     notes: list[str],
 ) -> RankGroupScore | None:
-    """Return the ranks of those methods that have a score, None where fewer than two have or no block is complete."""
+    """Return the ranks of the methods with a score, or None with fewer than two methods or no complete block."""
     table = summary.pivot(merged, score)
-    there = [method for method in methods if method in table]
+    scored = [method for method in methods if method in table]
     notes += [f"{method} has no {score.inline}: not ranked by it." for method in methods if method not in table]
-    table = table[there].dropna(how="all")
-    told = _published_ranking(merged, score, source, columns, there, table) if source else None
-    if told is not None and told.empty:
-        notes.append(f"No ranks by {score.inline}: {source} has it of no data set that all have.")
+    table = table[scored].dropna(how="all")
+    printed = _published_means(merged, score, source, columns, scored, table) if source else None
+    if printed is not None and printed.empty:
+        notes.append(f"No ranks by {score.inline}: {source} has no data set with this score of all methods.")
         return None
-    if told is not None:
-        table = table[table.index.get_level_values("dataset").isin(told.index)]
+    if printed is not None:
+        table = table[table.index.get_level_values("dataset").isin(printed.index)]
     blocks = table.dropna()
-    if len(there) < 2 or blocks.empty:
-        lacks = f"no data set and split of which all {len(there)} methods have scores"
-        lacks = lacks if len(there) > 1 else "fewer than two of these methods have it"
-        notes.append(f"No ranks by {score.inline}: {lacks}.")
+    if len(scored) < 2 or blocks.empty:
+        few = len(scored) < 2
+        why = "fewer than two methods have it" if few else f"no split has scores of all {len(scored)} methods"
+        notes.append(f"No ranks by {score.inline}: {why}.")
         return None
     means = blocks.groupby(level="dataset", sort=False).mean()
     names = tuple(str(name) for name in means.index)
     missing = len(table.index.unique("dataset")) - len(means), len(table) - len(blocks)
 
-    def ranked(what: str, incomplete: int, scores: pd.DataFrame) -> Ranking:
-        return summary.ranking_of(score, what, names, (), incomplete, scores, pairwise=False)
+    def ranked(unit: str, incomplete: int, scores: pd.DataFrame) -> Ranking:
+        return summary.ranking_of(score, unit, names, (), incomplete, scores, pairwise=False)
 
     return RankGroupScore(
         score=score,
         blocks=ranked("data sets × splits", missing[1], blocks),
         datasets=ranked("data sets", missing[0], means),
-        published_ranks=None if told is None else ranked("data sets", 0, told.loc[list(names)]),
+        published_ranks=None if printed is None else ranked("data sets", 0, printed.loc[list(names)]),
         printed=_printed(score, source, columns),
         splits=dict(Counter(str(name) for name in blocks.index.get_level_values("dataset"))),
-        own={method: int(table[method].count()) for method in there},
+        own={method: int(table[method].count()) for method in scored},
         possible=len(table),
     )
 
 
-def _published_ranking(
+def _published_means(
     merged: MergedStudies,
     score: Score,
     source: str,
@@ -273,7 +286,7 @@ def _published_ranking(
     methods: Sequence[str],
     table: pd.DataFrame,
 ) -> pd.DataFrame:
-    """Return the source's means of the data sets (rows) of which it has all methods (columns), by our names."""
+    """Return the source's means on the data sets (index) for which it has all methods (columns), by our names."""
     datasets = _datasets(merged)
     means = pd.DataFrame(index=table.index.unique("dataset"), columns=list(methods), dtype=float)
     for method in methods:
@@ -289,7 +302,7 @@ def _dataset(row: Mapping[str, Any]) -> tuple[str, int, str]:
 
 
 def _datasets(merged: MergedStudies) -> dict[str, tuple[str, int, str]]:
-    """Return each data set's name on its card, irrelevant inputs and split scheme; files of users have none."""
+    """Return each data set's name on its card, irrelevant inputs and split scheme; files of users are omitted."""
     found = {}
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         scheme = study.lock.get("splits", {}).get("scheme", "standard")
@@ -302,7 +315,7 @@ def _datasets(merged: MergedStudies) -> dict[str, tuple[str, int, str]]:
 
 
 def _printed(score: Score, source: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the average ranks that a source prints, by our names: among all of its methods, over all its data sets."""
+    """Return the average ranks that a source prints (all its methods and data sets), by our names."""
     return {
         method: " ± ".join(text for text in (row["printed_mean"], row["printed_stderr"]) if text)
         for method, column in columns.items()
@@ -312,7 +325,7 @@ def _printed(score: Score, source: str, columns: Mapping[str, str]) -> dict[str,
 
 
 def _fraction_ahead(ranking: Ranking | None, first: str, second: str) -> float:
-    """Return the share of blocks on which one method ranks above another, ties counting half; NaN without ranks."""
+    """Return the fraction of blocks on which one method ranks above another (ties count half), NaN without ranks."""
     if ranking is None:
         return math.nan
     gap = ranking.ranks[second].to_numpy() - ranking.ranks[first].to_numpy()

@@ -1,4 +1,4 @@
-"""Rank statistics over several data sets, and the paired test within one.
+"""Rank statistics over several data sets, and the paired test on one data set.
 
 Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7; Nadeau and Bengio (2003),
 Inference for the generalization error, Machine Learning 52.
@@ -30,10 +30,10 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Friedman:
-    """Friedman's test of k methods on N blocks, and Iman and Davenport's F made of it.
+    """Friedman's test of k methods on N blocks, and Iman and Davenport's F statistic.
 
-    ``chi2`` is without correction for ties, as Demsar has it; ``chi2_ties`` with it (NaN from ranks alone). A statistic
-    that does not exist (one method, one block, only ties) is NaN; F is infinite where all blocks agree.
+    ``chi2`` has no correction for ties, as in Demsar (2006); ``chi2_ties`` has one (NaN if only average ranks are
+    known). Undefined statistics (one method, one block, only ties) are NaN. F is infinite if all blocks agree.
     """
 
     k: int
@@ -48,13 +48,13 @@ class Friedman:
 
 
 def block_ranks(scores: Array, *, higher_is_better: bool) -> Array:
-    """Return the ranks (N, k) within each block of scores (N, k), 1 the best, ties sharing their average."""
+    """Return the ranks (N, k) within each block of scores (N, k), 1 the best, with average ranks for ties."""
     signed = -scores if higher_is_better else scores
     return np.asarray(stats.rankdata(signed, axis=1, method="average")).reshape(scores.shape)
 
 
 def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:
-    """Return the test from average ranks (k,) over n blocks: Demsar's equations for chi2_F and F_F.
+    """Return the test from average ranks (k,) over n blocks (Demsar 2006, chi2_F and F_F).
 
     chi2 = 12 N / (k (k + 1)) [sum_j R_j^2 - k (k + 1)^2 / 4], F = (N - 1) chi2 / (N (k - 1) - chi2).
     """
@@ -63,7 +63,7 @@ def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:
     if k < 2 or n < 2:
         return Friedman(k, n, nan, nan, nan, (max(k - 1, 0), 0), nan, nan, nan)
     chi2 = 12.0 * n / (k * (k + 1)) * (float(np.sum(np.square(average_ranks))) - k * (k + 1) ** 2 / 4.0)
-    chi2 = max(chi2, 0.0)  # rounding, where all ranks are equal
+    chi2 = max(chi2, 0.0)  # rounding errors if all ranks are equal
     df = (k - 1, (k - 1) * (n - 1))
     rest = n * (k - 1) - chi2
     F = (n - 1) * chi2 / rest if rest > 1e-9 * n * k else math.inf
@@ -71,7 +71,7 @@ def friedman_of_ranks(average_ranks: Array, n: int) -> Friedman:
 
 
 def friedman(ranks: Array) -> Friedman:
-    """Return the test from block ranks (N, k), the chi2 corrected for ties (as SciPy has it) beside the plain one."""
+    """Return the test from block ranks (N, k), with and without correction for ties (SciPy's formula)."""
     n, k = ranks.shape
     plain = friedman_of_ranks(ranks.mean(axis=0), n)
     if k < 2 or n < 2:
@@ -89,18 +89,13 @@ def nemenyi_q(k: int, alpha: float = ALPHA) -> float:
     return float(stats.studentized_range.isf(alpha, k, np.inf)) / math.sqrt(2.0)
 
 
-def bonferroni_dunn_q(k: int, alpha: float = ALPHA) -> float:
-    """Return q_alpha of the two-tailed Bonferroni-Dunn test of k - 1 methods against a control (Demsar, table 5b)."""
-    return float(stats.norm.isf(alpha / (2.0 * (k - 1))))
-
-
 def critical_difference(q: float, k: int, n: int) -> float:
     """Return CD = q sqrt(k (k + 1) / (6 N)) in average ranks over n blocks."""
     return q * math.sqrt(k * (k + 1) / (6.0 * n))
 
 
 def nemenyi_p(ranks: pd.DataFrame) -> pd.DataFrame:
-    """Return Nemenyi's p-values (k, k) of block ranks (N, k) with named columns."""
+    """Return p-values (k, k) of Nemenyi's test from block ranks (N, k) with named columns."""
     from scikit_posthocs import posthoc_nemenyi_friedman
 
     p = posthoc_nemenyi_friedman(ranks.to_numpy())
@@ -110,8 +105,9 @@ def nemenyi_p(ranks: pd.DataFrame) -> pd.DataFrame:
 def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
     """Return p-values (k, k) of Wilcoxon's signed-rank tests between the columns of scores (N, k), Holm-corrected.
 
-    Zero differences are split evenly between the two rank sums, as Demsar has it. The values are those of
-    ``scikit_posthocs.posthoc_wilcoxon``, whose one call a pair takes 0.2 s for 16 methods; all pairs at once take 5 ms.
+    Zero differences are split evenly between the two rank sums (Demsar 2006). The values equal those of
+    ``scikit_posthocs.posthoc_wilcoxon``. That function makes one call per pair and takes 0.2 s for 16 methods; here all
+    pairs take 5 ms.
     """
     values = scores.to_numpy(dtype=float)
     first, second = np.triu_indices(values.shape[1], 1)
@@ -140,9 +136,9 @@ def holm(p: Array) -> Array:
 def resampled_t_p(differences: Array, test_fraction: float) -> float:
     """Return the two-sided p-value of Nadeau and Bengio's corrected resampled t-test.
 
-    The training sets of different splits overlap, so that the plain paired t-test takes the splits for more evidence
-    than they are. The corrected one widens the variance of the mean difference from s^2 / J to
-    (1 / J + n_test / n_train) s^2, with J splits and J - 1 degrees of freedom.
+    The training sets of different splits overlap, so the plain paired t-test rejects too often. The corrected test
+    increases the variance of the mean difference from s^2 / J to (1 / J + n_test / n_train) s^2, with J splits and
+    J - 1 degrees of freedom.
 
     Parameters
     ----------

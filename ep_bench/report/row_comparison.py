@@ -1,110 +1,99 @@
-"""Methods held against one of them row by row, and their times against another's: studies with the key ``compare``.
+"""Comparison of methods with a reference method per data point, and relative times: the study's key ``compare``.
 
-Means over test rows have intervals by Bayesian bootstrap (Rubin 1981; Vehtari and Lampinen 2002): rows have Dirichlet
-weights with all parameters 1, the same ones for all methods, so that a difference of means is that of each draw.
-Jylanki, Vanhatalo and Vehtari (2011) show results so (figure 6), and times of inference relative to one method's as
-mean and maximum over data sets (table 1).
+Means over test data points have intervals by Bayesian bootstrap (Rubin 1981; Vehtari and Lampinen 2002): data points
+have Dirichlet weights with all parameters 1. All methods use the same weights, so that a difference of means is that of
+each draw. Jylänki, Vanhatalo and Vehtari (2011) show such intervals (figure 6), and inference times relative to one
+method as mean and maximum over data sets (table 1).
 
-Deviation: rows of all splits are drawn as if they were independent; those of one split share a fit.
+Deviation: data points of all splits are drawn as if they were independent, although those of one split depend on the
+same fit.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench import published
-from ep_bench.plotting.axes import canvas, intervals
-from ep_bench.plotting.page import Item, Picture, item
-from ep_bench.plotting.style import STYLE, finish
-from ep_bench.report.experiments import ExperimentTable
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.results import row_scores
 from ep_bench.types import Array
 
-DRAWS, BLOCK = 4000, 250  # of the bootstrap, and how many at once
-CENTRAL = 0.95  # of the intervals
-# A row's score, and its mean's name; data sets of the other task have none of these.
+DRAWS, BLOCK = 4000, 250  # draws of the bootstrap, and draws per block
+CENTRAL = 0.95  # probability of the intervals
+# The score of a data point and the name of its mean. Data sets of the other task have none of these.
 SCORES = (("ll", "ll"), ("ae", "mae"), ("ll", "ll-classes"), ("error", "error_rate"))
 METRIC = "cputime-relative-"
 
 
 @dataclass(frozen=True)
 class ScoreMeans:
-    """Means of a score by method on one data set, M methods, with central intervals; NaN where there is none.
-
-    ``mean``, ``low``, ``high`` (M,) are over all rows that a method has, ``differences`` and their limits (M,) over
-    those that the reference has as well, the method's mean less the reference's. ``rows`` (M,) counts these.
-    """
+    """Means of a score of M methods on one data set, with central intervals; NaN for missing values."""
 
     dataset: str
     methods: tuple[str, ...]
-    mean: Array
-    low: Array
-    high: Array
-    difference: Array
-    difference_low: Array
-    difference_high: Array
-    rows: NDArray[np.int64]
+    mean: Array  # (M,), over all test data points of a method
+    low: Array  # (M,)
+    high: Array  # (M,)
+    difference: Array  # (M,), method minus reference, over their common data points
+    difference_low: Array  # (M,)
+    difference_high: Array  # (M,)
+    rows: NDArray[np.int64]  # (M,), number of common data points
 
-    def apart(self, method: int) -> bool:
-        """Tell whether the interval of a method's difference leaves 0 out."""
+    def differs(self, method: int) -> bool:
+        """Return whether the interval of a method's difference excludes 0."""
         return bool(self.difference_low[method] > 0.0 or self.difference_high[method] < 0.0)
 
 
 @dataclass(frozen=True)
-class RowComparison:
-    """The part of a report on methods held against one of them."""
+class RelativeTimes:
+    """Times of fit and prediction relative to those of one method.
 
-    pictures: list[Picture]
-    tables: list[ExperimentTable]
+    ``ours`` has one value per method and data set (absent without finished cells), ``printed`` the published mean and
+    maximum by method.
+    """
 
-
-def collect(merged: MergedStudies) -> RowComparison | None:
-    """Return the comparison that the first study with the key ``compare`` asks for, or None without one."""
-    asked = [study.lock["compare"] for study in merged.studies if study.lock.get("compare")]
-    if not asked:
-        return None
-    found = RowComparison([], [])
-    reference, unit = asked[0].get("rows"), asked[0].get("times")
-    if reference in merged.methods:
-        kept = {key: row for study in merged.studies for key, row in row_scores.read(study.folder).items()}
-        tasks = merged.tasks()
-        for name, of_mean in SCORES:
-            score = BY_NAME[of_mean]
-            datasets = [dataset for dataset in merged.datasets if tasks.get(dataset) == score.task]
-            means = [one for dataset in datasets if (one := _means(merged, kept, name, dataset, reference))]
-            if means:
-                found.pictures.append(picture(means, score, reference))
-                found.tables.append(_table(means, score, reference))
-    if unit in merged.methods:
-        found.tables.extend(_times(merged, unit))
-    return found if found.pictures or found.tables else None
+    unit: str
+    datasets: list[str]
+    ours: dict[str, dict[str, float]]
+    printed: dict[str, dict[str, str]]
 
 
-# Means over rows
+def requested(merged: MergedStudies) -> Mapping[str, str]:
+    """Return the first study's ``compare``: labels of the methods ``rows`` and ``times``; empty without one."""
+    return next((study.lock["compare"] for study in merged.studies if study.lock.get("compare")), {})
+
+
+def score_means(merged: MergedStudies, reference: str) -> Iterator[tuple[Score, list[ScoreMeans]]]:
+    """Yield the means on each data set by score, for the scores with stored data points."""
+    kept = {key: row for study in merged.studies for key, row in row_scores.read(study.folder).items()}
+    tasks = merged.tasks()
+    for name, of_mean in SCORES:
+        score = BY_NAME[of_mean]
+        datasets = [dataset for dataset in merged.datasets if tasks.get(dataset) == score.task]
+        means = [one for dataset in datasets if (one := _means(merged, kept, name, dataset, reference))]
+        if means:
+            yield score, means
 
 
 def bootstrap(scores: Array, draws: int = DRAWS, seed: int = 0) -> Array:
-    """Return means (draws, M) of scores (M, N) under Dirichlet weights of the rows, the same for all M."""
+    """Return means (draws, M) of scores (M, N) under Dirichlet weights of the N data points, equal for all M."""
     rng = np.random.default_rng(seed)
-    parts = []
+    blocks = []
     for start in range(0, draws, BLOCK):
         weights = rng.standard_exponential((min(BLOCK, draws - start), scores.shape[1]))
-        parts.append(weights @ scores.T / weights.sum(axis=1, keepdims=True))
-    return np.concatenate(parts)
+        blocks.append(weights @ scores.T / weights.sum(axis=1, keepdims=True))
+    return np.concatenate(blocks)
 
 
 def _means(
     merged: MergedStudies, kept: Mapping[str, row_scores.Scores], name: str, dataset: str, reference: str
 ) -> ScoreMeans | None:
-    """Return the means of a data set, None where no method has rows."""
+    """Return the means on a data set, None if no method has stored data points."""
     cells = merged.cells()
     by_split = {
         method: {
@@ -115,14 +104,14 @@ def _means(
     methods = [method for method, splits in by_split.items() if splits]
     if not methods:
         return None
-    columns = np.full((7, len(methods)), np.nan)
-    own = by_split[reference]
+    columns = np.full((7, len(methods)), np.nan)  # in the order of the fields of ScoreMeans
+    of_reference = by_split[reference]
     for j, method in enumerate(methods):
         splits = by_split[method]
         columns[:3, j] = _interval(_joined(splits, sorted(splits))[None])
-        shared = sorted(splits.keys() & own.keys())
-        if shared and method != reference:
-            pair = np.stack([_joined(splits, shared), _joined(own, shared)])
+        common = sorted(splits.keys() & of_reference.keys())
+        if common and method != reference:
+            pair = np.stack([_joined(splits, common), _joined(of_reference, common)])
             columns[3:6, j] = _interval(pair)
             columns[6, j] = pair.shape[1]
     mean, low, high, difference, difference_low, difference_high, rows = columns
@@ -135,11 +124,12 @@ def _has(kept: Mapping[str, row_scores.Scores], key: str, name: str) -> bool:
 
 
 def _joined(splits: Mapping[int, Sequence[float]], order: Sequence[int]) -> Array:
+    """Return the scores of several splits as one array."""
     return np.concatenate([np.asarray(splits[split], dtype=np.float64) for split in order])
 
 
 def _interval(scores: Array) -> tuple[float, float, float]:
-    """Return the mean of scores (1, N), or of the first less the second of (2, N), and its central interval."""
+    """Return the mean of scores (1, N), or of the difference of two (2, N), and its central interval."""
     drawn = bootstrap(scores)
     values, mean = drawn[:, 0], float(scores[0].mean())
     if len(scores) == 2:
@@ -148,94 +138,22 @@ def _interval(scores: Array) -> tuple[float, float, float]:
     return mean, float(low), float(high)
 
 
-def picture(means: Sequence[ScoreMeans], score: Score, reference: str) -> Picture:
-    """Return two panels a data set: means with their intervals, and differences from the reference with theirs."""
-    names = list(dict.fromkeys(method for one in means for method in one.methods))
-    with mpl.rc_context(STYLE):
-        figure, axes = canvas(2 * len(means), names, width=2.3, most=2)
-        cut = []
-        for one, left, right in zip(means, axes[::2], axes[1::2], strict=True):
-            lines = np.array([names.index(method) for method in one.methods])
-            left.set_title(one.dataset)
-            left.set_xlabel(score.axis)
-            cut.append(intervals(left, one.mean, one.low, one.high, lines))
-            right.set_title(f"{one.dataset}, less {reference}")
-            right.set_xlabel(f"difference ({score.unit})")
-            right.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
-            cut.append(intervals(right, one.difference, one.difference_low, one.difference_high, lines))
-    caption = (
-        f"{score.title} over all test rows, {score.direction}, and the difference from {reference} row by row: means "
-        f"with central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap of the rows. As in figure 6 of Jylänki "
-        "and others (2011)." + (" An arrow: beyond the panel." if any(cut) else "")
-    )
-    return finish(figure, f"rows-{score.name}", caption)
-
-
-def _table(means: Sequence[ScoreMeans], score: Score, reference: str) -> ExperimentTable:
-    head = ["method", *(text for one in means for text in (one.dataset, f"{one.dataset}, less {reference}"))]
-    names = list(dict.fromkeys(method for one in means for method in one.methods))
-    rows = [[name, *(entry for one in means for entry in _entries(one, name))] for name in names]
-    caption = (
-        f"{score.axis}: means over all test rows and the differences from {reference} on the rows that both have, with "
-        f"central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap. Bold: the interval of a difference leaves 0 "
-        "out"
-    )
-    return ExperimentTable(head, rows, caption)
-
-
-def _entries(one: ScoreMeans, name: str) -> Iterator[Item]:
-    if name not in one.methods:
-        yield from (item("–", ""), item("–", ""))
-        return
-    j = one.methods.index(name)
-    yield _entry(one.mean[j], one.low[j], one.high[j])
-    yield _entry(one.difference[j], one.difference_low[j], one.difference_high[j], strong=one.apart(j))
-
-
-def _entry(mean: float, low: float, high: float, *, strong: bool = False) -> Item:
-    if not math.isfinite(mean):
-        return item("–", "")
-    digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 3
-    text = f"{mean:.{digits}f}"
-    return item(text, float(mean), strong=strong, small=f"{low:.{digits}f} to {high:.{digits}f}")
-
-
-# Times
-
-
-def _times(merged: MergedStudies, unit: str) -> Iterator[ExperimentTable]:
-    """Yield the table of times relative to a method's, where its times are known on a data set."""
+def relative_times(merged: MergedStudies, unit: str) -> RelativeTimes | None:
+    """Return the times of all methods divided by those of ``unit``, or None if it has no finished cells."""
     rows = merged.ok()
-    spent = rows.assign(seconds=rows["fit_seconds"] + rows["predict_seconds"])
-    seconds = spent.groupby(["method", "dataset"])["seconds"].mean()
+    seconds = (rows["fit_seconds"] + rows["predict_seconds"]).groupby([rows["method"], rows["dataset"]]).mean()
     datasets = [dataset for dataset in merged.datasets if (unit, dataset) in seconds.index]
     if not datasets:
-        return
-    published_times = _published(merged)
-    kinds = [kind for kind in ("mean", "max") if any(kind in numbers for numbers in published_times.values())]
-    body = []
-    for method in merged.methods:
-        shares = {d: seconds[method, d] / seconds[unit, d] for d in datasets if (method, d) in seconds.index}
-        known = np.array(list(shares.values()))
-        entries = [_share(shares.get(dataset, math.nan)) for dataset in datasets]
-        entries += [_share(float(known.mean()) if len(known) == len(datasets) else math.nan)]
-        entries += [_share(float(known.max()) if len(known) == len(datasets) else math.nan)]
-        printed = [item(published_times[method].get(kind, "–") if method in published_times else "–") for kind in kinds]
-        body.append([method, *entries, *printed])
-    head = ["method", *datasets, "mean", "max", *(f"published {kind}" for kind in kinds)]
-    caption = (
-        f"Times of fit and prediction on one core, means over splits, relative to {unit}: by data set, mean and maximum"
-    )
-    sources = dict.fromkeys(numbers["source"] for numbers in published_times.values())
-    yield ExperimentTable(head, body, caption + "".join(f". Published: {source}" for source in sources))
-
-
-def _share(value: float) -> Item:
-    return item(f"{value:.2g}" if value < 100.0 else f"{value:.0f}", value) if math.isfinite(value) else item("–", "")
+        return None
+    ours = {
+        method: {d: float(seconds[method, d] / seconds[unit, d]) for d in datasets if (method, d) in seconds.index}
+        for method in merged.methods
+    }
+    return RelativeTimes(unit, datasets, ours, _published(merged))
 
 
 def _published(merged: MergedStudies) -> dict[str, dict[str, str]]:
-    """Return the printed relative times by the methods that answer to their columns, and where they stand."""
+    """Return the published relative times of each method (``mean``, ``max``) and their ``source``."""
     columns = {
         method: entry.get("published") or ()
         for study in merged.studies

@@ -1,4 +1,4 @@
-"""The scores that a report shows: their names, units and which way is better."""
+"""The scores of a report: names, units, and whether lower or higher is better."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from ep_bench.types import Task
 
 @dataclass(frozen=True)
 class Score:
-    """One column of results.csv as a report speaks of it.
+    """One score.
 
-    ``better`` is ``lower``, ``higher``, or empty where neither is (coverage, times): such a score is neither marked nor
-    ranked. ``task`` is that of the data sets that it is of, None where it means the same on all: a table, and so a
-    rank, never mixes them. ``column`` is that of results.csv, where it is not the name.
+    Attributes
+    ----------
+    better : ``lower`` or ``higher``; empty for scores that are neither marked nor ranked, such as coverage and times
+    task : task of the data sets that have this score, None for both; no table or rank mixes tasks
+    column : column of results.csv, if it differs from ``name``
     """
 
     name: str
@@ -37,19 +39,19 @@ class Score:
 
     @property
     def inline(self) -> str:
-        """Return the title as it stands within a sentence."""
+        """Return the title as written within a sentence."""
         return self.title if self.title[1].isupper() else self.title[0].lower() + self.title[1:]
 
     @property
     def direction(self) -> str:
-        """Return which way is better, in words; empty where neither is."""
+        """Return whether lower or higher is better, in words; empty for neither."""
         return f"{self.better} is better" if self.better else ""
 
 
 TARGET = "units of the target"
 MAIN = (
     Score("rmse", "RMSE", TARGET, "lower", "regression"),
-    Score("ll", "Mean log density", "nats", "higher", "regression"),
+    Score("ll", "Mean test log-likelihood", "nats", "higher", "regression"),
     Score("crps", "CRPS", TARGET, "lower", "regression"),
     Score("ll-classes", "Mean log-likelihood", "nats", "higher", "classification", "ll"),
     Score("error_rate", "Error rate", "fraction", "lower", "classification"),
@@ -65,12 +67,12 @@ MORE = (
     Score("fit_seconds", "Fit time", "s"),
     Score("predict_seconds", "Prediction time", "s"),
 )
-FIGURES = ("rmse", "ll", "error_rate")  # columns that are drawn as panels and critical-difference diagrams
+FIGURES = ("rmse", "ll", "error_rate")  # columns with panels and critical-difference diagrams
 BY_NAME = {score.name: score for score in MAIN + MORE}
 
 
 def main_scores(tasks: Collection[Task]) -> tuple[Score, ...]:
-    """Return the scores that lead a report; where all is classification, its log probability goes by ``ll``."""
+    """Return the main scores of a report. With classification only, its log-likelihood is named ``ll``."""
     if "regression" in tasks:
         return MAIN
     return tuple(replace(score, name=score.source) for score in MAIN if score.task == "classification")

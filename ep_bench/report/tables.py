@@ -13,11 +13,11 @@ import pandas as pd
 from ep_bench.report.summary import Ranking, ScoreTable
 
 DAGGER = "†"
-LINE = 115  # letters that fit across a LaTeX page
+LINE_LETTERS = 115  # letters that fit across a LaTeX page
 
 
 def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
-    """Return the decimals that show two digits of the median standard error; without one, four digits of the mean."""
+    """Return the decimals that show two digits of the median standard error, or four digits of the mean without one."""
     errors = [e for e in stderr if math.isfinite(e) and e > 0.0]
     sizes = [abs(m) for m in means if math.isfinite(m) and m != 0.0]
     if errors:
@@ -26,14 +26,14 @@ def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """Return a number with fixed decimals, in powers of ten where it would be wider than a column."""
+    """Return a number with fixed decimals, or in scientific notation if it is too wide for a column."""
     return f"{value:.{places}f}" if abs(value) < 1e7 else f"{value:.3g}"
 
 
 def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    """Return ``mean ± stderr`` of data set i and method j; without the error for one split, empty for none.
+    """Return ``mean ± stderr`` of data set i and method j: the mean alone for one split, empty for none.
 
-    A dagger stands at those of which some split had not converged.
+    A dagger marks means over splits of which some did not converge.
     """
     if not table.n[i, j]:
         return ""
@@ -43,9 +43,9 @@ def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 
 def shortfall(table: ScoreTable, i: int, j: int) -> str:
-    """Return ``17 of 20 splits`` where splits are missing, else nothing; a cell that no study planned says so.
+    """Return ``17 of 20 splits`` if splits are missing, ``not planned`` if no study has the cell, else nothing.
 
-    Splits that ended ok without the score, as a method that gives points has no log density, are not missing.
+    Splits that ended ok without this score are not missing: point predictions have no log-likelihood.
     """
     n, planned = int(table.n[i, j]), int(table.planned[i, j])
     if not planned:
@@ -54,26 +54,27 @@ def shortfall(table: ScoreTable, i: int, j: int) -> str:
 
 
 def places_by_dataset(table: ScoreTable) -> list[int]:
-    """Return the decimals of each data set's row."""
+    """Return the decimals of each data set's scores."""
     return [decimals(list(table.stderr[i]), list(table.mean[i])) for i in range(len(table.datasets))]
 
 
 def caption(table: ScoreTable) -> str:
-    """Return what the numbers are, what the marks mean, and how they were tested."""
+    """Return the caption: what the numbers and marks mean, and which test was used."""
     score = table.score
     text = f"{score.axis}: mean over test splits ± standard error (standard deviation with ddof 0 / √splits)"
-    daggers = f" {DAGGER}: on some splits the method said that it had not converged." if table.unconverged.any() else ""
+    daggers = f" {DAGGER}: on some splits the method did not converge." if table.unconverged.any() else ""
     if not score.better:
         return f"{text}.{daggers}"
     return (
-        f"{text}; {score.direction}.{daggers} Bold: the best of the methods with the most finished splits, and "
-        "those that a two-sided corrected resampled t-test (Nadeau and Bengio 2003), paired over common splits, "
-        "Holm-corrected, does not find worse at 0.05. With one split nothing is tested and the best alone is bold."
+        f"{text}; {score.direction}.{daggers} Bold: the best of the methods with the most finished splits, and the "
+        "methods not significantly worse at level 0.05. The test is a two-sided corrected resampled t-test (Nadeau and "
+        "Bengio 2003), paired over common splits, with Holm's correction. With one split there is no test, and only "
+        "the best is bold."
     )
 
 
 def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:
-    """Return each method's average rank ± standard error over data sets as text, empty where it is not ranked."""
+    """Return each method's average rank ± standard error over data sets as text, empty if it is not ranked."""
     if ranking is None:
         return []
     mean, n = ranking.ranks.mean(axis=0), ranking.n
@@ -82,7 +83,7 @@ def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:
 
 
 def markdown(table: ScoreTable, ranking: Ranking | None = None) -> str:
-    """Return the table as GitHub Markdown, its caption first."""
+    """Return the table as GitHub Markdown, with its caption first."""
     lines = [caption(table), "", pipes(["data set", *table.methods]), pipes(["---", *["---:"] * len(table.methods)])]
     for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
         cells = [_markdown_cell(table, i, j, places) for j in range(len(table.methods))]
@@ -99,11 +100,12 @@ def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 
 def pipes(words: Sequence[str]) -> str:
+    """Return one row of a Markdown table."""
     return "| " + " | ".join(word.replace("|", "\\|") for word in words) + " |"
 
 
 def long_csv(tables: Sequence[ScoreTable]) -> str:
-    """Return every cell of all tables as CSV, one line each, numbers in full."""
+    """Return every cell of all tables as CSV, one line each, in full precision."""
     lines = [
         {
             "score": t.score.name,
@@ -129,7 +131,7 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
 # LaTeX
 
 _SPECIAL = {
-    "[": "{[}",  # a line that begins with one would be an argument of the line break before it
+    "[": "{[}",  # at the start of a line it would be an argument of the preceding line break
     "]": "{]}",
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "_": r"\_", "&": r"\&", "#": r"\#", "$": r"\$",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "''",
@@ -137,7 +139,7 @@ _SPECIAL = {
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "ν": r"$\nu$", "σ": r"$\sigma$",
     "τ": r"$\tau$",
 }  # fmt: skip
-HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another document \input it.
+HEAD = r"""% Compiles on its own; with \usepackage{standalone} another document can \input it.
 \documentclass{article}
 \usepackage[margin=1cm]{geometry}
 \usepackage{booktabs}
@@ -147,7 +149,7 @@ HEAD = r"""% Compiles as it stands; \usepackage{standalone} lets another documen
 
 
 def escape(text: str) -> str:
-    """Return text that LaTeX sets as it stands; a letter unknown to pdflatex becomes its plain form or ``?``."""
+    """Return text with LaTeX's special characters escaped. Other letters become their base letter or ``?``."""
     return "".join(_SPECIAL.get(letter) or _plain(letter) for letter in text)
 
 
@@ -169,25 +171,25 @@ def _plain(letter: str) -> str:
 
 
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
-    """Return the table as a LaTeX document with booktabs; methods that do not fit side by side go on below."""
+    """Return the table as a LaTeX document with booktabs. Methods that do not fit next to each other continue below."""
     body = "\n\n\\medskip\n".join(_tabular(table, ranking, block) for block in _blocks(table))
     head = f"{HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(caption(table))}}}\n"
     return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
 
 
 def _blocks(table: ScoreTable) -> list[list[int]]:
-    """Return the methods that stand side by side, as many as the page is wide."""
+    """Return groups of methods (columns) that fit across the page."""
     first = max(len(name) for name in (*table.datasets, "average rank (N = 10)"))
     blocks: list[list[int]] = []
-    room = 0
+    free = 0
     for j, method in enumerate(table.methods):
         cells = [len(cell(table, i, j, p) + _fraction(table, i, j)) for i, p in enumerate(places_by_dataset(table))]
         width = 3 + max(len(method), *cells)
-        if not blocks or width > room:
+        if not blocks or width > free:
             blocks.append([])
-            room = LINE - first
+            free = LINE_LETTERS - first
         blocks[-1].append(j)
-        room -= width
+        free -= width
     return blocks
 
 
@@ -210,6 +212,7 @@ def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 
 def _fraction(table: ScoreTable, i: int, j: int) -> str:
+    """Return `` (17/20)`` if splits are missing, else nothing."""
     n, planned = int(table.n[i, j]), int(table.planned[i, j])
     return f" ({n}/{planned})" if n + table.without[i, j] < planned else ""
 

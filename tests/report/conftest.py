@@ -1,4 +1,4 @@
-"""A maker of synthetic studies for the tests of the report."""
+"""Fixtures of the tests of the report: synthetic studies, sections of a report, and a check of figures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from ep_bench.plotting.page import Section
+from ep_bench.report import builder, merge
+from ep_bench.report.context import ReportContext
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +21,14 @@ def make_study() -> Callable[..., Path]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.make_study
+
+
+@pytest.fixture(scope="session")
+def sections_of() -> Callable[..., dict[str, Section]]:
+    """A function that returns the sections and parts of the report of some folders, by id."""
+
+    def sections(*folders: Path) -> dict[str, Section]:
+        found = builder.sections(ReportContext(merge.merge(folders)))
+        return {part.id: part for section in found for part in section.with_parts()}
+
+    return sections

@@ -1,4 +1,4 @@
-"""Chains that mix, and chains that do not, in the notes that a cell keeps."""
+"""Notes of cells with chains that mix and chains that do not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ep_bench.types import Array
 
 
 class Fitted:
-    """What a sampler leaves after its fit."""
+    """The attributes of a fitted sampler."""
 
     def __init__(self, found: dict[str, Array], diagnostics: dict[str, float]) -> None:
         self.chains_, self.diagnostics_ = found, diagnostics
 
 
 def walk(rng: np.random.Generator, count: int, draws: int, *, memory: float = 0.0) -> Array:
-    """Return autoregressive chains (count, draws) of mean 0 and deviation 1."""
+    """Return autoregressive chains (count, draws) with mean 0 and standard deviation 1."""
     found = rng.standard_normal((count, draws))
     for t in range(1, draws):
         found[:, t] = memory * found[:, t - 1] + np.sqrt(1.0 - memory**2) * found[:, t]
@@ -26,7 +26,7 @@ def walk(rng: np.random.Generator, count: int, draws: int, *, memory: float = 0.
 
 
 def sampled(seed: int, *, apart: float = 0.0, count: int = 4, draws: int = 500) -> dict[str, Any]:
-    """Return the notes of a cell whose last chain is so many deviations away from the others."""
+    """Return the notes of a cell whose last chain is ``apart`` standard deviations away from the others."""
     rng = np.random.default_rng(seed)
     shift = apart * (np.arange(count) == count - 1)[:, None]
     found = {

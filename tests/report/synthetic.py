@@ -1,4 +1,4 @@
-"""Studies made of nothing but random scores, in the files that a run leaves."""
+"""Results folders of studies with random scores."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_study(
     traces: bool = False,
     lock: dict[str, Any] | None = None,
 ) -> Path:
-    """Write a study's folder; ``change`` alters a row, or leaves its cell unfinished by returning None."""
+    """Write a study's folder. ``change`` alters a row, or returns None for an unfinished cell."""
     rng = np.random.default_rng(seed)
     rows, groups = [], []
     difficulty = rng.normal(0.0, 0.05, (len(datasets), splits))

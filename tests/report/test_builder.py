@@ -1,8 +1,9 @@
-"""Whole reports: files, the page, and what is shown where something is missing."""
+"""Whole reports: files, the page, and missing parts."""
 
 from __future__ import annotations
 
 import base64
+import html
 import html.parser
 import json
 import re
@@ -15,13 +16,14 @@ import pandas as pd
 import pytest
 
 from ep_bench import published
-from ep_bench.report import build
+from ep_bench.report import build, builder, merge
+from ep_bench.report.context import ReportContext
 from ep_bench.results import store
 from ep_bench.types import UserError
 
 
 class Outline(html.parser.HTMLParser):
-    """Collects tags, their attributes and nesting errors."""
+    """Tags of a page, their attributes and nesting errors."""
 
     VOID = ("meta", "img", "br", "link", "input")
 
@@ -74,7 +76,7 @@ def test_files_of_a_small_study(built):
         assert {f"figures/{figure}.svg", f"figures/{figure}.pdf"} <= names
 
 
-def test_out_is_where_it_is_asked(tmp_path, make_study):
+def test_the_output_folder_can_be_chosen(tmp_path, make_study):
     files = build([make_study(tmp_path / "s", ["pbp"], ["boston"], 1)], tmp_path / "elsewhere")
     assert all(path.is_relative_to(tmp_path / "elsewhere") for path in files)
     assert not (tmp_path / "s" / "report").exists()
@@ -94,7 +96,7 @@ def test_the_page_needs_no_network(built):
     assert "@import" not in text
 
 
-def test_the_page_can_be_used_without_a_mouse_or_eyes(built):
+def test_the_page_is_accessible(built):
     text = page_of(built[0])
     outline = Outline(text)
     heads = re.findall(r"<thead>.*?</thead>", text)
@@ -117,7 +119,7 @@ def test_names_are_escaped_on_the_page(tmp_path, make_study):
         assert ET.fromstring(image).tag.endswith("svg")  # noqa: S314 (written by this test)
 
 
-def test_the_page_says_what_was_run(built):
+def test_the_page_shows_what_was_run(built):
     text = page_of(built[0])
     lock = store.read_lock(built[0])
     assert "my-study" in text
@@ -125,6 +127,22 @@ def test_the_page_says_what_was_run(built):
     assert "3.11.9" in text
     assert all(entry["checksum"] in text for entry in lock["datasets"].values())
     assert "original units" in text
+
+
+def test_both_pages_show_all_sections_figures_and_tables(built):
+    folder, _ = built
+    page, plain = page_of(folder), (folder / "report" / "report.md").read_text(encoding="utf-8")
+    parts = [p for section in builder.sections(ReportContext(merge.merge([folder]))) for p in section.with_parts()]
+    assert len({part.id for part in parts}) == len(parts)
+    for part in parts:
+        assert f'id="{part.id}"' in page
+        assert f"# {part.title}\n" in plain
+        for one in part.figures_and_tables():
+            for text in (page, plain):
+                assert html.escape(one.caption, quote=False) in html.escape(html.unescape(text), quote=False)
+    for table in (table for part in parts for table in part.tables if table.folded):
+        assert f"<summary>{table.folded}</summary>" in page
+        assert f"<summary>{table.folded}</summary>" in plain
 
 
 def test_missing_cells_and_failures_are_shown(tmp_path, make_study):
@@ -146,14 +164,20 @@ def test_missing_cells_and_failures_are_shown(tmp_path, make_study):
         assert "over 600 s" in text
 
 
-def test_figures_say_what_n_is(built):
+def test_figures_state_n(built):
     folder, _ = built
     drawn = (folder / "report" / "figures" / "critical-difference-rmse.svg").read_text(encoding="utf-8")
     assert "N = 3 data sets<" in drawn
     assert "N = 15 data sets × splits (splits of a data set are not independent)" in drawn
     panels = (folder / "report" / "figures" / "panels-ll.svg").read_text(encoding="utf-8")
-    assert "Mean log density (nats)" in panels
+    assert "Mean test log-likelihood (nats)" in panels
     assert "boston (5 splits)" in panels
+
+
+@pytest.mark.parametrize("part", ["score-ll", "ranks-ll", "ranks-rmse"])
+def test_no_words_overlap(built, sections_of, no_overlap, part):
+    for picture in sections_of(built[0])[part].pictures:
+        no_overlap(picture.figure)
 
 
 def test_a_report_is_the_same_bytes_twice(built):
@@ -185,7 +209,7 @@ def test_equal_scores_and_ties_report_too(tmp_path, make_study):
     assert "p = 1" in page_of(folder)
 
 
-def test_nothing_finished_is_said(tmp_path, make_study):
+def test_a_study_without_finished_cells_has_a_report(tmp_path, make_study):
     folder = make_study(tmp_path / "s", change=lambda _: None)
     build([folder])
     assert "0 of 45 cells" in page_of(folder)
@@ -203,7 +227,7 @@ def test_classification_scores_are_shown(tmp_path, make_study):
     assert "rmse.md" not in files
 
 
-def test_published_numbers_stand_beside_ours(tmp_path, make_study):
+def test_published_numbers_are_compared_with_ours(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ["pbp", "gp"], ["boston", "yacht"], 20)
     lock = store.read_lock(folder)
     lock["methods"]["pbp"]["published"] = ["PBP"]
@@ -218,7 +242,7 @@ def test_published_numbers_stand_beside_ours(tmp_path, make_study):
     assert sorted(verdicts) == sorted(checks["verdict"])
 
 
-def test_several_folders_stand_side_by_side(tmp_path, make_study):
+def test_several_folders_are_merged(tmp_path, make_study):
     first = make_study(tmp_path / "one", ["pbp"], splits=4)
     second = make_study(tmp_path / "two", ["gp"], splits=4, seed=1)
     files = build([first, second])
@@ -262,7 +286,7 @@ def test_a_folder_without_results_is_refused(tmp_path):
         build([])
 
 
-def test_no_numba_and_no_other_rooms_are_loaded(tmp_path, make_study):
+def test_no_numba_and_no_other_packages_are_loaded(tmp_path, make_study):
     folder = make_study(tmp_path / "s")
     code = (
         "import sys, json; from pathlib import Path; from ep_bench.report import build; build([Path(sys.argv[1])]);"
@@ -271,5 +295,5 @@ def test_no_numba_and_no_other_rooms_are_loaded(tmp_path, make_study):
     done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
     loaded = json.loads(done.stdout)
     assert not [name for name in loaded if not name.startswith("ep_bench")]
-    rooms = {name.split(".")[1] for name in loaded if "." in name}
-    assert rooms <= {"types", "plotting", "results", "published", "experiments", "report", "resources"}
+    packages = {name.split(".")[1] for name in loaded if "." in name}
+    assert packages <= {"types", "plotting", "results", "published", "experiments", "report", "resources"}

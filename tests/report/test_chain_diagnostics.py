@@ -1,4 +1,4 @@
-"""Chains in the report: the table of diagnostics, traces and rank plots, of chains that mix or do not."""
+"""Chains in the report: table of diagnostics, traces and rank plots, for chains that mix and chains that do not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ep_bench.report import build, builder, chain_figures, merge, page_rows
+from ep_bench.plotting.page import item
+from ep_bench.report import build, chain_diagnostics, chain_figures, merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import chains
 from ep_bench.results import curves, store
 from ep_bench.types import Record
 from tests.report.markov import sampled, walk
 
-APART = {"yacht": 3.0}  # data sets where a chain is so many deviations away
+APART = {"yacht": 3.0}  # standard deviations between one chain and the others, by data set
 
 
 def usual(row):
@@ -24,7 +27,7 @@ def usual(row):
 
 
 def write(folder, notes=usual):
-    """Give every row of a study a cell file with the notes of its method, data set and split."""
+    """Write a cell file with notes for every row of a study."""
     for row in store.read_rows(folder / store.RESULTS):
         kept = notes(row)
         trace = {} if row["method"] == "gp" else {"noise_deviation": [0.5, 0.4, 0.3]}
@@ -43,63 +46,63 @@ def folder(tmp_path_factory, make_study):
 
 @pytest.fixture(scope="module")
 def made(folder):
-    return builder.make(merge.merge([folder]))
+    return collected(folder)
 
 
 def collected(folder):
-    return builder.make(merge.merge([folder])).chains
+    """Return the section of chains."""
+    (section,) = chains.sections(ReportContext(merge.merge([folder])))
+    return section
 
 
 def monitored(values, **other):
     about = {"name": "a", "title": "A", "unit": "nats", "dataset": "toy", "split": 0, "r_hat": 1.0}
-    return chain_figures.MonitoredDraws(**(about | {"draws": values.shape[1], "values": values} | other))
+    return chain_diagnostics.MonitoredDraws(**(about | {"draws": values.shape[1], "values": values} | other))
 
 
-def by_label(part):
-    return {(row[0], row[1]): dict(zip(part["head"][2:], row[2:], strict=True)) for row in part["rows"]}
+def by_label(table):
+    return {(row[0], row[1]): dict(zip(table.head[2:], row[2:], strict=True)) for row in table.rows}
 
 
 # The table
 
 
-def test_medians_and_worst_splits_stand_in_the_table(made):
-    part = page_rows.chains_part(made.chains)
-    rows = by_label(part)
+def test_the_table_has_medians_and_worst_splits(made):
+    main, further = made.tables
+    rows = by_label(main)
     assert rows.keys() == {("hmc", "boston"), ("hmc", "yacht")}
     r_hat = rows["hmc", "yacht"]["R-hat, predictions"]
     assert (r_hat["text"], r_hat["small"], r_hat["strong"]) == ("1.002", "highest 1.904", True)
     bulk = rows["hmc", "yacht"]["bulk ESS, predictions"]
     assert (bulk["text"], bulk["small"], bulk["strong"]) == ("900", "lowest 131", True)
     assert rows["hmc", "yacht"]["divergences"]["small"] == "highest 6"
-    assert rows["hmc", "boston"]["R-hat, predictions"] == page_rows.item("1.002", 1.002)
+    assert rows["hmc", "boston"]["R-hat, predictions"] == item("1.002", 1.002)
     assert not rows["hmc", "boston"]["bulk ESS, predictions"]["strong"]
     assert rows["hmc", "boston"]["acceptance"]["text"].startswith("0.8")
-    assert "step size" in part["more_head"]
+    assert "step size" in further.head
 
 
-def test_the_limits_are_marked_where_they_are_passed(tmp_path, make_study):
+def test_numbers_beyond_the_limits_are_marked(tmp_path, make_study):
     values = {"at": (1.01, 400.0), "over": (1.0101, 399.0)}
 
     def notes(row):
         r_hat, ess = values[row["dataset"]]
         return {"diagnostics": {"r_hat_predictions": r_hat, "ess_tail_predictions": ess}}
 
-    rows = by_label(
-        page_rows.chains_part(collected(write(make_study(tmp_path / "s", ("hmc",), tuple(values), 2), notes)))
-    )
+    rows = by_label(collected(write(make_study(tmp_path / "s", ("hmc",), tuple(values), 2), notes)).tables[0])
     for name in ("R-hat, predictions", "tail ESS, predictions"):
         assert not rows["hmc", "at"][name]["strong"]
         assert rows["hmc", "over"][name]["strong"]
 
 
-def test_a_split_without_a_number_is_said(tmp_path, make_study):
+def test_a_split_without_a_number_is_reported(tmp_path, make_study):
     def notes(row):
         known = {0: {"r_hat_predictions": 1.2}, 1: {"r_hat_predictions": None}}
         return {"diagnostics": known[row["split"]] | {"divergences": None}}
 
-    part = page_rows.chains_part(collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), notes)))
-    (row,) = part["rows"]
-    assert part["head"] == ["method", "data set", "splits", "R-hat, predictions"]
+    (table,) = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), notes)).tables
+    (row,) = table.rows
+    assert table.head == ["method", "data set", "splits", "R-hat, predictions"]
     assert (row[3]["text"], row[3]["small"]) == ("1.200", "1 of 2 splits")
 
 
@@ -114,7 +117,7 @@ def test_every_draw_has_a_rank_and_the_bins_are_even():
     assert found.uniform == 10.0
 
 
-def test_the_band_holds_the_counts_of_chains_that_mix():
+def test_the_band_contains_the_counts_of_chains_that_mix():
     rng = np.random.default_rng(1)
     inside = []
     for _ in range(200):
@@ -139,7 +142,7 @@ def test_chains_that_do_not_mix_leave_the_band(change):
         assert found.counts[3].max() == 100
 
 
-def test_ties_and_draws_that_are_not_finite_have_ranks_too():
+def test_ties_have_ranks_and_draws_that_are_not_finite_are_omitted():
     values = np.array([[1.0, 1.0, np.nan, 2.0], [1.0, 3.0, 2.0, np.inf]])
     found = chain_figures.ranks(values)
     assert found.counts.sum(axis=1).tolist() == [3, 3]
@@ -149,20 +152,28 @@ def test_ties_and_draws_that_are_not_finite_have_ranks_too():
 
 
 def test_a_trace_and_a_rank_plot_of_every_quantity(made):
-    (picture,) = made.chains.pictures
+    (picture,) = made.pictures
     assert picture.name == "chains-hmc"
-    for words in ("Noise deviation", "Log joint density", "(nats)", "R-hat 1.906", "boston", "split 0", "chain 4"):
+    for words in (
+        "Noise standard deviation",
+        "Log joint density",
+        "(nats)",
+        "R-hat 1.906",
+        "boston",
+        "split 0",
+        "chain 4",
+    ):
         assert f">{words}" in picture.svg
     titles = [ax.get_title() for ax in picture.figure.axes]
     assert len(titles) == 2 * 4 * 2
-    assert titles[:2] == ["Noise deviation\n(standardised units)", "R-hat 1.003"]
+    assert titles[:2] == ["Noise standard deviation\n(standardised units)", "R-hat 1.003"]
     trace = picture.figure.axes[0].get_lines()
     assert len(trace) == 4
     assert {len(line.get_xdata()) for line in trace} == {curves.DRAWS}
     assert (trace[0].get_xdata()[0], trace[0].get_xdata()[-1]) == (1.0, 500.0)
 
 
-def test_r_hat_beside_the_chains_is_that_of_the_split_that_is_drawn(tmp_path, make_study):
+def test_r_hat_of_the_figure_is_that_of_its_split(tmp_path, make_study):
     """The first split has numbers, but no chains."""
 
     def notes(row):
@@ -182,7 +193,7 @@ def test_one_chain_has_a_trace_and_no_ranks(tmp_path, make_study):
     assert "R-hat" not in picture.caption
 
 
-def test_what_stands_still_is_said_and_not_drawn(tmp_path, make_study):
+def test_constant_quantities_are_reported_without_a_figure(tmp_path, make_study):
     def notes(row):
         kept = sampled(row["split"])
         kept["chains"]["noise_deviation"] = {"draws": 9, "values": [[0.1] * 9] * 4}
@@ -191,8 +202,8 @@ def test_what_stands_still_is_said_and_not_drawn(tmp_path, make_study):
 
     found = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston", "yacht"), 1), notes))
     assert found.lines == [
-        "hmc: noise deviation is 0.1 in every draw on boston, yacht: not drawn.",
-        "hmc: log joint density has no finite draw on boston, yacht: not drawn.",
+        "hmc: noise standard deviation is 0.1 in every draw on boston, yacht; no figure.",
+        "hmc: log joint density has no finite draw on boston, yacht; no figure.",
     ]
     assert len(found.pictures[0].figure.axes) == 2 * 2 * 2
 
@@ -222,7 +233,7 @@ def test_no_words_overlap(count, scale, level, no_overlap):
     rng = np.random.default_rng(0)
     found = [
         monitored(level + scale * walk(rng, count, 100), name=name, title=title, dataset=dataset)
-        for name, title in (("a", "A"), ("b", "Prior deviation of the weights"))
+        for name, title in (("a", "A"), ("b", "Prior standard deviation of the weights"))
         for dataset in ("boston", "yacht")
     ]
     (picture,) = chain_figures.several("hmc", found)
@@ -252,15 +263,15 @@ def test_a_fresh_clone_draws_the_same(folder, tmp_path):
 
 def test_without_samplers_there_is_no_section(tmp_path, make_study):
     folder = write(make_study(tmp_path / "s", ("pbp", "gp"), ("boston",), 2))
-    assert collected(folder) is None
     build([folder])
     assert "Markov chains" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_merged_report_has_the_chains_of_every_study(folder, tmp_path, make_study):
     other = write(make_study(tmp_path / "t", ("hmc",), ("boston",), 3, seed=1))
-    found = builder.make(merge.merge([folder, other])).chains
-    assert [(one.method, one.dataset) for one in found.diagnostics] == [
+    report = ReportContext(merge.merge([folder, other]))
+    (found,) = chains.sections(report)
+    assert [(row[0], row[1]) for row in found.tables[0].rows] == [
         ("hmc [s]", "boston"),
         ("hmc [s]", "yacht"),
         ("hmc [t]", "boston"),
@@ -268,9 +279,9 @@ def test_a_merged_report_has_the_chains_of_every_study(folder, tmp_path, make_st
     assert [picture.name for picture in found.pictures] == ["chains-hmc-s-", "chains-hmc-t-"]
 
 
-def test_a_samplers_trace_goes_by_iterations(made):
-    training = made.training
+def test_a_samplers_trace_goes_by_iterations(folder, sections_of):
+    training = sections_of(folder)["training"]
     (noise,) = training.pictures
     assert {ax.get_xlabel() for ax in noise.figure.axes} == {"epoch or iteration"}
     assert "by epoch or iteration" in noise.caption
-    assert training.lines == ["acceptance is 0.8 at every iteration on boston, yacht: not drawn."]
+    assert training.lines == ["acceptance is 0.8 at every iteration on boston, yacht; no figure."]

@@ -1,4 +1,4 @@
-"""Reports of classification sets, alone and beside regression: no table and no rank mixes them."""
+"""Reports of classification sets, alone and with regression sets: no table or rank mixes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ep_bench.report import build, builder, merge, summary
+from ep_bench.report import build, merge, summary
+from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import BY_NAME, main_scores
 
 KEPT = ("study", "method", "dataset", "split", "status", "seed", "cell", "n_train", "n_test", "fit_seconds")
@@ -18,7 +19,7 @@ CLASSES = ("glass", "crabs", "pima")
 
 
 def of_classes(row: dict[str, Any]) -> dict[str, Any]:
-    """Turn a row of a classification set into one of classes, deterministic and different by method."""
+    """Replace the scores of a row of a classification set by those of classification."""
     if row["dataset"] not in CLASSES:
         return row
     rng = np.random.default_rng([row["split"], len(row["method"])])
@@ -26,24 +27,22 @@ def of_classes(row: dict[str, Any]) -> dict[str, Any]:
     return {key: row[key] for key in KEPT} | {"ll": -3.0 * error, "error_rate": error, "brier": 1.5 * error}
 
 
-def report_of(folder: Path) -> builder.Report:
-    return builder.make(merge.merge([folder]))
-
-
-def test_a_report_of_classes(make_study: Any, tmp_path: Path, no_overlap: Callable[[Figure], None]) -> None:
+def test_a_report_of_classes(
+    make_study: Any, tmp_path: Path, no_overlap: Callable[[Figure], None], sections_of: Any
+) -> None:
     folder = make_study(tmp_path / "s", ("gp", "forest", "logistic"), CLASSES, 4, change=of_classes)
-    report = report_of(folder)
-    assert [part.score.name for part in report.parts] == ["ll", "error_rate", "brier"]
-    assert report.parts[0].score.title == "Mean log-likelihood"
-    for part in report.parts:
+    scores = ReportContext(merge.merge([folder])).scores
+    assert [part.score.name for part in scores] == ["ll", "error_rate", "brier"]
+    assert scores[0].score.title == "Mean log-likelihood"
+    for part in scores:
         assert part.table.datasets == CLASSES
-        assert part.ranking is not None
-        assert list(part.ranking.average.index) == ["gp", "forest", "logistic"]
+        assert part.over_datasets is not None
+        assert list(part.over_datasets.average.index) == ["gp", "forest", "logistic"]
         assert part.table.marked[:, 0].all()
-        for picture in (part.panels, part.diagram):
-            if picture is not None:
-                no_overlap(picture.figure)
-    names = {picture.name for picture in report.pictures()}
+    pictures = {picture.name: picture for section in sections_of(folder).values() for picture in section.pictures}
+    names = set(pictures)
+    for name in names - {"times"}:
+        no_overlap(pictures[name].figure)
     assert {"panels-ll", "panels-error_rate", "critical-difference-ll", "critical-difference-error_rate"} <= names
     assert "calibration" not in names
     files = {path.name for path in build([folder])}
@@ -51,27 +50,28 @@ def test_a_report_of_classes(make_study: Any, tmp_path: Path, no_overlap: Callab
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "Mean log-likelihood (nats)" in page
     assert "Brier score (sum over classes)" in page
-    assert "Scores of classification sets are on test rows" in page
-    for absent in ("RMSE", "Mean log density", "CRPS", "Calibration"):
+    assert "Scores of classification sets are means over test data points" in page
+    for absent in ("RMSE", "Mean test log-likelihood", "CRPS", "Calibration"):
         assert absent not in page
 
 
-def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path) -> None:
+def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path, sections_of: Any) -> None:
     names = ("glass", "boston", "crabs", "yacht", "wine")
     folder = make_study(tmp_path / "s", ("gp", "forest"), names, 3, change=of_classes)
     merged = merge.merge([folder])
     assert merged.tasks() == {name: "classification" if name in CLASSES else "regression" for name in names}
-    parts = {part.score.name: part for part in builder.make(merged).parts}
+    parts = {part.score.name: part for part in ReportContext(merged).scores}
     assert list(parts) == ["rmse", "ll", "crps", "ll-classes", "error_rate", "brier"]
     for name, part in parts.items():
         of = ("glass", "crabs") if name in {"ll-classes", "error_rate", "brier"} else ("boston", "yacht", "wine")
         assert part.table.datasets == of
         assert [ranking.n for ranking in part.rankings] == [len(of), 3 * len(of)]
-    assert parts["ll-classes"].panels.name == "panels-ll-classes"
+    (picture,) = sections_of(folder)["score-ll-classes"].pictures
+    assert picture.name == "panels-ll-classes"
     assert parts["ll"].table.mean[0, 0] != parts["ll-classes"].table.mean[0, 0]
 
 
-def test_methods_of_one_task_are_not_left_out_of_the_others_ranks(make_study: Any, tmp_path: Path) -> None:
+def test_methods_of_one_task_are_not_reported_as_unranked_in_the_other(make_study: Any, tmp_path: Path) -> None:
     first = make_study(tmp_path / "a", ("gp", "pbp"), ("boston", "yacht"), 3)
     second = make_study(tmp_path / "b", ("forest", "logistic"), ("glass", "crabs"), 3, change=of_classes)
     merged = merge.merge([first, second])
@@ -87,7 +87,7 @@ def test_names_of_scores() -> None:
     assert [score.name for score in main_scores({"regression", "classification"})] == list(BY_NAME)[:6]
 
 
-def test_classifiers_row_by_row(make_study: Any, tmp_path: Path) -> None:
+def test_classifiers_per_data_point(make_study: Any, tmp_path: Path, sections_of: Any) -> None:
     import json
 
     from ep_bench.results import row_scores, store
@@ -100,8 +100,7 @@ def test_classifiers_row_by_row(make_study: Any, tmp_path: Path) -> None:
         other = {"error": rng.integers(2, size=30).tolist()} if cell["dataset"] == "glass" else {"ae": [1.0, 2.0] * 15}
         kept[cell["cell"]] = {"ll": rng.normal(size=30).tolist(), **other}
     (folder / row_scores.FILE).write_text(json.dumps({"format": 1, "cells": kept}))
-    compared = report_of(folder).compared
-    assert compared is not None
+    compared = sections_of(folder)["compared"]
     names = [picture.name for picture in compared.pictures]
     assert names == ["rows-ll", "rows-mae", "rows-ll-classes", "rows-error_rate"]
     assert pytest.approx([2, 2, 2, 2]) == [len(table.rows) for table in compared.tables]

@@ -1,4 +1,4 @@
-"""Predictions over one input in the report: a panel a method."""
+"""Predictions over one input in the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
-from ep_bench.report import build, builder, function_panels, merge
+from ep_bench.report import build, merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import function_panels
 from ep_bench.results import store
 from ep_bench.types import Record
 
@@ -37,7 +39,8 @@ def write(folder, keep=lambda row: curve(row) if row["dataset"] == "cubic" else 
 
 
 def pictures(folder):
-    return builder.make(merge.merge([folder])).functions
+    (section,) = function_panels.sections(ReportContext(merge.merge([folder])))
+    return section.pictures
 
 
 def panels(picture):
@@ -53,7 +56,7 @@ def folder(tmp_path, make_study):
     return write(make_study(tmp_path / "s", ("pbp", "ridge", "gp"), ("cubic", "boston"), 3))
 
 
-def test_one_panel_a_method_of_the_first_split(folder):
+def test_one_panel_per_method_of_the_first_split(folder):
     (picture,) = pictures(folder)
     assert picture.name == "functions-cubic"
     assert "split 0" in picture.caption
@@ -67,7 +70,7 @@ def test_one_panel_a_method_of_the_first_split(folder):
     np.testing.assert_allclose((reach.ymin, reach.ymax), (-20.0 * 6 - 3 * 9.0, 20.0 * 6 + 3 * 9.0))
 
 
-def test_a_method_without_deviations_has_its_mean_only(tmp_path, make_study):
+def test_a_method_without_standard_deviations_has_only_its_mean(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ("pbp", "tree"), ("own",), 2)
     write(folder, lambda row: curve(row, std=row["method"] == "pbp", truth=False))
     (picture,) = pictures(folder)
@@ -77,7 +80,7 @@ def test_a_method_without_deviations_has_its_mean_only(tmp_path, make_study):
     assert "true function" not in picture.caption
 
 
-def test_a_method_that_lacks_the_split_says_which_it_shows(tmp_path, make_study):
+def test_a_panel_of_another_split_names_it(tmp_path, make_study):
     def keep(row):
         return None if row["method"] == "gp" and row["split"] == 0 else curve(row)
 
@@ -88,7 +91,7 @@ def test_a_method_that_lacks_the_split_says_which_it_shows(tmp_path, make_study)
     folder = write(make_study(tmp_path / "s", ("pbp", "gp"), ("cubic",), 2, change=change), keep)
     (picture,) = pictures(folder)
     assert list(panels(picture)) == ["pbp (split 0)", "gp (split 1)"]
-    assert "the split that each panel names" in picture.caption
+    assert "the split in the title of each panel" in picture.caption
 
 
 def test_a_fresh_clone_draws_the_same_on_both_pages(folder):
@@ -116,17 +119,17 @@ def test_a_band_that_explodes_does_not_flatten_the_rest(tmp_path, make_study):
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_some_methods_without_overlapping_words(count, no_overlap):
+def test_no_words_overlap(count, no_overlap):
     kept = curve({"split": 0})
     methods = [f"method {i} of a long family with options" if i % 3 == 0 else f"m{i}" for i in range(count)]
     found = [function_panels._panel(method, kept) for method in methods]
-    (picture,) = function_panels._several(found, "functions-x", "About: ")
+    (picture,) = function_panels._figures(found, "functions-x", "About: ")
     assert len(panels(picture)) == count
     no_overlap(picture.figure)
 
 
 def test_many_methods_make_several_figures():
     found = [function_panels._panel(f"m{i}", curve({"split": 0})) for i in range(function_panels.PANELS + 2)]
-    first, second = function_panels._several(found, "functions-x", "About: ")
+    first, second = function_panels._figures(found, "functions-x", "About: ")
     assert (first.name, second.name) == ("functions-x-1", "functions-x-2")
     assert (len(panels(first)), len(panels(second))) == (function_panels.PANELS, 2)

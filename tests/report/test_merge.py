@@ -1,4 +1,4 @@
-"""Merging of studies, gaps and reasons."""
+"""Merged studies, missing cells and reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_same_cells_count_once(tmp_path, make_study):
     assert merge.merge([first, first]).rows.equals(merge.merge([first]).rows)
 
 
-def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
+def test_of_rows_that_disagree_the_first_is_used_with_a_note(tmp_path, make_study):
     first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
     other = {"rmse": 99.0, "fit_seconds": 7.0}
     second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, **other})
@@ -40,10 +40,10 @@ def test_rows_that_disagree_keep_the_first_and_say_so(tmp_path, make_study):
     assert merged.rows["rmse"].max() < 10.0
     (note,) = merged.notes
     assert "2 of them, the first with rmse" in note
-    assert "and 99 (splits 0-1); shown are those of a, not of b" in note
-    told: list[str] = []
-    build([first, second], tmp_path / "out", log=told.append)
-    assert told == [note]
+    assert "and 99 (splits 0-1). The report shows those of a, not of b" in note
+    logged: list[str] = []
+    build([first, second], tmp_path / "out", log=logged.append)
+    assert logged == [note]
 
 
 def test_one_label_with_two_configurations_becomes_two_columns(tmp_path, make_study):
@@ -66,7 +66,7 @@ def test_one_configuration_under_two_labels_is_one_column(tmp_path, make_study):
     assert merged.planned == {("pbp", "boston"): 2, ("pbp", "yacht"): 2}
 
 
-def test_other_rows_under_one_data_set_label_are_another_data_set(tmp_path, make_study):
+def test_different_data_under_one_label_are_separate_data_sets(tmp_path, make_study):
     first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
     splits = {"splits": {"scheme": "kfold", "folds": 10, "seed": 0}}
     second = make_study(tmp_path / "b", ["gp"], ["boston"], 2, lock=splits)
@@ -75,7 +75,7 @@ def test_other_rows_under_one_data_set_label_are_another_data_set(tmp_path, make
     assert "separate data sets" in merged.notes[0]
 
 
-def test_studies_of_one_name_are_told_apart(tmp_path, make_study):
+def test_studies_with_the_same_name_are_distinguished(tmp_path, make_study):
     folders = [make_study(tmp_path / place / "s", ["pbp"], ["boston"], 2, seed=i) for i, place in enumerate("xy")]
     merged = merge.merge(folders)
     assert merged.tags == ["s in x/s", "s in y/s"]

@@ -1,4 +1,4 @@
-"""Tables over test points: pooled moments, percentiles of single rows, what stands beside them, and every format."""
+"""Tables over test data points: pooled moments, percentiles, published numbers, and all formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench.report import build, builder, merge, point_table, point_table_pages
+from ep_bench.report import build, merge, point_table, point_table_formats
 from ep_bench.results import row_scores, store
 
 METHODS = ("nn", "GP", "other")
@@ -28,7 +28,7 @@ def scores_of(method: str, split: int) -> dict[str, list[float]]:
 
 
 def of_rows(row: dict[str, Any]) -> dict[str, Any]:
-    """Give a cell the moments of its rows."""
+    """Give a cell the moments of its data points."""
     scores = scores_of(row["method"], row["split"])
     squares = np.square(scores["ae"])
     return row | {
@@ -39,7 +39,7 @@ def of_rows(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def folds(folder: Path, make_study: Any, *, kept: bool = True, change: Any = of_rows, **lock: Any) -> Path:
-    """Write a study of boston in ten folds, with the rows of its cells if they are kept."""
+    """Write a study of boston in ten folds, with the scores of data points if ``kept``."""
     settings = {
         "splits": {"scheme": "kfold", "folds": FOLDS, "seed": 0},
         "methods": {m: {"use": m, "published": ANSWERS[m], "options": {}} for m in METHODS},
@@ -72,12 +72,12 @@ def test_all_numbers_are_those_of_the_points(tmp_path: Path, make_study: Any) ->
     of_densities = densities.mean(), densities.std(), lowest[4:6].mean()
     expected = (*of_densities, squares.mean(), squares.std(), highest[-6:-4].mean(), 0.4)
     one = line(found, "GP")
-    assert one.ours == pytest.approx(expected)  # of 500 points 1 % lies between the 5th and the 6th
+    assert one.ours == pytest.approx(expected)  # 1 % of 500 points is between the 5th and the 6th
     assert (one.points, one.splits, one.planned, found.unit) == (500, FOLDS, FOLDS, "nn")
     assert one.printed == ("-0.29", "2.35", "-7.57", "0.13", "0.53", "1.98", "0.3")
 
 
-def test_published_methods_come_in_their_order_then_ours_that_answer_to_none(tmp_path: Path, make_study: Any) -> None:
+def test_published_methods_come_first_in_their_order(tmp_path: Path, make_study: Any) -> None:
     found = collected(folds(tmp_path / "s", make_study))
     names = [(one.method, one.column) for one in found.blocks[0].lines]
     assert names == [
@@ -86,21 +86,21 @@ def test_published_methods_come_in_their_order_then_ours_that_answer_to_none(tmp
     ]  # fmt: skip
     absent = line(found, "NN-MC")
     assert all(math.isnan(value) for value in absent.ours)
-    assert (absent.printed[0], point_table_pages.shortfall(absent)) == ("-0.08", "not run")
+    assert (absent.printed[0], point_table_formats.shortfall(absent)) == ("-0.08", "not run")
     assert line(found, "other").printed == ("",) * len(point_table.METRICS)
     assert line(found, "nn").ours[-1] == pytest.approx(1.0)
 
 
-def test_without_rows_there_are_no_percentiles_and_the_page_says_what_they_take(
+def test_without_scores_of_data_points_there_are_no_percentiles_and_a_note_explains_why(
     tmp_path: Path, make_study: Any
 ) -> None:
     found = collected(folds(tmp_path / "s", make_study, kept=False))
     one = line(found, "GP")
     assert [math.isnan(value) for value in one.ours] == [False, False, True, False, False, True, False]
     assert found.lacks_rows
-    assert any("compare: {rows: LABEL}" in note for note in point_table_pages.notes(found))
+    assert any("compare: {rows: LABEL}" in note for note in point_table_formats.notes(found))
     kept = collected(folds(tmp_path / "t", make_study))
-    assert not any("compare" in note for note in point_table_pages.notes(kept))
+    assert not any("compare" in note for note in point_table_formats.notes(kept))
 
 
 def test_a_single_split_has_percentiles_of_its_own(tmp_path: Path, make_study: Any) -> None:
@@ -124,18 +124,18 @@ def test_a_single_split_has_percentiles_of_its_own(tmp_path: Path, make_study: A
     assert math.isnan(one.ours[6])  # its unit was not run here
 
 
-def test_missing_folds_and_those_not_converged_are_said(tmp_path: Path, make_study: Any) -> None:
+def test_missing_and_unconverged_folds_are_reported(tmp_path: Path, make_study: Any) -> None:
     def change(row: dict[str, Any]) -> dict[str, Any] | None:
         if row["method"] == "GP" and row["split"] > 6:
             return None
         return of_rows(row) | ({"reason": "not converged: x"} if (row["method"], row["split"]) == ("nn", 3) else {})
 
     found = collected(folds(tmp_path / "s", make_study, change=change))
-    assert point_table_pages.shortfall(line(found, "GP")) == "7 of 10 splits"
-    text = point_table_pages.markdown(found)
+    assert point_table_formats.shortfall(line(found, "GP")) == "7 of 10 splits"
+    text = point_table_formats.markdown(found)
     assert "| GP (7 of 10 splits) |" in text
     assert "| nn† (published as NN-EP-LA) |" in text
-    assert any(note.startswith("†") for note in point_table_pages.notes(found))
+    assert any(note.startswith("†") for note in point_table_formats.notes(found))
 
 
 @pytest.mark.parametrize(
@@ -169,15 +169,15 @@ def test_every_format_has_our_number_and_the_printed_one(tmp_path: Path, make_st
     assert [(float(row["ours"]), row["published"], row["n_points"]) for row in lines] == [(value, "-0.29", "500")]
 
 
-def test_a_report_of_anything_else_has_none_of_this(tmp_path: Path, make_study: Any) -> None:
+def test_other_reports_have_no_such_section(tmp_path: Path, make_study: Any) -> None:
     out = tmp_path / "out"
     build([make_study(tmp_path / "s")], out)
     assert not list((out / "tables").glob("points*"))
-    assert "Over test points" not in (out / "report.html").read_text()
+    assert "Scores over test data points" not in (out / "report.html").read_text()
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
 def test_the_latex_compiles(tmp_path: Path, make_study: Any) -> None:
-    report = builder.make(merge.merge([folds(tmp_path / "s", make_study)]))
-    (tmp_path / "t.tex").write_text(point_table_pages.latex(report.points[0]))
+    found = collected(folds(tmp_path / "s", make_study))
+    (tmp_path / "t.tex").write_text(point_table_formats.latex(found))
     subprocess.run(["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"], cwd=tmp_path, check=True)

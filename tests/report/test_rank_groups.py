@@ -1,4 +1,4 @@
-"""Groups of methods ranked together: what they rest on, the published ranks beside, orders, figure and tables."""
+"""Ranks of groups of methods: blocks, published ranks, orders, figure and tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 
 from ep_bench import published
-from ep_bench.report import build, builder, merge, rank_group_figures, rank_groups
+from ep_bench.plotting.method_style import method_styles
+from ep_bench.report import build, merge, rank_group_figures, rank_groups
 
 METHODS, DATASETS, SPLITS = ("PBP-1", "HMC-1", "DGP-2-50", "mine"), ("boston", "yacht", "wine"), 6
-LEVEL = {"HMC-1": 1.0, "DGP-2-50": 2.0, "PBP-1": 3.0, "mine": 4.0}  # of the RMSE; the log density runs the other way
-ASKED = {"name": "three", "methods": ["PBP-1", "HMC-1", "DGP-2-50"], "beside": "bui2015"}
+LEVEL = {"HMC-1": 1.0, "DGP-2-50": 2.0, "PBP-1": 3.0, "mine": 4.0}  # RMSE; the log-likelihood has the opposite sign
+STYLES = method_styles(METHODS)
+GROUP_OF_THREE = {"name": "three", "methods": ["PBP-1", "HMC-1", "DGP-2-50"], "beside": "bui2015"}
 
 
 def levelled(row: dict[str, Any]) -> dict[str, Any]:
@@ -23,8 +25,8 @@ def levelled(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"rmse": level, "ll": -level}
 
 
-def study(folder: Path, make_study: Any, asked: Any = None, change: Any = levelled, **options: Any) -> Path:
-    lock = {"ranks": [ASKED] if asked is None else asked, **options.pop("lock", {})}
+def study(folder: Path, make_study: Any, groups: Any = None, change: Any = levelled, **options: Any) -> Path:
+    lock = {"ranks": [GROUP_OF_THREE] if groups is None else groups, **options.pop("lock", {})}
     return make_study(folder, options.pop("methods", METHODS), DATASETS, SPLITS, change=change, lock=lock, **options)
 
 
@@ -45,16 +47,20 @@ def test_ranks_are_those_of_the_group_alone(tmp_path: Path, make_study: Any) -> 
 def test_published_ranks_are_of_the_same_methods_on_the_same_data_sets(tmp_path: Path, make_study: Any) -> None:
     (group,) = collected(study(tmp_path / "s", make_study))
     table = published.load_published()
-    table = table[(table.source == "bui2015") & table.dataset.isin(DATASETS) & table.method.isin(ASKED["methods"])]
+    table = table[
+        (table.source == "bui2015") & table.dataset.isin(DATASETS) & table.method.isin(GROUP_OF_THREE["methods"])
+    ]
     for standing, sign in zip(group.standings, (-1.0, 1.0), strict=True):
         means = table[table.metric == standing.score.name].pivot_table("mean", "dataset", "method")
         expected = (sign * means).rank(axis=1).mean()
         assert standing.published_ranks is not None
-        assert standing.average(standing.published_ranks) == pytest.approx(expected[ASKED["methods"]].to_dict())
+        assert standing.average(standing.published_ranks) == pytest.approx(
+            expected[GROUP_OF_THREE["methods"]].to_dict()
+        )
     assert group.standings[0].printed == {"PBP-1": "13.70 ± 0.40", "HMC-1": "8.80 ± 1.38", "DGP-2-50": "5.30 ± 0.51"}
 
 
-def test_a_block_that_one_method_lacks_counts_for_none(tmp_path: Path, make_study: Any) -> None:
+def test_a_block_without_a_score_of_every_method_is_omitted(tmp_path: Path, make_study: Any) -> None:
     def lacking(row: dict[str, Any]) -> dict[str, Any] | None:
         gone = row["method"] == "HMC-1" and (row["dataset"] == "wine" or row["split"] > 3)
         return None if gone else levelled(row)
@@ -69,8 +75,8 @@ def test_a_block_that_one_method_lacks_counts_for_none(tmp_path: Path, make_stud
 
 
 def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -> None:
-    asked = [{"name": "all", "methods": ["PBP-1", "HMC-1", "HMC-2", "ours as named there"], "beside": "bui2015"}]
-    first = study(tmp_path / "a", make_study, asked, methods=("HMC-1", "DGP-2-50"))
+    groups = [{"name": "all", "methods": ["PBP-1", "HMC-1", "HMC-2", "ours as named there"], "beside": "bui2015"}]
+    first = study(tmp_path / "a", make_study, groups, methods=("HMC-1", "DGP-2-50"))
     entry = {"use": "pbp", "published": ["PBP-1"], "options": {}}
     lock = {"ranks": [], "methods": {"PBP-1": entry, "mine": entry | {"published": []}}}
     second = study(tmp_path / "b", make_study, [], methods=("PBP-1", "mine"), lock=lock)
@@ -78,10 +84,10 @@ def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -
     assert alone.standings == []
     (group,) = collected(first, second)
     assert group.standings[0].average(group.standings[0].blocks) == {"PBP-1": 2.0, "HMC-1": 1.0}
-    assert "HMC-2 is no method of these studies: not ranked. HMC-1 is." in group.notes
+    assert "HMC-2 is no method of these studies: not ranked. Did you mean HMC-1?" in group.notes
 
 
-def test_a_method_that_is_one_with_anothers_is_found_by_its_own_label(tmp_path: Path, make_study: Any) -> None:
+def test_a_method_merged_with_another_is_found_by_its_own_label(tmp_path: Path, make_study: Any) -> None:
     first = study(tmp_path / "a", make_study, [])
 
     def same(lock_of: Path, label: str) -> Path:
@@ -98,13 +104,13 @@ def test_a_method_that_is_one_with_anothers_is_found_by_its_own_label(tmp_path: 
 GROUP = '{"name": "g", "methods": ["HMC", "PBP-1"], "beside": "bui2015"}'
 
 
-def test_what_cannot_stand_beside_is_left_out_and_told(tmp_path: Path, make_study: Any) -> None:
+def test_methods_without_a_published_column_are_omitted_with_a_note(tmp_path: Path, make_study: Any) -> None:
     entry = {"use": "x", "published": ["HMC-1"], "options": {}}
-    asked = [{"name": "g", "methods": list(METHODS), "beside": "bui2015"}]
+    groups = [{"name": "g", "methods": list(METHODS), "beside": "bui2015"}]
     methods = {name: entry if name == "mine" else entry | {"published": []} for name in METHODS}
-    (group,) = collected(study(tmp_path / "s", make_study, asked, lock={"methods": methods}))
+    (group,) = collected(study(tmp_path / "s", make_study, groups, lock={"methods": methods}))
     assert "mine" not in group.columns
-    assert "mine answers to HMC-1 of bui2015, as HMC-1 does: not ranked." in group.notes
+    assert "mine corresponds to HMC-1 of bui2015, as does HMC-1: not ranked." in group.notes
     plain = [{"name": "g", "methods": list(METHODS)}]
     (group,) = collected(study(tmp_path / "t", make_study, plain))
     assert group.standings[0].average(group.standings[0].blocks)["mine"] == 4.0
@@ -132,51 +138,54 @@ ORDERS = [  # published difference, ours, critical difference: verdict
 ]
 
 
-@pytest.mark.parametrize(("told", "ours", "cd", "verdict"), ORDERS)
-def test_verdicts(told: float, ours: float, cd: float, verdict: str) -> None:
-    assert rank_groups.RankedPair("a", "b", told, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
+@pytest.mark.parametrize(("printed", "ours", "cd", "verdict"), ORDERS)
+def test_verdicts(printed: float, ours: float, cd: float, verdict: str) -> None:
+    assert rank_groups.RankedPair("a", "b", printed, ours, cd, (1.0, 1.0, 1.0)).verdict == verdict
 
 
 def test_an_order_is_the_published_one_however_the_pair_is_named(tmp_path: Path, make_study: Any) -> None:
     (group,) = collected(study(tmp_path / "s", make_study))
     standing = group.standings[0]
     assert standing.published_ranks is not None
-    told = standing.average(standing.published_ranks)
-    first, second = sorted(("PBP-1", "DGP-2-50"), key=lambda method: told[method])
+    printed = standing.average(standing.published_ranks)
+    first, second = sorted(("PBP-1", "DGP-2-50"), key=lambda method: printed[method])
     one, other = standing.order(("PBP-1", "DGP-2-50")), standing.order(("DGP-2-50", "PBP-1"))
     assert one == other
     assert (one.first, one.second) == (first, second)
-    assert one.published == pytest.approx(told[second] - told[first])
+    assert one.published == pytest.approx(printed[second] - printed[first])
     assert one.ours == pytest.approx(1.0 if first == "DGP-2-50" else -1.0)
     assert one.ahead[1:] == ((1.0, 1.0) if first == "DGP-2-50" else (0.0, 0.0))
 
 
-def test_the_figure_shows_both_sides_on_each_methods_line(
+def test_the_figure_shows_our_and_published_ranks_on_each_methods_line(
     tmp_path: Path, make_study: Any, no_overlap: Callable[[Any], None]
 ) -> None:
     (group,) = collected(study(tmp_path / "s", make_study))
-    picture = rank_group_figures.ranks(group)
+    picture = rank_group_figures.ranks(group, STYLES)
     no_overlap(picture.figure)
     for ax, standing in zip(picture.figure.axes, group.standings, strict=True):
         assert standing.published_ranks is not None
         methods = standing.ordered()
-        marks = {line.get_marker(): np.asarray(line.get_xdata()) for line in ax.lines if line.get_marker() != "None"}
-        ours, told = standing.average(standing.blocks), standing.average(standing.published_ranks)
-        np.testing.assert_allclose(marks["o"], [ours[method] for method in methods])
-        np.testing.assert_allclose(marks["s"], [told[method] for method in methods])
-        assert list(marks["s"]) == sorted(marks["s"])
+        points, published_marks = (
+            np.concatenate([np.atleast_1d(line.get_xdata()) for line in ax.lines if line.get_marker() == marker])
+            for marker in "os"
+        )
+        ours, printed = standing.average(standing.blocks), standing.average(standing.published_ranks)
+        np.testing.assert_allclose(points, [ours[method] for method in methods])
+        np.testing.assert_allclose(published_marks, [printed[method] for method in methods])
+        assert list(published_marks) == sorted(published_marks)
     assert "DGP-2-50*" in picture.svg
     assert "disputed" in picture.caption
 
 
-def test_one_score_alone_has_room_for_its_legend(
+def test_the_legend_of_a_single_score_does_not_overlap(
     tmp_path: Path, make_study: Any, no_overlap: Callable[[Any], None]
 ) -> None:
     folder = study(tmp_path / "s", make_study, change=lambda row: levelled(row) | {"ll": float("nan")})
     (group,) = collected(folder)
     assert [standing.score.name for standing in group.standings] == ["rmse"]
-    assert "HMC-1 has no mean log density: not ranked by it." in group.notes
-    no_overlap(rank_group_figures.ranks(group).figure)
+    assert "HMC-1 has no mean test log-likelihood: not ranked by it." in group.notes
+    no_overlap(rank_group_figures.ranks(group, STYLES).figure)
 
 
 def test_long_names_and_many_methods_do_not_overlap(
@@ -187,17 +196,17 @@ def test_long_names_and_many_methods_do_not_overlap(
         tmp_path / "s", names, ("boston", "yacht"), 3, lock={"ranks": [{"name": "g", "methods": names}]}
     )
     (group,) = collected(folder)
-    no_overlap(rank_group_figures.ranks(group).figure)
+    no_overlap(rank_group_figures.ranks(group, method_styles(names)).figure)
 
 
 def test_the_report_has_the_groups_and_all_pairs(tmp_path: Path, make_study: Any) -> None:
-    asked = [ASKED | {"pairs": [["PBP-1", "HMC-1"]]}, {"name": "empty", "methods": ["x", "y"]}]
-    folder = study(tmp_path / "s", make_study, asked)
+    groups = [GROUP_OF_THREE | {"pairs": [["PBP-1", "HMC-1"]]}, {"name": "empty", "methods": ["x", "y"]}]
+    folder = study(tmp_path / "s", make_study, groups)
     build([folder])
     for name in ("ranks-three", "critical-difference-group-three"):
         assert (folder / "report" / "figures" / f"{name}.svg").exists()
     text = (folder / "report" / "report.md").read_text()
-    assert "## Ranks by group: three" in text
+    assert "### three" in text
     assert "| HMC-1 above PBP-1 |" in text
     assert "x is no method of these studies" in text
     assert 'id="groups"' in (folder / "report" / "report.html").read_text()
@@ -207,10 +216,8 @@ def test_the_report_has_the_groups_and_all_pairs(tmp_path: Path, make_study: Any
     assert pairs.groupby("score")["disputed"].sum().to_dict() == {"ll": 2, "rmse": 2}
 
 
-def test_without_the_key_there_is_no_such_part(tmp_path: Path, make_study: Any) -> None:
-    folder = study(tmp_path / "s", make_study, [])
-    report = builder.make(merge.merge([folder]))
-    assert (report.groups, report.grouped) == ([], [])
+def test_without_the_key_there_is_no_such_section(tmp_path: Path, make_study: Any, sections_of: Any) -> None:
+    assert "groups" not in sections_of(study(tmp_path / "s", make_study, []))
 
 
 def test_the_same_group_of_two_studies_is_shown_once(tmp_path: Path, make_study: Any) -> None:
@@ -219,7 +226,7 @@ def test_the_same_group_of_two_studies_is_shown_once(tmp_path: Path, make_study:
 
 
 def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> None:
-    asked = [{"name": "g", "methods": ["GP-50", "two"], "beside": "bui2015"}]
+    groups = [{"name": "g", "methods": ["GP-50", "two"], "beside": "bui2015"}]
     entries = {"GP-50": {"use": "dgp_ep", "published": ["GP-50", "GP"], "options": {}}}
     entries["two"] = {"use": "dgp_ep", "published": ["DGP-2-50", "DGP-2"], "options": {}}
     sets = ("crabs", "pima")
@@ -229,21 +236,21 @@ def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> N
         better = row["method"] == "two"
         return row | {"rmse": float("nan"), "ll": -0.1 - 0.1 * better, "error_rate": 0.1, "brier": 0.2}
 
-    lock = {"ranks": asked, "methods": entries, "datasets": datasets}
+    lock = {"ranks": groups, "methods": entries, "datasets": datasets}
     (group,) = collected(make_study(tmp_path / "s", list(entries), sets, 3, change=classes, lock=lock))
     assert group.columns == {"GP-50": "GP", "two": "DGP-2"}
     assert [standing.score.name for standing in group.standings] == ["ll-classes"]
     assert group.standings[0].average(group.standings[0].blocks) == {"GP-50": 1.0, "two": 2.0}
-    assert "No ranks by error rate: bui2015 has it of no data set that all have." in group.notes
+    assert "No ranks by error rate: bui2015 has no data set with this score of all methods." in group.notes
 
 
-def test_one_block_is_shown_and_not_tested(tmp_path: Path, make_study: Any) -> None:
+def test_one_block_is_shown_and_not_tested(tmp_path: Path, make_study: Any, sections_of: Any) -> None:
     def one(row: dict[str, Any]) -> dict[str, Any] | None:
         return levelled(row) if (row["dataset"], row["split"]) == ("boston", 2) else None
 
-    (group,) = collected(study(tmp_path / "s", make_study, change=one))
-    shown = rank_group_figures.show(group)
+    folder = study(tmp_path / "s", make_study, change=one)
+    (group,), shown = collected(folder), sections_of(folder)["group-1"]
     assert [picture.name for picture in shown.pictures] == ["ranks-three"]
-    assert "on one block nothing is tested" in shown.tables[-1].caption
+    assert "one block allows no test" in shown.tables[-1].caption
     assert all(order.verdict.startswith("within CD") for order in group.standings[0].orders())
-    assert "nan" not in str(shown.tables) + str(shown.lines)
+    assert "nan" not in str(shown.tables) + str(shown.notes)

@@ -57,7 +57,7 @@ def test_small_friedman_in_both_directions():
     ],
 )
 def test_nemenyi_q_table(alpha, table):
-    # Demsar cut some of the third decimals off instead of rounding them.
+    # Demsar truncated some of the third decimals.
     assert [ranks.nemenyi_q(k, alpha) for k in range(2, 11)] == pytest.approx(table, abs=1.01e-3)
 
 
@@ -65,12 +65,6 @@ def test_nemenyi_q_table(alpha, table):
 def test_nemenyi_critical_difference(alpha, q, cd):
     assert ranks.nemenyi_q(4, alpha) == pytest.approx(q, abs=1e-5)
     assert ranks.critical_difference(ranks.nemenyi_q(4, alpha), 4, 14) == pytest.approx(cd, abs=1e-5)
-
-
-def test_bonferroni_dunn():
-    q = ranks.bonferroni_dunn_q(4)
-    assert q == pytest.approx(2.39398, abs=1e-5)
-    assert ranks.critical_difference(q, 4, 14) == pytest.approx(1.16814, abs=1e-5)
 
 
 def test_nemenyi_p_is_alpha_at_the_critical_difference():
@@ -117,13 +111,13 @@ def test_resampled_t_by_hand_and_plain_t_without_overlap():
     assert math.isnan(ranks.resampled_t_p(np.array([0.3]), 0.1))
 
 
-def test_resampled_t_keeps_its_level_where_the_plain_one_does_not():
-    """Splits that share rows: correlation n_test / (n_train + n_test) between their differences, no true difference."""
+def test_resampled_t_keeps_its_level_and_the_plain_t_does_not():
+    """Without a true difference, splits with common data points: correlation n_test / (n_train + n_test)."""
     rng = np.random.default_rng(0)
-    share, splits, trials = 0.1, 20, 1000
-    common = rng.normal(size=(trials, 1)) * math.sqrt(share)
-    gaps = common + rng.normal(size=(trials, splits)) * math.sqrt(1 - share)
-    corrected = np.mean([ranks.resampled_t_p(row, share / (1 - share)) < 0.05 for row in gaps])
+    correlation, splits, trials = 0.1, 20, 1000
+    common = rng.normal(size=(trials, 1)) * math.sqrt(correlation)
+    gaps = common + rng.normal(size=(trials, splits)) * math.sqrt(1 - correlation)
+    corrected = np.mean([ranks.resampled_t_p(row, correlation / (1 - correlation)) < 0.05 for row in gaps])
     plain = np.mean([ranks.resampled_t_p(row, 0.0) < 0.05 for row in gaps])
     assert abs(corrected - 0.05) < 4 * math.sqrt(0.05 * 0.95 / trials)
     assert plain > 0.15

@@ -1,4 +1,4 @@
-"""Methods row by row against one of them: intervals, pairs of rows, figure, tables, published times."""
+"""Comparison of methods with a reference per data point: intervals, differences, figure, tables, published times."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ep_bench.report import build, builder, merge, row_comparison
+from ep_bench.plotting.page import Section
+from ep_bench.report import build, merge, row_comparison
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import row_comparison as section
 from ep_bench.results import row_scores, store
 
 METHODS, DATASETS, SPLITS, ROWS = ("LA1", "EP1", "SM"), ("boston", "yacht"), 3, 40
 
 
 def scores_of(method: str, split: int, rows: int = ROWS) -> dict[str, list[float]]:
-    """Every row of a split is easy or hard for all methods; they differ by little."""
+    """A data point is easy or hard for all methods; differences between methods are small."""
     rng = np.random.default_rng(split)
     row = rng.normal(-2.0, 1.5, rows)
     own = np.random.default_rng([split, METHODS.index(method)]).normal(0.0, 0.05, rows)
@@ -25,7 +28,7 @@ def scores_of(method: str, split: int, rows: int = ROWS) -> dict[str, list[float
 
 
 def compared(folder: Path, make_study: Any, absent: Any = lambda *_: False, **lock: Any) -> Path:
-    """Write a study with the rows of its cells."""
+    """Write a study with the scores of its data points."""
     options = {"compare": {"rows": "SM", "times": "LA1"}, **lock}
     make_study(folder, METHODS, DATASETS, SPLITS, lock=options)
     cells = store.lock_cells(store.read_lock(folder) or {})
@@ -34,10 +37,9 @@ def compared(folder: Path, make_study: Any, absent: Any = lambda *_: False, **lo
     return folder
 
 
-def found(folder: Path) -> row_comparison.RowComparison:
-    report = builder.make(merge.merge([folder]))
-    assert report.compared is not None
-    return report.compared
+def found(folder: Path) -> Section:
+    (compared,) = section.sections(ReportContext(merge.merge([folder])))
+    return compared
 
 
 def column(table: Any, name: str) -> dict[str, dict[str, Any]]:
@@ -45,25 +47,25 @@ def column(table: Any, name: str) -> dict[str, dict[str, Any]]:
     return {row[0]: row[place] for row in table.rows}
 
 
-def test_the_bootstrap_has_the_moments_of_its_law() -> None:
+def test_the_bootstrap_has_the_moments_of_its_distribution() -> None:
     x = np.random.default_rng(0).standard_exponential((1, 60))
     drawn = row_comparison.bootstrap(x, 20000)[:, 0]
-    deviation = x.std() / np.sqrt(61)  # of a mean under Dirichlet weights
-    assert drawn.mean() == pytest.approx(x.mean(), abs=4 * deviation / np.sqrt(20000))
-    assert drawn.std() == pytest.approx(deviation, rel=0.03)
+    std = x.std() / np.sqrt(61)  # of a mean under Dirichlet weights
+    assert drawn.mean() == pytest.approx(x.mean(), abs=4 * std / np.sqrt(20000))
+    assert drawn.std() == pytest.approx(std, rel=0.03)
 
 
-def test_all_rows_of_a_bootstrap_meet_the_same_weights() -> None:
+def test_the_bootstrap_uses_the_same_weights_for_all_methods() -> None:
     x = np.random.default_rng(0).normal(size=(1, 50))
     drawn = row_comparison.bootstrap(np.concatenate([x, x + 3.0, 2.0 * x]), 300)
     np.testing.assert_allclose(drawn[:, 1] - drawn[:, 0], 3.0)
     np.testing.assert_allclose(drawn[:, 2], 2.0 * drawn[:, 0])
 
 
-def test_pairs_tell_apart_what_the_means_do_not(tmp_path: Path, make_study: Any) -> None:
+def test_differences_are_significant_where_intervals_of_means_overlap(tmp_path: Path, make_study: Any) -> None:
     table = found(compared(tmp_path / "s", make_study)).tables[0]
-    assert table.head == ["method", "boston", "boston, less SM", "yacht", "yacht, less SM"]
-    means, pairs = column(table, "boston"), column(table, "boston, less SM")
+    assert table.head == ["method", "boston", "boston, minus SM", "yacht", "yacht, minus SM"]
+    means, pairs = column(table, "boston"), column(table, "boston, minus SM")
     for method in METHODS:
         values = np.concatenate([scores_of(method, split)["ll"] for split in range(SPLITS)])
         assert means[method]["value"] == pytest.approx(values.mean())
@@ -75,13 +77,13 @@ def test_pairs_tell_apart_what_the_means_do_not(tmp_path: Path, make_study: Any)
     assert pairs["SM"]["text"] == "–"
 
 
-def test_pairs_are_of_the_rows_that_both_have(tmp_path: Path, make_study: Any) -> None:
+def test_differences_use_common_data_points(tmp_path: Path, make_study: Any) -> None:
     def absent(method: str, split: int) -> bool:
         return (method, split) in {("SM", 0), ("LA1", 2)}
 
     table = found(compared(tmp_path / "s", make_study, absent)).tables[0]
     one, other = (scores_of(method, 1)["ll"] for method in ("LA1", "SM"))
-    assert column(table, "boston, less SM")["LA1"]["value"] == pytest.approx(np.mean(one) - np.mean(other))
+    assert column(table, "boston, minus SM")["LA1"]["value"] == pytest.approx(np.mean(one) - np.mean(other))
     both = np.concatenate([scores_of("LA1", split)["ll"] for split in (0, 1)])
     assert column(table, "boston")["LA1"]["value"] == pytest.approx(both.mean())
 
@@ -90,13 +92,13 @@ def test_the_figure_shows_means_left_and_differences_right(tmp_path: Path, make_
     parts = found(compared(tmp_path / "s", make_study))
     assert [picture.name for picture in parts.pictures] == ["rows-ll", "rows-mae"]
     axes = parts.pictures[0].figure.axes
-    assert [ax.get_title() for ax in axes] == ["boston", "boston, less SM", "yacht", "yacht, less SM"]
+    assert [ax.get_title() for ax in axes] == ["boston", "boston, minus SM", "yacht", "yacht, minus SM"]
     left = {float(y): float(x) for line in axes[0].lines[2:] for x, y in zip(*line.get_data(), strict=True)}
     values = column(parts.tables[0], "boston")
     assert left == pytest.approx({float(j): values[method]["value"] for j, method in enumerate(METHODS)})
 
 
-def test_times_are_relative_and_stand_beside_the_published(tmp_path: Path, make_study: Any) -> None:
+def test_times_are_relative_and_next_to_the_published_ones(tmp_path: Path, make_study: Any) -> None:
     methods = {name: {"use": "gp_t", "published": [name], "options": {}} for name in METHODS}
     folder = compared(tmp_path / "s", make_study, methods=methods)
     table = found(folder).tables[-1]
@@ -107,26 +109,26 @@ def test_times_are_relative_and_stand_beside_the_published(tmp_path: Path, make_
         mine = [row for row in rows if (row["method"], row["dataset"]) == (method, dataset)]
         return float(np.mean([row["fit_seconds"] + row["predict_seconds"] for row in mine]))
 
-    shares = [seconds("EP1", dataset) / seconds("LA1", dataset) for dataset in DATASETS]
+    ratios = [seconds("EP1", dataset) / seconds("LA1", dataset) for dataset in DATASETS]
     line = dict(zip(table.head, next(row for row in table.rows if row[0] == "EP1"), strict=True))
-    assert [line[dataset]["value"] for dataset in DATASETS] == pytest.approx(shares)
-    assert line["mean"]["value"] == pytest.approx(np.mean(shares))
-    assert line["max"]["value"] == pytest.approx(max(shares))
+    assert [line[dataset]["value"] for dataset in DATASETS] == pytest.approx(ratios)
+    assert line["mean"]["value"] == pytest.approx(np.mean(ratios))
+    assert line["max"]["value"] == pytest.approx(max(ratios))
     assert (line["published mean"]["text"], line["published max"]["text"]) == ("0.8", "1.1")
     assert "concrete quality" in table.caption
     assert "not public" in table.caption
 
 
-def test_without_the_key_there_is_no_such_part(tmp_path: Path, make_study: Any) -> None:
+def test_without_the_key_there_is_no_such_section(tmp_path: Path, make_study: Any) -> None:
     make_study(tmp_path / "s", METHODS, DATASETS, SPLITS)
-    assert builder.make(merge.merge([tmp_path / "s"])).compared is None
+    assert section.sections(ReportContext(merge.merge([tmp_path / "s"]))) == []
 
 
 def test_the_pages_have_figures_and_tables(tmp_path: Path, make_study: Any) -> None:
     folder = compared(tmp_path / "s", make_study)
     assert {"rows-ll.svg", "rows-mae.svg"} <= {path.name for path in build([folder])}
     page, text = ((folder / "report" / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
-    assert "Row by row" in page
-    assert page.count("less SM") >= 4
+    assert "Comparison per data point" in page
+    assert page.count("minus SM") >= 4
     assert "figures/rows-ll.svg" in text
-    assert "| method | boston | boston, less SM |" in text
+    assert "| method | boston | boston, minus SM |" in text

@@ -14,7 +14,7 @@ RMSE, LL, COVERAGE = (BY_NAME[name] for name in ("rmse", "ll", "coverage95"))
 
 
 def study_of(values, folder, make_study, name="rmse", datasets=("boston",)):
-    """A study whose scores are given: method -> values by split, the same on every data set."""
+    """A study with given scores: method -> values by split, equal on all data sets."""
 
     def change(row):
         value = values[row["method"]][row["split"]]
@@ -44,7 +44,7 @@ def test_the_best_and_its_equals_are_marked(tmp_path, make_study):
     assert table.p[0, 2] > 0.05
 
 
-def test_higher_log_density_is_better(tmp_path, make_study):
+def test_a_higher_log_likelihood_is_better(tmp_path, make_study):
     values = {"low": [-3.0, -3.1, -2.9, -3.0], "high": [-1.0, -1.1, -0.9, -1.05]}
     table = summary.score_table(study_of(values, tmp_path, make_study, "ll"), LL)
     assert table.best[0] == 1
@@ -56,12 +56,12 @@ def test_a_method_that_failed_on_splits_is_never_the_best(tmp_path, make_study):
     table = summary.score_table(study_of(values, tmp_path, make_study), RMSE)
     assert table.mean[0, 0] < table.mean[0, 1]
     assert table.best[0] == 1
-    assert table.marked[0].tolist() == [True, True]  # better on the common splits, so not worse
+    assert table.marked[0].tolist() == [True, True]  # better on the common splits
     assert table.n.tolist() == [[3, 4]]
     assert table.planned.tolist() == [[4, 4]]
 
 
-def test_one_split_marks_the_best_alone(tmp_path, make_study):
+def test_with_one_split_only_the_best_is_marked(tmp_path, make_study):
     table = summary.score_table(study_of({"a": [1.0], "b": [1.0001]}, tmp_path, make_study), RMSE)
     assert table.marked[0].tolist() == [True, False]
     assert np.isnan(table.p).all()
@@ -97,7 +97,7 @@ def test_only_complete_blocks_count(tmp_path, make_study):
     by_set, by_split = summary.rankings(merged, RMSE)
     assert (by_set.n, by_set.incomplete) == (3, 0)
     assert (by_split.n, by_split.incomplete) == (10, 2)
-    # the data set's score is the mean over the splits that all have
+    # a data set's score is the mean over the splits that all methods have
     table = summary.pivot(merged, RMSE).dropna().groupby(level="dataset", sort=False).mean()
     assert by_set.ranks.to_numpy().tolist() == table.rank(axis=1).to_numpy().tolist()
 
@@ -124,7 +124,7 @@ def test_one_data_set_has_no_test_over_data_sets(tmp_path, make_study):
     assert by_split.nemenyi is not None
 
 
-def test_equal_scores_share_ranks(tmp_path, make_study):
+def test_equal_scores_have_average_ranks(tmp_path, make_study):
     values = {"a": [2.0, 3.0], "b": [2.0, 3.0], "c": [2.0, 3.0]}
     by_set, by_split = summary.rankings(study_of(values, tmp_path, make_study, datasets=("boston", "yacht")), RMSE)
     assert by_set.average.tolist() == [2.0, 2.0, 2.0]

@@ -33,7 +33,7 @@ def test_decimals_show_two_digits_of_the_error():
     assert tables.decimals([], []) == 2
 
 
-def test_markdown_says_what_is_missing(table):
+def test_markdown_reports_missing_splits(table):
     text = tables.markdown(*table)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 5

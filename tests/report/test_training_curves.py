@@ -1,4 +1,4 @@
-"""Training curves in the report: what is drawn, on how many splits it rests, and what a fresh clone draws."""
+"""Training curves in the report: figures, numbers of splits, and the figures of a fresh clone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
-from ep_bench.report import build, builder, merge
+from ep_bench.report import build, merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import training_curves
 from ep_bench.results import curves, store
 from ep_bench.types import Record
 
@@ -16,7 +18,7 @@ LENGTHS = {"pbp": 40, "vi": 400, "gp": 0}
 
 
 def write(folder, trace):
-    """Give every row of a study a cell file with a trace of its method, data set and split."""
+    """Write a cell file with a trace for every row of a study."""
     for row in store.read_rows(folder / store.RESULTS):
         store.write_record(folder, Record(row=row, factors={}, trace=trace(row)))
     return folder
@@ -44,8 +46,10 @@ def found(folder):
     return drawn(folder)
 
 
-def drawn(folder):
-    return builder.make(merge.merge([folder])).training
+def drawn(*folders):
+    """Return the section of training curves."""
+    (section,) = training_curves.sections(ReportContext(merge.merge(folders)))
+    return section
 
 
 def axes(picture):
@@ -56,9 +60,9 @@ def lines(ax):
     return {line.get_label(): line for line in ax.get_lines()}
 
 
-def test_one_figure_a_quantity_and_one_panel_a_data_set(found):
+def test_one_figure_per_quantity_and_one_panel_per_data_set(found):
     assert [picture.name for picture in found.pictures] == ["training-objective", "training-noise_deviation"]
-    assert found.lines == ["undone is 0 at every epoch on boston, yacht: not drawn."]
+    assert found.lines == ["undone is 0 at every epoch on boston, yacht; no figure."]
     objective, noise = found.pictures
     assert list(axes(noise)) == ["boston (3 splits)", "yacht (3 splits)"]
     panel = axes(noise)["boston (3 splits)"]
@@ -73,15 +77,15 @@ def test_lines_are_medians_in_the_traces_unit(found):
     np.testing.assert_allclose(line.get_ydata(), 0.3 + 1.1 * np.exp(-epochs / 20), rtol=1e-3)
 
 
-def test_an_objective_is_drawn_as_the_share_of_its_change(found):
+def test_an_objective_is_drawn_as_fraction_of_its_change(found):
     line = lines(axes(found.pictures[0])["yacht (3 splits)"])["vi"]
     assert (line.get_ydata()[0], line.get_ydata()[-1]) == (0.0, 1.0)
     assert np.all(np.diff(line.get_ydata()) >= 0)
 
 
-def test_units_and_splits_stand_in_the_figure(folder):
+def test_the_figure_shows_units_and_splits(folder):
     svg = (folder / "report" / "figures" / "training-noise_deviation.svg").read_text(encoding="utf-8")
-    for text in ("noise deviation", "(standardised units)", ">epoch<", "boston (3 splits)", ">pbp<", ">vi<"):
+    for text in ("noise standard deviation", "(standardised units)", ">epoch<", "boston (3 splits)", ">pbp<", ">vi<"):
         assert text in svg
     assert ">gp<" not in svg
 
@@ -114,7 +118,6 @@ def test_a_fresh_clone_draws_the_same(folder, tmp_path):
 
 def test_without_any_there_is_no_section(tmp_path, make_study):
     folder = make_study(tmp_path / "s")
-    assert drawn(folder) is None
     build([folder])
     assert "Training curves" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert not (folder / curves.FILE).exists()
@@ -123,7 +126,7 @@ def test_without_any_there_is_no_section(tmp_path, make_study):
 def test_curves_follow_their_cells_into_a_merged_report(folder, tmp_path, make_study):
     other = make_study(tmp_path / "t", ("pbp",), ("boston", "yacht"), 3, seed=1)  # another pbp
     write(other, lambda row: {"noise_deviation": [0.9, 0.8 - 0.1 * row["split"]]})
-    noise = builder.make(merge.merge([folder, other])).training.pictures[1]
+    noise = drawn(folder, other).pictures[1]
     found = lines(axes(noise)["boston (3 splits)"])
     assert found.keys() == {"pbp [s]", "vi", "pbp [t]"}
     np.testing.assert_allclose(found["pbp [t]"].get_ydata(), [0.9, 0.7])

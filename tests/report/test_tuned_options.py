@@ -1,4 +1,4 @@
-"""What a report says of searches, with their cell files and without."""
+"""Tuned options in the report, with and without their cell files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 
-from ep_bench.report import build, builder, merge, tuned_options
+from ep_bench.report import build, merge
+from ep_bench.report.sections import tuned_options
 from ep_bench.results import store
 from ep_bench.types import Record
 
@@ -21,7 +22,7 @@ TUNE = {
 
 @pytest.fixture
 def folder(tmp_path, make_study):
-    """A study of three methods on two data sets, 3 splits, of which ridge is tuned; on yacht one search failed."""
+    """A study of three methods on two data sets with 3 splits. Ridge is tuned; one search on yacht failed."""
     folder = make_study(tmp_path / "s", datasets=("boston", "yacht"), splits=3)
     lock = store.read_lock(folder)
     old = {}
@@ -52,8 +53,8 @@ def note(row):
 
 
 def test_the_chosen_options_by_data_set(folder):
-    found = tuned_options.collect(merge.merge([folder]))
-    assert found.rows == [
+    lines, rows = tuned_options.collect(merge.merge([folder]))
+    assert rows == [
         ["ridge", "boston", "C", "0.01 to 1000, log", "10 (1 to 100)", "3"],
         ["ridge", "boston", "depth", "1 to 9", "4", "3"],
         ["ridge", "boston", "kernel", "rbf, linear", "rbf × 2, linear × 1", "3"],
@@ -61,14 +62,14 @@ def test_the_chosen_options_by_data_set(folder):
         ["ridge", "yacht", "depth", "1 to 9", "4", "2"],
         ["ridge", "yacht", "kernel", "rbf, linear", "rbf × 1, linear × 1", "2"],
     ]
-    assert found.lines == [
-        "3 trials on 20 % of the training rows, by RMSE: ridge.",
+    assert lines == [
+        "3 trials on 20 % of the training data, by RMSE: ridge.",
         "ridge on boston: 3 of 9 trials failed, most often: LinAlgError: singular",
         "ridge on yacht: 5 of 9 trials failed, most often: LinAlgError: singular",
     ]
 
 
-def test_they_are_on_both_pages_with_the_time(folder):
+def test_both_pages_show_them_with_the_time(folder):
     build([folder])
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
@@ -82,42 +83,41 @@ def test_they_are_on_both_pages_with_the_time(folder):
     assert "Tuning time" in (folder / "report" / "figures" / "times.svg").read_text(encoding="utf-8")
 
 
-def test_a_fresh_clone_says_what_it_lacks(folder):
+def test_a_fresh_clone_reports_missing_cell_files(folder):
     shutil.rmtree(folder / store.CELLS)
-    found = tuned_options.collect(merge.merge([folder]))
-    assert found.rows == []
-    assert found.lines[0].startswith("3 trials")
-    assert found.lines[1].endswith("of 6 tuned cells this machine has none.")
+    lines, rows = tuned_options.collect(merge.merge([folder]))
+    assert rows == []
+    assert lines[0].startswith("3 trials")
+    assert lines[1].endswith("This machine has none of 6 tuned cells.")
     build([folder])
-    assert "this machine has none" in (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "This machine has none" in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_some_cell_files_are_better_than_none(folder):
     for path in sorted((folder / store.CELLS).glob("*.json"))[:2]:
         path.unlink()
-    found = tuned_options.collect(merge.merge([folder]))
-    assert found.lines[-1].endswith("of 6 tuned cells this machine has 4.")
-    assert found.rows
+    lines, rows = tuned_options.collect(merge.merge([folder]))
+    assert lines[-1].endswith("This machine has 4 of 6 tuned cells.")
+    assert rows
 
 
-def test_nothing_of_it_where_nothing_is_tuned(tmp_path, make_study):
+def test_without_tuning_there_is_no_section(tmp_path, make_study):
     folder = make_study(tmp_path / "plain", traces=True)
-    assert builder.make(merge.merge([folder])).tuned is None
     build([folder])
     assert "Tuned options" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert not (folder / "report" / "tables" / "tune_seconds.md").exists()
 
 
 @pytest.mark.parametrize(
-    ("kind", "chosen", "said"),
+    ("kind", "chosen", "text"),
     [
         ("log", [0.001, 0.1, 20000.0], "0.1 (0.001 to 20000)"),
         ("int", [3, 4], "3.5 (3 to 4)"),
-        ("int", [3, None, 3], "3 × 2, none × 1"),  # a default outside the space was the best once
+        ("int", [3, None, 3], "3 × 2, none × 1"),  # a default outside the space was the best in one search
         ("choice", [[50], [50, 50], [50]], "[50] × 2, [50, 50] × 1"),
         ("choice", [True, False, None], "true × 1, false × 1, none × 1"),
         ("choice", [1, 2, 2], "2 × 2, 1 × 1"),
     ],
 )
-def test_numbers_and_choices_in_short(kind, chosen, said):
-    assert tuned_options.summarise(kind, chosen) == said
+def test_numbers_and_choices_in_short(kind, chosen, text):
+    assert tuned_options.summarise(kind, chosen) == text

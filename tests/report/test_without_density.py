@@ -1,4 +1,4 @@
-"""Methods that give points or quantiles beside ones with densities: shown with a dash, ranked where they can be."""
+"""Methods with point or quantile predictions: a dash for missing scores, ranks by the scores that they have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.report.synthetic import make_study
 
 POINTS = "no log-likelihood: the method gives points only"
 QUANTILES = "no log-likelihood: the method gives quantiles only"
-LOST = {
+MISSING = {
     "forest": ("ll", "pit_error", "coverage95"),
     "line": ("ll", "crps", "pit_error", "coverage50", "coverage90", "coverage95"),
 }
@@ -27,9 +27,9 @@ REASONS = {"forest": QUANTILES, "line": POINTS}
 
 
 def without(row: dict[str, Any]) -> dict[str, Any]:
-    lost = LOST.get(row["method"], ())
-    kept = {key: value for key, value in row.items() if key not in lost}
-    return kept | ({"reason": REASONS[row["method"]]} if lost else {})
+    missing = MISSING.get(row["method"], ())
+    kept = {key: value for key, value in row.items() if key not in missing}
+    return kept | ({"reason": REASONS[row["method"]]} if missing else {})
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_nothing_counts_as_missing(folder: Path, written: dict[str, str]) -> Non
     assert "60 ok" in lines[0]
 
 
-def test_ranks_leave_out_by_name_and_keep_the_blocks(folder: Path, written: dict[str, str]) -> None:
+def test_ranks_name_unranked_methods_and_keep_the_blocks(folder: Path, written: dict[str, str]) -> None:
     merged = merge.merge([folder])
     by_data, by_split = summary.rankings(merged, BY_NAME["ll"])
     assert by_data.left_out == ("line", "forest")
@@ -85,7 +85,7 @@ def test_ranks_leave_out_by_name_and_keep_the_blocks(folder: Path, written: dict
     assert list(by_data.ranks.columns) == ["pbp", "ridge"]
     full, _ = summary.rankings(merged, BY_NAME["rmse"])
     assert full.left_out == ()
-    assert "Not ranked, with scores on fewer than half of the data sets: line, forest." in written["report.html"]
+    assert "Not ranked because of scores on fewer than half of the data sets: line, forest." in written["report.html"]
 
 
 def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:
     assert len(report.build([folder])) > 5
 
 
-def test_the_check_says_incomplete(folder: Path) -> None:
+def test_the_check_reports_incomplete(folder: Path) -> None:
     study = store.read_study(folder)
     rows = published.check(pd.DataFrame(study.rows), study.lock)
     line = rows[(rows["method"] == "line") & (rows["metric"] == "ll")]
@@ -111,10 +111,10 @@ def test_the_check_says_incomplete(folder: Path) -> None:
 
 
 def test_coverages_of_different_methods(tmp_path: Path) -> None:
-    lost = {"a": ("coverage50", "coverage95"), "b": ("coverage90", "pit_error")}
+    missing = {"a": ("coverage50", "coverage95"), "b": ("coverage90", "pit_error")}
 
     def change(row: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in row.items() if key not in lost.get(row["method"], ())}
+        return {key: value for key, value in row.items() if key not in missing.get(row["method"], ())}
 
     folder = make_study(tmp_path / "study", methods=("a", "b"), change=change)
     assert any(path.name == "calibration.svg" for path in report.build([folder]))

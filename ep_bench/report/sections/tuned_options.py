@@ -1,30 +1,39 @@
-"""What the searches chose: the options of tuned methods by data set, from the cell files of this machine."""
+"""Options chosen by tuning, by method and data set, from the cell files of this machine."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ep_bench.plotting.page import Section, Table, item
+from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import store
 
-HEAD = ["method", "data set", "option", "searched", "chosen", "splits"]
+HEAD = ["method", "data set", "option", "search space", "chosen", "splits"]
+CAPTION = (
+    "Options with the best score on the validation data: median over splits (and range) of numbers, frequencies of "
+    "other choices"
+)
 Group = tuple[str, str]  # method, data set
 
 
-@dataclass(frozen=True)
-class TuningReport:
-    """The part of a report on tuning: lines of text, and rows of the columns HEAD."""
+def sections(report: ReportContext) -> list[Section]:
+    """Return the tuned options, if any method is tuned."""
+    lines, rows = collect(report.merged)
+    if not lines:
+        return []
+    items = [
+        [*row[:3], item(row[3], kind="text"), item(row[4], kind="text"), item(row[5], float(row[5]))] for row in rows
+    ]
+    tables = [Table(HEAD, items, CAPTION)] if items else []
+    return [Section("tuned", "Tuned options", lines, tables=tables)]
 
-    lines: list[str]
-    rows: list[list[str]]
 
-
-def collect(merged: MergedStudies) -> TuningReport | None:
-    """Return what the searches of finished cells chose, or None where nothing is tuned."""
+def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
+    """Return sentences on the tuning of finished cells, and rows of the columns ``HEAD``; both empty without tuning."""
     factors = {cell["cell"]: cell["factors"] for study in merged.studies for cell in store.lock_cells(study.lock)}
     wanted = {key: found["tune"] for key, found in factors.items() if found.get("tune")}
     groups: dict[Group, list[str]] = {}
@@ -32,21 +41,21 @@ def collect(merged: MergedStudies) -> TuningReport | None:
         if row["cell"] in wanted:
             groups.setdefault((str(row["method"]), str(row["dataset"])), []).append(str(row["cell"]))
     if not groups:
-        return None
+        return [], []
     notes = _notes(merged.studies, {key for keys in groups.values() for key in keys})
     lines = [*_budgets(groups, wanted), *_failures(groups, notes)]
     count = sum(len(keys) for keys in groups.values())
     if len(notes) < count:
         lines.append(
-            f"The chosen options stand in cell files, which are not committed; of {count} tuned cells this machine has "
-            f"{len(notes) or 'none'}."
+            "The chosen options are in cell files, which are not committed. "
+            f"This machine has {len(notes) or 'none'} of {count} tuned cells."
         )
     rows = [row for group, keys in groups.items() for row in _rows(group, keys, wanted[keys[0]]["space"], notes)]
-    return TuningReport(lines, rows)
+    return lines, rows
 
 
 def _notes(studies: Sequence[store.StudyResults], wanted: set[str]) -> dict[str, Mapping[str, Any]]:
-    """Return what the cell files say of the searches, by hash; of a cell without its file nothing."""
+    """Return the tuning notes of the cell files by hash. Cells without a file are omitted."""
     found: dict[str, Mapping[str, Any]] = {}
     for study in studies:
         for key in sorted(wanted - found.keys()):
@@ -57,25 +66,26 @@ def _notes(studies: Sequence[store.StudyResults], wanted: set[str]) -> dict[str,
 
 
 def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line a budget, with the methods that have it."""
+    """Yield one line per tuning budget, with its methods."""
     methods: dict[str, dict[str, None]] = {}
     for (method, _), keys in groups.items():
         tune = wanted[keys[0]]
-        score = "mean log density" if tune["score"] == "ll" else "RMSE"
-        budget = f"{tune['trials']} trials on {100 * tune['fraction']:g} % of the training rows, by {score}"
+        score = "mean log-likelihood" if tune["score"] == "ll" else "RMSE"
+        budget = f"{tune['trials']} trials on {100 * tune['fraction']:g} % of the training data, by {score}"
         methods.setdefault(budget, {})[method] = None
     for budget, names in methods.items():
         yield f"{budget}: {', '.join(names)}."
 
 
 def _failures(groups: Mapping[Group, list[str]], notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield one line per method and data set with failed trials."""
     for (method, dataset), keys in groups.items():
         trials = [trial for key in keys if key in notes for trial in notes[key]["trials"]]
         reasons = Counter(trial["reason"] for trial in trials if trial["score"] is None)
         if reasons:
-            ((usual, _),) = reasons.most_common(1)
+            ((frequent, _),) = reasons.most_common(1)
             failed = f"{reasons.total()} of {len(trials)} trials failed"
-            yield f"{method} on {dataset}: {failed}, most often: {usual}"
+            yield f"{method} on {dataset}: {failed}, most often: {frequent}"
 
 
 def _rows(
@@ -98,7 +108,7 @@ def _searched(kind: str, values: Sequence[Any]) -> str:
 
 
 def summarise(kind: str, chosen: Sequence[Any]) -> str:
-    """Return the median and the range of numbers, or how often each choice was made, the most frequent first."""
+    """Return the median and the range of numbers, or the frequencies of choices, the most frequent first."""
     numbers = [value for value in chosen if isinstance(value, int | float) and not isinstance(value, bool)]
     if kind != "choice" and len(numbers) == len(chosen):
         low, high = _text(min(numbers)), _text(max(numbers))

@@ -1,4 +1,4 @@
-"""Training curves: what the methods traced at each epoch, one figure a quantity and one panel a data set."""
+"""Training curves: the traces of the methods, with one figure per quantity and one panel per data set."""
 
 from __future__ import annotations
 
@@ -15,39 +15,28 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ep_bench.plotting.axes import side_by_side
-from ep_bench.plotting.page import Picture
-from ep_bench.plotting.style import COLUMNS, LINE, LOOKS, STYLE, finish
+from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.plotting.page import Picture, Section
+from ep_bench.plotting.style import COLUMNS, LINE, STYLE, finish
+from ep_bench.report import traced_quantities
+from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies
+from ep_bench.report.traced_quantities import lower_first
 from ep_bench.results import curves
 from ep_bench.types import Array
 
-PANELS = 2 * COLUMNS  # of one figure
+PANELS = 2 * COLUMNS  # per figure
 WIDTH, HEIGHT = 1.6, 1.25  # of a panel, in inches
-WRAP = 30  # letters of the axis' words
-MARKS = 5  # markers a curve, about
-# Title and axis of the quantities that several methods trace; others are called by their names.
-WORDS = {
-    "objective": ("Objective", "share of its change"),
-    "noise_deviation": ("Noise deviation", "standardised units"),
-    "prior_variance": ("Prior variance of the weights", "standardised units"),
-    "log_z": ("Log density as rows came", "nats, standardised units"),
-    "undone": ("Undone updates of weights", "fraction"),
-    "log_joint": ("Log joint density", "nats"),
-    "log_joint_a_row": ("Log joint density a row", "nats"),
-    "log_evidence": ("Log evidence", "nats, standardised units"),
-    "well_determined": ("Well-determined weights", "number, gamma of MacKay"),
-    "step_size": ("Step size of the weights", "standardised units"),
-    "prior_deviation": ("Prior deviation of the weights", "standardised units"),
-    "prediction": ("Prediction", "standardised units"),
-    "acceptance": ("Acceptance", "fraction"),
-}
+WRAP = 30  # letters per line of an axis label
+MARKS = 5  # approximate number of markers per curve
 
 
 @dataclass(frozen=True)
 class TrainingCurve:
-    """One method's quantity on one data set over (E,) epochs: median and range over ``n`` splits, NaN where none is.
+    """A quantity of one method on one data set over E epochs: median and range over ``n`` splits.
 
-    ``step`` is what the method calls an epoch: of a sampler it is an iteration.
+    ``epoch``, ``median``, ``low`` and ``high`` are (E,) arrays, NaN without a finite value. ``step`` is the name of an
+    epoch; samplers have iterations.
     """
 
     method: str
@@ -60,44 +49,27 @@ class TrainingCurve:
     step: str = "epoch"
 
 
-@dataclass(frozen=True)
-class TrainingReport:
-    """The part of a report on training: lines of text and figures."""
-
-    lines: list[str]
-    pictures: list[Picture]
-
-
-def collect(merged: MergedStudies, kept: curves.Curves) -> TrainingReport | None:
-    """Return the training curves of merged studies, or None where no method traced anything."""
+def sections(report: ReportContext) -> list[Section]:
+    """Return the training curves, if any method has a trace."""
     lines: list[str] = []
     pictures: list[Picture] = []
-    for name, found in _by_name(merged, kept).items():
+    for name, found in _by_name(report.merged, report.curves).items():
         flat = _flat(found)
         for value, datasets in flat.items():
             step = steps(curve for curve in found if curve.dataset in datasets)
-            lines.append(f"{name} is {value:g} at every {step} on {', '.join(datasets)}: not drawn.")
-        left_out = {dataset for datasets in flat.values() for dataset in datasets}
-        pictures += _figures(name, [curve for curve in found if curve.dataset not in left_out], merged)
-    return TrainingReport(lines, pictures) if lines or pictures else None
-
-
-def words(name: str) -> tuple[str, str] | None:
-    """Return title and axis of a quantity that several methods trace, one of a layer or group of weights included."""
-    known, _, number = name.rpartition("_")
-    if name in WORDS or not number.isdecimal() or known not in WORDS:
-        return WORDS.get(name)
-    title, unit = WORDS[known]
-    return f"{title}, group {number}", unit
+            lines.append(f"{name} is {value:g} at every {step} on {', '.join(datasets)}; no figure.")
+        constant = {dataset for datasets in flat.values() for dataset in datasets}
+        pictures += _figures(name, [curve for curve in found if curve.dataset not in constant], report.styles)
+    return [Section("training", "Training curves", lines, pictures)] if lines or pictures else []
 
 
 def steps(found: Iterable[TrainingCurve]) -> str:
-    """Return what these curves go along: epochs, a sampler's iterations, or both."""
+    """Return the name of the steps of these curves: epoch, iteration, or both."""
     return " or ".join(sorted({curve.step for curve in found}))
 
 
 def _flat(found: Sequence[TrainingCurve]) -> dict[float, list[str]]:
-    """Return the data sets where every curve has one and the same value throughout, by that value."""
+    """Return the data sets on which all curves are constant and equal, by their value."""
     values: dict[str, set[float]] = {}
     for curve in found:
         values.setdefault(curve.dataset, set()).update(np.concatenate([curve.median, curve.low, curve.high]).tolist())
@@ -109,7 +81,7 @@ def _flat(found: Sequence[TrainingCurve]) -> dict[float, list[str]]:
 
 
 def _by_name(merged: MergedStudies, kept: curves.Curves) -> dict[str, list[TrainingCurve]]:
-    """Return the curves of every quantity, those that several methods share first."""
+    """Return the curves of each quantity, known quantities first."""
     cells, entries = merged.cells(), curves.index(kept.traces)
     found: dict[str, list[TrainingCurve]] = {}
     for dataset in merged.datasets:
@@ -122,8 +94,7 @@ def _by_name(merged: MergedStudies, kept: curves.Curves) -> dict[str, list[Train
                     curve = _curve(method, dataset, len(entry["splits"]), summary, step)
                     if np.isfinite(curve.median).any():
                         found.setdefault(name, []).append(curve)
-    order = {name: place for place, name in enumerate(WORDS)}
-    return {name: found[name] for name in sorted(found, key=lambda name: (order.get(name, len(order)), name))}
+    return {name: found[name] for name in sorted(found, key=traced_quantities.order)}
 
 
 def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: str) -> TrainingCurve:
@@ -133,27 +104,28 @@ def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: 
     return TrainingCurve(method, dataset, n, epoch, median, low, high, step)
 
 
-def _figures(name: str, found: Sequence[TrainingCurve], merged: MergedStudies) -> Iterator[Picture]:
-    """Yield one figure for each so many data sets."""
+def _figures(name: str, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> Iterator[Picture]:
+    """Yield the figures of a quantity, each with at most ``PANELS`` data sets."""
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
     parts = [datasets[start : start + PANELS] for start in range(0, len(datasets), PANELS)]
     for place, part in enumerate(parts):
         mine = [curve for curve in found if curve.dataset in part]
         suffix = f"-{place + 1}" if len(parts) > 1 else ""
-        yield _figure(name, f"training-{name}{suffix}", mine, merged.methods)
+        yield _figure(name, f"training-{name}{suffix}", mine, styles)
 
 
-def _figure(name: str, file: str, found: Sequence[TrainingCurve], methods: Sequence[str]) -> Picture:
-    title, unit = words(name) or (name.replace("_", " "), "as the method traces it")
+def _figure(name: str, file: str, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> Picture:
+    title, unit = traced_quantities.words(name) or (name.replace("_", " "), "unit of the method")
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
-    drawn = [_as_share(curve) for curve in found] if name == "objective" else list(found)
+    drawn = [_as_fraction(curve) for curve in found] if name == "objective" else list(found)
     lengths = [float(curve.epoch[-1]) for curve in found]
+    methods = list(styles)
     named = sorted({curve.method for curve in found}, key=methods.index)
     with mpl.rc_context(STYLE):
-        figure, axes = _canvas(len(datasets), named, f"{title[0].lower()}{title[1:]}", unit)
+        figure, axes = _canvas(len(datasets), named, lower_first(title), unit)
         for dataset, ax in zip(datasets, axes, strict=True):
             mine = [curve for curve in drawn if curve.dataset == dataset]
-            _panel(ax, mine, methods)
+            _panel(ax, mine, styles)
             _scale(ax, mine, log=max(lengths) > 3.0 * min(lengths))
         for ax in axes[-_columns(len(axes)) :]:
             ax.set_xlabel(steps(found))
@@ -166,7 +138,10 @@ def _figure(name: str, file: str, found: Sequence[TrainingCurve], methods: Seque
 
 
 def _canvas(panels: int, named: Sequence[str], title: str, unit: str) -> tuple[Figure, list[Axes]]:
-    """Return a grid of panels below room for a legend; placed by hand, which is much quicker than a layout engine."""
+    """Return a grid of panels below space for a legend.
+
+    Axes are placed by hand, which is much faster than a layout engine.
+    """
     columns = _columns(panels)
     rows = math.ceil(panels / columns)
     words = [*textwrap.wrap(title, WRAP), *textwrap.wrap(f"({unit})", WRAP)]
@@ -188,7 +163,7 @@ def _canvas(panels: int, named: Sequence[str], title: str, unit: str) -> tuple[F
 
 
 def _columns(panels: int) -> int:
-    """Return the panels of a row: as many as of any other, but for the last."""
+    """Return the number of panels per row, equal for all rows but the last."""
     return math.ceil(panels / math.ceil(panels / COLUMNS))
 
 
@@ -197,14 +172,14 @@ def _caption(name: str, title: str, found: Sequence[TrainingCurve]) -> str:
     text = f"{title} by {steps(found)}: {spread}."
     if name == "objective":
         text += (
-            " Objectives are each method's own, in units that do not compare: drawn is how much of its median's change "
-            "from the first epoch (0) to the last (1) is done."
+            " Objectives of different methods have different units. The curves show the fraction of the median's "
+            "change from the first epoch (0) to the last (1)."
         )
     return text
 
 
-def _as_share(curve: TrainingCurve) -> TrainingCurve:
-    """Return a curve as the share of what its median changes from the first epoch to the last."""
+def _as_fraction(curve: TrainingCurve) -> TrainingCurve:
+    """Return a curve as fraction of its median's change from the first epoch to the last."""
     known = curve.median[np.isfinite(curve.median)]
     change = known[-1] - known[0] or float(np.ptp(known)) or 1.0
     median, low, high = ((values - known[0]) / change for values in (curve.median, curve.low, curve.high))
@@ -212,18 +187,17 @@ def _as_share(curve: TrainingCurve) -> TrainingCurve:
     return replace(curve, median=median, low=low, high=high)
 
 
-def _panel(ax: Axes, found: Sequence[TrainingCurve], methods: Sequence[str]) -> None:
-    """Draw the curves of one data set; colour, marker and, beyond the sixth method, the line tell them apart."""
+def _panel(ax: Axes, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> None:
+    """Draw the curves of one data set."""
+    methods = list(styles)
     for curve in found:
-        place = methods.index(curve.method)
-        colour, marker = LOOKS[place % len(LOOKS)]
-        style = ("-", "--", ":", "-.")[place // len(LOOKS) % 4]
+        colour, marker, line = styles[curve.method]
         step = max(1, len(curve.epoch) // MARKS)
         if curve.n > 1:
             ax.fill_between(curve.epoch, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
         ax.plot(
-            curve.epoch, curve.median, linestyle=style, color=colour, marker=marker, markersize=3.0, linewidth=1.0,
-            markevery=(place * step // max(len(methods), 1), step), label=curve.method,
+            curve.epoch, curve.median, linestyle=line, color=colour, marker=marker, markersize=3.0, linewidth=1.0,
+            markevery=(methods.index(curve.method) * step // len(methods), step), label=curve.method,
         )  # fmt: skip
     counts = sorted({curve.n for curve in found})
     splits = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -231,24 +205,24 @@ def _panel(ax: Axes, found: Sequence[TrainingCurve], methods: Sequence[str]) -> 
 
 
 def _scale(ax: Axes, found: Sequence[TrainingCurve], *, log: bool) -> None:
-    """Choose the axes: what the medians do fills the panel, ranges are cut where they would dwarf it."""
+    """Choose the axes by the medians. Ranges are cut if they would make the medians' changes invisible."""
     last = max(float(curve.epoch[-1]) for curve in found)
     _ticks(ax, "x", (0.9, 1.1 * last) if log else (1.0 - 0.04 * last, 1.04 * last), log=log)
     medians = np.concatenate([curve.median[np.isfinite(curve.median)] for curve in found])
     ranges = np.concatenate([v[np.isfinite(v)] for curve in found for v in (curve.low, curve.high)])
     low, high, bottom, top = (float(v) for v in (medians.min(), medians.max(), ranges.min(), ranges.max()))
     if low > 0.0 and high > 20.0 * low:
-        room = math.sqrt(high / low)
-        _ticks(ax, "y", (max(low / room, bottom) / 1.15, min(high * room, top) * 1.15), log=True)
+        factor = math.sqrt(high / low)
+        _ticks(ax, "y", (max(low / factor, bottom) / 1.15, min(high * factor, top) * 1.15), log=True)
         return
-    room = 0.5 * (high - low) or abs(high) or 1.0
-    low, high = max(low - room, bottom), min(high + room, top)
+    extra = 0.5 * (high - low) or abs(high) or 1.0
+    low, high = max(low - extra, bottom), min(high + extra, top)
     margin = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
     _ticks(ax, "y", (low - margin, high + margin), log=False)
 
 
 def _ticks(ax: Axes, name: Literal["x", "y"], limits: tuple[float, float], *, log: bool) -> None:
-    """Set an axis and its ticks once and for all, numbers in plain digits."""
+    """Set scale, limits and fixed ticks of an axis, with numbers in plain digits."""
     axis = ax.xaxis if name == "x" else ax.yaxis
     subs = (1.0,) if limits[1] > 100.0 * limits[0] else (1.0, 2.0, 5.0)
     locator = LogLocator(subs=subs, numticks=6) if log else MaxNLocator(4, integer=name == "x")

@@ -1,4 +1,4 @@
-"""The tables over test points as pages show them: Markdown, LaTeX, CSV, and rows for report.html."""
+"""Tables over test data points in all formats: page, Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ep_bench.plotting.page import Item, item
+from ep_bench.plotting.page import Item, Table, item
 from ep_bench.report import tables
-from ep_bench.report.experiments import ExperimentTable
 from ep_bench.report.point_table import METRICS, PointTable, PointTableBlock, PointTableLine
 
 HEAD = ("LPD mean", "LPD std", "LPD 1 %", "SE mean", "SE std", "SE 99 %", "time")
@@ -18,35 +17,35 @@ PLACES = (3, 2, 2, 3, 2, 2)
 
 
 def title(found: PointTable) -> str:
-    """Return the head of a table's section."""
+    """Return the title of a table."""
     return f"{found.table.source}, table {found.table.table}"
 
 
 def notes(found: PointTable) -> list[str]:
-    """Return what the numbers are, and what of the published table is not there."""
+    """Return what the numbers mean, and which parts of the published table are missing."""
     table, unit = found.table, found.unit
-    time = f"relative to {unit}" if unit else f"not known: {table.time_unit}, the unit, was not run"
+    time = f"relative to {unit}" if unit else f"unknown, since its unit {table.time_unit} was not run"
     what = (
-        "Log predictive density (LPD) and squared error (SE) of single test points, of the target standardised by the "
-        "training rows, over the points of all splits together: mean, standard deviation and, for the worst cases, the "
-        "1 % percentile of the LPD and the 99 % one of the SE (Hazen's rule). "
-        f"Time: of fit and prediction, mean over splits, {time}. In small or in parentheses the published number: "
+        "Log predictive density (LPD) and squared error (SE) of test data points, for the target standardised with the "
+        "training data, over the test data of all splits: mean, standard deviation and, for the worst cases, the 1 % "
+        "percentile of the LPD and the 99 % percentile of the SE (Hazen's rule). "
+        f"Time: fit and prediction, mean over splits, {time}. Published numbers are in small print or in parentheses: "
         f"{table.citation.strip()} ({table.protocol.strip()})."
     )
     lines = [what]
     if any(line.unconverged for block in found.blocks for line in block.lines):
-        lines.append(f"{tables.DAGGER}: on some splits the method said that it had not converged.")
+        lines.append(f"{tables.DAGGER}: on some splits the method did not converge.")
     if found.lacks_rows:
         lines.append(
-            "Percentiles over several splits take the scores of single rows: compare: {rows: LABEL} in the study."
+            "Percentiles over several splits need the scores of data points: set compare: {rows: LABEL} in the study."
         )
     return lines + [f"{dataset} is absent: {why}." for dataset, why in found.table.absent.items()]
 
 
-def grids(found: PointTable) -> list[ExperimentTable]:
-    """Return a table a data set."""
+def grids(found: PointTable) -> list[Table]:
+    """Return one table per data set."""
     return [
-        ExperimentTable(["method", *HEAD], [_row(line) for line in block.lines], f"{block.dataset} ({block.size})")
+        Table(["method", *HEAD], [_row(line) for line in block.lines], f"{block.dataset} ({block.size})")
         for block in found.blocks
     ]
 
@@ -68,14 +67,14 @@ def _name(line: PointTableLine) -> str:
 
 
 def shortfall(line: PointTableLine) -> str:
-    """Return ``7 of 10 splits`` where some are missing, ``not run`` without any, else nothing."""
+    """Return ``7 of 10 splits`` if some are missing, ``not run`` without any, else nothing."""
     if not line.splits:
         return "not run"
     return "" if line.splits >= line.planned else f"{line.splits} of {line.planned} splits"
 
 
 def shown(line: PointTableLine, j: int) -> str:
-    """Return our number of METRICS[j] as text, a dash for none."""
+    """Return our number of ``METRICS[j]`` as text, a dash if it is missing."""
     value = line.ours[j]
     if math.isnan(value):
         return "–"
@@ -85,7 +84,7 @@ def shown(line: PointTableLine, j: int) -> str:
 
 
 def markdown(found: PointTable) -> str:
-    """Return the table as GitHub Markdown, a block a data set."""
+    """Return the table as GitHub Markdown, with one block per data set."""
     lines = []
     for block, grid in zip(found.blocks, grids(found), strict=True):
         lines += [f"{grid.caption}:", "", tables.pipes(grid.head), tables.pipes(["---", *["---:"] * len(HEAD)])]
@@ -126,7 +125,7 @@ def _latex_block(block: PointTableBlock) -> list[str]:
 
 
 def csv(found: Sequence[PointTable]) -> str:
-    """Return every number of all tables, one line each, ours in full."""
+    """Return every number of all tables as CSV, one line each, ours in full precision."""
     lines = [
         {
             "source": one.table.source,

@@ -1,0 +1,59 @@
+"""The merged studies of a report, and what several sections compute from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ep_bench.plotting.method_style import MethodStyle, method_styles
+from ep_bench.report import summary
+from ep_bench.report.merge import MergedStudies
+from ep_bench.report.scores import MORE, main_scores
+from ep_bench.report.summary import RankedScore, ScoreTable
+from ep_bench.results import curves
+
+
+@dataclass(frozen=True)
+class ReportContext:
+    """Merged studies. What several sections need is computed at the first access."""
+
+    merged: MergedStudies
+
+    @property
+    def title(self) -> str:
+        """Return the title of the page."""
+        return "Report: " + ", ".join(self.merged.tags)
+
+    @property
+    def summary(self) -> str:
+        """Return one sentence on how much was run."""
+        planned, done = sum(self.merged.planned.values()), len(self.merged.ok())
+        if not planned:
+            return "An experiment, not a grid of methods and data sets."
+        methods, datasets = len(self.merged.methods), len(self.merged.datasets)
+        what = f"{methods} method{'s' * (methods != 1)} on {datasets} data set{'s' * (datasets != 1)}"
+        return f"{what}: {done} of {planned} cells finished ok."
+
+    @cached_property
+    def styles(self) -> dict[str, MethodStyle]:
+        """Return the style of each method in all figures."""
+        return method_styles(self.merged.methods)
+
+    @cached_property
+    def scores(self) -> list[RankedScore]:
+        """Return the main scores with their rankings."""
+        found = (summary.ranked_score(self.merged, score) for score in main_scores(set(self.merged.tasks().values())))
+        return [one for one in found if one is not None]
+
+    @cached_property
+    def further_scores(self) -> dict[str, ScoreTable]:
+        """Return the tables of the further scores, such as coverage and times, by name."""
+        found = {score.name: summary.score_table(self.merged, score) for score in MORE}
+        return {name: table for name, table in found.items() if table is not None}
+
+    @cached_property
+    def curves(self) -> curves.Curves:
+        """Return the curves of all studies. Their hashes of cells identify them, since labels may differ."""
+        found = [curves.collect(study.folder, study.rows) for study in self.merged.studies]
+        kinds = range(len(curves.Curves._fields))
+        return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in kinds))

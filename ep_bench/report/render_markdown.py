@@ -1,0 +1,65 @@
+"""report.md: the report as GitHub Markdown, for reading in a repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ep_bench.plotting.page import Picture, Section, Table
+from ep_bench.report.tables import pipes
+
+
+def page(title: str, summary: str, sections: Sequence[Section]) -> str:
+    """Return the report as GitHub Markdown. Figures are links to files in ``figures/``."""
+    lines = [f"# {title}", "", summary, ""]
+    lines += [line for section in sections for line in _section(section, 2)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
+
+
+def _section(section: Section, level: int) -> Iterator[str]:
+    yield from (f"{'#' * level} {section.title}", "")
+    yield from _sentences(section.lines)
+    for one in section.figures_and_tables():
+        yield from _picture(one) if isinstance(one, Picture) else _table(one)
+    yield from _sentences(section.notes)
+    for part in section.parts:
+        yield from _section(part, level + 1)
+
+
+def _sentences(lines: Sequence[str]) -> list[str]:
+    """Return a single line as a paragraph, several as a list."""
+    return [*(lines if len(lines) == 1 else (f"- {line}" for line in lines)), ""]
+
+
+def _picture(picture: Picture) -> list[str]:
+    return [f"![{picture.name}](figures/{picture.name}.svg)", "", picture.caption, ""]
+
+
+def _table(table: Table) -> list[str]:
+    """Return a table with its caption; a folded one is collapsed."""
+    lines = [table.markdown, ""] if table.markdown else [*_caption(table), *_grid(table), ""]
+    if not table.folded:
+        return lines
+    return ["<details>", f"<summary>{table.folded}</summary>", "", *lines, "</details>", ""]
+
+
+def _caption(table: Table) -> list[str]:
+    if not table.caption:
+        return []
+    return [table.caption if table.caption.endswith(".") else f"{table.caption}.", ""]
+
+
+def _grid(table: Table) -> list[str]:
+    if not table.rows:
+        return []
+    body = [pipes([_text(entry) for entry in row]) for row in table.rows]
+    numbers = [isinstance(entry, dict) and entry["kind"] == "number" for entry in table.rows[0]]
+    return [pipes(table.head), pipes(["---:" if number else "---" for number in numbers]), *body]
+
+
+def _text(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return str(entry)
+    text = f"**{entry['text']}**" if entry["strong"] and entry["text"] else entry["text"]
+    return f"{text} ({entry['small']})" if entry["small"] else str(text)

@@ -1,0 +1,12 @@
+"""Figures and summary tables of experiments, which are no grid of methods and data sets."""
+
+from __future__ import annotations
+
+from ep_bench.experiments.figures import section
+from ep_bench.plotting.page import Section
+from ep_bench.report.context import ReportContext
+
+
+def sections(report: ReportContext) -> list[Section]:
+    """Return one section per experiment."""
+    return [section(study) for study in report.merged.studies if study.lock.get("experiment")]

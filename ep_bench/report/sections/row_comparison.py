@@ -1,0 +1,114 @@
+"""Comparison of methods with a reference method per test data point, and relative times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import matplotlib as mpl
+import numpy as np
+
+from ep_bench.plotting.axes import canvas, intervals
+from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.style import STYLE, finish
+from ep_bench.report import row_comparison
+from ep_bench.report.context import ReportContext
+from ep_bench.report.row_comparison import CENTRAL, RelativeTimes, ScoreMeans
+from ep_bench.report.scores import Score
+
+INTERVALS = f"central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap"
+
+
+def sections(report: ReportContext) -> list[Section]:
+    """Return the comparison that a study defines with the key ``compare``, if there is one."""
+    merged = report.merged
+    requested = row_comparison.requested(merged)
+    reference, unit = requested.get("rows", ""), requested.get("times", "")
+    pictures, tables = [], []
+    if reference in merged.methods:
+        for score, means in row_comparison.score_means(merged, reference):
+            pictures.append(_picture(means, score, reference, report.styles))
+            tables.append(_table(means, score, reference))
+    times = row_comparison.relative_times(merged, unit) if unit in merged.methods else None
+    tables += [_times(times)] if times else []
+    return [Section("compared", "Comparison per data point", (), pictures, tables)] if pictures or tables else []
+
+
+def _methods(means: Sequence[ScoreMeans]) -> list[str]:
+    return list(dict.fromkeys(method for one in means for method in one.methods))
+
+
+def _picture(means: Sequence[ScoreMeans], score: Score, reference: str, styles: Mapping[str, MethodStyle]) -> Picture:
+    """Return two panels per data set: means and differences from the reference, with intervals."""
+    names = _methods(means)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(2 * len(means), names, width=2.3, columns=2)
+        cut = []
+        for one, left, right in zip(means, axes[::2], axes[1::2], strict=True):
+            lines = np.array([names.index(method) for method in one.methods])
+            shown = [styles[method] for method in one.methods]
+            left.set_title(one.dataset)
+            left.set_xlabel(score.axis)
+            cut.append(intervals(left, one.mean, one.low, one.high, lines, shown))
+            right.set_title(f"{one.dataset}, minus {reference}")
+            right.set_xlabel(f"difference ({score.unit})")
+            right.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
+            cut.append(intervals(right, one.difference, one.difference_low, one.difference_high, lines, shown))
+    caption = (
+        f"{score.title} over all test data points ({score.direction}), and the difference from {reference} on common "
+        f"data points: means with {INTERVALS}, as in figure 6 of Jylänki and others (2011)."
+        + (" An arrow marks a mean outside the panel." if any(cut) else "")
+    )
+    return finish(figure, f"rows-{score.name}", caption)
+
+
+def _table(means: Sequence[ScoreMeans], score: Score, reference: str) -> Table:
+    head = ["method", *(text for one in means for text in (one.dataset, f"{one.dataset}, minus {reference}"))]
+    rows = [[name, *(entry for one in means for entry in _entries(one, name))] for name in _methods(means)]
+    caption = (
+        f"{score.axis}: means over all test data points and differences from {reference} on common data points, with "
+        f"{INTERVALS}. Bold: the interval of a difference excludes 0"
+    )
+    return Table(head, rows, caption)
+
+
+def _entries(one: ScoreMeans, name: str) -> Iterator[Item]:
+    """Yield the mean and the difference of a method on one data set."""
+    if name not in one.methods:
+        yield from (item("–", ""), item("–", ""))
+        return
+    j = one.methods.index(name)
+    yield _entry(one.mean[j], one.low[j], one.high[j])
+    yield _entry(one.difference[j], one.difference_low[j], one.difference_high[j], strong=one.differs(j))
+
+
+def _entry(mean: float, low: float, high: float, *, strong: bool = False) -> Item:
+    if not math.isfinite(mean):
+        return item("–", "")
+    digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 3
+    text = f"{mean:.{digits}f}"
+    return item(text, float(mean), strong=strong, small=f"{low:.{digits}f} to {high:.{digits}f}")
+
+
+def _times(times: RelativeTimes) -> Table:
+    """Return the table of relative times: per data set, mean and maximum, and the published ones."""
+    kinds = [kind for kind in ("mean", "max") if any(kind in numbers for numbers in times.printed.values())]
+    rows: list[list[str | Item]] = []
+    for method, ratios in times.ours.items():
+        complete = len(ratios) == len(times.datasets)
+        values = [ratios.get(dataset, math.nan) for dataset in times.datasets]
+        values += [float(np.mean(values)), float(np.max(values))] if complete else [math.nan, math.nan]
+        printed = [item(times.printed.get(method, {}).get(kind, "–")) for kind in kinds]
+        rows.append([method, *(_ratio(value) for value in values), *printed])
+    head = ["method", *times.datasets, "mean", "max", *(f"published {kind}" for kind in kinds)]
+    caption = (
+        f"Times of fit and prediction on one core relative to {times.unit}: means over splits by data set, and their "
+        "mean and maximum"
+    )
+    sources = dict.fromkeys(numbers["source"] for numbers in times.printed.values())
+    return Table(head, rows, caption + "".join(f". Published: {source}" for source in sources))
+
+
+def _ratio(value: float) -> Item:
+    return item(f"{value:.2g}" if value < 100.0 else f"{value:.0f}", value) if math.isfinite(value) else item("–", "")
