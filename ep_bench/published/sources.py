@@ -55,7 +55,7 @@ class Splits(OneScheme):
         return OneScheme(scheme=self.scheme, count=count, folds=self.folds, test_fraction=self.test_fraction)
 
     def kindred_of(self, dataset: str) -> tuple[str, int]:
-        """Return the kindred scheme and its number of splits of one data set; no name and 0 where there is none."""
+        """Return the kindred scheme and its number of splits of one data set, an empty name and 0 if there is none."""
         if self.kindred is None or dataset in self.others:
             return "", 0
         return self.kindred.scheme, self.kindred.counts.get(dataset, self.kindred.count)
@@ -136,7 +136,7 @@ class Sources(_Strict):
     tables: tuple[PublishedTable, ...]
 
     def table(self, source: str, table: str) -> PublishedTable:
-        """Return one table's description. Raises KeyError where there is none."""
+        """Return the description of one table. Raises KeyError if there is none."""
         for candidate in self.tables:
             if (candidate.source, candidate.table) == (source, table):
                 return candidate
