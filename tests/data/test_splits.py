@@ -206,7 +206,7 @@ def test_a_split_that_is_not_there_is_refused(scheme: SplitScheme, index: int) -
 def test_too_small_a_data_set_has_no_standard_split() -> None:
     with pytest.raises(UserError, match="4 for training and 0 for testing"):
         data.standard_split(4, 0)
-    with pytest.raises(UserError, match="counts from 0"):
+    with pytest.raises(UserError, match="must be at least 0"):
         data.standard_split(100, -1)
 
 
