@@ -17,8 +17,8 @@ import ep_bench
 from benchmarks import nn_speed
 from benchmarks.dgp_speed import minimum_times, slope
 from benchmarks.nn_speed import ROWS, UNITS, UPDATES, WIDTHS
+from ep_bench.errors import UserError
 from ep_bench.estimator import warm_up
-from ep_bench.types import UserError
 
 FOLDS = 5
 

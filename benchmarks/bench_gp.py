@@ -27,11 +27,12 @@ from threadpoolctl import threadpool_limits
 
 import ep_bench
 from ep_bench.covariances.inducing import centres
+from ep_bench.errors import UserError
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp, sgp
 from ep_bench.methods.gp.evidence import evidence
 from ep_bench.methods.sgp import bound
-from ep_bench.types import Rows, UserError
+from ep_bench.types import Rows
 
 INPUTS, ROUNDS = 13, 7
 DATASETS = ["diabetes", "friedman1", "boston", "energy"]

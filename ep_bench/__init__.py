@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ep_bench.data import load_dataset, standard_split
+    from ep_bench.errors import UserError
     from ep_bench.estimator import Estimator
-    from ep_bench.predictions import ClassProbabilities
-    from ep_bench.types import Predictive, UserError
+    from ep_bench.predictions import ClassProbabilities, Predictive
 
 __all__ = [
     "ClassProbabilities",
@@ -29,8 +29,8 @@ _MODULES = {
     "standard_split": "ep_bench.data",
     "Estimator": "ep_bench.estimator",
     "ClassProbabilities": "ep_bench.predictions",
-    "Predictive": "ep_bench.types",
-    "UserError": "ep_bench.types",
+    "Predictive": "ep_bench.predictions",
+    "UserError": "ep_bench.errors",
 }
 
 

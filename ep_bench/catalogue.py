@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ep_bench import adapters, data, estimator, experiments, methods, published
 from ep_bench import options as option_descriptions
-from ep_bench.types import OptionProblem, UserError
+from ep_bench.errors import OptionProblem, UserError
 
 
 class InstalledCatalogue:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined, core_schema
 
-from ep_bench.types import OptionProblem, UnquotedText
+from ep_bench.errors import OptionProblem, UnquotedText
 
 Schema = Mapping[str, Any]
 _ANY_OF = ("anyOf", "oneOf")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from ep_bench.types import UserError
+from ep_bench.errors import UserError
 
 METHODS, DATASETS = "ep_bench.methods", "ep_bench.datasets"
 

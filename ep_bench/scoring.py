@@ -21,9 +21,11 @@ from ep_bench.predictions import (
     ClassLabels,
     ClassProbabilities,
     DensityPrediction,
+    PointPrediction,
+    Predictive,
     QuantilePrediction,
 )
-from ep_bench.types import Array, PointPrediction, Predictive
+from ep_bench.types import Array
 
 LEVELS = (50, 90, 95)
 _NEED_FINITE_STD = frozenset({"ll_gaussian", "crps", *(f"width{level}" for level in LEVELS)})

@@ -5,14 +5,12 @@ This module imports nothing from ep_bench, so every module can import it.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -36,88 +34,6 @@ COLUMNS = HEAD_COLUMNS + MORE_COLUMNS
 TEXT_COLUMNS = frozenset({"study", "method", "dataset", "status", "cell", "reason"})
 COUNT_COLUMNS = frozenset({"split", "n_train", "n_test", "seed"})
 SCORE_COLUMNS = tuple(c for c in COLUMNS if c not in TEXT_COLUMNS | COUNT_COLUMNS)
-
-
-class UserError(Exception):
-    """An error in the usage, a study, a data set or a method; printed without a traceback, exit status 2.
-
-    The message is ``where: field: problem; found ...; allowed: ...; did you mean ...?``.
-
-    Parameters
-    ----------
-    problem : what is wrong
-    where : a file, or ``file:line``
-    field : the place inside the file
-    found : the value that was found
-    allowed : a sentence, or the allowed names
-    name : the wrong name; the message suggests the most similar name in ``allowed``
-    """
-
-    def __init__(
-        self,
-        problem: str,
-        *,
-        where: str | None = None,
-        field: str | None = None,
-        found: Any = None,
-        allowed: str | Iterable[str] | None = None,
-        name: str | None = None,
-    ) -> None:
-        choices = None if allowed is None or isinstance(allowed, str) else sorted(allowed)
-        parts = [": ".join(part for part in (where, field, problem) if part)]
-        if found is not None:
-            parts.append(f"found {found!r}")
-        if allowed is not None:
-            parts.append(f"allowed: {allowed if choices is None else ', '.join(choices)}")
-        near = nearest(name, choices) if name is not None and choices else None
-        if near:
-            parts.append(f"did you mean {near!r}?")
-        super().__init__("; ".join(parts))
-
-
-@dataclass(frozen=True)
-class OptionProblem:
-    """One problem found in the options of a method or an experiment.
-
-    ``path`` holds the keys inside the options, or ``("use",)`` if the method itself is not available. The other fields
-    are those of `UserError`.
-    """
-
-    path: tuple[str | int, ...]
-    problem: str
-    found: Any = None
-    allowed: str | Collection[str] | None = None
-    name: str | None = None
-
-    def error(self, where: str | None = None) -> UserError:
-        """Return the problem as an error; ``where`` is a file or the name of a method."""
-        field = spell(self.path) or None
-        return UserError(self.problem, where=where, field=field, found=self.found, allowed=self.allowed, name=self.name)
-
-
-class UnquotedText(str):
-    """Text whose representation has no quotes."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def spell(path: Iterable[str | int]) -> str:
-    """Return the place in a study or among options as ``datasets[1].name``."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            text += f".{part}" if text else part
-    return text
-
-
-def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """Return the choice most similar to ``name``, or None if no choice is similar."""
-    folded = {choice.lower(): choice for choice in choices}
-    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
-    return folded[close[0]] if close else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,144 +158,6 @@ class Record:
     @property
     def key(self) -> str:
         return str(self.row["cell"])
-
-
-class Predictive:
-    """Predictive distribution of N observations, noise included: one weighted mixture of S Gaussians per observation.
-
-    EP and Gaussian processes have S = 1. Samplers have one component per draw, quadrature over the noise one per node.
-
-    Parameters
-    ----------
-    weights : (S,) array, non-negative, with sum 1
-    means : (S, N) array
-    variances : (S, N) array, in the squared unit of the means
-    beyond : variance that is added to that of the mixture, in the same unit, if the mixture approximates a distribution
-        with heavier tails; inf if that distribution has no variance, such as a Student-t with 2 degrees of freedom
-
-    Raises
-    ------
-    ValueError
-        The shapes do not match, the weights do not sum to 1, or a variance is negative.
-    """
-
-    def __init__(self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike, beyond: float = 0.0) -> None:
-        self.beyond = beyond
-        self.weights: Array = np.atleast_1d(np.asarray(weights, dtype=np.float64))
-        self.means: Array = np.atleast_2d(np.asarray(means, dtype=np.float64))
-        self.variances: Array = np.atleast_2d(np.asarray(variances, dtype=np.float64))
-        if self.means.shape != self.variances.shape or self.means.shape[0] != self.weights.size:
-            raise ValueError(
-                f"the shapes of weights (S,), means (S, N) and variances (S, N) do not match: "
-                f"{self.weights.shape}, {self.means.shape}, {self.variances.shape}"
-            )
-        if np.any(self.weights < 0.0) or abs(self.weights.sum() - 1.0) > 1e-8:
-            raise ValueError(f"weights must be non-negative and sum to 1, found a sum of {self.weights.sum():g}")
-        if np.any(self.variances < 0.0):
-            raise ValueError(f"variances must be non-negative, found {self.variances.min():g}")
-
-    @classmethod
-    def gaussian(cls, mean: ArrayLike, variance: ArrayLike) -> Predictive:
-        """Return one Gaussian per observation, from means (N,) and variances (N,)."""
-        return cls(np.ones(1), np.asarray(mean)[None, :], np.asarray(variance)[None, :])
-
-    @classmethod
-    def equal_mixture(cls, means: Array, variance: float | Array) -> Predictive:
-        """Return a mixture of S Gaussians of equal weight per observation, from means (S, N).
-
-        ``variance`` is a number, or one variance per component, (S,).
-        """
-        variances = np.broadcast_to(np.reshape(variance, (-1, 1)), means.shape).copy()
-        return cls(np.full(len(means), 1.0 / len(means)), means, variances)
-
-    def rescale(self, shift: float, scale: float) -> Predictive:
-        """Return the distribution of ``shift + scale * y``."""
-        return Predictive(self.weights, shift + scale * self.means, scale**2 * self.variances, scale**2 * self.beyond)
-
-    def mean(self) -> Array:
-        """Return the means (N,)."""
-        return np.asarray(self.weights @ self.means)
-
-    def variance(self) -> Array:
-        """Return the variances (N,), noise included; inf if they do not exist."""
-        spread = self.means - self.mean()
-        return np.asarray(self.weights @ (self.variances + spread**2)) + self.beyond
-
-    def std(self) -> Array:
-        """Return the standard deviations (N,), noise included; inf if they do not exist."""
-        return np.asarray(np.sqrt(self.variance()))
-
-    def logpdf(self, y: ArrayLike) -> Array:
-        """Return the log densities (N,) of the observations y (N,)."""
-        from scipy.special import logsumexp
-
-        parts = self._component_logpdf(np.asarray(y, dtype=np.float64))
-        if len(self.weights) == 1:
-            return np.asarray(parts[0])
-        return np.asarray(logsumexp(parts, axis=0, b=self.weights[:, None]))
-
-    def logpdf_gaussian(self, y: ArrayLike) -> Array:
-        """Return the log densities (N,) of the Gaussians with the same means and variances."""
-        return Predictive.gaussian(self.mean(), self.variance()).logpdf(y)
-
-    def cdf(self, y: ArrayLike) -> Array:
-        """Return the probabilities (N,) of an observation at or below y (N,)."""
-        from scipy.special import ndtr
-
-        return np.asarray(self.weights @ ndtr((np.asarray(y, dtype=np.float64) - self.means) / self._stds))
-
-    def quantile(self, p: float) -> Array:
-        """Return the quantiles (N,) at probability p. Raises ValueError unless 0 < p < 1."""
-        from scipy.special import ndtri
-
-        require_probability(p)
-        points = self.means + self._stds * ndtri(p)
-        if len(self.weights) == 1:
-            return np.asarray(points[0])
-        return bisect_quantile(self.cdf, p, points.min(axis=0), points.max(axis=0))
-
-    def sample(self, rng: np.random.Generator, size: int = 1) -> Array:
-        """Return draws (size, N)."""
-        n = self.means.shape[1]
-        component = rng.choice(len(self.weights), p=self.weights, size=(size, n))
-        columns = np.arange(n)
-        noise = rng.standard_normal((size, n))
-        return self.means[component, columns] + self._stds[component, columns] * noise
-
-    @cached_property
-    def _stds(self) -> Array:
-        return np.asarray(np.sqrt(self.variances))
-
-    def _component_logpdf(self, y: Array) -> Array:
-        squares = (y - self.means) ** 2 / self.variances
-        return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * self.variances)))
-
-
-def bisect_quantile(cdf: Callable[[Array], Array], p: float, low: Array, high: Array) -> Array:
-    """Return the quantiles (N,) at p by bisection of the brackets ``low`` to ``high`` (N,), to rounding error."""
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        below = cdf(middle) < p
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-        if np.all(high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high))):
-            break
-    return np.asarray(0.5 * (low + high))
-
-
-def require_probability(p: float) -> None:
-    """Raise ValueError unless p can be the probability of a quantile."""
-    if not 0.0 < p < 1.0:
-        raise ValueError(f"the probability of a quantile must be strictly between 0 and 1, found {p}")
-
-
-class PointPrediction(NamedTuple):
-    """Prediction without density or standard deviation; it has no log-likelihood."""
-
-    values: Array  # (N,)
-
-    def mean(self) -> Array:
-        """Return the predicted values (N,)."""
-        return self.values
 
 
 # Attributes of a method's state that the fitted estimator exposes, in standardised units.

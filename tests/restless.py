@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from sklearn.exceptions import ConvergenceWarning
 
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 
 class Config(BaseModel):

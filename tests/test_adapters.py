@@ -11,7 +11,8 @@ from sklearn.gaussian_process.kernels import RBF, Sum
 from sklearn.linear_model import BayesianRidge
 
 from ep_bench import adapters
-from ep_bench.types import PointPrediction, Predictive, UserError
+from ep_bench.errors import UserError
+from ep_bench.predictions import PointPrediction, Predictive
 
 HERE = Path("/")
 rng = np.random.default_rng(0)

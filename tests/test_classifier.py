@@ -15,7 +15,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ep_bench import Estimator, methods
-from ep_bench.types import Rows, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Rows
 from tests import discriminant
 
 NAME = "discriminant"

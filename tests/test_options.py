@@ -20,8 +20,8 @@ from pydantic import (
 
 from ep_bench import experiments, methods, options
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import spell
 from ep_bench.estimator import parse_options
-from ep_bench.types import spell
 
 
 class Part(BaseModel):

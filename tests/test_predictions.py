@@ -10,8 +10,15 @@ import pytest
 from scipy import stats
 
 from ep_bench import scoring
-from ep_bench.predictions import ASKED_LEVELS, DensityPrediction, QuantilePrediction, missing_density
-from ep_bench.types import Array, PointPrediction, Predictive
+from ep_bench.predictions import (
+    ASKED_LEVELS,
+    DensityPrediction,
+    PointPrediction,
+    Predictive,
+    QuantilePrediction,
+    missing_density,
+)
+from ep_bench.types import Array
 
 rng = np.random.default_rng(0)
 N = 30

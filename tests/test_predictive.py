@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from ep_bench.types import Predictive, UserError, nearest
+from ep_bench.errors import UserError, nearest
+from ep_bench.predictions import Predictive
 
 MIXTURE = Predictive([0.5, 0.5], [[0.0], [1.0]], [[1.0], [4.0]])
 

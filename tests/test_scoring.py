@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from ep_bench import scoring
-from ep_bench.types import PointPrediction, Predictive
+from ep_bench.predictions import PointPrediction, Predictive
 
 
 def test_crps_of_a_standard_normal() -> None:

@@ -8,7 +8,8 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from ep_bench.types import OptionProblem, Rows
+from ep_bench.errors import OptionProblem
+from ep_bench.types import Rows
 
 
 def test_rows_keep_the_number_of_classes() -> None:

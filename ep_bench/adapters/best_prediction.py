@@ -9,8 +9,8 @@ import numpy as np
 
 from ep_bench.adapters.distributions import as_prediction, column
 from ep_bench.adapters.targets import parameters
-from ep_bench.predictions import ASKED_LEVELS, Prediction, QuantilePrediction
-from ep_bench.types import Array, PointPrediction, Predictive
+from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction
+from ep_bench.types import Array
 
 # Methods of a model that give predictions, the most informative first.
 PREDICTION_METHODS = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")

@@ -7,8 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.predictions import ASKED_LEVELS, DensityPrediction, Prediction, QuantilePrediction
-from ep_bench.types import Array, PointPrediction, Predictive
+from ep_bench.predictions import (
+    ASKED_LEVELS,
+    DensityPrediction,
+    PointPrediction,
+    Prediction,
+    Predictive,
+    QuantilePrediction,
+)
+from ep_bench.types import Array
 
 _NEEDED = "an ep_bench.Predictive, or a distribution with logpdf, cdf, mean and var (or std)"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ep_bench.adapters.best_prediction import PREDICTION_METHODS
 from ep_bench.adapters.targets import OBJECT, nested, parameters, reference, resolve
-from ep_bench.types import OptionProblem, UserError
+from ep_bench.errors import OptionProblem, UserError
 
 STANDARDIZE = "standardize"
 _SHOWN = 12  # methods of a class that a message names

@@ -10,8 +10,8 @@ from ep_bench.adapters import best_prediction
 from ep_bench.adapters.classifier import ExternalClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model
 from ep_bench.estimator import standardisation
-from ep_bench.predictions import Prediction
-from ep_bench.types import Array, PointPrediction
+from ep_bench.predictions import PointPrediction, Prediction
+from ep_bench.types import Array
 
 
 def build(

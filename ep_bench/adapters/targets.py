@@ -16,8 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from ep_bench import methods
+from ep_bench.errors import UserError, nearest
 from ep_bench.plugins import Plugin
-from ep_bench.types import TASKS, Method, Task, UserError, nearest
+from ep_bench.types import TASKS, Method, Task
 
 _copies: dict[Path, Path] = {}
 _loaded: dict[Path, tuple[str, ...]] = {}  # checksums of a file and its sibling modules at the time of the import

@@ -31,7 +31,7 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
-        from ep_bench.types import UserError  # imports numpy, which --help does not need
+        from ep_bench.errors import UserError  # imports numpy, which --help does not need
 
         if isinstance(error, OSError):
             error = UserError(f"{error.strerror or error}", where=str(error.filename or "input or output"))

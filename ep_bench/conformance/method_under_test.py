@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench import adapters, estimator, methods
+from ep_bench.errors import UserError
 from ep_bench.runner.records import seed_globals
-from ep_bench.types import Array, Task, UserError
+from ep_bench.types import Array, Task
 
 SEED = 11
 CLASSES = 3  # number of classes in the example data

@@ -10,8 +10,8 @@ from ep_bench import methods
 from ep_bench.conformance.checks import Finding
 from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.method_under_test import MethodUnderTest
+from ep_bench.errors import UserError
 from ep_bench.estimator import MethodEstimator
-from ep_bench.types import UserError
 
 # Checks that require a good fit use the method's own options; all others use those of the shortest fit.
 DEMANDS_A_GOOD_FIT = frozenset({"check_regressors_train", "check_classifiers_train", "check_classifiers_classes"})

@@ -17,7 +17,7 @@ from ep_bench.conformance import (
 )
 from ep_bench.conformance.checks import DEMANDS, CheckOutcome, Finding, Skip
 from ep_bench.conformance.method_under_test import MethodError, MethodUnderTest, silently
-from ep_bench.types import UserError
+from ep_bench.errors import UserError
 
 FUNCTIONS: Mapping[str, Callable[[MethodUnderTest], Iterator[Finding]]] = {
     "builds": basics.builds,

@@ -11,8 +11,9 @@ from typing import Any
 
 from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
 from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, Refused
+from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ChildProcess, ending
-from ep_bench.types import Task, UserError
+from ep_bench.types import Task
 
 STARTING = 120.0  # seconds for the import of the target, in addition to the limit of a check
 

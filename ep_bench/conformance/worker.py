@@ -18,7 +18,7 @@ def main(descriptor: int) -> None:
     faulthandler.register(PRINT_STACK, all_threads=False)
     from ep_bench.conformance.method_under_test import MethodUnderTest, silently
     from ep_bench.conformance.run_check import perform
-    from ep_bench.types import UserError
+    from ep_bench.errors import UserError
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         order = connection.recv()

@@ -15,7 +15,7 @@ from ep_bench.covariances.linear import Constant, Linear
 from ep_bench.covariances.network import NetworkCovariance
 from ep_bench.covariances.protocol import Covariance
 from ep_bench.covariances.stationary import Kind, Stationary
-from ep_bench.types import nearest
+from ep_bench.errors import nearest
 
 _SIMPLE: dict[str, Callable[[int, bool], Covariance]] = {
     "nn": NetworkCovariance,

@@ -8,8 +8,9 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ep_bench.errors import UserError
 from ep_bench.resources import read_yaml, shipped_folder
-from ep_bench.types import Task, UserError
+from ep_bench.types import Task
 
 CARD_FILE = "card.yaml"
 _REMEDY = "(restore the file, or install ep-bench again)"

@@ -20,7 +20,7 @@ from ep_bench.data.cards import Card
 from ep_bench.data.cards import card_names as all_names
 from ep_bench.data.download import TransferError, UnreachableError, download
 from ep_bench.data.lookup import card
-from ep_bench.types import UserError
+from ep_bench.errors import UserError
 
 MIRROR_VARIABLE = "EP_BENCH_MIRROR"
 ProgressReport = Callable[[str, int, int | None], None]  # data set, bytes on disk, bytes in total

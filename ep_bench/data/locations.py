@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Literal
 
 from ep_bench.data.cards import Card
+from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
-from ep_bench.types import UserError
 
 VARIABLE = "EP_BENCH_DATA"
 _CHUNK = 1 << 20

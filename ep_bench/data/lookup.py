@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ep_bench.data import plugins
 from ep_bench.data.cards import Card, built_in_card, card_names
-from ep_bench.types import UserError
+from ep_bench.errors import UserError
 
 
 def card(name: str) -> Card:

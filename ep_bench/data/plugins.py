@@ -12,8 +12,9 @@ import numpy as np
 from ep_bench import plugins
 from ep_bench.data import embedded
 from ep_bench.data.cards import Card, card_names
+from ep_bench.errors import UserError
 from ep_bench.plugins import Plugin
-from ep_bench.types import Array, Dataset, UserError
+from ep_bench.types import Array, Dataset
 
 _MAX_LENGTH = 200  # characters of a title or licence
 

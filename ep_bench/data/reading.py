@@ -20,7 +20,8 @@ from ep_bench.data import class_labels, embedded, locations, plugins, target_tra
 from ep_bench.data.cards import Card
 from ep_bench.data.lookup import card
 from ep_bench.data.splits import COUNT
-from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef, UnquotedText, UserError
+from ep_bench.errors import UnquotedText, UserError
+from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef
 
 # Communities and Crime, columns of the raw file: the 124 inputs except the 22 of the police survey, and the target.
 COMMUNITIES_INPUTS = (*range(5, 103), 120, 121, 122, 127)

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.types import Dataset, DatasetInfo, Indices, Split, SplitScheme, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Dataset, DatasetInfo, Indices, Split, SplitScheme
 
 FOLDS = 10
 COUNT = 20

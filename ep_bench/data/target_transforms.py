@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ep_bench.types import Array, DatasetRef, Task, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Array, DatasetRef, Task
 
 TRANSFORMS: Mapping[str, Callable[[Array], Array]] = {
     "none": lambda y: y,

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from ep_bench.data.class_labels import numbered
-from ep_bench.types import Array, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Array
 
 MINIMUM_ROWS = 10
 DELIMITERS = ",\t;| "

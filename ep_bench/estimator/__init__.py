@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from ep_bench import methods
+from ep_bench.errors import UserError, nearest
 from ep_bench.estimator.config import COMMON_OPTIONS, parse_options, split_common
 from ep_bench.estimator.scaling import Scaling, standardisation
-from ep_bench.types import Task, UserError, nearest
+from ep_bench.types import Task
 
 if TYPE_CHECKING:
     from ep_bench.estimator.classifier import MethodClassifier

@@ -13,7 +13,8 @@ from sklearn.utils.validation import validate_data
 from ep_bench.estimator.fitting import MethodEstimator
 from ep_bench.estimator.scaling import standardisation
 from ep_bench.numerics import mcmc_diagnostics
-from ep_bench.types import Array, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Rows
 
 
 class MethodRegressor(RegressorMixin, MethodEstimator):  # type: ignore[misc]

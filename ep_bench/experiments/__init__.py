@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ep_bench.errors import OptionProblem
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
-from ep_bench.types import OptionProblem
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ep_bench.types import Array, Predictive
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import methods
+from ep_bench.errors import nearest
 from ep_bench.estimator import parse_options
-from ep_bench.types import nearest
 
 NOISE = "noise_variance"  # option of some methods: known variance of the noise, for a standardised target
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from ep_bench import plugins
+from ep_bench.errors import UserError
 from ep_bench.plugins import Plugin
-from ep_bench.types import Method, UserError
+from ep_bench.types import Method
 
 REGISTRY: dict[str, str] = {
     "pbp": "ep_bench.methods.pbp",

@@ -32,7 +32,8 @@ from ep_bench.models import mlp
 from ep_bench.models.mlp import row_gradient, row_step_size
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.validation_split import hold_out
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 
 class Config(BaseModel):

@@ -40,7 +40,8 @@ from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.normal_rng import fill_masks, stream
 from ep_bench.numerics.validation_split import hold_out
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 LOG_TAU = (-5.0, 15.0)  # range of the search for log tau
 LONG_RUN = 4000  # epochs of the results that are stored with the authors' program

@@ -33,7 +33,8 @@ from ep_bench.models.mlp import row_gradient, row_step_size
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.normal_rng import fill_normals, stream
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 START_DEVIATION = 0.1
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ep_bench.types import Array, Predictive, bisect_quantile, require_probability
+from ep_bench.predictions.mixture import Predictive, bisect_quantile, require_probability
+from ep_bench.types import Array
 
 
 class DensityPrediction:

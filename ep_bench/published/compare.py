@@ -17,11 +17,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ep_bench.errors import UserError
 from ep_bench.published.matching import Lock, by_splits, labels
 from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import CellOptions, load_sources
 from ep_bench.published.tables import METRICS, described_rows, source_names
-from ep_bench.types import UNCONVERGED, UserError
+from ep_bench.types import UNCONVERGED
 
 if TYPE_CHECKING:
     import pandas as pd

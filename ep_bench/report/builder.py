@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ep_bench.errors import UserError
 from ep_bench.plotting.page import Section
 from ep_bench.report import merge, render_html, render_markdown
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import SECTIONS
 from ep_bench.results import store
-from ep_bench.types import UserError
 
 
 def sections(report: ReportContext) -> list[Section]:

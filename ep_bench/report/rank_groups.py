@@ -22,11 +22,11 @@ import numpy as np
 import pandas as pd
 
 from ep_bench import published
+from ep_bench.errors import nearest
 from ep_bench.report import summary
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.report.summary import Ranking
-from ep_bench.types import nearest
 
 SCORES = ("ll", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
 HOLDS, REVERSED, WITHIN, TIED = "holds", "reversed", "within CD", "tied in print"

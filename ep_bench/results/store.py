@@ -24,7 +24,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ep_bench.types import COLUMNS, COUNT_COLUMNS, STATUSES, TEXT_COLUMNS, Record, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import COLUMNS, COUNT_COLUMNS, STATUSES, TEXT_COLUMNS, Record
 
 FORMAT = 1
 RESULTS, LOCK, CELLS, SUPERSEDED = "results.csv", "study.lock.json", "cells", "superseded.csv"

@@ -24,11 +24,12 @@ from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, get_wo
 from distributed.comm import CommClosedError
 from joblib._dask import DaskDistributedBackend
 
+from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ignoring_interrupts
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.payload import Payload, pack
-from ep_bench.types import Record, UserError
+from ep_bench.types import Record
 
 
 class AbandonedError(Exception):

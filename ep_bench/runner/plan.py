@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import adapters, data, estimator, methods
+from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.spec import MethodEntry, Study
-from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task, UserError
+from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 
 SELECT_KEYS = ("method", "dataset", "split")
 _SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classification"}  # scores of a single task

@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
+from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ignoring_interrupts
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import LOST, blank_record, fail
-from ep_bench.types import Record, UserError
+from ep_bench.types import Record
 
 BACKENDS = ("loky", "dask")
 _AHEAD = 2  # cells dispatched per worker: one runs, one waits

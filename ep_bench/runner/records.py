@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.errors import UserError
 from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
-from ep_bench.types import UNCONVERGED, Record, UserError
+from ep_bench.types import UNCONVERGED, Record
 
 # Beginnings of the reasons of cells that failed because of the machine, not of the method. Such cells are run again.
 KILLED, LOST = "killed from outside", "its worker was lost"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ep_bench import data
+from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.store import Row
 from ep_bench.runner.claims import Claims
@@ -18,7 +19,7 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
-from ep_bench.types import Record, UserError
+from ep_bench.types import Record
 
 _OVERHEAD = 0.01  # seconds per cell in addition to fit and prediction
 _POLL_INTERVAL = 1.0  # seconds between two checks of the cells of other runs

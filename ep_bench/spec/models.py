@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from ep_bench.types import DatasetRef, OptionProblem, SplitScheme, Task
+from ep_bench.errors import OptionProblem
+from ep_bench.types import DatasetRef, SplitScheme, Task
 
 ACCEPT_METRICS = ("rmse", "ll", "lpd-mean", "se-mean")
 

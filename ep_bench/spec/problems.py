@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ep_bench.types import OptionProblem, UnquotedText, UserError, spell
+from ep_bench.errors import OptionProblem, UnquotedText, UserError, spell
 
 Place = tuple[str | int, ...]
 _SHOWN = 5  # mistakes that one message lists

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ep_bench.errors import OptionProblem, UserError, spell
 from ep_bench.spec.models import (
     SPLITS,
     Accept,
@@ -28,7 +29,7 @@ from ep_bench.spec.shipped import find_study
 from ep_bench.spec.space import read_space
 from ep_bench.spec.validation import validate
 from ep_bench.spec.yaml_source import Document, read_document
-from ep_bench.types import DatasetRef, OptionProblem, SplitScheme, UserError, spell
+from ep_bench.types import DatasetRef, SplitScheme
 
 OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
 # Keys that a study with an experiment cannot have.

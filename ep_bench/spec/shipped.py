@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
-from ep_bench.types import UserError
 
 
 def shipped_studies() -> dict[str, Path]:

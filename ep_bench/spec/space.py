@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ep_bench.errors import OptionProblem
 from ep_bench.spec.problems import Place
-from ep_bench.types import OptionProblem
 
 # Kind of a range -> condition on its lower bound, in words and as a test.
 _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {

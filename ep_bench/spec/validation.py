@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ep_bench import options
+from ep_bench.errors import OptionProblem, UnquotedText
 from ep_bench.spec.models import Strict
 from ep_bench.spec.problems import Place, Problems
-from ep_bench.types import OptionProblem, UnquotedText
 
 M = TypeVar("M", bound=Strict)
 

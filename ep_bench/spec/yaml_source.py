@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 import yaml
 
+from ep_bench.errors import UnquotedText, UserError, spell
 from ep_bench.spec.problems import Place, shorten, shown
-from ep_bench.types import UnquotedText, UserError, spell
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 40

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ep_bench.predictions import DensityPrediction
-from ep_bench.types import Predictive
+from ep_bench.predictions import DensityPrediction, Predictive
 
 
 class Line:

@@ -11,8 +11,14 @@ import pytest
 from scipy import stats
 
 from ep_bench import adapters, scoring
-from ep_bench.predictions import ASKED_LEVELS, DensityPrediction, QuantilePrediction, missing_density
-from ep_bench.types import PointPrediction, Predictive
+from ep_bench.predictions import (
+    ASKED_LEVELS,
+    DensityPrediction,
+    PointPrediction,
+    Predictive,
+    QuantilePrediction,
+    missing_density,
+)
 from tests.adapters.kinds import Line
 
 HERE = Path("/")

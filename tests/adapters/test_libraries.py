@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from ep_bench import adapters, scoring
-from ep_bench.predictions import DensityPrediction, QuantilePrediction
-from ep_bench.types import PointPrediction, Predictive
+from ep_bench.predictions import DensityPrediction, PointPrediction, Predictive, QuantilePrediction
 
 HERE = Path("/")
 rng = np.random.default_rng(0)

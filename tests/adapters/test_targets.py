@@ -8,10 +8,10 @@ import pytest
 
 from ep_bench import adapters
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
-from ep_bench.types import UserError
 
 KINDS = "tests.adapters.kinds:"
 

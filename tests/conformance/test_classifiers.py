@@ -11,7 +11,8 @@ from ep_bench.conformance.checks import CheckOutcome, checks
 from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.run_check import perform
 from ep_bench.conformance.suite import in_order
-from ep_bench.types import Task, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Task
 from tests.conformance.support import findings, having
 
 BASE = """

@@ -19,8 +19,8 @@ from ep_bench.conformance.messages import CheckRequest
 from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
 from ep_bench.conformance.run_check import CLASSIFIER_FUNCTIONS, FUNCTIONS
 from ep_bench.conformance.suite import CheckRunner, examine
+from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ChildProcess
-from ep_bench.types import UserError
 from tests.conformance.support import HERE, bad
 
 DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"

@@ -9,8 +9,8 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data import cards
+from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
-from ep_bench.types import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,8 @@ import pytest
 from ep_bench import data
 from ep_bench.data import class_labels
 from ep_bench.data.cards import Card
-from ep_bench.types import Dataset, DatasetRef, SplitScheme, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Dataset, DatasetRef, SplitScheme
 
 COUNTS = {
     "australian": (14, (383, 307)),

@@ -26,7 +26,7 @@ from ep_bench import data
 from ep_bench.data import RetryLimits
 from ep_bench.data.cards import Card
 from ep_bench.data.download import TransferError, download
-from ep_bench.types import UserError
+from ep_bench.errors import UserError
 
 CONTENT = np.random.RandomState(0).bytes(300_000)
 LIMITS = RetryLimits(tries=2, timeout=5.0)

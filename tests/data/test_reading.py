@@ -14,7 +14,8 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data.cards import Card
-from ep_bench.types import DatasetRef, SplitScheme, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import DatasetRef, SplitScheme
 
 ROWS = np.random.RandomState(0).standard_normal((30, 4))
 

@@ -11,7 +11,8 @@ import pytest
 
 from ep_bench import data
 from ep_bench.data import splits
-from ep_bench.types import Dataset, DatasetInfo, DatasetRef, SplitScheme, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Dataset, DatasetInfo, DatasetRef, SplitScheme
 
 PINNED = list(csv.DictReader((Path(__file__).parent / "splits_sha256.csv").open(encoding="utf-8")))
 

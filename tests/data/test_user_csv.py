@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ep_bench import data
-from ep_bench.types import Dataset, DatasetRef, SplitScheme, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import Dataset, DatasetRef, SplitScheme
 
 HEADER = ["area", "rooms", "price"]
 ROWS = np.column_stack([np.linspace(-3.7, 55.1, 12), np.arange(12.0), np.cos(np.arange(12.0)) * 1e-7])

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from ep_bench import scoring
 from ep_bench.experiments import distribution_distances
-from ep_bench.types import Predictive
+from ep_bench.predictions import Predictive
 
 Mixture = tuple[list[float], list[float], list[float]]  # weights, means, standard deviations
 

@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 
 from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.methods import bb_alpha
 from ep_bench.methods.bb_alpha.energy import deviations, energy, workspace
 from ep_bench.methods.vi import bound as vi_bound
@@ -15,7 +16,7 @@ from ep_bench.models import mlp
 from ep_bench.models.meanfield import draw_weights
 from ep_bench.numerics.normal_rng import stream
 from ep_bench.spec import read_study
-from ep_bench.types import Rows, UserError
+from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 

@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from ep_bench import Estimator, methods
 from ep_bench.estimator import MethodClassifier
-from ep_bench.types import Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Rows
 
 NAMES = methods.names()
 DETERMINISTIC = {"gp", "gp_t"}  # do not depend on the seed (gp: with one start)

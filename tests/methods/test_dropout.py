@@ -10,7 +10,8 @@ from ep_bench.methods import dropout
 from ep_bench.models import mlp
 from ep_bench.numerics.normal_rng import fill_masks, stream
 from ep_bench.numerics.validation_split import hold_out
-from ep_bench.types import Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient
 

@@ -10,13 +10,14 @@ from arviz_stats.base import array_stats
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, methods
+from ep_bench.errors import UserError
 from ep_bench.estimator import parse_options
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import chain, diagnostics
 from ep_bench.methods.hmc.adaptation import WINDOW, StepSize, windows
 from ep_bench.methods.hmc.chain import HMCChain
 from ep_bench.numerics import mcmc_diagnostics
-from ep_bench.types import Rows, UserError
+from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 
 SHORT = {"hidden": (3,), "chains": 2, "samples": 40, "warmup": 30, "steps": 10, "stored": 80}

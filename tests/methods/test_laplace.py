@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ep_bench.methods import laplace
 from ep_bench.methods.laplace import curvature, evidence, mode_search, network
 from ep_bench.models import mlp
-from ep_bench.types import Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Rows
 from tests.methods.laplace_support import BETA, FORMS, SHAPES, Case, fitted, largest_gain, wave
 from tests.twins import plain_networks as plain
 from tests.twins.plain_networks import check_gradient

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from ep_bench.types import Method, Predictive
+from ep_bench.predictions import Predictive; from ep_bench.types import Method
 
 
 class Config(BaseModel):

@@ -14,7 +14,8 @@ from ep_bench import data, plugins
 from ep_bench.cli.output.data import card_lines, dataset_lines
 from ep_bench.cli.output.machine import doctor_lines
 from ep_bench.data import embedded
-from ep_bench.types import DatasetRef, SplitScheme, UserError
+from ep_bench.errors import UserError
+from ep_bench.types import DatasetRef, SplitScheme
 from tests.commands import ep_bench
 from tests.plugins.conftest import CLASS, DATA, Site
 

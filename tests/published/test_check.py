@@ -7,8 +7,9 @@ import math
 import pandas as pd
 import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.published import CHECK_COLUMNS, check, counts, regressions
-from ep_bench.types import COLUMNS, UserError
+from ep_bench.types import COLUMNS
 
 HERNANDEZ = "hernandez-lobato2015"
 

@@ -16,10 +16,10 @@ import pandas as pd
 import pytest
 
 from ep_bench import published
+from ep_bench.errors import UserError
 from ep_bench.report import build, builder, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.results import store
-from ep_bench.types import UserError
 
 
 class Outline(html.parser.HTMLParser):

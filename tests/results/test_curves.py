@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.results import curves, store
-from ep_bench.types import Record, UserError
+from ep_bench.types import Record
 
 EPOCHS = 5
 

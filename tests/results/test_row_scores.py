@@ -10,11 +10,11 @@ import pytest
 
 from ep_bench import data
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.results import row_scores, store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
-from ep_bench.types import UserError
 
 STUDY = """\
 study: s

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.types import COLUMNS, Record, UserError
+from ep_bench.types import COLUMNS, Record
 
 
 def record(key: str = "a" * 16, **row: object) -> Record:

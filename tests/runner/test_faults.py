@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
-from ep_bench.types import Record, UserError
+from ep_bench.types import Record
 from tests.commands import ep_bench
 
 STUDY = """

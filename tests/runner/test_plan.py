@@ -10,11 +10,11 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
 from ep_bench.runner.plan import Plan, cell_seed, differences, make_plan
 from ep_bench.spec import read_study
-from ep_bench.types import UserError
 
 STUDY = """
 study: s

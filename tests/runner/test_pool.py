@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.runner.pool import run_jobs
-from ep_bench.types import Record, UserError
+from ep_bench.types import Record
 from tests.runner.support import becomes_true, children, command_of, job, write_methods
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.results import curves, store
 from ep_bench.runner import prediction_grid
 from ep_bench.runner.execute import run_cell
@@ -17,7 +18,6 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
-from ep_bench.types import UserError
 
 METHODS = '''
 import warnings

@@ -9,12 +9,12 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
-from ep_bench.types import UserError
 from tests.runner.test_plan import finish, planned, states
 from tests.runner.tuning_support import plan_of, with_methods
 

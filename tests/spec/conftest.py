@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ep_bench.errors import OptionProblem
 from ep_bench.spec import Study, read_study
-from ep_bench.types import OptionProblem
 
 GOOD = """\
 study: a-study

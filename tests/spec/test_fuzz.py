@@ -10,8 +10,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ep_bench.errors import UserError
 from ep_bench.spec import Study
-from ep_bench.types import DatasetRef, SplitScheme, UserError
+from ep_bench.types import DatasetRef, SplitScheme
 
 QUIET = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

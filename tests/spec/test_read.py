@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from ep_bench.errors import UserError
 from ep_bench.spec import ACCEPT_METRICS, MethodEntry, Study
-from ep_bench.types import DatasetRef, SplitScheme, UserError
+from ep_bench.types import DatasetRef, SplitScheme
 
 HEAD = "study: s\ndatasets: [boston, naval]\nmethods: [pbp]\n"
 

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ep_bench.errors import OptionProblem, UserError
 from ep_bench.spec import read_space
-from ep_bench.types import OptionProblem, UserError
 
 HEAD = "study: s\ndatasets: [boston]\nmethods:\n"
 ENTRY = "  - {{use: pbp, tune: {{trials: 3, space: {space}}}}}\n"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.spec.yaml_source import MAX_BYTES, read_document
-from ep_bench.types import UserError
 
 
 @pytest.fixture

@@ -95,8 +95,8 @@ def _test_method(target: str, options: Sequence[str], seconds: float, task: Task
 
 
 def _parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+    from ep_bench.errors import UserError
     from ep_bench.spec.yaml_source import read_value
-    from ep_bench.types import UserError
 
     options = {}
     for pair in pairs:

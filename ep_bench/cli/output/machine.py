@@ -12,8 +12,8 @@ from ep_bench import data, methods, plugins
 from ep_bench.cli.output.plugins import plugin_rows
 from ep_bench.cli.output.text import columns
 from ep_bench.data.cards import card_names
+from ep_bench.errors import UserError
 from ep_bench.results.provenance import environment
-from ep_bench.types import UserError
 
 
 def doctor_lines() -> list[str]:

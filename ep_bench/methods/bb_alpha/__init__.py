@@ -35,7 +35,8 @@ from ep_bench.methods.bb_alpha.training import train_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
 from ep_bench.numerics.normal_rng import stream
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 START_RHO, START_SCALE = -10.0, 0.1  # v = v0 sigmoid(rho); means at START_SCALE N(0, 1)
 

@@ -54,8 +54,8 @@ from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood
 from ep_bench.methods.dgp_ep.stochastic_ep import MomentMatching
 from ep_bench.methods.dgp_ep.training import AdamSchedule, TrainingHistory, run
-from ep_bench.predictions import ClassProbabilities
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import ClassProbabilities, Predictive
+from ep_bench.types import Array, Method, Rows
 
 SITE_RATE = 0.01  # of sep; 0.1, 0.03 and 0.02 ended at higher energies of boston's first split without hidden layer
 

@@ -53,7 +53,8 @@ from ep_bench.methods.ep_nn.initialisation import along_a_direction, start, star
 from ep_bench.methods.ep_nn.posterior import marginals
 from ep_bench.methods.ep_nn.prediction import function_moments
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE
-from ep_bench.types import Array, Indices, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Indices, Method, Rows
 
 NOISE_START = log(0.3**2)  # theta, fixed at first (section 3.3.1)
 NOISE_NODES = 15  # of the integral over theta in predictions

@@ -32,7 +32,8 @@ from ep_bench.covariances.protocol import blocks, rectangle
 from ep_bench.methods.gp.evidence import GPProblem, evidence, factorised
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 BLOCK = 2**23  # covariances of test with training rows that are kept at once
 

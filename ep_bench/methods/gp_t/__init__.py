@@ -45,7 +45,8 @@ from ep_bench.methods.gp_t import em, ep, kl, laplace, sampling, scale_mixture, 
 from ep_bench.methods.gp_t.posterior import BLOCK, InferenceResult, SiteBlocks, divided
 from ep_bench.methods.gp_t.warm_start import WarmStartPath
 from ep_bench.numerics import mcmc_diagnostics
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 NU = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))  # the paper's values, section 6.2
 START_NU = 4.0

@@ -40,7 +40,8 @@ from ep_bench.methods.gp_t import fixed_scales, scale_mixture
 from ep_bench.methods.gp_t.posterior import BLOCK
 from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.numerics import mcmc_diagnostics, slice_sampling, symmetric
-from ep_bench.types import Array, Indices, Predictive
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Indices
 
 LINES = 1  # slices along random axes in an iteration, once there are ellipses
 ELLIPSES = 4

@@ -34,7 +34,8 @@ from ep_bench.methods.hmc.chain import HMCChain, HMCSchedule, NetworkModel, run
 from ep_bench.methods.hmc.trajectory import NetworkRows
 from ep_bench.models import mlp, residuals
 from ep_bench.numerics import mcmc_diagnostics
-from ep_bench.types import Array, Indices, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Indices, Method, Rows
 
 
 class Config(BaseModel):

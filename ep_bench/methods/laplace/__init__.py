@@ -43,7 +43,8 @@ from ep_bench.methods.laplace.curvature import Form, WeightPosterior, linearised
 from ep_bench.methods.laplace.evidence import EvidenceFit, Precisions, UpdateSettings, maximise
 from ep_bench.methods.laplace.mode_search import ModeProblem
 from ep_bench.models import mlp
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 START_PRIOR_PRECISION, START_NOISE_PRECISION = 1.0, 10.0
 LARGEST = 20_000  # maximum number of weights that one matrix may cover

@@ -45,7 +45,8 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ep_bench.methods.pbp.filtering import filter_rows, predict_rows, refine_prior
 from ep_bench.methods.pbp.layout import PBPNetwork, flat, matrices, network, scratch
-from ep_bench.types import Array, Indices, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Indices, Method, Rows
 
 SHAPE, RATE = 6.0, 6.0  # of the gamma priors of both precisions (section 2)
 

@@ -44,7 +44,8 @@ from ep_bench.methods.sgld.sampling import NetworkPrior, StepSizeSchedule, epoch
 from ep_bench.models import mlp
 from ep_bench.numerics import mcmc_diagnostics
 from ep_bench.numerics.normal_rng import stream
-from ep_bench.types import Array, Indices, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Indices, Method, Rows
 
 STEPS = 100_000  # default length of a chain
 DRIFT = 0.1  # nats per data point between the halves of the kept epochs: a larger drift is not stationary

@@ -50,7 +50,8 @@ from ep_bench.methods.sgp.bound import (
 from ep_bench.methods.sgp.minibatches import optimise
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 SETTLED = 5e-4  # nats a row that the last hundred steps of a search added, below which it ends
 HELD = (10, 100)  # steps of the searches with the inducing inputs where they are, at most

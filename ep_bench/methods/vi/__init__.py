@@ -29,7 +29,8 @@ from ep_bench.methods.vi.training import local_epoch, weights_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
 from ep_bench.numerics.normal_rng import stream
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Method, Rows
 
 START_DEVIATION = 0.005
 

@@ -18,8 +18,9 @@ from ep_bench import data, experiments, methods
 from ep_bench.estimator import Estimator
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.figures import section
+from ep_bench.predictions import Predictive
 from ep_bench.results import store
-from ep_bench.types import Array, Method, Predictive, Rows
+from ep_bench.types import Array, Method, Rows
 
 TOY = yaml.safe_load((Path(__file__).parents[3] / "configs" / "pbp_2015" / "toy.yaml").read_text(encoding="utf-8"))
 

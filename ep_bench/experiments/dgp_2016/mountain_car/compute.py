@@ -24,7 +24,8 @@ from ep_bench.experiments.dgp_2016.mountain_car import dynamics
 from ep_bench.experiments.method_entries import KnownNoiseMethod
 from ep_bench.methods.dgp_ep.energy import moments
 from ep_bench.methods.dgp_ep.layout import size
-from ep_bench.types import Array, Predictive
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array
 
 DRIVERS = 2000  # states at which value iteration is compared with driving
 MARGIN = 0.1  # of the hidden space drawn around the states, relative to their range

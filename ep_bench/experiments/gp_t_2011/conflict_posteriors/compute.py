@@ -25,7 +25,8 @@ from ep_bench.experiments.gp_t_2011 import EXAMPLES, MIDPOINT
 from ep_bench.experiments.gp_t_2011.conflict_examples import example, truth
 from ep_bench.experiments.method_entries import KnownNoiseMethod
 from ep_bench.methods.gp_t import sampling
-from ep_bench.types import Array, Predictive
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array
 
 MARGIN = 1.6  # of the grid of f(2) beyond the two observations, in the unit of y
 FLAT: dict[str, Any] = {"use": "gp_t", "nu": "optimize", "prior": "none"}

@@ -17,10 +17,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator
 
 from ep_bench import data
+from ep_bench.errors import UserError
 from ep_bench.estimator import Estimator, standardisation, warm_up
 from ep_bench.experiments.gp_t_2011.posterior_means import ChainOptions, posterior_means
 from ep_bench.experiments.method_entries import KnownNoiseMethod
-from ep_bench.types import Array, Rows, SplitScheme, UserError
+from ep_bench.types import Array, Rows, SplitScheme
 
 COLUMNS = ("mean", "deviation", "log_density")
 

@@ -32,7 +32,8 @@ from ep_bench import data
 from ep_bench.estimator import Estimator, warm_up
 from ep_bench.experiments import distribution_distances
 from ep_bench.experiments.method_entries import KnownNoiseMethod, refuse_unknown
-from ep_bench.types import Array, Dataset, Predictive
+from ep_bench.predictions import Predictive
+from ep_bench.types import Array, Dataset
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly

@@ -1,0 +1,93 @@
+"""Errors reported to the user, and the parts of their messages.
+
+This module imports nothing from ep_bench, so every module can import it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+class UserError(Exception):
+    """An error in the usage, a study, a data set or a method; printed without a traceback, exit status 2.
+
+    The message is ``where: field: problem; found ...; allowed: ...; did you mean ...?``.
+
+    Parameters
+    ----------
+    problem : what is wrong
+    where : a file, or ``file:line``
+    field : the place inside the file
+    found : the value that was found
+    allowed : a sentence, or the allowed names
+    name : the wrong name; the message suggests the most similar name in ``allowed``
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str | None = None,
+        field: str | None = None,
+        found: Any = None,
+        allowed: str | Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        choices = None if allowed is None or isinstance(allowed, str) else sorted(allowed)
+        parts = [": ".join(part for part in (where, field, problem) if part)]
+        if found is not None:
+            parts.append(f"found {found!r}")
+        if allowed is not None:
+            parts.append(f"allowed: {allowed if choices is None else ', '.join(choices)}")
+        near = nearest(name, choices) if name is not None and choices else None
+        if near:
+            parts.append(f"did you mean {near!r}?")
+        super().__init__("; ".join(parts))
+
+
+@dataclass(frozen=True)
+class OptionProblem:
+    """One problem found in the options of a method or an experiment.
+
+    ``path`` holds the keys inside the options, or ``("use",)`` if the method itself is not available. The other fields
+    are those of `UserError`.
+    """
+
+    path: tuple[str | int, ...]
+    problem: str
+    found: Any = None
+    allowed: str | Collection[str] | None = None
+    name: str | None = None
+
+    def error(self, where: str | None = None) -> UserError:
+        """Return the problem as an error; ``where`` is a file or the name of a method."""
+        field = spell(self.path) or None
+        return UserError(self.problem, where=where, field=field, found=self.found, allowed=self.allowed, name=self.name)
+
+
+class UnquotedText(str):
+    """Text whose representation has no quotes."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def spell(path: Iterable[str | int]) -> str:
+    """Return the place in a study or among options as ``datasets[1].name``."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """Return the choice most similar to ``name``, or None if no choice is similar."""
+    folded = {choice.lower(): choice for choice in choices}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.5)
+    return folded[close[0]] if close else None
