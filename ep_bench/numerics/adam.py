@@ -1,4 +1,4 @@
-"""Adam (Kingma and Ba 2015, algorithm 1): one step in place."""
+"""Adam (Kingma and Ba 2015, algorithm 1): one step, in place."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from ep_bench.numerics.jit import FUSE, jit
 
-DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8  # the paper's
+DECAY_FIRST, DECAY_SECOND, EPSILON = 0.9, 0.999, 1e-8  # as in the paper
 
 
 class AdamMoments(NamedTuple):
-    """Running moments of the gradient, (P,) each, and the number of steps taken, (1,)."""
+    """Running moments of the gradient, and the number of steps taken."""
 
-    first: Any
-    second: Any
-    steps: Any
+    first: Any  # (P,)
+    second: Any  # (P,)
+    steps: Any  # (1,) integer
 
 
 def moments(size: int) -> AdamMoments:
@@ -27,7 +27,7 @@ def moments(size: int) -> AdamMoments:
 
 @jit(relaxed=FUSE)
 def adam_step(theta: Any, gradient: Any, state: AdamMoments, rate: float) -> None:
-    """Move the parameters (P,) against the gradient (P,) with a step size ``rate``."""
+    """Update the parameters (P,) by one step of size ``rate`` against the gradient (P,)."""
     state.steps[0] += 1
     t = state.steps[0]
     scale = rate / (1.0 - DECAY_FIRST**t)

@@ -1,6 +1,7 @@
 """Copies of arrays inside kernels.
 
-The compiler takes seconds for ``out[a:b] = array``, since the check of shapes brings the formatting of its message.
+Use these instead of ``out[a:b] = array``: the shape check of that statement formats a message, which takes seconds to
+compile.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from ep_bench.numerics.jit import jit
 
 @jit()
 def copy_vector(source: Any, out: Any) -> None:
-    """Write a vector (n,) to another of its length."""
+    """Copy a vector (n,) to ``out`` (n,)."""
     for i in range(out.size):
         out[i] = source[i]
 
 
 @jit()
 def copy_matrix(source: Any, out: Any) -> None:
-    """Write a matrix (n, m) to another of its shape."""
+    """Copy a matrix (n, m) to ``out`` (n, m)."""
     for i in range(out.shape[0]):
         row, into = source[i], out[i]
         for j in range(out.shape[1]):
@@ -28,7 +29,10 @@ def copy_matrix(source: Any, out: Any) -> None:
 
 @jit()
 def copy_rows(X: Any, y: Any, order: Any, batch: Any, targets: Any) -> None:
-    """Write the rows of X (n, d) and y (n,) at the indices ``order`` (B,) to the first rows of a batch (B, d), (B,)."""
+    """Copy the data points ``order`` (B,) of X (n, d) and y (n,) to the first rows of ``batch`` and ``targets``.
+
+    ``batch`` is (B or more, d), ``targets`` (B or more,).
+    """
     for b in range(order.size):
         row, into = X[order[b]], batch[b]
         targets[b] = y[order[b]]

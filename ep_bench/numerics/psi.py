@@ -1,20 +1,28 @@
 """Moments of an exponentiated quadratic covariance function over Gaussian inputs, and their gradients.
 
-The covariance function is k(x, z) = s^2 exp(-sum_j (x_j - z_j)^2 / (2 l_j^2)); inputs are B Gaussians of means x and
-variances v, independent over the D dimensions. With M points z (Titsias and Lawrence 2010, there psi2 for the second),
+The covariance function is k(x, z) = s^2 exp(-sum_j (x_j - z_j)^2 / (2 l_j^2)). The inputs are B Gaussians with means x
+and variances v, independent over the D dimensions. With M points z (Titsias and Lawrence 2010, who call the second
+moment psi2),
 
     psi1(z)           = E k(x, z) = s^2 prod_j sqrt(l^2 / (l^2 + v)) exp(-sum_j u^2 / (2 (l^2 + v))),  u = x - z,
     cov(k(z), k(z'))  = psi2(z, z') - psi1(z) psi1(z') = psi1(z) psi1(z') (exp(delta) - 1),
     delta             = sum_j alpha + beta (r (u^2 + u'^2) - (u - u')^2) / 2,      r = l^2 / (l^2 + v),
                         alpha = log(1 + v^2 / (l^2 (l^2 + 2 v))) / 2,        beta = v / (l^2 (l^2 + 2 v)).
 
-Delta is of order v, and so is the covariance, without a difference of large numbers: psi2 has as many digits only
-before psi1 psi1' is taken from it. The covariances are only ever contracted with a symmetric matrix Q, which takes one
-exponential a pair of points and row. Pairs (a, b), b <= a, stand row by row in vectors (P,), P = M (M + 1) / 2. With
-v = 0 psi1 is the covariance function itself.
+Delta and the covariance are of order v. This form has no difference of large numbers; psi2 - psi1 psi1' would lose the
+digits. The covariances are contracted with a symmetric matrix Q, at one exponential per data point and pair of points.
+Pairs (a, b), b <= a, are stored row by row in vectors (P,), P = M (M + 1) / 2. For v = 0, psi1 is the covariance
+function itself.
 
-x, v    (B, D or wider) means, variances   Zt     (D, M) the points, one row a dimension
-l2      (D,) squared lengthscales          Q      (M, M)
+Symbols and array arguments:
+
+    x, v       means and variances of the inputs, (B, D or more columns)
+    Zt         the points z, (D, M), one row per dimension
+    l2, s2     squared lengthscales (D,) and signal variance s^2
+    psi        psi1, (B, M)
+    Q          symmetric weights of the pairs, (M, M)
+    excesses   exp(delta) - 1 of each pair, (B, P)
+    d...       gradients, each of the shape of its argument; dlog_l (D,) with respect to log l
 """
 
 from __future__ import annotations
@@ -27,12 +35,12 @@ import numpy as np
 from ep_bench.numerics.exponential import fill_excesses, fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
-FARTHEST = 175.0  # half of the largest delta: psi2 is below s^4 exp(-delta)
+HALF_MAX_DELTA = 175.0  # half of the largest delta; psi2 is below s^4 exp(-delta)
 
 
 @jit(relaxed=FUSE)
 def covariance(Zt: Any, l2: Any, s2: float, out: Any) -> None:
-    """Write the covariances (M, M) of the points."""
+    """Write the covariance matrix of the points to ``out`` (M, M)."""
     D, M = Zt.shape
     for a in range(M):
         row = out[a]
@@ -52,9 +60,9 @@ def covariance(Zt: Any, l2: Any, s2: float, out: Any) -> None:
 
 @jit(relaxed=REORDER)
 def covariance_back(Zt: Any, l2: Any, W: Any, dZt: Any, dlog_l: Any) -> float:
-    """Add to the gradients of Zt (D, M) and of log l (D,); return that of log s.
+    """Add to the gradients of Zt (D, M) and log l (D,); return the gradient with respect to log s.
 
-    ``W`` (M, M) is the gradient of a symmetric K, symmetric itself, times K, element by element.
+    ``W`` (M, M), symmetric, is the gradient with respect to the covariance matrix K, times K element by element.
     """
     D, M = Zt.shape
     for j in range(D):
@@ -79,7 +87,7 @@ def covariance_back(Zt: Any, l2: Any, W: Any, dZt: Any, dlog_l: Any) -> float:
 
 @jit(relaxed=FUSE)
 def psi1(x: Any, v: Any, Zt: Any, l2: Any, s2: float, out: Any) -> None:
-    """Write psi1 (B, M)."""
+    """Write psi1 to ``out`` (B, M)."""
     B = len(x)
     D, M = Zt.shape
     for n in range(B):
@@ -99,9 +107,9 @@ def psi1(x: Any, v: Any, Zt: Any, l2: Any, s2: float, out: Any) -> None:
 
 @jit(relaxed=REORDER)
 def psi1_back(x: Any, v: Any, Zt: Any, l2: Any, W: Any, dx: Any, dv: Any, dZt: Any, dlog_l: Any) -> float:
-    """Add to the gradients of x, v (B, D), Zt (D, M) and log l (D,); return that of log s.
+    """Add to the gradients of x, v (B, D), Zt (D, M) and log l (D,); return the gradient with respect to log s.
 
-    ``W`` (B, M) is the gradient of psi1 times psi1, element by element.
+    ``W`` (B, M) is the gradient with respect to psi1, times psi1 element by element.
     """
     B = len(x)
     D, M = Zt.shape
@@ -129,10 +137,7 @@ def psi1_back(x: Any, v: Any, Zt: Any, l2: Any, W: Any, dx: Any, dv: Any, dZt: A
 
 @jit(relaxed=REORDER)
 def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any, excesses: Any) -> Any:
-    """Return sum_ab Q_ab cov(k_a, k_b) of every row, (B,), for a symmetric Q (M, M); write exp(delta) - 1 of each pair.
-
-    ``psi`` (B, M) is psi1; ``excesses`` (B, P).
-    """
+    """Return sum_ab Q_ab cov(k_a, k_b) per data point, (B,); write the excesses (B, P)."""
     B, M = psi.shape
     gaps, beta, own = np.empty(Zt.shape), np.empty(len(Zt)), np.empty(M)
     sums = np.empty(B)
@@ -163,18 +168,21 @@ def contract_spread(x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any, excesses
 
 @jit(relaxed=FUSE)
 def _coefficients(x: Any, v: Any, Zt: Any, l2: Any, gaps: Any, beta: Any, own: Any) -> None:
-    """Write u = x - z (D, M), beta (D,) and each point's own share of delta (M,), for one row."""
+    """Write u = x - z (D, M), beta (D,) and the part ``own`` (M,) of delta that depends on one point of a pair.
+
+    x and v (D or more,) are those of one data point.
+    """
     own[:] = 0.0
     for j in range(len(Zt)):
-        share = v[j] / l2[j]
-        beta[j], r = share / (l2[j] + 2.0 * v[j]), l2[j] / (l2[j] + v[j])
-        alpha = 0.25 * math.log1p(share * share / (1.0 + 2.0 * share))
+        ratio = v[j] / l2[j]
+        beta[j], r = ratio / (l2[j] + 2.0 * v[j]), l2[j] / (l2[j] + v[j])
+        alpha = 0.25 * math.log1p(ratio * ratio / (1.0 + 2.0 * ratio))
         for m in range(len(own)):
             u = x[j] - Zt[j, m]
             gaps[j, m] = u
             own[m] += alpha + 0.5 * beta[j] * r * u * u
     for m in range(len(own)):
-        own[m] = min(own[m], FARTHEST)
+        own[m] = min(own[m], HALF_MAX_DELTA)
 
 
 @jit(relaxed=REORDER)
@@ -182,9 +190,10 @@ def contract_spread_back(
     x: Any, v: Any, Zt: Any, l2: Any, psi: Any, Q: Any, excesses: Any, g: Any,
     dx: Any, dv: Any, dZt: Any, dlog_l: Any, dpsi: Any, dQ: Any,
 ) -> None:  # fmt: skip
-    """Add to the gradients of x, v, Zt and log l, and write those of psi1 (B, M) and Q (M, M), the latter symmetric.
+    """Add to the gradients of x, v, Zt and log l; write those of psi1, dpsi (B, M), and Q, dQ (M, M), symmetric.
 
-    ``g`` (B,) is the gradient of what ``contract_spread`` returned. That of log s is all in psi1.
+    ``g`` (B,) is the gradient with respect to the values that ``contract_spread`` returns. These depend on log s only
+    through psi1.
     """
     B, M = psi.shape
     D = len(Zt)
@@ -210,9 +219,10 @@ def contract_spread_back(
 def _pairs_back(
     psi: Any, Q: Any, excess: Any, g: float, gaps: Any, pulls: Any, mass: Any, into: Any, dpsi: Any
 ) -> None:
-    """Add up one row's pairs: over the partners w = g Q psi psi' exp(delta), w (u - u'); psi1's and Q's gradients.
+    """Add the gradients of one data point with respect to psi1, dpsi (M,), and Q, ``into`` (P,).
 
-    Each pair off the diagonal stands for two.
+    Also adds the sums over pairs of w = g Q psi psi' exp(delta), ``mass`` (M,), and of w (u - u'), ``pulls`` (D, M).
+    ``psi`` (M,), ``excess`` (P,), ``gaps`` (D, M) u. Pairs off the diagonal count twice.
     """
     M, D, at = len(psi), len(gaps), 0
     w = np.empty(M)
@@ -246,7 +256,10 @@ def _pairs_back(
 def _dimension_back(
     j: int, v: Any, l2: Any, u: Any, pulls: Any, mass: Any, dx: Any, dv: Any, dzt: Any, dlog_l: Any
 ) -> None:
-    """Add what delta's gradient comes to in one dimension of one row."""
+    """Add the gradient through delta of dimension j of one data point.
+
+    v, dx and dv (D or more,); u, ``pulls``, ``mass`` and dzt (M,).
+    """
     L, V = l2[j], v[j]
     beta, r = V / (L * (L + 2.0 * V)), L / (L + V)
     d_alpha, cross, square, shift = 0.0, 0.0, 0.0, 0.0

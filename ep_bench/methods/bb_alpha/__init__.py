@@ -1,44 +1,47 @@
 """Black-box alpha: J. M. Hernandez-Lobato, Y. Li, M. Rowland, D. Hernandez-Lobato, T. D. Bui, R. E. Turner, ICML 2016.
 
-A network of rectified linear units with Gaussian noise and weights w ~ N(0, v0). The posterior is approximated by a
-factorised Gaussian q(w), proportional to prior(w) f(w)^N: one factor f, tied over the N rows. Its parameters minimise
-the energy of power expectation propagation with that factor, (3) of the supplement with one lambda for all cavities,
+Model: a network of rectified linear units with Gaussian noise and weights w ~ N(0, v0). The posterior is approximated
+by a factorised Gaussian q(w), proportional to prior(w) f(w)^N: one factor f, tied over the N data points. Its
+parameters minimise the energy of power expectation propagation with this factor, (3) of the supplement with one lambda
+for all cavities,
 
-    log Z_prior - log Z_q - (1 / alpha) sum_n log E_q[(p(y_n | w) / f(w))^alpha],
+    log Z_prior - log Z_q - (1 / alpha) sum_n log E_q[(p(y_n | w) / f(w))^alpha].
 
-whose expectations are estimated by K draws of the weights by reparameterisation, the same K for all rows of a
-minibatch. Alpha -> 0 is the variational bound, alpha = 1 resembles expectation propagation; negative alpha
-is allowed. The noise variance is learned with q unless it is given. Predictions are mixtures over weight samples.
+The expectations are estimated from K draws of the weights by reparameterisation, the same draws for all data points of
+a minibatch. For alpha -> 0 the energy is the variational bound; alpha = 1 resembles expectation propagation; negative
+alpha is allowed. The noise variance is learned with q by default. Predictions are mixtures over weight samples.
 
-Without hidden layers the model is linear in the inputs, without a constant, the energy is exact, and its minimum is the
-stationary point (5); the covariance is then diagonal or full, and predictions are Gaussian. Nothing is drawn or
-stepped there: samples, test_samples, epochs, batch_size and learning_rate have no meaning.
+Without hidden layers the model is linear in the inputs, without a constant. Its energy is exact, and its minimum is the
+stationary point (5). The covariance of q is diagonal or full, and predictions are Gaussian. The options samples,
+test_samples, epochs, batch_size and learning_rate are then not used.
 
-Modules: ``energy`` of a minibatch and its gradient, with the table of symbols, ``training`` the passes over the rows,
-``linear`` the exact energy of the linear model.
+Modules: ``energy`` has the energy of a minibatch, its gradient and the table of symbols; ``training`` the compiled
+epochs; ``linear`` the fit of the linear model, with its energy in ``linear_energy`` and its search in
+``linear_newton``.
 
-Deviation: none from the authors' released program, whose choices stand where the supplement is silent: v = v0 sigmoid
-(rho), rho starting at -10, means at 0.1 N(0, 1) whatever the fan-in, the log noise variance at 0; ``samples`` fresh
-draws each step; Adam at 0.001 on minibatches of 32.
+Deviation: none from the authors' released program, which decides where the supplement is silent. v = v0 sigmoid(rho);
+rho starts at -10, the means at 0.1 N(0, 1) for any number of inputs, and the log noise variance at 0. Each step of Adam
+draws new ``samples``; its step size is 0.001, its minibatches have 32 data points.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods.bb_alpha.energy import workspace
-from ep_bench.methods.bb_alpha.linear import LinearPosterior, fit_linear, predict_linear
+from ep_bench.methods.bb_alpha.linear import fit_linear
 from ep_bench.methods.bb_alpha.training import train_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
+from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.normal_rng import stream
 from ep_bench.predictions import Predictive
-from ep_bench.types import Array, Method, Rows
+from ep_bench.types import Array, Indices, Method, Rows
 
-START_RHO, START_SCALE = -10.0, 0.1  # v = v0 sigmoid(rho); means at START_SCALE N(0, 1)
+INITIAL_RHO, INITIAL_SCALE = -10.0, 0.1  # v = v0 sigmoid(rho); means are INITIAL_SCALE N(0, 1)
 
 
 class Config(BaseModel):
@@ -47,85 +50,102 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hidden: tuple[PositiveInt, ...] = Field(
-        (100,), description="units of each hidden layer, none for the linear model; released program: 100"
+        (100,), description="units per hidden layer, [] for the linear model; released program: 100"
     )
-    alpha: FiniteFloat = Field(0.5, description="power; 0 is the variational bound, 1 EP-like; released program: 0.5")
-    samples: PositiveInt = Field(50, description="weight samples K a step; released program: 50")
-    test_samples: PositiveInt = Field(50, description="weight samples of a prediction; released program: 50")
-    epochs: PositiveInt = Field(500, description="passes over the training rows; released program: 500")
-    batch_size: PositiveInt = Field(32, description="rows a step; released program: 32")
-    learning_rate: PositiveFloat = Field(1e-3, description="of Adam; released program: 0.001")
-    prior_variance: PositiveFloat = Field(1.0, description="v0 of the weights; supplement, sections B and C: 1")
+    alpha: FiniteFloat = Field(
+        0.5, description="power; 0 is the variational bound, 1 resembles EP; released program: 0.5"
+    )
+    samples: PositiveInt = Field(50, description="weight samples K per step; released program: 50")
+    test_samples: PositiveInt = Field(50, description="weight samples per prediction; released program: 50")
+    epochs: PositiveInt = Field(500, description="passes over the training data; released program: 500")
+    batch_size: PositiveInt = Field(32, description="data points per step; released program: 32")
+    learning_rate: PositiveFloat = Field(1e-3, description="step size of Adam; released program: 0.001")
+    prior_variance: PositiveFloat = Field(
+        1.0, description="prior variance v0 of the weights; supplement, sections B and C: 1"
+    )
     noise_variance: PositiveFloat | None = Field(
-        None, description="variance, in squared units of the standardised target; learned unless given"
+        None, description="fixed noise variance, in squared units of the standardised target; by default learned"
     )
     covariance: Literal["diagonal", "full"] = Field(
-        "diagonal", description="of q; full only without hidden layers (supplement, section B)"
+        "diagonal", description="covariance of q; full only without hidden layers (supplement, section B)"
     )
 
     @model_validator(mode="after")
     def _possible(self) -> Config:
         if self.covariance == "full" and self.hidden:
-            raise ValueError("covariance: full takes a model without hidden layers, hidden: []")
+            raise ValueError("covariance: full requires a model without hidden layers, hidden: []")
         return self
 
 
+class Posterior(Protocol):
+    """A fitted posterior: that of a network (``State``) or of the linear model (``linear.LinearPosterior``)."""
+
+    @property
+    def noise_variance(self) -> float:
+        """Noise variance, standardised units."""
+        ...
+
+    def predict(self, X: Array, rng: np.random.Generator) -> Predictive:
+        """Return predictive distributions at inputs X (n, d), standardised units, noise included."""
+        ...
+
+
 class State(NamedTuple):
-    """Posterior of the weights, standardised units."""
+    """Posterior of the weights of a network, standardised units."""
 
     layers: Array  # (L, 3) as in ``models.mlp``
     mean: Array  # (P,)
-    deviation: Array  # (P,) standard deviations
+    std: Array  # (P,) standard deviations
     noise_variance: float
     test_samples: int
 
+    def predict(self, X: Array, rng: np.random.Generator) -> Predictive:
+        """Return mixtures over weight samples at inputs X (n, d), standardised units, noise included."""
+        outputs = meanfield.sample_networks(self.mean, self.std, self.test_samples, self.layers, X, rng)
+        return Predictive.equal_mixture(outputs, self.noise_variance)
 
-def fit(
-    train: Rows, config: Config, rng: np.random.Generator
-) -> tuple[State | LinearPosterior, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
 
-    Returns the state, and one value an epoch of ``objective`` (the mean over minibatches of the energy estimate, nats,
-    divided by n) and ``noise_deviation`` (standardised); of the linear model ``objective``, a value a step. Raises
-    FloatingPointError where an epoch ends with a number that is not finite, the last one with a network that is no fit
-    (``mlp.refuse_divergence``), or the linear model has no stationary point; ValueError for alpha >= n there.
+def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[Posterior, dict[str, list[float]]]:
+    """Fit to standardised data X (n, d), y (n,).
+
+    Returns the state and a trace. For networks the trace has one value per epoch: ``objective`` (the energy, mean over
+    minibatches, nats per data point) and ``noise_deviation`` (standard deviation, standardised). For the linear model
+    it has ``objective``, one value per Newton step.
+
+    Raises FloatingPointError if the objective or a parameter is not finite after an epoch, if the fitted network has
+    diverged (``mlp.refuse_divergence``), or if the linear model has no stationary point. Raises ValueError for the
+    linear model if alpha >= n.
     """
-    if not config.hidden:
-        return _fit_linear(train, config)
+    return _fit_network(train, config, rng) if config.hidden else _fit_linear(train, config)
+
+
+def _fit_network(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    size, rows = mlp.count(layers), min(config.batch_size, len(y))
-    theta = np.full(2 * size + 1, START_RHO)
-    theta[:size] = START_SCALE * rng.standard_normal(size)
+    size, batch_size = mlp.count(layers), min(config.batch_size, len(y))
+    theta = np.full(2 * size + 1, INITIAL_RHO)
+    theta[:size] = INITIAL_SCALE * rng.standard_normal(size)
     theta[-1] = np.log(config.noise_variance or 1.0)
-    work = workspace(config.samples, rows, size, mlp.units(layers), mlp.widest(layers))
-    steps, gradient, words = moments(len(theta)), np.empty_like(theta), stream(rng)
-    trace: dict[str, list[float]] = {"objective": [], "noise_deviation": []}
-    for epoch in range(config.epochs):
-        objective = train_epoch(
-            X, y, rng.permutation(len(y)), rows, theta, steps, gradient, layers, work, words, config.alpha,
-            config.prior_variance, config.learning_rate, config.noise_variance is None,
+    work = workspace(config.samples, batch_size, size, mlp.units(layers), mlp.widest(layers))
+    state, gradient, words = moments(len(theta)), np.empty_like(theta), stream(rng)
+
+    def run_epoch(epoch: int, order: Indices) -> float:  # noqa: ARG001 - the signature of run_epochs
+        energy = train_epoch(
+            X, y, order, batch_size, theta, state, gradient, layers, work, words, config.alpha, config.prior_variance,
+            config.learning_rate, config.noise_variance is None,
         )  # fmt: skip
-        _check(theta, objective, epoch + 1)
-        trace["objective"].append(objective / len(y))
-        trace["noise_deviation"].append(float(np.exp(0.5 * theta[-1])))
-    deviation = np.sqrt(config.prior_variance / (1.0 + np.exp(-theta[size:-1])))
+        return energy / len(y)
+
+    def monitor() -> dict[str, float]:
+        return {"noise_deviation": float(np.exp(0.5 * theta[-1]))}
+
+    trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
+    std = np.sqrt(config.prior_variance / (1.0 + np.exp(-theta[size:-1])))
     mlp.refuse_divergence(theta[:size], layers, X, y)
-    return State(layers, theta[:size].copy(), deviation, float(np.exp(theta[-1])), config.test_samples), trace
+    return State(layers, theta[:size].copy(), std, float(np.exp(theta[-1])), config.test_samples), trace
 
 
-def predict(state: State | LinearPosterior, X: Array, rng: np.random.Generator) -> Predictive:
-    """Return mixtures over weight samples for rows X (n, d), standardised units, noise included.
-
-    The linear model's prediction is the Gaussian that such a mixture tends to.
-    """
-    if isinstance(state, LinearPosterior):
-        return Predictive.gaussian(*predict_linear(state, X))
-    outputs = meanfield.sample_networks(state.mean, state.deviation, state.test_samples, state.layers, X, rng)
-    return Predictive.equal_mixture(outputs, state.noise_variance)
-
-
-def _fit_linear(train: Rows, config: Config) -> tuple[LinearPosterior, dict[str, list[float]]]:
+def _fit_linear(train: Rows, config: Config) -> tuple[Posterior, dict[str, list[float]]]:
     posterior = fit_linear(
         train.X, train.y, alpha=config.alpha, prior_variance=config.prior_variance,
         noise_variance=config.noise_variance, covariance=config.covariance,
@@ -133,16 +153,16 @@ def _fit_linear(train: Rows, config: Config) -> tuple[LinearPosterior, dict[str,
     return posterior, {"objective": [value / len(train.y) for value in posterior.trace]}
 
 
-def _check(theta: Array, objective: float, epoch: int) -> None:
-    """Raise FloatingPointError where the energy or a parameter is not finite."""
-    if not np.isfinite(theta).all():
-        raise FloatingPointError(f"epoch {epoch}: a parameter is not finite")
-    if not np.isfinite(objective):
-        raise FloatingPointError(f"epoch {epoch}: the energy is not finite")
+def predict(state: Posterior, X: Array, rng: np.random.Generator) -> Predictive:
+    """Return predictive distributions at inputs X (n, d), standardised units, noise included.
+
+    Networks give mixtures over weight samples, the linear model Gaussians.
+    """
+    return state.predict(X, rng)
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: samples by weights (draws) and by rows (products)."""
+    """Estimate the time of a fit on one core: draws scale with samples x weights, products also with data points."""
     if not config.hidden:
         return 1e-6 * n * d * d
     weights = mlp.count(mlp.layout(d, config.hidden))

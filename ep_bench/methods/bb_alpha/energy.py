@@ -1,20 +1,21 @@
 """The energy of black-box alpha for one minibatch and one set of weight samples, and its gradient.
 
-Symbols (P weights, K samples, B rows of the batch, N rows in all):
+Symbols (P weights, K samples, B data points in the batch, N in total):
 
-    m, v, s        mean, variance and deviation of q's weights
-    w_k, e_k       a sample, w = m + s e
-    tau, nu        natural parameters of the tied factor f: tau = (1 / v - 1 / v0) / N, nu = m / (N v)
+    m, v, s        means, variances and standard deviations of q(w), (P,)
+    w_k, e_k       a weight sample, w = m + s e, (P,)
+    v0             prior variance
+    tau, nu        natural parameters of the tied factor f: tau = (1 / v - 1 / v0) / N, nu = m / (N v), (P,)
     F_k            log f(w_k) = sum(nu w - tau w^2 / 2)
     l_bk           log p(y_b | w_k), noise variance sigma2
-    p_bk           softmax over k of alpha (l_bk - F_k): the samples' weights in the tilted distribution of row b
+    p_bk           softmax over k of alpha (l_bk - F_k): weights of the samples in the tilted distribution of point b
     r_k            sum over b of p_bk
 
     energy = log Z_prior - log Z_q - N / (B alpha) sum_b (logsumexp_k alpha (l_bk - F_k) - log K)
 
-with log Z_q = sum(log(2 pi v) / 2 + m^2 / (2 v)), log Z_prior likewise. As alpha goes to 0 the last term becomes the
-mean over k of l_bk - F_k, and the energy the negative variational bound, the divergence estimated from the same draws.
-The parameters are theta = (m, rho, log sigma2), v = v0 / (1 + exp(-rho)).
+with log Z_q = sum(log(2 pi v) / 2 + m^2 / (2 v)), and log Z_prior likewise. For alpha -> 0 the last term is the mean
+over k of l_bk - F_k. The energy is then the negative variational bound, with the divergence estimated from the same
+draws. The parameters are theta = (m, rho, log sigma2), (2 P + 1,), with v = v0 / (1 + exp(-rho)).
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 from ep_bench.numerics.simd.vector import WIDTH, load, store
 
-TINY = 1e-14  # an alpha of this size is 0: below, its inverse would lift rounding above everything else
+TINY = 1e-14  # alphas below this count as 0: dividing by them would amplify rounding errors
 
 
 class EnergyWorkspace(NamedTuple):
-    """Scratch for K samples, B rows and P weights."""
+    """Arrays for K samples, B data points and P weights."""
 
     noise: Any  # (K, P) e
     W: Any  # (K, P) w
-    gradients: Any  # (P,) of the data term by a sample's w
+    gradients: Any  # (P,) of the data term with respect to the weights of one sample
     Z: Any  # (K, B * units) hidden outputs
     D: Any  # (2, B * widest)
     f: Any  # (B,)
-    tilt: Any  # (K, B) network outputs, then the derivatives by them
-    shares: Any  # (K, B) alpha (l - F), then p
+    tilt: Any  # (K, B) network outputs, then the derivatives with respect to them
+    p: Any  # (K, B) alpha (l - F), then p
     F: Any  # (K,)
     vectors: Any  # (6, P) s, tau, nu, sums over k of r e, r e^2 and g e
 
 
 @jit(relaxed=FUSE)
-def deviations(theta: Any, prior_variance: float, work: EnergyWorkspace, n: int) -> None:
-    """Write s, tau and nu of the parameters (2 P + 1,)."""
+def fill_factor(theta: Any, prior_variance: float, work: EnergyWorkspace, n: int) -> None:
+    """Write s, tau and nu at theta (2 P + 1,), for n data points."""
     P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
     for i in range(P):
@@ -73,9 +74,10 @@ def energy(
     work: EnergyWorkspace,
     gradient: Any,
 ) -> float:
-    """Return the energy of a batch X (B, d), y (B,) of n rows at the noise in ``work``; write its gradient (2 P + 1,).
+    """Return the energy of a batch X (B, d), y (B,) of n data points, nats; write its gradient (2 P + 1,).
 
-    ``deviations`` has been called, and ``work.W`` holds the weights of ``work.noise``.
+    ``layers`` (L, 3). ``work`` must hold what ``fill_factor`` writes, draws in ``work.noise`` and their weights in
+    ``work.W``.
     """
     K, P = work.W.shape
     rows = X.shape[0]
@@ -86,16 +88,16 @@ def energy(
     gradient[:P] = 0.0
     work.vectors[3:] = 0.0
     for k in range(K):
-        share, squares = 0.0, 0.0
-        p, slope = work.shares[k], work.tilt[k, :rows]
+        r, squares = 0.0, 0.0
+        p, slope = work.p[k], work.tilt[k, :rows]
         for b in range(rows):
             residual = y[b] - slope[b]
-            share += p[b]
+            r += p[b]
             squares += p[b] * residual * residual
             slope[b] = -factor * precision * p[b] * residual
-        by_noise += 0.5 * (share - precision * squares)
+        by_noise += 0.5 * (r - precision * squares)
         backward(X, work.W[k], layers, work.Z[k], slope, 1.0, work.gradients, work.D)
-        _add_sample(share, work.gradients, work.noise[k], gradient, work.vectors)
+        _add_sample(r, work.gradients, work.noise[k], gradient, work.vectors)
     gradient[2 * P] = factor * by_noise
     _collect(theta, prior_variance, rows, n, work, gradient)
     return _log_normalisers(theta, prior_variance, work.vectors[0]) - factor * data
@@ -103,7 +105,7 @@ def energy(
 
 @jit(relaxed=REORDER)
 def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: EnergyWorkspace) -> float:
-    """Return the sum over rows of log E[(p / f)^alpha] / alpha; write outputs and p."""
+    """Return the sum over the batch X (B, d), y (B,) of log E[(p / f)^alpha] / alpha; write outputs and p."""
     K, P = work.W.shape
     rows = X.shape[0]
     sigma2, constant = math.exp(theta[2 * P]), -0.5 * (math.log(2.0 * math.pi) + theta[2 * P])
@@ -113,19 +115,20 @@ def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: EnergyW
     for k in range(K):
         forward(X, work.W[k], layers, work.Z[k], f)
         work.F[k] = _log_factor(work.W[k], work.vectors[1], work.vectors[2])
-        level, slope, shares, tilt = power * (constant - work.F[k]), -0.5 * power / sigma2, work.shares[k], work.tilt[k]
+        level, slope, logs, tilt = power * (constant - work.F[k]), -0.5 * power / sigma2, work.p[k], work.tilt[k]
         for b in range(rows):
             residual = y[b] - f[b]
             tilt[b] = f[b]
-            shares[b] = level + slope * residual * residual
+            logs[b] = level + slope * residual * residual
     total = 0.0
     for b in range(rows):
-        total += _mean_share(work.shares, b) if limit else _log_mean_share(work.shares, b) / alpha
+        total += _mean(work.p, b) if limit else _log_mean(work.p, b) / alpha
     return total
 
 
 @jit(relaxed=REORDER, inline=True)
 def _log_factor(w: Any, tau: Any, nu: Any) -> float:
+    """Return log f(w), w, tau and nu (P,)."""
     total = 0.0
     for i in range(w.size):
         total += w[i] * (nu[i] - 0.5 * tau[i] * w[i])
@@ -133,34 +136,35 @@ def _log_factor(w: Any, tau: Any, nu: Any) -> float:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _log_mean_share(shares: Any, b: int) -> float:
-    """Return log mean exp over the samples of row b; turn the column into its softmax."""
-    K = shares.shape[0]
-    top = shares[0, b]
+def _log_mean(p: Any, b: int) -> float:
+    """Return the log of the mean exponential of column b of p (K, B); replace the column by its softmax."""
+    K = p.shape[0]
+    top = p[0, b]
     for k in range(K):
-        top = max(top, shares[k, b])
+        top = max(top, p[k, b])
     total = 0.0
     for k in range(K):
-        shares[k, b] = math.exp(shares[k, b] - top)
-        total += shares[k, b]
+        p[k, b] = math.exp(p[k, b] - top)
+        total += p[k, b]
     for k in range(K):
-        shares[k, b] /= total
+        p[k, b] /= total
     return top + math.log(total / K)
 
 
 @jit(relaxed=REORDER, inline=True)
-def _mean_share(shares: Any, b: int) -> float:
-    K = shares.shape[0]
+def _mean(p: Any, b: int) -> float:
+    """Return the mean of column b of p (K, B); replace the column by 1 / K."""
+    K = p.shape[0]
     total = 0.0
     for k in range(K):
-        total += shares[k, b]
-        shares[k, b] = 1.0 / K
+        total += p[k, b]
+        p[k, b] = 1.0 / K
     return total / K
 
 
 @jit(relaxed=REORDER)
 def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: EnergyWorkspace, gradient: Any) -> None:
-    """Turn the sums over samples into the gradient by m and rho: through them, the factor and log Z_q."""
+    """Write the gradient (2 P,) with respect to m and rho from the sums over samples, which include f and log Z_q."""
     P = work.W.shape[1]
     s, tau, nu = work.vectors[0], work.vectors[1], work.vectors[2]
     re, ree, ge = work.vectors[3], work.vectors[4], work.vectors[5]
@@ -180,15 +184,15 @@ def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: EnergyW
 
 @jit(relaxed=REORDER)
 def _add_sample(r: float, g: Any, e: Any, by_w: Any, vectors: Any) -> None:
-    """Add a sample's g to ``by_w`` and its r e, r e^2 and g e to the last three vectors."""
+    """Add g (P,) of one sample to ``by_w`` (P,), and r e, r e^2 and g e, with noise e (P,), to ``vectors`` (6, P)."""
     re, ree, ge = vectors[3], vectors[4], vectors[5]
     whole = g.size // WIDTH * WIDTH
     for i in range(0, whole, WIDTH):
         slope, noise = load(g, i), load(e, i)
-        share = r * noise
+        product = r * noise
         store(by_w, i, load(by_w, i) + slope)
-        store(re, i, load(re, i) + share)
-        store(ree, i, load(ree, i) + share * noise)
+        store(re, i, load(re, i) + product)
+        store(ree, i, load(ree, i) + product * noise)
         store(ge, i, load(ge, i) + slope * noise)
     for i in range(whole, g.size):
         by_w[i] += g[i]
@@ -199,7 +203,7 @@ def _add_sample(r: float, g: Any, e: Any, by_w: Any, vectors: Any) -> None:
 
 @jit(relaxed=REORDER)
 def _log_normalisers(theta: Any, prior_variance: float, s: Any) -> float:
-    """Return log Z_prior - log Z_q."""
+    """Return log Z_prior - log Z_q for standard deviations s (P,)."""
     total = 0.0
     for i in range(s.size):
         total -= theta[i] * theta[i] / (s[i] * s[i])
@@ -207,7 +211,7 @@ def _log_normalisers(theta: Any, prior_variance: float, s: Any) -> float:
 
 
 def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> EnergyWorkspace:
-    """Return scratch for batches of up to ``rows`` rows; only whole batches fill it."""
+    """Allocate the arrays for batches of up to ``rows`` data points."""
     return EnergyWorkspace(
         noise=np.empty((samples, weights)),
         W=np.empty((samples, weights)),
@@ -216,7 +220,7 @@ def workspace(samples: int, rows: int, weights: int, units: int, widest: int) ->
         D=np.empty((2, rows * widest)),
         f=np.empty(rows),
         tilt=np.empty((samples, rows)),
-        shares=np.empty((samples, rows)),
+        p=np.empty((samples, rows)),
         F=np.empty(samples),
         vectors=np.empty((6, weights)),
     )

@@ -1,18 +1,18 @@
 """Bayesian linear regression by black-box alpha, without Monte Carlo.
 
-Hernandez-Lobato and others (ICML 2016), supplement, section B. ``linear_energy`` holds the model, the energy and the
-symbols; here is its minimum over q, and over the noise variance if that is learned. For 0 < alpha < N and for every
-alpha <= 0 the energy at a given noise variance is bounded below and rises to infinity wherever q or a tilted
-distribution ceases to be proper, so that a minimum exists. At alpha = N no cavity hangs on q, and beyond it the energy
-has no minimum.
+Hernandez-Lobato et al. (ICML 2016), supplement, section B. ``linear_energy`` has the model, the energy and the symbols;
+this module minimises it over q and, if learned, over the noise variance. For a fixed noise variance and alpha < N
+the energy is bounded below and rises to infinity where q or a tilted distribution becomes improper, so that a minimum
+exists. At alpha = N no cavity depends on q; for larger alpha the energy has no minimum.
 
-The mean is solved for exactly; ``linear_newton`` finds covariance and noise, N d^2 + d^3 operations a step. The search
-starts at the answer for alpha = 0 (where that is improper, at a negative alpha, at a narrower one) and goes to an alpha
-below -4 in stages, as an interior-point method does: there the energy is nearly flat up to a wall.
+The mean is solved for exactly. ``linear_newton`` finds covariance and noise variance, at N d^2 + d^3 operations per
+step. The search starts at the solution for alpha = 0, or, for negative alpha where that is improper, at a narrower
+covariance. Alpha below -4 is reached in stages, as in an interior-point method, because the energy is nearly flat up to
+the border of the proper region.
 
-Learned noise: with alpha > 1 the energy falls without bound where the noise goes to 0 and the cavities do not, and at
-alpha = 1 it may be least there: spread of the weights stands in for noise. What is returned is then a local minimum
-below the start; there may be none.
+Learned noise: for alpha > 1 the energy has no lower bound as the noise variance goes to 0 while the cavities do not
+shrink. At alpha = 1 it can be lowest there, because the spread of the weights replaces the noise. The result is then a
+local minimum below the starting point; there may be none.
 """
 
 from __future__ import annotations
@@ -24,27 +24,40 @@ import numpy as np
 
 from ep_bench.methods.bb_alpha.linear_energy import EnergyGradient, LinearRegressionProblem, energy, gradient, point
 from ep_bench.methods.bb_alpha.linear_newton import NewtonPoint, TrustRegionSearch
+from ep_bench.predictions import Predictive
 from ep_bench.types import Array
 
 Family = Literal["diagonal", "full"]
-# A learned noise variance vanishes at this share of the targets' mean square, or of the one learned at alpha = 0.
-VANISHED, VANISHED_BESIDE = 1e-10, 1e-4
+# A learned noise variance counts as 0 below this fraction of the mean squared target, or of its value at alpha = 0.
+VANISHED, VANISHED_FROM_ZERO_ALPHA = 1e-10, 1e-4
 
 
 class LinearPosterior(NamedTuple):
-    """The Gaussian q of least energy."""
+    """The Gaussian q of minimum energy, standardised units."""
 
     mean: Array  # (d,)
-    covariance: Array  # (d, d), a diagonal matrix in the diagonal family
+    covariance: Array  # (d, d), a diagonal matrix for the diagonal family
     noise_variance: float
-    energy: float  # in nats
-    trace: tuple[float, ...]  # the energy at the start and after each step, of the last stage
-    gradient_norm: float  # by whitened log covariance and log noise variance, over the curvature's (1 - alpha / N) / 2
+    energy: float  # nats
+    trace: tuple[float, ...]  # energies at the start and after each step of the last stage
+    gradient_norm: float  # in the coordinates of ``linear_newton``, divided by (1 - alpha / N) / 2
 
     @property
     def log_evidence(self) -> float:
-        """The energy's estimate of the log evidence, nats: exact for alpha = 0 and a full covariance, a bound at 0."""
+        """Estimate of the log evidence, nats: a lower bound for alpha = 0, exact with a full covariance."""
         return -self.energy
+
+    def predict(self, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG002 - no draws are needed
+        """Return Gaussian predictive distributions at inputs X (n, d), noise included.
+
+        Raises ValueError if X has another shape.
+        """
+        inputs = np.asarray(X, dtype=np.float64)
+        d = len(self.mean)
+        if inputs.ndim != 2 or inputs.shape[1] != d:
+            raise ValueError(f"X must have shape (n, {d}), found {inputs.shape}")
+        variance = np.einsum("ij,ij->i", inputs @ self.covariance, inputs)
+        return Predictive.gaussian(inputs @ self.mean, variance + self.noise_variance)
 
 
 def fit_linear(
@@ -56,40 +69,30 @@ def fit_linear(
     noise_variance: float | None,
     covariance: Family,
 ) -> LinearPosterior:
-    """Fit q to rows.
+    """Fit q to data points.
 
     Parameters
     ----------
-    X : (N, d) inputs, a constant among them where an intercept is wanted
+    X : (N, d) inputs; include a constant input for an intercept
     y : (N,) targets
-    alpha : below N; 0 is variational Bayes, negative values are allowed
-    prior_variance : v0 of each weight
-    noise_variance : sigma^2; None has it minimise the energy too
+    alpha : power, below N; 0 is variational inference, negative values are allowed
+    prior_variance : variance v0 of each weight
+    noise_variance : sigma^2; None learns it by minimising the energy
     covariance : the family of q, "diagonal" or "full"
 
     Raises
     ------
-    ValueError for arguments out of range, and FloatingPointError where no stationary point is found: with learned noise
-    the energy may fall as the noise variance goes to 0.
+    ValueError for arguments out of range; FloatingPointError if no stationary point is found. With learned noise the
+    energy may fall as the noise variance goes to 0.
     """
     problem = _checked(X, y, alpha, prior_variance)
     diagonal = _is_diagonal(covariance)
-    with np.errstate(all="ignore"):  # what is not finite is refused by name
+    with np.errstate(all="ignore"):  # values that are not finite raise errors with their name
         found, trace = _search(problem, noise_variance, diagonal=diagonal)
     T = found.at.T
     return LinearPosterior(
         T @ found.mu, T @ T.T, float(found.at.noise_variance), found.energy, tuple(trace), found.norm
     )  # fmt: skip
-
-
-def predict_linear(posterior: LinearPosterior, X: Array) -> tuple[Array, Array]:
-    """Return mean and variance (n,), noise included, of the targets at X (n, d)."""
-    inputs = np.asarray(X, dtype=np.float64)
-    d = len(posterior.mean)
-    if inputs.ndim != 2 or inputs.shape[1] != d:
-        raise ValueError(f"X must have shape (n, {d}), found {inputs.shape}")
-    variance = np.einsum("ij,ij->i", inputs @ posterior.covariance, inputs)
-    return inputs @ posterior.mean, variance + posterior.noise_variance
 
 
 def linear_energy(
@@ -102,13 +105,13 @@ def linear_energy(
     mean: Array,
     covariance: Array,
 ) -> tuple[float, EnergyGradient]:
-    """Return the energy of any q = N(mean (d,), covariance (d, d)), and its gradient.
+    """Return the energy of any q = N(mean (d,), covariance (d, d)), nats, and its gradient.
 
-    The gradient is by mean (d,), by covariance (d, d), symmetric, and by the noise variance, each with the others held.
+    The gradient is with respect to mean (d,), covariance (d, d), symmetric, and noise variance, the others fixed.
 
     Raises
     ------
-    ValueError for arguments out of range or a covariance that is not positive definite, FloatingPointError where a
+    ValueError for arguments out of range or a covariance that is not positive definite; FloatingPointError if a
     cavity or a tilted distribution is improper.
     """
     problem = _checked(X, y, alpha, prior_variance)
@@ -122,7 +125,7 @@ def linear_energy(
     inverse = np.asarray(np.linalg.inv(at.T), dtype=np.float64)
     mu = np.asarray(inverse @ np.asarray(mean, dtype=np.float64))
     slope = gradient(problem, at, mu)
-    # by A the mean is held and the root moves: V = T exp(A) T', so dV = T dA T'
+    # the derivative with respect to A has the mean fixed: V = T exp(A) T', so dV = T dA T'
     by_covariance = inverse.T @ slope.covariance @ inverse
     return energy(problem, at, mu), EnergyGradient(inverse.T @ slope.mean, by_covariance, slope.noise / noise)
 
@@ -130,35 +133,35 @@ def linear_energy(
 def _search(
     problem: LinearRegressionProblem, noise_variance: float | None, *, diagonal: bool
 ) -> tuple[NewtonPoint, list[float]]:
-    """Return the stationary point and the energies on the way, by stages in alpha from the variational answer."""
-    least = None
+    """Return the stationary point and the energies of the last stage, from the solution for alpha = 0."""
+    vanished = None
     if noise_variance is None:
         root, noise = _learned(problem, diagonal=diagonal)
-        least = VANISHED_BESIDE * noise
+        vanished = VANISHED_FROM_ZERO_ALPHA * noise
     else:
         noise = _positive("noise_variance", noise_variance)
         root = _variational_root(problem, noise, diagonal=diagonal)
     for alpha in _stages(problem.alpha):
         stage = problem._replace(alpha=alpha)
-        search = TrustRegionSearch(stage, diagonal=diagonal, least_noise=least)
+        search = TrustRegionSearch(stage, diagonal=diagonal, vanished_noise=vanished)
         found, trace = search.descend(_start(search, stage, root, noise))
         root, noise = found.at.T, found.at.noise_variance
     return found, trace
 
 
 def _checked(X: Array, y: Array, alpha: float, prior_variance: float) -> LinearRegressionProblem:
-    """Return the problem, or raise ValueError."""
+    """Return the problem; raise ValueError for arguments out of range."""
     inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if inputs.ndim != 2 or 0 in inputs.shape:
-        raise ValueError(f"X must have shape (N, d) with a row and a column, found {inputs.shape}")
+        raise ValueError(f"X must have shape (N, d) with N and d above 0, found {inputs.shape}")
     if targets.shape != (len(inputs),):
-        raise ValueError(f"y must have shape ({len(inputs)},), one target a row of X, found {targets.shape}")
+        raise ValueError(f"y must have shape ({len(inputs)},), one target per row of X, found {targets.shape}")
     if not (np.isfinite(inputs).all() and np.isfinite(targets).all()):
         raise ValueError("X and y must be finite")
     if not (math.isfinite(alpha) and alpha < len(targets)):
         raise ValueError(
-            f"alpha must be finite and below the number of rows, {len(targets)}, found {alpha:g}: "
-            "from there on no cavity distribution hangs on q as it should and the energy has no minimum"
+            f"alpha must be finite and below the number of data points, {len(targets)}, found {alpha:g}: "
+            "the energy has no minimum for a larger alpha"
         )
     return LinearRegressionProblem(inputs, targets, float(alpha), _positive("prior_variance", prior_variance))
 
@@ -176,7 +179,7 @@ def _is_diagonal(covariance: str) -> bool:
 
 
 def _variational_root(problem: LinearRegressionProblem, noise: float, *, diagonal: bool) -> Array:
-    """Return the root of the covariance at alpha = 0: the posterior's (4a), or that of its precisions' diagonal."""
+    """Return a root (d, d) of the covariance at alpha = 0: the posterior's (4a), or that of its diagonal precisions."""
     X, prior = problem.X, problem.prior_variance
     if diagonal:
         return np.diag(1.0 / np.sqrt(1.0 / prior + np.square(X).sum(axis=0) / noise))
@@ -187,13 +190,15 @@ def _variational_root(problem: LinearRegressionProblem, noise: float, *, diagona
 
 
 def _learned(problem: LinearRegressionProblem, *, diagonal: bool) -> tuple[Array, float]:
-    """Return covariance root and noise variance of the least energy at alpha = 0."""
+    """Return covariance root (d, d) and noise variance of minimum energy at alpha = 0."""
     noise = float(np.mean(problem.y**2))
     if noise == 0.0:
-        raise FloatingPointError("all targets are 0: no noise variance has the least energy; give noise_variance")
+        raise FloatingPointError(
+            "all targets are 0: the energy has no minimum over the noise variance; set noise_variance"
+        )
     variational = problem._replace(alpha=0.0)
-    search = TrustRegionSearch(variational, diagonal=diagonal, least_noise=VANISHED * noise)
-    for _ in range(10):  # expectation-maximisation, quick from afar
+    search = TrustRegionSearch(variational, diagonal=diagonal, vanished_noise=VANISHED * noise)
+    for _ in range(10):  # expectation-maximisation, fast far from the solution
         fit = _start(search, variational, _variational_root(variational, noise, diagonal=diagonal), noise)
         noise *= 1.0 - 2.0 * fit.slope[-1] / math.sqrt(len(problem.y))
     found, _ = search.descend(fit)
@@ -201,7 +206,7 @@ def _learned(problem: LinearRegressionProblem, *, diagonal: bool) -> tuple[Array
 
 
 def _stages(alpha: float) -> list[float]:
-    """Return the values of alpha to go through, each five times the one before."""
+    """Return the sequence of alphas, each five times its predecessor, that ends at ``alpha``."""
     stages = [-4.0]
     while alpha < 5.0 * stages[-1]:
         stages.append(5.0 * stages[-1])
@@ -209,22 +214,24 @@ def _stages(alpha: float) -> list[float]:
 
 
 def _start(search: TrustRegionSearch, problem: LinearRegressionProblem, root: Array, noise: float) -> NewtonPoint:
-    """Return the fit at a root of the variational answer; at a negative alpha of one so narrow that it is proper."""
+    """Return the point of a variational root (d, d), narrowed for negative alpha until it is proper."""
     if problem.alpha < 0.0:
         T = np.asarray(root)
-        root = T * np.sqrt(_widening(problem, T, noise))
+        root = T * np.sqrt(_narrowing(problem, T, noise))
     fit = search.fit(root, noise)
     if fit is None or not math.isfinite(fit.energy):
-        raise FloatingPointError(f"alpha = {problem.alpha:g}: no proper tilted distributions to start from")
+        raise FloatingPointError(
+            f"alpha = {problem.alpha:g}: the tilted distributions at the starting point are improper"
+        )
     return fit
 
 
-def _widening(problem: LinearRegressionProblem, T: Array, noise: float) -> Array:
-    """Return what scales the squared columns (d,) of T so that no tilted distribution is improper, alpha negative.
+def _narrowing(problem: LinearRegressionProblem, T: Array, noise: float) -> Array:
+    """Return factors (d,) of the squared columns of T that make all tilted distributions proper, alpha negative.
 
-    The cavity's covariance is given T T' times at most 1, so that alpha s >= -noise / 2; q's follows from it.
+    They scale the covariance of the cavity so that alpha s >= -noise / 2; the covariance of q follows from it.
     """
-    most = float(np.square(problem.X @ T).sum(axis=1).max())
-    narrow = min(1.0, 0.5 * noise / (-problem.alpha * most)) if most > 0.0 else 1.0
+    largest = float(np.square(problem.X @ T).sum(axis=1).max())
+    narrow = min(1.0, 0.5 * noise / (-problem.alpha * largest)) if largest > 0.0 else 1.0
     cavity = narrow * np.square(T).sum(axis=0) / problem.prior_variance
     return np.asarray(narrow * (1.0 - problem.beta) / (1.0 - problem.beta * cavity))

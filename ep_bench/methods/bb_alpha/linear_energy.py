@@ -1,25 +1,26 @@
 """The black-box alpha energy of Bayesian linear regression in closed form, with its gradient and curvature.
 
-Model: y_n = x_n' w + N(0, sigma^2), w ~ N(0, v0 I), no bias; q(w) = N(m, V) = prior times f^N with one tied factor f.
-Hernandez-Lobato and others (ICML 2016), supplement, section B: the tilted distributions of (5) are Gaussians (8), and
+Model: y_n = x_n' w + N(0, sigma^2), w ~ N(0, v0 I), no bias; q(w) = N(m, V) is the prior times f^N with one tied factor
+f. Hernandez-Lobato et al. (ICML 2016), supplement, section B: the tilted distributions of (5) are Gaussians (8), and
 
     E = log Z_prior - log Z_q - (1 / alpha) sum_n log E_q[(p(y_n | w) / f(w))^alpha]
       = (1/2) sum_i [-log r_i + log(g_i) / beta + (1 - beta) r_i mu_i^2 / g_i]
         + sum_n [log(2 pi sigma^2) / 2 + log(1 + alpha s_n / sigma^2) / (2 alpha) + D_n e_n^2 / 2].
 
-Nothing is divided by alpha but a log1p of its multiple, so that a tiny alpha costs no digits; alpha = 0 is the negative
-evidence lower bound. The gradient is (N / alpha - 1) times the gap of the moments in (5), free of both factors here.
+Only log1p(alpha ...) is divided by alpha, so that a tiny alpha loses no digits. For alpha = 0 this is the negative
+evidence lower bound. The gradient is (N / alpha - 1) times the difference of the moments in (5), here in a form without
+division by alpha.
 
 Symbols; the coordinates are whitened by T, the root of V whose columns are orthogonal:
 
     beta       alpha / N
     T, r       V = T T', T' T = v0 diag(r)
     mu         m = T mu
-    g          1 + beta (r - 1): variances of q over those of the cavity q f^-alpha, positive if that is proper
+    g          1 + beta (r - 1): variances of q divided by those of the cavity q f^-alpha; positive if it is proper
     Z          rows z_n = x_n' T / g
     s, t       variance and mean of x_n' w under the cavity: z_n' diag(g) z_n and (1 - beta) z_n' mu
     D, e, h    1 / (sigma^2 + alpha s), y - t, D - alpha e^2 D^2
-    rho        r mu / g, which is Z' D e where the mean is best
+    rho        r mu / g, which is Z' D e at the optimal mean
     A, a       directions: V = T exp(A) T' with A symmetric, sigma^2 exp(a)
 """
 
@@ -34,7 +35,7 @@ from ep_bench.types import Array
 
 
 class LinearRegressionProblem(NamedTuple):
-    """What the energy rests on besides q and the noise."""
+    """Data and constants of the energy."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
@@ -43,12 +44,12 @@ class LinearRegressionProblem(NamedTuple):
 
     @property
     def beta(self) -> float:
-        """The share alpha / N of the prior in a cavity."""
+        """The exponent alpha / N of the prior in a cavity."""
         return self.alpha / len(self.y)
 
 
 class EnergyPoint(NamedTuple):
-    """A covariance T T' and a noise variance, with what energy, gradient and curvature share."""
+    """A covariance T T' and a noise variance, with the terms that energy, gradient and curvature have in common."""
 
     T: Array  # (d, d)
     noise_variance: float
@@ -60,15 +61,15 @@ class EnergyPoint(NamedTuple):
 
 
 class EnergyGradient(NamedTuple):
-    """Derivatives of the energy by mu (d,), by A (d, d) at constant mean, and by a."""
+    """Derivatives of the energy."""
 
-    mean: Array
-    covariance: Array
-    noise: float
+    mean: Array  # (d,) with respect to mu
+    covariance: Array  # (d, d) with respect to A, mean fixed
+    noise: float  # with respect to a
 
 
 def point(problem: LinearRegressionProblem, root: Array, noise_variance: float) -> EnergyPoint | None:
-    """Return the point of covariance root root'; None where a cavity or a tilted distribution is improper."""
+    """Return the point of covariance root root', root (d, d); None if a cavity or a tilted distribution is improper."""
     T = root if _is_diagonal(root) else _with_orthogonal_columns(root)
     r = np.einsum("ij,ij->j", T, T) / problem.prior_variance
     g = 1.0 + problem.beta * (r - 1.0)
@@ -93,12 +94,12 @@ def _with_orthogonal_columns(root: Array) -> Array:
 
 
 def best_mean(problem: LinearRegressionProblem, at: EnergyPoint) -> Array:
-    """Return mu (d,) of the least energy at a covariance and a noise: m / v0 = X' D e is linear in it."""
+    """Return mu (d,) of minimum energy for a covariance and a noise variance: m / v0 = X' D e is linear in it."""
     return np.asarray(cho_solve(_mean_system(problem, at), at.Z.T @ (at.D * problem.y)))
 
 
 def _mean_system(problem: LinearRegressionProblem, at: EnergyPoint) -> tuple[Array, bool]:
-    """Return the Cholesky factor of diag(r / g) + (1 - beta) Z' D Z, the energy's second derivative by mu."""
+    """Return the Cholesky factor of diag(r / g) + (1 - beta) Z' D Z, the Hessian of the energy in mu."""
     matrix = (1.0 - problem.beta) * (at.Z.T * at.D) @ at.Z
     matrix[np.diag_indices_from(matrix)] += at.r / at.g
     factor: tuple[Array, bool] = cho_factor(matrix, lower=True)
@@ -106,12 +107,12 @@ def _mean_system(problem: LinearRegressionProblem, at: EnergyPoint) -> tuple[Arr
 
 
 def residuals(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> Array:
-    """Return e (N,), targets less the cavity's means."""
+    """Return e (N,), the targets minus the means under the cavities."""
     return problem.y - (1.0 - problem.beta) * (at.Z @ mu)
 
 
 def energy(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> float:
-    """Return E, in nats."""
+    """Return E, nats, at mu (d,)."""
     beta, noise = problem.beta, at.noise_variance
     weights = -np.log(at.r) + _log1p_over(at.r - 1.0, beta) + (1.0 - beta) * at.r * mu**2 / at.g
     e = residuals(problem, at, mu)
@@ -120,7 +121,7 @@ def energy(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> floa
 
 
 def _log1p_over(x: Array, scale: float) -> Array:
-    """Return log(1 + scale x) / scale, x at scale = 0."""
+    """Return log(1 + scale x) / scale for x (n,); x itself for scale = 0."""
     z = scale * x
     ratio = np.ones_like(z)
     np.divide(np.log1p(z), z, out=ratio, where=z != 0.0)
@@ -128,20 +129,20 @@ def _log1p_over(x: Array, scale: float) -> Array:
 
 
 def gradient(problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> EnergyGradient:
-    """Return the gradient in the whitened coordinates; every term of order one in alpha."""
+    """Return the gradient in the whitened coordinates at mu (d,); no term grows as alpha goes to 0."""
     beta, noise = problem.beta, at.noise_variance
     e = residuals(problem, at, mu)
     rho = at.r * mu / at.g
-    pull = rho - at.Z.T @ (at.D * e)  # 0 where the mean is best
+    gap = rho - at.Z.T @ (at.D * e)  # 0 at the optimal mean
     h = at.D - problem.alpha * (e * at.D) ** 2
-    by_covariance = (at.Z.T * h) @ at.Z + beta * (np.outer(rho, rho) - np.outer(pull, rho) - np.outer(rho, pull))
+    by_covariance = (at.Z.T * h) @ at.Z + beta * (np.outer(rho, rho) - np.outer(gap, rho) - np.outer(rho, gap))
     by_covariance[np.diag_indices_from(by_covariance)] += (at.r - 1.0) / at.g
     by_noise = 0.5 * float(np.sum(1.0 - at.s * at.D - noise * (e * at.D) ** 2))
-    return EnergyGradient((1.0 - beta) * pull, 0.5 * (1.0 - beta) * by_covariance, by_noise)
+    return EnergyGradient((1.0 - beta) * gap, 0.5 * (1.0 - beta) * by_covariance, by_noise)
 
 
 class EnergyCurvature:
-    """Second derivatives at a point whose mean is the best one, the mean following: products, no matrix."""
+    """Products with the Hessian of the energy minimised over the mean, at a point with the optimal mean mu (d,)."""
 
     def __init__(self, problem: LinearRegressionProblem, at: EnergyPoint, mu: Array) -> None:
         self._problem, self._at = problem, at
@@ -151,7 +152,7 @@ class EnergyCurvature:
         self._system = _mean_system(problem, at)
 
     def times(self, A: Array, a: float) -> tuple[Array, float]:
-        """Return the product with a direction: symmetric A (d, d) and a."""
+        """Return the product with a direction, symmetric A (d, d) and a."""
         problem, at, e, rho = self._problem, self._at, self._e, self._rho
         alpha, rest, noise = problem.alpha, 1.0 - problem.beta, at.noise_variance
         ds = rest * np.einsum("ij,ij->i", at.Z @ A, at.Z)
@@ -163,10 +164,10 @@ class EnergyCurvature:
         change = (at.Z.T * dh) @ at.Z + problem.beta * (np.outer(drho, rho) + np.outer(rho, drho))
         change += rest * A / np.outer(at.g, at.g) + problem.beta * A * np.outer(at.r / at.g, at.r / at.g)
         by_noise = ds * at.D + at.s * dD + noise * a * (e * at.D) ** 2 + 2.0 * noise * e * at.D * (de * at.D + e * dD)
-        return 0.5 * rest * change + self._bend(A), -0.5 * float(by_noise.sum())
+        return 0.5 * rest * change + self._path_curvature(A), -0.5 * float(by_noise.sum())
 
-    def _bend(self, A: Array) -> Array:
-        """Return what the curved path A -> cavity covariance adds where the gradient is not 0."""
+    def _path_curvature(self, A: Array) -> Array:
+        """Return the term of the nonlinear map from A to the cavity covariance, which is 0 if the gradient is 0."""
         half = self._gradient.covariance @ A
         bent = ((1.0 - self._problem.beta) / self._at.g) * half - 0.5 * half
         return np.asarray(bent + bent.T)

@@ -1,9 +1,9 @@
-"""A trust-region Newton search for the least energy of ``linear_energy``.
+"""A trust-region Newton search for the minimum of ``linear_energy``.
 
-The unknowns of a step are those of the whitened coordinates at the present point: a symmetric (or diagonal) A and,
-where the noise is learned, sqrt(N) a, so that the curvature of an easy problem is half the identity. Steihaug's
-conjugate gradients minimise the quadratic model inside a ball. Where the energy's fall drowns in rounding, a step
-counts if the gradient shrinks.
+The unknowns of a step are those of the whitened coordinates at the current point: a symmetric (or diagonal) A and, if
+the noise is learned, sqrt(N) a. The curvature of an easy problem is then half the identity. Steihaug's conjugate
+gradients minimise the quadratic model inside a ball. If the decrease of the energy is below rounding errors, a step is
+accepted if it reduces the gradient.
 """
 
 from __future__ import annotations
@@ -24,37 +24,40 @@ from ep_bench.methods.bb_alpha.linear_energy import (
 )
 from ep_bench.types import Array
 
-STEPS = 1000  # of Newton; a dozen is usual
-SHARP, STATIONARY = 1e-13, 1e-8  # gradient norms: no further step is tried, and what counts as a stationary point
-NARROWEST = 1e-12  # radius of the trust region
+STEPS = 1000  # of Newton, at most; a dozen is usual
+SHARP, STATIONARY = (
+    1e-13,
+    1e-8,
+)  # gradient norms at which the search stops, and below which a point counts as stationary
+MIN_RADIUS = 1e-12  # of the trust region
 
 
 class NewtonPoint(NamedTuple):
-    """A point with its best mean, the energy there, its gradient as a step's vector, and the gradient's norm."""
+    """A point with its optimal mean, energy and gradient."""
 
     at: EnergyPoint
-    mu: Array
-    energy: float
-    slope: Array
-    norm: float  # over (1 - beta) / 2, the scale of the energy's curvature
+    mu: Array  # (d,)
+    energy: float  # nats
+    slope: Array  # (d^2 + 1,) gradient in the coordinates of a step
+    norm: float  # of the gradient, divided by (1 - beta) / 2, the scale of the curvature
 
 
 class TrustRegionSearch:
     """The search of one problem, in a family of q.
 
-    ``least_noise`` is the noise variance below which a learned one counts as vanishing; None where it is not learned.
+    A learned noise variance below ``vanished_noise`` raises an error; None fixes the noise variance.
     """
 
-    def __init__(self, problem: LinearRegressionProblem, *, diagonal: bool, least_noise: float | None) -> None:
+    def __init__(self, problem: LinearRegressionProblem, *, diagonal: bool, vanished_noise: float | None) -> None:
         self._problem = problem
-        self._learn_noise = least_noise is not None
-        self._least_noise = least_noise or 0.0
+        self._learn_noise = vanished_noise is not None
+        self._vanished_noise = vanished_noise or 0.0
         rows, self._d = problem.X.shape
         self._root_rows = math.sqrt(rows)
         self._mask = np.eye(self._d) if diagonal else np.ones((self._d, self._d))
 
     def fit(self, root: Array, noise_variance: float) -> NewtonPoint | None:
-        """Return the fit of covariance root root'; None where q, a cavity or a tilted distribution is improper."""
+        """Return the point of covariance root root', root (d, d); None if a distribution there is improper."""
         at = point(self._problem, root, noise_variance)
         if at is None:
             return None
@@ -65,73 +68,75 @@ class TrustRegionSearch:
         return NewtonPoint(at, mu, energy(self._problem, at, mu), vector, norm)
 
     def descend(self, fit: NewtonPoint) -> tuple[NewtonPoint, list[float]]:
-        """Return the stationary point below a fit and the energies on the way.
+        """Return the stationary point reached from a point, and the energies of the accepted steps.
 
-        Raises FloatingPointError where there is none.
+        Raises FloatingPointError if the search finds none.
         """
         trace, radius = [fit.energy], 1.0
         for _ in range(STEPS):
-            if fit.norm <= SHARP or radius < NARROWEST:
+            if fit.norm <= SHARP or radius < MIN_RADIUS:
                 break
-            step, fall = self._step(fit, radius)
+            step, predicted = self._step(fit, radius)
             trial = self._moved(fit, step)
-            if trial is not None and trial.at.noise_variance < self._least_noise:
+            if trial is not None and trial.at.noise_variance < self._vanished_noise:
                 raise FloatingPointError(self._collapse())
-            drowned = fall <= 1e-14 * (len(self._problem.y) + self._d + abs(fit.energy))
-            share = _fall_ratio(fit, trial, fall, drowned=drowned)
-            if drowned and share <= 0.0 and fit.norm <= STATIONARY:
+            rounding = predicted <= 1e-14 * (len(self._problem.y) + self._d + abs(fit.energy))
+            ratio = _decrease_ratio(fit, trial, predicted, rounding=rounding)
+            if rounding and ratio <= 0.0 and fit.norm <= STATIONARY:
                 break
             length = float(np.linalg.norm(step))
-            radius = 0.25 * length if share < 0.25 else max(radius, 3.0 * length) if share > 0.75 else radius
-            if trial is not None and share > 0.1:
+            radius = 0.25 * length if ratio < 0.25 else max(radius, 3.0 * length) if ratio > 0.75 else radius
+            if trial is not None and ratio > 0.1:
                 fit = trial
                 trace.append(fit.energy)
         if not fit.norm <= STATIONARY:
             raise FloatingPointError(
-                f"alpha = {self._problem.alpha:g}: no stationary point found: after {len(trace) - 1} steps, at a noise "
-                f"variance of {fit.at.noise_variance:.3g}, the gradient still has norm {fit.norm:.3g}"
+                f"alpha = {self._problem.alpha:g}: no stationary point found: the gradient has norm {fit.norm:.3g} "
+                f"after {len(trace) - 1} steps, at a noise variance of {fit.at.noise_variance:.3g}"
             )
         return fit, trace
 
     def _collapse(self) -> str:
         alpha = self._problem.alpha
-        advice = "fix the noise variance" + (" or take a smaller alpha" if alpha > 0.0 else "")
+        advice = "set noise_variance" + (" or use a smaller alpha" if alpha > 0.0 else "")
         return (
             f"alpha = {alpha:g}: no stationary point found: the energy falls as the noise variance goes to 0; {advice}"
         )
 
     def _step(self, fit: NewtonPoint, radius: float) -> tuple[Array, float]:
-        """Return the step of least quadratic model inside the radius (Steihaug), and how far the model falls."""
+        """Return the minimiser of the quadratic model inside the radius (Steihaug), and its predicted decrease."""
         curvature = EnergyCurvature(self._problem, fit.at, fit.mu)
-        step, bent = np.zeros_like(fit.slope), np.zeros_like(fit.slope)  # bent: curvature times step
+        step, curved = np.zeros_like(fit.slope), np.zeros_like(fit.slope)  # curved: curvature times step
         residual, direction = fit.slope.copy(), -fit.slope
         size = float(np.linalg.norm(fit.slope))
         enough = size * min(0.1, math.sqrt(fit.norm))
         for _ in range(2 * len(step)):
             product = self._product(curvature, direction)
-            bend, square = float(direction @ product), float(residual @ residual)
-            length = square / bend if bend > 0.0 else math.inf
-            if bend <= 0.0 or float(np.linalg.norm(step + length * direction)) >= radius:
-                length = _to_border(step, direction, radius)
-                step, bent = step + length * direction, bent + length * product
+            curvature_along, square = float(direction @ product), float(residual @ residual)
+            length = square / curvature_along if curvature_along > 0.0 else math.inf
+            if curvature_along <= 0.0 or float(np.linalg.norm(step + length * direction)) >= radius:
+                length = _length_to_border(step, direction, radius)
+                step, curved = step + length * direction, curved + length * product
                 break
-            step, bent = step + length * direction, bent + length * product
+            step, curved = step + length * direction, curved + length * product
             residual = residual + length * product
             if float(np.linalg.norm(residual)) <= enough:
                 break
             direction = -residual + float(residual @ residual) / square * direction
-        return step, -float(fit.slope @ step + 0.5 * step @ bent)
+        return step, -float(fit.slope @ step + 0.5 * step @ curved)
 
     def _product(self, curvature: EnergyCurvature, vector: Array) -> Array:
+        """Return the curvature times a direction (d^2 + 1,)."""
         A, a = vector[:-1].reshape(self._d, self._d), float(vector[-1]) / self._root_rows
         return self._vector(*curvature.times(A, a))
 
     def _vector(self, by_covariance: Array, by_noise: float) -> Array:
+        """Return derivatives with respect to A (d, d) and a in the coordinates of a step, (d^2 + 1,)."""
         noise = by_noise / self._root_rows if self._learn_noise else 0.0
         return np.append((by_covariance * self._mask).ravel(), noise)
 
     def _moved(self, fit: NewtonPoint, step: Array) -> NewtonPoint | None:
-        """Return the fit at T exp(A) T' and sigma^2 exp(a), or None."""
+        """Return the point T exp(A) T', sigma^2 exp(a), or None if it is improper."""
         A = step[:-1].reshape(self._d, self._d)
         values, vectors = np.linalg.eigh(0.5 * (A + A.T))
         root = fit.at.T @ (vectors * np.exp(0.5 * values)) @ vectors.T
@@ -139,14 +144,17 @@ class TrustRegionSearch:
         return self.fit(root * self._mask, noise) if np.isfinite(root).all() else None
 
 
-def _fall_ratio(fit: NewtonPoint, trial: NewtonPoint | None, fall: float, *, drowned: bool) -> float:
-    """Return the energy's fall over the model's; 1 or 0 by the gradient's where that drowns in rounding."""
+def _decrease_ratio(fit: NewtonPoint, trial: NewtonPoint | None, predicted: float, *, rounding: bool) -> float:
+    """Return the actual decrease of the energy divided by the predicted one.
+
+    If that is below rounding errors, return 1 for a smaller gradient, else 0; -inf for an improper trial point.
+    """
     if trial is None or not math.isfinite(trial.energy):
         return -math.inf
-    return float(trial.norm < fit.norm) if drowned else (fit.energy - trial.energy) / fall
+    return float(trial.norm < fit.norm) if rounding else (fit.energy - trial.energy) / predicted
 
 
-def _to_border(step: Array, direction: Array, radius: float) -> float:
+def _length_to_border(step: Array, direction: Array, radius: float) -> float:
     """Return the positive length at which step + length direction has norm radius."""
     a, b, c = float(direction @ direction), float(step @ direction), float(step @ step) - radius**2
     root = math.sqrt(max(b * b - a * c, 0.0))

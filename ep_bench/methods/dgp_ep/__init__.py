@@ -1,34 +1,37 @@
 """Deep Gaussian processes by approximate expectation propagation: Bui, Hernandez-Lobato et al., ICML 2016.
 
-T. D. Bui, D. Hernandez-Lobato, J. M. Hernandez-Lobato, Y. Li and R. E. Turner; section numbers are those of its text
-of 2015.
+T. D. Bui, D. Hernandez-Lobato, J. M. Hernandez-Lobato, Y. Li and R. E. Turner; section numbers refer to the version of
+2015.
 
-Layers of Gaussian processes of mean 0 with exponentiated quadratic covariances, each output of each layer all but known
-from its values u at M inducing inputs (FITC, section 3). The posterior of each u is its prior times a Gaussian factor,
-tied over the rows; the factors, inducing inputs and hyperparameters together minimise the energy of power EP (section
-4.2) by Adam on minibatches. With ``optimizer: sep`` the factors go to stationary points of the same energy by matching
-moments, between steps of Adam on the rest (appendix C, module ``stochastic_ep``). A row goes through the layers as a
-Gaussian whose moments are matched at each (section 5). Memory is O(L M^2). Without hidden layers the model is a sparse
-Gaussian process by the same energy, which is not FITC's evidence: tying the factors overstates that.
+Model: layers of Gaussian processes with mean 0 and exponentiated quadratic covariances. Each output of each layer is
+summarised by its values u at M inducing inputs (FITC, section 3). The posterior of each u is its prior times a Gaussian
+factor, tied over the data points. Factors, inducing inputs and hyperparameters together minimise the energy of power EP
+(section 4.2) by Adam on minibatches. A data point passes through the layers as a Gaussian, with its moments matched at
+each layer (section 5). Memory is O(L M^2). Without hidden layers the model is a sparse Gaussian process with the same
+energy. This is not the evidence of FITC, which tied factors overstate.
 
-Modules: ``factor`` (cavity, energy and gradient of one output, with the table of symbols), ``network`` (propagation and
-back, appendices D and E), ``likelihoods`` (appendix F), ``energy`` (the same for callers outside kernels), ``layout``,
-``initialisation``, ``training``, ``stochastic_ep``; ``numerics.psi`` has the expectations of the covariance function.
+With ``optimizer: sep`` the factors approach stationary points of the same energy by moment matching, alternating with
+steps of Adam on the other parameters (appendix C, module ``stochastic_ep``).
 
-Deviation: the paper's text leaves steps and minibatches open, and its figures for Gaussian processes cannot be had
-with the authors' released program; defaults are that program's: 6000 steps on 50 rows, Adam at 0.005 (text: 0.001),
-one set of hyperparameters a layer (text: one a function; ``shared: false``). Inputs are standardised, which that
-program leaves out. The starting lengthscale is the median distance of 2,000 rows at most, k-means takes 100 rows a
-centre, where that program takes more of both. K^-1 is never formed (``factor``), and the jitter of 1e-6 is no function
-of the parameters. Without ``alpha: 1`` the energy is power EP's, at 0 the variational one. With ``optimizer: sep`` a
-factor may be of negative precision, as in EP, and hyperparameters move after every minibatch, not once the factors
-have settled (appendix C).
+Modules: ``factor`` has cavity, energy and gradient of one output, with the table of symbols; ``network`` the forward
+and backward pass (appendices D and E), ``joint`` the same with covariances (appendix G); ``outputs`` the parameters of
+one output; ``stochastic_ep`` and ``whitened_factor`` moment matching; ``likelihoods`` appendix F; ``energy`` the Python
+interface of these kernels; ``layout``, ``initialisation`` and ``training`` parameters and their optimisation.
+``numerics.psi`` has the expectations of the covariance function.
+
+Deviation: the paper does not state steps and minibatches, and the authors' released program does not reproduce its
+numbers for Gaussian processes. Defaults are those of the program: 6000 steps on 50 data points, Adam at 0.005 (text:
+0.001), one set of hyperparameters per layer (text: one per function, ``shared: false``). Unlike the program, this
+implementation standardises inputs, computes the initial lengthscale as the median distance of at most 2,000 data
+points, and runs k-means on 100 data points per centre. K^-1 is never formed (``factor``), and the jitter of 1e-6 is not
+a function of the parameters. For ``alpha`` other than 1 the energy is that of power EP, at 0 the variational one. With
+``optimizer: sep`` a factor may have negative precision, as in EP, and hyperparameters change after every minibatch, not
+after the factors have converged (appendix C).
 """
 
 from __future__ import annotations
 
 import warnings
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -36,30 +39,31 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, m
 from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
+from ep_bench.covariances.inducing import centres
 from ep_bench.methods.dgp_ep.energy import (
     DGPProblem,
     evaluator,
     joint_moments,
     log_evidence,
-    matcher,
+    moment_matcher,
     moments,
     noise_variances,
     normal_draws,
     sampled_moments,
     softmax_probabilities,
     targets,
-)  # fmt: skip
-from ep_bench.methods.dgp_ep.initialisation import first_inputs, start
+)
+from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure, layers
 from ep_bench.methods.dgp_ep.likelihoods import Likelihood
-from ep_bench.methods.dgp_ep.stochastic_ep import MomentMatching
-from ep_bench.methods.dgp_ep.training import AdamSchedule, TrainingHistory, run
+from ep_bench.methods.dgp_ep.training import TrainingHistory, run
+from ep_bench.numerics.minibatch import AdamSchedule
 from ep_bench.predictions import ClassProbabilities, Predictive
 from ep_bench.types import Array, Method, Rows
 
-SITE_RATE = 0.01  # of sep; 0.1, 0.03 and 0.02 ended at higher energies of boston's first split without hidden layer
+SITE_RATE = 0.01  # larger rates (0.02 to 0.1) gave higher energies on boston's first split without hidden layers
 
-SAMPLES = 100  # of prediction: sampling
+SAMPLES = 100  # for prediction: sampling
 
 
 class Config(BaseModel):
@@ -68,25 +72,29 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     hidden: tuple[PositiveInt, ...] = Field(
-        (2,), description="dimensions of the hidden layers, none for a sparse Gaussian process; section 8: 1, 2 or 3"
+        (2,), description="dimensions of the hidden layers, [] for a sparse Gaussian process; section 8: 1, 2 or 3"
     )
     inducing: PositiveInt = Field(
-        50, description="inducing inputs M of every output, at most the number of distinct rows; section 8: 50, 100"
+        50, description="inducing inputs M per output, at most the number of distinct inputs; section 8: 50, 100"
     )
-    alpha: float = Field(1.0, ge=0, le=1, description="power of EP, 0 the variational limit; section 4: 1")
-    steps: PositiveInt = Field(6000, description="of Adam, at most; released program: 6000")
+    alpha: float = Field(1.0, ge=0, le=1, description="power of EP; 0 is the variational limit; section 4: 1")
+    steps: PositiveInt = Field(6000, description="steps of Adam, at most; released program: 6000")
     plateau: PositiveInt | None = Field(
-        None, description="end where this many steps did not lower the mean energy of as many before; ours: never"
+        None,
+        description="stop if the mean energy of this many steps is not below that of as many before; by default never",
     )
-    batch_size: PositiveInt = Field(50, description="rows a step, at most; released program: 50")
-    learning_rate: PositiveFloat = Field(0.005, description="of Adam; released program: 0.005, section 8.1: 0.001")
+    batch_size: PositiveInt = Field(50, description="data points per step, at most; released program: 50")
+    learning_rate: PositiveFloat = Field(
+        0.005, description="Adam step size; released program: 0.005, section 8.1: 0.001"
+    )
     shared: bool = Field(
         True,
-        description="have the outputs of a layer one set of hyperparameters? released program: yes, section 8.1: no",
+        description="one set of hyperparameters per layer, not one per output; released program: yes, section 8.1: no",
     )
     propagation: Literal["diagonal", "full"] = Field(
         "diagonal",
-        description="covariances of the outputs of later layers: left out, or kept (appendix G); section 5: out",
+        description="covariances of the outputs of later layers: ignored (diagonal) or included (full, appendix G); "
+        "section 5: diagonal",
     )
     optimizer: Literal["energy", "sep"] = Field(
         "energy", description="minimise the energy, or match moments by stochastic EP (appendix C); section 4.2: energy"
@@ -95,45 +103,46 @@ class Config(BaseModel):
         SITE_RATE,
         gt=0,
         le=1,
-        description="where optimizer: sep, the share of a new factor that the tied one takes at each step; ours",
+        description="for optimizer: sep, the fraction of a new factor in each step of the tied one; ours",
     )
     draws: PositiveInt = Field(
-        50, description="a step, of the Monte Carlo over more than two classes (appendix F), else unused; ours"
+        50,
+        description="Monte Carlo draws per step for more than two classes (appendix F), else unused; ours",
     )
     prediction: Literal["moments", "sampling"] = Field(
         "moments",
-        description="moments matched layer by layer, or samples through the hidden layers; section 7: moments",
+        description="match moments layer by layer, or sample through the hidden layers; section 7: moments",
     )
-    samples: PositiveInt = Field(SAMPLES, description="through the layers, where prediction: sampling; ours")
+    samples: PositiveInt = Field(SAMPLES, description="samples through the layers for prediction: sampling; ours")
 
     @model_validator(mode="after")
     def _possible(self) -> Config:
         if self.optimizer == "sep" and self.alpha != 1.0:
-            raise ValueError(f"optimizer: sep matches moments with whole likelihoods, alpha: 1, found {self.alpha:g}")
+            raise ValueError(f"optimizer: sep requires alpha: 1, found {self.alpha:g}")
         if self.optimizer == "sep" and self.propagation == "full":
-            raise ValueError("optimizer: sep takes propagation: diagonal")
+            raise ValueError("optimizer: sep requires propagation: diagonal")
         if self.optimizer == "energy" and self.site_rate != SITE_RATE:
-            raise ValueError("site_rate is an option of optimizer: sep")
+            raise ValueError("site_rate requires optimizer: sep")
         if self.prediction == "moments" and self.samples != SAMPLES:
-            raise ValueError("samples is an option of prediction: sampling")
+            raise ValueError("samples requires prediction: sampling")
         return self
 
 
 class State(NamedTuple):
-    """The network, in the units that the method sees."""
+    """The fitted network, standardised units."""
 
     structure: Structure
     likelihood: Likelihood
     propagation: Literal["diagonal", "full"]
     theta: Array  # (P,) as in ``layout``
-    samples: int  # through the layers, of a prediction; 0: matched moments
-    log_evidence: float  # minus the energy of all rows, nats
+    samples: int  # through the layers per prediction; 0 for matched moments
+    log_evidence: float  # minus the energy of all data, nats
     n_iterations: int  # steps of Adam
     converged: bool
 
     @property
     def hyperparameters(self) -> dict[str, Array]:
-        """Values by name and layer, (G, D_in) and (G,), standardised units; deviations."""
+        """Lengthscales (G, D_in), magnitudes and noise standard deviations (G,) per layer, standardised units."""
         found: dict[str, Array] = {}
         for index, layer in enumerate(layers(self.structure, self.theta), start=1):
             found |= {
@@ -145,57 +154,66 @@ class State(NamedTuple):
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,) or, with ``train.classes``, class indices.
+    """Fit to standardised data X (n, d), y (n,) or, with ``train.classes``, class indices.
 
-    Returns the state, and one value a pass over the rows, the last one perhaps cut short, of ``objective`` (the mean
-    over its steps of the energy estimate, nats, divided by n) and, in regression, ``noise_deviation`` (last layer,
-    standardised). With ``optimizer: sep`` there is also ``halved_steps``, how many steps of the pass were. Raises
-    FloatingPointError with the step at which the energy or its gradient is not finite or a matrix has no Cholesky
-    factor.
+    Returns the state and a trace with one value per epoch, of which the last may be incomplete: ``objective`` (the
+    energy, mean over the steps, nats per data point), in regression ``noise_deviation`` (standard deviation of the last
+    layer's noise, standardised) and with ``optimizer: sep`` ``halved_steps`` (number of halved steps).
+
+    Raises FloatingPointError, with the step, if the energy or its gradient is not finite; this includes matrices
+    without a Cholesky factor.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     likelihood, outputs = likelihood_of(train.classes)
-    inducing = first_inputs(X, config.inducing, rng)
+    inducing = centres(X, config.inducing, rng)
     structure = Structure(
         (X.shape[1], *config.hidden, outputs), len(inducing), config.shared, config.optimizer == "sep"
     )
     theta = start(structure, X, inducing, rng)
     problem = DGPProblem(structure, likelihood, len(y), config.alpha, config.propagation)
-    schedule = AdamSchedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
-    noise = layers(structure, theta)[-1].log_noise
-    draws = (config.draws, outputs) if likelihood == "softmax" else (0, outputs)
-    evaluate = matcher(problem, theta, config.site_rate) if structure.whitened else evaluator(problem)
-    with threadpool_limits(1):  # steps magnify last bits, which hang on the number of threads
-        path = run(evaluate, theta, X, targets(problem, y), schedule, draws, rng, lambda: float(np.exp(noise[0])))
+    with threadpool_limits(1):  # optimisation amplifies rounding errors, which depend on the number of threads
+        history = _train(problem, config, theta, X, y, rng)
         evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
-    samples = config.samples if config.prediction == "sampling" else 0
-    converged = config.plateau is None or path.settled
+    if not np.isfinite(evidence):
+        raise FloatingPointError(f"step {history.steps}: the energy of all data is not finite after the last step")
+    converged = config.plateau is None or history.settled
     if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(f"no plateau of the energy in {config.steps} steps", ConvergenceWarning, stacklevel=2)
-    if not np.isfinite(evidence):
-        raise FloatingPointError(f"step {len(path.energies)}: after it the energy of all rows is not finite")
-    state = State(structure, likelihood, config.propagation, theta, samples, evidence, len(path.energies), converged)
-    trace = _trace(path, len(y), likelihood)
-    if isinstance(evaluate, MomentMatching):
-        ends = pairwise([0, *path.epochs])
-        trace["halved_steps"] = [float(np.count_nonzero(evaluate.halvings[a:b])) for a, b in ends]
-    return state, trace
+    samples = config.samples if config.prediction == "sampling" else 0
+    state = State(structure, likelihood, config.propagation, theta, samples, evidence, history.steps, converged)
+    return state, history.trace
+
+
+def _train(
+    problem: DGPProblem, config: Config, theta: Array, X: Array, y: Array, rng: np.random.Generator
+) -> TrainingHistory:
+    """Optimise the parameters theta (P,) in place."""
+    structure, regression = problem.structure, problem.likelihood == "gaussian"
+    schedule = AdamSchedule(config.steps, config.batch_size, config.learning_rate, config.plateau)
+    noise = layers(structure, theta)[-1].log_noise
+    draws = config.draws if problem.likelihood == "softmax" else 0, structure.dims[-1]
+    evaluate = moment_matcher(problem, theta, config.site_rate) if structure.whitened else evaluator(problem)
+
+    def monitor() -> dict[str, float]:
+        return ({"noise_deviation": float(np.exp(noise[0]))} if regression else {}) | evaluate.diagnostics()
+
+    return run(evaluate, theta, X, targets(problem, y), schedule, draws, rng, monitor)
 
 
 def likelihood_of(classes: int) -> tuple[Likelihood, int]:
-    """Return the likelihood of a number of classes, 0 for regression, and how many outputs it takes."""
+    """Return likelihood and number of outputs for a number of classes, 0 for regression."""
     if classes == 0:
         return "gaussian", 1
     return ("probit", 1) if classes == 2 else ("softmax", classes)
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive | ClassProbabilities:
-    """Return the distributions of rows X (n, d), standardised units, noise included.
+    """Return predictive distributions at inputs X (n, d), standardised units, noise included.
 
-    In regression Gaussians, or mixtures of one a sample; in classification probabilities, of more than two classes by
-    quasi-random draws.
+    Regression gives Gaussians, or mixtures with one Gaussian per sample. Classification gives probabilities, computed
+    from quasi-random draws for more than two classes.
     """
     m, V = _last_layer(state, X, rng)
     v = np.einsum("snoo->sno", V) if V.ndim == 4 else V
@@ -209,7 +227,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive | Cl
 
 
 def _last_layer(state: State, X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return means (S, N, C) and variances (S, N, C) or covariances (S, N, C, C) of the last layer without noise."""
+    """Return means (S, N, C) and variances (S, N, C) or covariances (S, N, C, C) of the last layer, without noise."""
     if state.samples:
         return sampled_moments(state.structure, state.theta, X, state.samples, rng)
     mean, variance = _matched(state, X)
@@ -217,30 +235,24 @@ def _last_layer(state: State, X: Array, rng: np.random.Generator) -> tuple[Array
 
 
 def _matched(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means (N, C) and variances (N, C) or covariances (N, C, C) of the last layer, moments matched."""
-    way = joint_moments if state.propagation == "full" else moments
-    return way(state.structure, state.theta, X)[-1]
+    """Return means (N, C) and variances (N, C) or covariances (N, C, C) of the last layer by moment matching."""
+    propagate = joint_moments if state.propagation == "full" else moments
+    return propagate(state.structure, state.theta, X)[-1]
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of the last layer's f at rows X (n, d), standardised units, moments matched.
+    """Return means and variances (n,) of the last layer's f at inputs X (n, d), standardised units, by moment matching.
 
-    Raises ValueError where there are several, as with more than two classes.
+    Raises ValueError for more than two classes, which have several latent functions.
     """
     if state.structure.dims[-1] > 1:
-        raise ValueError(f"{state.structure.dims[-1]} classes have as many latent functions, not one")
+        raise ValueError(f"a single latent function is required, found {state.structure.dims[-1]}, one per class")
     mean, variance = _matched(state, X)
     return mean[:, 0], variance.reshape(len(X))
 
 
-def _trace(path: TrainingHistory, n: int, likelihood: Likelihood) -> dict[str, list[float]]:
-    ends = [0, *path.epochs]
-    means = [float(path.energies[a:b].mean()) / n for a, b in pairwise(ends)]
-    return {"objective": means} | ({"noise_deviation": path.values} if likelihood == "gaussian" else {})
-
-
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: matrices of M^2 an output, M^2 a row and output of later layers."""
+    """Estimate the time of a fit on one core: M^3 per output, M^2 per data point and output of later layers."""
     M = min(config.inducing, n)
     outputs, later = sum(config.hidden) + 1, (sum(config.hidden[1:]) + 1 if config.hidden else 0)
     step = (
@@ -252,12 +264,12 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the columns that a configuration answers to."""
+    """Return the published columns that match a configuration."""
     names = {(): "GP", (1,): "DGP-1", (2,): "DGP-2", (3,): "DGP-3"}
-    as_there = config.alpha == 1.0 and (config.optimizer, config.propagation, config.prediction) == (
+    as_published = config.alpha == 1.0 and (config.optimizer, config.propagation, config.prediction) == (
         "energy", "diagonal", "moments",
     )  # fmt: skip
-    if config.hidden not in names or not as_there:
+    if config.hidden not in names or not as_published:
         return ()
     return (f"{names[config.hidden]}-{config.inducing}", names[config.hidden])
 

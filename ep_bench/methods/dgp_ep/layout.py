@@ -1,9 +1,9 @@
-"""Where each parameter of a deep Gaussian process lies in one vector.
+"""Position of each parameter of a deep Gaussian process in one vector theta (P,).
 
-Layer after layer, of a layer with D_in inputs and D_out outputs: logarithms of the lengthscales (G, D_in), of the
-signal's deviation (G,) and of the noise's deviation (G,), with G = 1 where the outputs share them, else D_out; then of
-every output the inducing inputs Z (M, D_in), the factor R (M (M + 1) / 2: the upper triangle row by row, its diagonal
-as logarithms), and theta_2 (M,).
+Parameters are stored layer by layer. A layer with D_in inputs and D_out outputs has logarithms of lengthscales
+(G, D_in), signal standard deviations (G,) and noise standard deviations (G,), with G = 1 if its outputs share
+hyperparameters, else G = D_out. For every output follow inducing inputs Z (M, D_in), the factor R (M (M + 1) / 2: the
+upper triangle row by row, its diagonal logarithmic) and theta_2 (M,).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ep_bench.types import Array
 class Structure(NamedTuple):
     """Sizes of a deep Gaussian process."""
 
-    dims: tuple[int, ...]  # of the inputs, the hidden layers and the outputs
-    inducing: int  # M, of every output
-    shared: bool = True  # do the outputs of a layer have the same hyperparameters?
-    whitened: bool = False  # are the factors those of module ``stochastic_ep``, in the places of R and theta_2?
+    dims: tuple[int, ...]  # numbers of inputs, of units of the hidden layers and of outputs
+    inducing: int  # M, per output
+    shared: bool = True  # one set of hyperparameters per layer, not one per output
+    whitened: bool = False  # factors of ``stochastic_ep`` in place of R and theta_2
 
 
 class Layer(NamedTuple):
-    """Views of one layer's parameters."""
+    """Views of the parameters of one layer."""
 
     log_lengthscales: Array  # (G, D_in)
     log_magnitude: Array  # (G,) of the signal's standard deviation
     log_noise: Array  # (G,) of the noise's standard deviation
     inputs: Array  # (D_out, M, D_in) inducing inputs
-    factor: Array  # (D_out, M (M + 1) / 2)
+    factor: Array  # (D_out, M (M + 1) / 2) R
     linear: Array  # (D_out, M) theta_2
 
 
 def shapes(structure: Structure) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Yield the shapes of each layer's parameters, in the order of ``Layer``."""
+    """Yield the shapes of the parameters of each layer, in the order of ``Layer``."""
     M = structure.inducing
     for d_in, d_out in zip(structure.dims, structure.dims[1:], strict=False):
         groups = 1 if structure.shared else d_out
@@ -50,9 +50,11 @@ def size(structure: Structure) -> int:
 
 
 def layers(structure: Structure, theta: Array) -> list[Layer]:
-    """Return views of the parameters (P,), layer by layer."""
+    """Return views of the parameters theta (P,) per layer. Raises ValueError if theta has another shape."""
     if theta.shape != (size(structure),):
-        raise ValueError(f"a network {structure.dims} has {size(structure)} parameters, found {theta.shape}")
+        raise ValueError(
+            f"theta must have shape ({size(structure)},) for a network {structure.dims}, found {theta.shape}"
+        )
     found, at = [], 0
     for layer in shapes(structure):
         views = []
@@ -65,7 +67,7 @@ def layers(structure: Structure, theta: Array) -> list[Layer]:
 
 
 def offsets(structure: Structure) -> Any:
-    """Return where each part of each layer begins, (L, 6), for kernels."""
+    """Return the offsets (L, 6) of the parts of each layer in theta, for kernels."""
     table, at = [], 0
     for layer in shapes(structure):
         row = []

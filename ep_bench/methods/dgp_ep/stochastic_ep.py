@@ -1,36 +1,39 @@
-"""Stochastic EP by moment matching: appendices B and C of Bui et al. (2015), a second way to the tied posterior.
+"""Stochastic EP by moment matching: appendices B and C of Bui et al. (2015), for ``optimizer: sep``.
 
-With K = L L' and u = L w the prior of w is N(0, I). The tied factor g^N has, as a function of w, the precision T and
-the linear term t: what stands in the places of ``layout``'s factor (the upper triangle of T row by row, its diagonal as
-it is) and theta_2. With a share beta of it, 1 for the posterior, (N - 1) / N for the cavity,
+With K = L L' and u = L w the prior of w is N(0, I). As a function of w, the tied factor g^N has precision T and linear
+term t. These are stored in place of the factor and theta_2 of ``layout`` (the upper triangle of T row by row, its
+diagonal not logarithmic). With a fraction beta of g^N, 1 for the posterior, (N - 1) / N for the cavity,
 
     P = I + beta T = J J',   V = P^-1,   m = beta V t,   and in u   A = L'^-1 m,   G = L'^-1 (I - V) L^-1.
 
-The gradients a and D of the rows' mean log Z with respect to the cavity's m and I - V give, with C = a a' + 2 D, the
-moments of cavity times likelihood,
+Let a and D be the gradients of the mean log Z of the data points with respect to m and I - V of the cavity, and
+C = a a' + 2 D. The moments of cavity times likelihood are (appendix C)
 
-    m_new = m + V a,   V_new = V - V C V   (appendix C),
+    m_new = m + V a,   V_new = V - V C V.
 
-and the new factor g_new has V_new^-1 - V^-1 = J (I - X)^-1 X J' with X = J^-1 C J'^-1, no difference of large numbers;
-then g <- g^(1 - rate) g_new^rate, for every output at once. Such a step is halved while the posterior's precision would
-fall below half of what it was in some direction; halved often enough it never does, if V_new is a covariance matrix,
-and where it is none there is no new factor and the fit ends. T itself need not be positive definite: rows farther off
-than their variance says widen the posterior beyond the prior. R' R, of which the energy is minimised, has no such
-factors; where they are wanted, the minimum over R ends on its border, at a higher energy. Along directions that are all
-but at the end of their precision a minibatch's step is halved often; that bias falls with the rate.
+The new factor g_new has V_new^-1 - V^-1 = J (I - X)^-1 X J' with X = J^-1 C J'^-1, without a difference of large
+numbers. Then g <- g^(1 - rate) g_new^rate, for all outputs at once.
 
-Which average: the gradients of the mean log Z are those of the rows' *averaged moments*, and where these are the
-posterior's the energy is stationary (section 4.2). Li et al.'s SEP averages the rows' natural parameters instead. They
-agree where rows agree; else T of the former is smaller, to first order by N times the covariance of a over the rows,
-and no number of rows makes that small. A minibatch of B rows averages moments within and natural parameters between
-minibatches: its fixed point lies a share of about 1 / B - 1 / N of the way to Li et al.'s.
+Step control: a step is halved while it would reduce the precision of the posterior to less than half in some
+direction. This ends if V_new is a covariance matrix; otherwise there is no new factor and the fit fails. T itself need
+not be positive definite: data points further from their mean than their variance predicts widen the posterior beyond
+the prior. The parametrisation R' R that minimises the energy has no such factors. Where they are required, the minimum
+over R is on its border, at a higher energy. If the precision is almost 0 in some direction, the steps of a minibatch
+are often halved; the resulting bias decreases with the rate.
 
-After every minibatch hyperparameters and inducing inputs move too, by Adam on the energy's gradient with T and t held
-fixed, so that the factor goes with K; held fixed as a function of u it would stay all but certain of differences
-between inducing outputs that have moved. At a fixed point the gradient is the same, whatever is held fixed.
+Averages: the gradients of the mean log Z are those of the averaged moments of the data points. Where these are equal to
+the posterior's, the energy is stationary (section 4.2). The SEP of Li et al. averages natural parameters instead. Both
+agree if the data points agree. Otherwise T of the former is smaller, to first order by N times the covariance of a over
+the data points, for any number of data points. A minibatch of B data points averages moments within, and natural
+parameters between minibatches. Its fixed point is at a fraction of about 1 / B - 1 / N between the two.
 
-Solves are products with the triangular L^-1; K^-1 is not formed, but L^-1 is, and variances lose digits where K is all
-but singular (1e-7 of them at a condition of 5e7). Memory is O(M^2) an output.
+After every minibatch Adam updates hyperparameters and inducing inputs with the gradient of the energy for fixed T and
+t, so that the factor changes with K. Fixed as a function of u, it would remain almost certain of differences between
+inducing outputs whose inputs have moved. At a fixed point both gradients are the same.
+
+Linear systems are solved by products with the triangular L^-1; K^-1 is not formed. Variances lose digits if K is almost
+singular (1e-7 of them at a condition number of 5e7). Memory is O(M^2) per output. Other symbols and array arguments are
+those of ``network``.
 """
 
 from __future__ import annotations
@@ -39,39 +42,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.dgp_ep import network
+from ep_bench.methods.dgp_ep import network, outputs
 from ep_bench.methods.dgp_ep.likelihoods import LikelihoodTerm
-from ep_bench.methods.dgp_ep.network import DGPModel, LayerMoments, Unit, Units
+from ep_bench.methods.dgp_ep.network import LayerMoments
+from ep_bench.methods.dgp_ep.outputs import DGPModel, OutputParameters, UnpackedParameters
+from ep_bench.methods.dgp_ep.whitened_factor import WhitenedCavity, unpack_output, update_factor
 from ep_bench.numerics import psi
-from ep_bench.numerics.cholesky import factorise, inverse_factor
+from ep_bench.numerics.cholesky import inverse_factor
 from ep_bench.numerics.copying import copy_matrix, copy_vector
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
-KEPT = 0.5  # of the posterior's precision in every direction, by one step
-HALVINGS = 60  # of a step, before it counts as impossible
-
-
-class WhitenedCavity(NamedTuple):
-    """The cavity (or, with beta = 1, the posterior) of one output; a view of ``WhitenedForwardPass`` but for phi."""
-
-    inverse: Any  # (M, M) L^-1
-    P: Any  # (M, M)
-    back: Any  # (M, M) J^-1
-    V: Any  # (M, M)
-    mean: Any  # (M,) m
-    A: Any  # (M,)
-    phi: float  # (m' P m - log|P|) / 2; nan where K or P has no factor
-
 
 class WhitenedForwardPass(NamedTuple):
-    """What the backward pass needs of the forward pass of U outputs, in the order of the layers."""
+    """Results of the forward pass of U outputs, in the order of the layers, for the backward pass."""
 
     moments: LayerMoments
-    units: Units  # R is T, theta_2 is t
+    parameters: UnpackedParameters  # with T in place of R and t in place of theta_2
     inverse: Any  # (U, M, M) as in ``WhitenedCavity``, also the next ones
     P: Any  # (U, M, M)
-    back: Any  # (U, M, M)
+    J_inverse: Any  # (U, M, M)
     V: Any  # (U, M, M)
     mean: Any  # (U, M)
     A: Any  # (U, M)
@@ -81,12 +71,12 @@ class WhitenedForwardPass(NamedTuple):
     excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``
 
 
-def passes(model: DGPModel, rows: int) -> WhitenedForwardPass:
-    """Return room for a pass of B rows."""
+def allocate_pass(model: DGPModel, rows: int) -> WhitenedForwardPass:
+    """Allocate the arrays for a pass of ``rows`` data points."""
     U, M = int(model.dims[1:].sum()), model.inducing
     later, square = U - model.dims[1], (U, M, M)
     return WhitenedForwardPass(
-        network.moments(model, rows), network.units(model, U),
+        network.allocate_moments(model, rows), outputs.allocate_parameters(model, U),
         np.empty(square), np.empty(square), np.empty(square), np.empty(square), np.empty((U, M)), np.empty((U, M)),
         np.empty((later, M, M)), np.empty((U, rows, M)), np.empty((U, rows, M)),
         np.empty((later, rows, M * (M + 1) // 2)),
@@ -94,160 +84,160 @@ def passes(model: DGPModel, rows: int) -> WhitenedForwardPass:
 
 
 class MomentMatching:
-    """The energy as a function that writes its gradient, and matches moments on the way."""
+    """The energy of minibatches, with a moment-matching step of the tied factors per evaluation.
+
+    A step takes a fraction ``rate`` of the new factors; 0 leaves them unchanged.
+    """
 
     def __init__(self, model: DGPModel, term: LikelihoodTerm, rate: float) -> None:
-        """Take steps of a share ``rate`` of a new factor."""
         self.model, self.term, self.rate = model, term, rate
-        self.halvings: list[int] = []  # of each step
-        self._passes: WhitenedForwardPass | None = None
+        self.halvings: list[int] = []  # per step
+        self._reported = 0  # steps in earlier diagnostics
+        self._saved: WhitenedForwardPass | None = None
 
     def __call__(self, theta: Array, X: Array, y: Array, noise: Array, gradient: Array) -> float:
-        """Return the energy of a minibatch at the parameters given, nan where it or a new factor does not exist.
+        """Return the energy of a minibatch X (B, d), y (B,), nats; nan if it or a new factor is undefined.
 
-        Writes the gradient of hyperparameters and inducing inputs, 0 for the factors, which have moved.
+        Writes the gradient (P,) of hyperparameters and inducing inputs, and 0 for the factors, which it updates in
+        ``theta`` (P,). ``noise`` (S, C) are standard normal draws for the softmax likelihood.
         """
-        if self._passes is None or self._passes.k.shape[1] != len(X):
-            self._passes = passes(self.model, len(X))
-        done = self._passes
-        means, variances, d_means, d_variances = done.moments
-        value = forward(self.model, theta, X, done)
+        if self._saved is None or self._saved.k.shape[1] != len(X):
+            self._saved = allocate_pass(self.model, len(X))
+        saved = self._saved
+        means, variances, d_means, d_variances = saved.moments
+        value = forward(self.model, theta, X, saved)
         for zeros in (gradient, d_means, d_variances):
             zeros[:] = 0.0
         likelihood, slope_of_noise = self.term.diagonal(
-            means[-1], variances[-1], y, done.units.noise[-1], noise, d_means[-1], d_variances[-1]
+            means[-1], variances[-1], y, saved.parameters.noise[-1], noise, d_means[-1], d_variances[-1]
         )
         gradient[self.model.offsets[-1, 2]] += slope_of_noise
-        halvings = backward(self.model, done, self.rate, theta, gradient) if np.isfinite(value + likelihood) else -1
+        halvings = backward(self.model, saved, self.rate, theta, gradient) if np.isfinite(value + likelihood) else -1
         self.halvings.append(max(halvings, 0))
         return float(value + likelihood) if halvings >= 0 else np.nan
 
-
-@jit(relaxed=FUSE, merged=True)
-def unit_of(model: DGPModel, theta: Any, layer: int, output: int, units: Units, i: int) -> Unit:
-    """Unpack one output's parameters to place i, with T in the place of R and t in that of theta_2."""
-    M = model.inducing
-    T, at = units.R[i], model.offsets[layer, 4] + output * (M * (M + 1) // 2)
-    for row in range(M):
-        for j in range(row, M):
-            T[row, j] = theta[at + j - row]
-            T[j, row] = T[row, j]
-        at += M - row
-    return network.unit_with(model, theta, layer, output, units, i)
+    def diagnostics(self) -> dict[str, float]:
+        """Return ``halved_steps``, the number of halved steps since the last call."""
+        recent, self._reported = self.halvings[self._reported :], len(self.halvings)
+        return {"halved_steps": float(np.count_nonzero(recent))}
 
 
 @jit(relaxed=FUSE)
-def whitened(unit: Unit, inverse: Any, beta: float) -> WhitenedCavity:
-    """Return the state with a share beta of the tied factor; ``inverse`` is L^-1."""
-    M = len(unit.K)
-    P = beta * unit.R
+def _cavity_from_inverse(gp: OutputParameters, inverse: Any, beta: float) -> WhitenedCavity:
+    """Return the cavity with a fraction beta of the tied factor; ``inverse`` (M, M) is L^-1."""
+    M = len(gp.K)
+    P = beta * gp.R
     for i in range(M):
         P[i, i] += 1.0
-    back, log_determinant = inverse_factor(P.copy())
-    V = np.dot(back.T, back)
-    t = beta * unit.theta_2
+    J_inverse, log_determinant = inverse_factor(P.copy())
+    V = np.dot(J_inverse.T, J_inverse)
+    t = beta * gp.theta_2
     mean = np.dot(V, t)
-    return WhitenedCavity(inverse, P, back, V, mean, np.dot(inverse.T, mean), 0.5 * (np.dot(t, mean) - log_determinant))
+    return WhitenedCavity(
+        inverse, P, J_inverse, V, mean, np.dot(inverse.T, mean), 0.5 * (np.dot(t, mean) - log_determinant)
+    )
 
 
 @jit(relaxed=FUSE)
-def state_of(unit: Unit, beta: float) -> WhitenedCavity:
-    """Return the state with a share beta of the tied factor."""
-    inverse, log_determinant = inverse_factor(unit.K.copy())
+def cavity_of(gp: OutputParameters, beta: float) -> WhitenedCavity:
+    """Return the cavity with a fraction beta of the tied factor."""
+    inverse, log_determinant = inverse_factor(gp.K.copy())
     if np.isnan(log_determinant):
         inverse[:] = np.nan
-    return whitened(unit, inverse, beta)
+    return _cavity_from_inverse(gp, inverse, beta)
 
 
 @jit(relaxed=FUSE)
-def _spread_matrix(own: WhitenedCavity, G: Any) -> None:
+def _spread_matrix(cavity: WhitenedCavity, G: Any) -> None:
     """Write G = L'^-1 (I - V) L^-1 (M, M)."""
-    rest = -own.V
+    rest = -cavity.V
     for i in range(len(rest)):
         rest[i, i] += 1.0
-    copy_matrix(np.dot(own.inverse.T, np.dot(rest, own.inverse)), G)
+    copy_matrix(np.dot(cavity.inverse.T, np.dot(rest, cavity.inverse)), G)
 
 
 @jit(relaxed=FUSE)
-def _given_k(unit: Unit, own: WhitenedCavity, k: Any, m: Any, v: Any, o: int) -> Any:
-    """Write mean and variance of output o where k (B, M) is certain; return L^-1 k of each row."""
-    white = np.dot(k, own.inverse.T)
-    mean, spread = np.dot(white, own.mean), np.dot(white, own.back.T)
+def _moments_from_k(gp: OutputParameters, cavity: WhitenedCavity, k: Any, m: Any, v: Any, o: int) -> Any:
+    """Write mean and variance of output o for known k (B, M); return L^-1 k of each data point (B, M)."""
+    white = np.dot(k, cavity.inverse.T)
+    mean, spread = np.dot(white, cavity.mean), np.dot(white, cavity.J_inverse.T)
     for n in range(len(k)):
         known, left = 0.0, 0.0
         for i in range(k.shape[1]):
             known += white[n, i] * white[n, i]
             left += spread[n, i] * spread[n, i]
         m[n, o] = mean[n]
-        v[n, o] = (unit.s2 - known) + left
+        v[n, o] = (gp.s2 - known) + left
     return white
 
 
 @jit(relaxed=FUSE)
-def layer_moments(model: DGPModel, theta: Any, layer: int, x: Any, units: Units, m: Any, v: Any) -> None:
-    """Write one layer's moments (B, D_out) by the posterior at inputs x (B, D_in) that are known.
+def layer_moments(
+    model: DGPModel, theta: Any, layer: int, x: Any, parameters: UnpackedParameters, m: Any, v: Any
+) -> None:
+    """Write the moments (B, D_out) of one layer under the posterior at known inputs x (B, D_in).
 
-    Those of the last layer are without noise. ``units`` has room for one output.
+    They include noise except for the last layer. ``parameters`` is a workspace for one output.
     """
     k = np.empty((len(x), model.inducing))
     for o in range(model.dims[layer + 1]):
-        unit = unit_of(model, theta, layer, o, units, 0)
-        psi.psi1(x, np.zeros(x.shape), unit.Zt, unit.l2, unit.s2, k)
-        _given_k(unit, state_of(unit, 1.0), k, m, v, o)
+        gp = unpack_output(model, theta, layer, o, parameters, 0)
+        psi.psi1(x, np.zeros(x.shape), gp.Zt, gp.l2, gp.s2, k)
+        _moments_from_k(gp, cavity_of(gp, 1.0), k, m, v, o)
         if layer < len(model.dims) - 2:
-            network.add_noise(unit.noise, v, o)
+            network.add_noise(gp.noise, v, o)
 
 
 @jit(relaxed=FUSE)
-def forward(model: DGPModel, theta: Any, X: Any, done: WhitenedForwardPass) -> float:
-    """Return the energy of a minibatch X (B, d) but for the likelihood; write the moments of every layer.
+def forward(model: DGPModel, theta: Any, X: Any, saved: WhitenedForwardPass) -> float:
+    """Return the energy of a minibatch X (B, d) without its likelihood term, nats; write the moments of every layer.
 
-    Those of the last layer are without noise. Moments and energy are nan where a matrix has no factor.
+    They include noise except for the last layer. Moments and energy are nan if a matrix has no Cholesky factor.
     """
     L, i, value, N = len(model.dims) - 1, 0, 0.0, model.power.n
-    means, variances = done.moments.means, done.moments.variances
-    network.place(X, means[0])
+    means, variances = saved.moments.means, saved.moments.variances
+    network.copy_inputs(X, means[0])
     for layer in range(L):
         m, v = means[layer + 1], variances[layer + 1]
         for o in range(model.dims[layer + 1]):
-            unit = unit_of(model, theta, layer, o, done.units, i)
-            own = state_of(unit, model.power.beta)
-            value += (N - 1.0) * whitened(unit, own.inverse, 1.0).phi - N * own.phi
-            psi.psi1(means[layer], variances[layer], unit.Zt, unit.l2, unit.s2, done.k[i])
-            copy_matrix(_given_k(unit, own, done.k[i], m, v, o), done.white[i])
+            gp = unpack_output(model, theta, layer, o, saved.parameters, i)
+            cavity = cavity_of(gp, model.power.beta)
+            value += (N - 1.0) * _cavity_from_inverse(gp, cavity.inverse, 1.0).phi - N * cavity.phi
+            psi.psi1(means[layer], variances[layer], gp.Zt, gp.l2, gp.s2, saved.k[i])
+            copy_matrix(_moments_from_k(gp, cavity, saved.k[i], m, v, o), saved.white[i])
             if layer > 0:
-                G, excesses = done.G[i - model.dims[1]], done.excesses[i - model.dims[1]]
-                _spread_matrix(own, G)
-                network.add_spread(unit, own.A, G, done.k[i], means[layer], variances[layer], v, o, excesses)
-            if np.isnan(own.phi):
+                G, excesses = saved.G[i - model.dims[1]], saved.excesses[i - model.dims[1]]
+                _spread_matrix(cavity, G)
+                network.add_spread(gp, cavity.A, G, saved.k[i], means[layer], variances[layer], v, o, excesses)
+            if np.isnan(cavity.phi):
                 m[:, o] = np.nan
             if layer < L - 1:
-                network.add_noise(unit.noise, v, o)
-            _keep(own, done, i)
+                network.add_noise(gp.noise, v, o)
+            _save(cavity, saved, i)
             i += 1
     return value
 
 
 @jit(relaxed=FUSE, merged=True)
-def _keep(own: WhitenedCavity, done: WhitenedForwardPass, i: int) -> None:
-    """Write an output's state to place i."""
-    copy_matrix(own.inverse, done.inverse[i])
-    copy_matrix(own.P, done.P[i])
-    copy_matrix(own.back, done.back[i])
-    copy_matrix(own.V, done.V[i])
-    copy_vector(own.mean, done.mean[i])
-    copy_vector(own.A, done.A[i])
+def _save(cavity: WhitenedCavity, saved: WhitenedForwardPass, i: int) -> None:
+    """Copy the cavity of one output to index i."""
+    copy_matrix(cavity.inverse, saved.inverse[i])
+    copy_matrix(cavity.P, saved.P[i])
+    copy_matrix(cavity.J_inverse, saved.J_inverse[i])
+    copy_matrix(cavity.V, saved.V[i])
+    copy_vector(cavity.mean, saved.mean[i])
+    copy_vector(cavity.A, saved.A[i])
 
 
 @jit(relaxed=FUSE)
-def backward(model: DGPModel, done: WhitenedForwardPass, rate: float, theta: Any, gradient: Any) -> int:
-    """Add to the gradient (P,), given that of the last layer's moments, and move the factors in ``theta``.
+def backward(model: DGPModel, saved: WhitenedForwardPass, rate: float, theta: Any, gradient: Any) -> int:
+    """Add to the gradient (P,) from the gradients of the last layer's moments; update the factors in ``theta``.
 
-    The factors take a share ``rate`` of the new ones; their gradient is left at 0. Returns how many times steps were
-    halved, -1 where V_new is no covariance matrix.
+    The gradient of the factors remains 0. Returns the number of halvings of all steps, -1 if a V_new is not a
+    covariance matrix.
     """
-    L, M, i, halvings = len(model.dims) - 1, model.inducing, len(done.A), 0
-    moments, D = done.moments, np.empty((M, M))
+    L, M, i, halvings = len(model.dims) - 1, model.inducing, len(saved.A), 0
+    moments, D = saved.moments, np.empty((M, M))
     for layer in range(L - 1, -1, -1):
         x, w, dx, dw = (
             moments.means[layer],
@@ -257,131 +247,58 @@ def backward(model: DGPModel, done: WhitenedForwardPass, rate: float, theta: Any
         )
         for o in range(model.dims[layer + 1] - 1, -1, -1):
             i -= 1
-            unit, k = network.unit_at(done.units, i, model.dims[layer]), done.k[i]
-            own = WhitenedCavity(done.inverse[i], done.P[i], done.back[i], done.V[i], done.mean[i], done.A[i], 0.0)
+            gp, k = outputs.output_at(saved.parameters, i, model.dims[layer]), saved.k[i]
+            cavity = WhitenedCavity(
+                saved.inverse[i], saved.P[i], saved.J_inverse[i], saved.V[i], saved.mean[i], saved.A[i], 0.0
+            )
             gm, gv = moments.d_means[layer + 1, :, o].copy(), moments.d_variances[layer + 1, :, o].copy()
-            dZt, dlog_l = np.zeros(unit.Zt.shape), np.zeros(len(unit.l2))
-            a, weights = _back_from_k(own, k, done.white[i], gm, gv, D)
-            dlog_s = 2.0 * unit.s2 * gv.sum()
+            dZt, dlog_l = np.zeros(gp.Zt.shape), np.zeros(len(gp.l2))
+            a, weights = _back_from_k(cavity, k, saved.white[i], gm, gv, D)
+            dlog_s = 2.0 * gp.s2 * gv.sum()
             if layer > 0:
-                Q = network.spread_weights(own.A, done.G[i - model.dims[1]])
-                excesses = done.excesses[i - model.dims[1]]
-                dQ = network.spread_back(unit, k, Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
-                a += 2.0 * np.dot(own.inverse, np.dot(dQ, own.A))
-                D -= np.dot(own.inverse, np.dot(dQ, own.inverse.T))
-            noise = 2.0 * unit.noise * gv.sum() if layer < L - 1 else 0.0
-            dlog_s += psi.psi1_back(x, w, unit.Zt, unit.l2, weights, dx, dw, dZt, dlog_l)
-            dK = _covariance_gradient(own, D, a)
-            network.covariance_back(model, unit, layer, o, dK, dZt, dlog_l, dlog_s, noise, gradient)
-            done_here = _match(model, unit, own, D, a, rate, theta, layer, o) if rate > 0.0 else 0
-            if done_here < 0:
+                Q = network.pair_weights(cavity.A, saved.G[i - model.dims[1]])
+                excesses = saved.excesses[i - model.dims[1]]
+                dQ = network.spread_back(gp, k, Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
+                a += 2.0 * np.dot(cavity.inverse, np.dot(dQ, cavity.A))
+                D -= np.dot(cavity.inverse, np.dot(dQ, cavity.inverse.T))
+            noise = 2.0 * gp.noise * gv.sum() if layer < L - 1 else 0.0
+            dlog_s += psi.psi1_back(x, w, gp.Zt, gp.l2, weights, dx, dw, dZt, dlog_l)
+            dK = _covariance_gradient(cavity, D, a)
+            outputs.covariance_back(model, gp, layer, o, dK, dZt, dlog_l, dlog_s, noise, gradient)
+            step_halvings = update_factor(model, gp, cavity, D, a, rate, theta, layer, o) if rate > 0.0 else 0
+            if step_halvings < 0:
                 return -1
-            halvings += done_here
+            halvings += step_halvings
     return halvings
 
 
 @jit(relaxed=FUSE)
-def _back_from_k(own: WhitenedCavity, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
-    """Return the gradient with respect to m, and k times that with respect to k (B, M); write that of I - V."""
-    rest = np.dot(white, own.V)
+def _back_from_k(cavity: WhitenedCavity, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
+    """Return the gradient with respect to m (M,), and k times that with respect to k (B, M); write that of I - V to D.
+
+    ``white`` (B, M) is L^-1 k.
+    """
+    rest = np.dot(white, cavity.V)
     scaled = np.empty(k.shape)
     for n in range(len(k)):
         scaled[n] = -gv[n] * white[n]
-        rest[n] = gm[n] * own.mean - 2.0 * gv[n] * (white[n] - rest[n])
+        rest[n] = gm[n] * cavity.mean - 2.0 * gv[n] * (white[n] - rest[n])
     D[:] = np.dot(white.T, scaled)
-    return np.dot(gm, white), k * np.dot(rest, own.inverse)
+    return np.dot(gm, white), k * np.dot(rest, cavity.inverse)
 
 
 @jit(relaxed=FUSE)
-def _covariance_gradient(own: WhitenedCavity, D: Any, a: Any) -> Any:
+def _covariance_gradient(cavity: WhitenedCavity, D: Any, a: Any) -> Any:
     """Return the gradient with respect to K (M, M), symmetric, every element counted once, for fixed T and t.
 
-    dL = L tril(L^-1 dK L'^-1), with half its diagonal, moves A = L'^-1 m and G = L'^-1 (I - V) L^-1.
+    It follows from dL = L tril(L^-1 dK L'^-1), with half its diagonal, in A = L'^-1 m and G = L'^-1 (I - V) L^-1.
     """
     M = len(D)
-    moved = np.dot(D, own.V)
+    moved = np.dot(D, cavity.V)
     lower = np.empty((M, M))
     for i in range(M):
         for j in range(i + 1):
-            half = -0.5 * (a[j] * own.mean[i] + 2.0 * (D[j, i] - moved[j, i]))
+            half = -0.5 * (a[j] * cavity.mean[i] + 2.0 * (D[j, i] - moved[j, i]))
             lower[i, j] = half
             lower[j, i] = half
-    return np.dot(own.inverse.T, np.dot(lower, own.inverse))
-
-
-@jit(relaxed=FUSE)
-def _match(
-    model: DGPModel, unit: Unit, own: WhitenedCavity, D: Any, a: Any, rate: float, theta: Any, layer: int, o: int
-) -> int:
-    """Move one output's factor in ``theta``; return how many times its step was halved, -1 where there is none.
-
-    ``D`` and ``a`` are gradients of the energy, -N times those of the mean log Z.
-    """
-    M, N, T = len(D), model.power.n, unit.R
-    mean_a = a / -N
-    X = D * (-2.0 / N)
-    for i in range(M):
-        for j in range(M):
-            X[i, j] += mean_a[i] * mean_a[j]
-    X = np.dot(own.back, np.dot(X, own.back.T))
-    left = -X
-    for i in range(M):
-        left[i, i] += 1.0
-    inverse, log_determinant = inverse_factor(left)
-    if np.isnan(log_determinant):
-        return -1
-    J = np.dot(own.P, own.back.T)
-    site = np.dot(J, np.dot(np.dot(inverse.T, np.dot(inverse, X)), J.T))
-    t_new = N * (np.dot(site, own.mean + np.dot(own.V, mean_a)) + mean_a)
-    change = np.empty((M, M))
-    for i in range(M):
-        for j in range(M):
-            change[i, j] = 0.5 * N * (site[i, j] + site[j, i]) - T[i, j]
-    halvings = _halvings(T, change, rate)
-    if halvings < 0:
-        return -1
-    rate *= 0.5**halvings
-    at, packed = model.offsets[layer], model.offsets[layer, 4] + o * (M * (M + 1) // 2)
-    for i in range(M):
-        theta[at[5] + o * M + i] += rate * (t_new[i] - unit.theta_2[i])
-        for j in range(i, M):
-            theta[packed + j - i] += rate * change[i, j]
-        packed += M - i
-    return halvings
-
-
-@jit(relaxed=FUSE)
-def _halvings(T: Any, change: Any, rate: float) -> int:
-    """Return how many times a step must be halved for the posterior's precision to keep its share; -1 for never."""
-    for count in range(HALVINGS):
-        left = (1.0 - KEPT) * T + rate * change
-        for i in range(len(T)):
-            left[i, i] += 1.0 - KEPT
-        if not np.isnan(inverse_factor(left)[1]):
-            return count
-        rate *= 0.5
-    return -1
-
-
-@jit(relaxed=FUSE)
-def whiten(model: DGPModel, theta: Any, units: Units) -> None:
-    """Write T = L' R' R L and t = L' theta_2 in the places of R, its diagonal as logarithms, and theta_2.
-
-    ``units`` has room for one output.
-    """
-    M = model.inducing
-    for layer in range(len(model.dims) - 1):
-        at = model.offsets[layer]
-        for o in range(model.dims[layer + 1]):
-            unit = network.unit_of(model, theta, layer, o, units, 0)
-            L = unit.K.copy()
-            factorise(L)
-            for i in range(M):
-                L[i, i + 1 :] = 0.0
-            RL, packed = np.dot(unit.R, L), at[4] + o * (M * (M + 1) // 2)
-            T = np.dot(RL.T, RL)
-            theta[at[5] + o * M : at[5] + (o + 1) * M] = np.dot(L.T, unit.theta_2)
-            for i in range(M):
-                for j in range(i, M):
-                    theta[packed + j - i] = T[i, j]
-                packed += M - i
+    return np.dot(cavity.inverse.T, np.dot(lower, cavity.inverse))

@@ -1,15 +1,18 @@
-"""The negative variational bound of one minibatch at given noise, and its gradient.
+"""The negative variational bound of one minibatch for given draws, and its gradient.
 
-Symbols (P weights, K samples, B rows of the batch, N rows in all):
+Symbols (P weights, K samples, B data points in the batch, N in total):
 
-    m, s           mean and deviation of q's weights; w_k = m + s e_k
+    m, s           means and standard deviations of q(w), (P,); w_k = m + s e_k
     v0             prior variances (P,)
     sigma2         noise variance
-    f_bk           output of network k on row b
+    f_bk           output of network k at data point b
 
-    bound = KL(q || prior) + N / B sum_b mean_k [log(2 pi sigma2) / 2 + (y_b - f_bk)^2 / (2 sigma2)]
+    negative bound = KL(q || prior) + N / B sum_b mean_k [log(2 pi sigma2) / 2 + (y_b - f_bk)^2 / (2 sigma2)]
 
-The divergence is closed (``models.meanfield``). The parameters are theta = (m, log s, log sigma2).
+The divergence has a closed form (``models.meanfield``). The parameters are theta = (m, log s, log sigma2), (2 P + 1,).
+
+Arguments of the kernels: ``layers`` (L, 3) as in ``models.mlp``, ``words`` the state of the random number generator
+(``numerics.normal_rng``).
 """
 
 from __future__ import annotations
@@ -25,19 +28,19 @@ from ep_bench.numerics.jit import REORDER, jit
 
 
 class BoundWorkspace(NamedTuple):
-    """Scratch for K samples, B rows and P weights."""
+    """Arrays for K samples, B data points and P weights."""
 
     noise: Any  # (K, P) e
     W: Any  # (K, P) w
-    by_w: Any  # (P,) gradient by a sample's weights
+    by_w: Any  # (P,) gradient with respect to the weights of one sample
     Z: Any  # (B * units,) hidden outputs
     D: Any  # (2, B * widest)
     f: Any  # (B,)
-    deviation: Any  # (P,) s
+    std: Any  # (P,) s
 
 
 def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> BoundWorkspace:
-    """Return scratch for batches of up to ``rows`` rows."""
+    """Allocate the arrays for batches of up to ``rows`` data points."""
     return BoundWorkspace(
         np.empty((samples, weights)), np.empty((samples, weights)), np.empty(weights), np.empty(rows * units),
         np.empty((2, rows * widest)), np.empty(rows), np.empty(weights),
@@ -46,20 +49,20 @@ def workspace(samples: int, rows: int, weights: int, units: int, widest: int) ->
 
 @jit(relaxed=REORDER)
 def draw(theta: Any, words: Any, work: BoundWorkspace) -> None:
-    """Draw the noise and the weights of a step."""
-    size = work.deviation.size
+    """Draw noise and weights of one step at theta (2 P + 1,)."""
+    size = work.std.size
     for i in range(size):
-        work.deviation[i] = math.exp(theta[size + i])
-    draw_weights(theta[:size], work.deviation, words, work.noise, work.W)
+        work.std[i] = math.exp(theta[size + i])
+    draw_weights(theta[:size], work.std, words, work.noise, work.W)
 
 
 @jit(relaxed=REORDER)
 def bound(
     theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: BoundWorkspace, gradient: Any
 ) -> float:
-    """Return the negative bound of a batch X (B, d), y (B,) of n rows, write its gradient (2 P + 1,).
+    """Return the negative bound of a batch X (B, d), y (B,) of n data points; write its gradient (2 P + 1,).
 
-    ``work`` holds noise, weights and deviations, as ``draw`` leaves them.
+    ``work`` must hold the noise, weights and standard deviations that ``draw`` writes.
     """
     K, size = work.W.shape
     rows = len(y)
@@ -80,30 +83,30 @@ def bound(
             gradient[i] += by_w[i]
         for i in range(size):
             gradient[size + i] += by_w[i] * noise[i]
-    add_divergence(theta, work.deviation, prior_variance, gradient)
+    add_divergence(theta, work.std, prior_variance, gradient)
     fit = factor * 0.5 * precision * squares
     gradient[2 * size] = 0.5 * n - fit
     constant = 0.5 * n * (math.log(2.0 * math.pi) + log_sigma2)
-    return divergence(theta[:size], work.deviation, prior_variance) + constant + fit
+    return divergence(theta[:size], work.std, prior_variance) + constant + fit
 
 
 @jit(relaxed=REORDER)
-def add_divergence(theta: Any, deviation: Any, prior_variance: Any, gradient: Any) -> None:
-    """Turn the derivatives by s into those by log s, and add those of the divergence."""
-    size = deviation.size
+def add_divergence(theta: Any, std: Any, prior_variance: Any, gradient: Any) -> None:
+    """Convert derivatives with respect to s (P,) to log s, and add the gradient of the divergence (2 P + 1,)."""
+    size = std.size
     for i in range(size):
-        s = deviation[i]
+        s = std[i]
         gradient[i] += theta[i] / prior_variance[i]
         gradient[size + i] = s * gradient[size + i] + s * s / prior_variance[i] - 1.0
 
 
 @jit()
-def best_prior(theta: Any, deviation: Any, layers: Any, prior_variance: Any) -> None:
-    """Give each layer's weights the prior variance that maximises the bound: the mean of m^2 + s^2 in the layer."""
+def best_prior(theta: Any, std: Any, layers: Any, prior_variance: Any) -> None:
+    """Write the prior variances (P,) that maximise the bound: per layer, the mean of m^2 + s^2."""
     for l in range(layers.shape[0]):
         offset, n_in, n_out = layers[l]
         end = offset + (n_in + 1) * n_out
         total = 0.0
         for i in range(offset, end):
-            total += theta[i] * theta[i] + deviation[i] * deviation[i]
+            total += theta[i] * theta[i] + std[i] * std[i]
         prior_variance[offset:end] = total / (end - offset)

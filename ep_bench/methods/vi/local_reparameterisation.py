@@ -1,11 +1,12 @@
-"""The same bound by local reparameterisation (Kingma, Salimans and Welling 2015): noise on the units' inputs.
+"""The bound by local reparameterisation (Kingma, Salimans and Welling 2015), which draws the inputs of the units.
 
-Given the outputs z of the layer below, a unit's input is Gaussian with mean z' m and variance z'^2 s^2, and independent
-between rows and units. Drawing it instead of the weights gives each row of the batch draws of its own:
+Given the outputs z of the layer below, the input of a unit is Gaussian with mean z' m and variance z'^2 s^2. Inputs are
+independent between data points and units. Each data point of a batch gets its own draws:
 
     a = z M + b + sqrt(delta) e,   delta = z^2 S + s_b^2,   S = s^2
 
-The K samples are K copies of the batch's rows. The output layer is drawn likewise.
+The K samples are K copies of the data points of the batch. The output layer is drawn in the same way. Symbols and
+arguments are those of ``bound``.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from ep_bench.numerics.normal_rng import fill_normals
 
 
 class LocalBoundWorkspace(NamedTuple):
-    """Scratch for R = K B copies of rows, P weights, U units with the output's."""
+    """Arrays for R = K B copies of data points, P weights and U units, the output included."""
 
     noise: Any  # (R * U,) e, layer by layer
     root: Any  # (R * U,) sqrt(delta)
-    Z: Any  # (R * U,) outputs; of the last layer f
+    Z: Any  # (R * U,) outputs of the units; f for the last layer
     squares: Any  # (R * max(d, widest),) squared inputs of a layer
-    above: Any  # (R * widest,) derivatives by a layer's a
-    spread: Any  # (R * widest,) and by delta
-    below: Any  # (R * widest,)
-    product: Any  # (R * widest,)
+    above: Any  # (R * widest,) derivatives with respect to a of one layer
+    spread: Any  # (R * widest,) derivatives with respect to delta
+    below: Any  # (R * widest,) derivatives with respect to the inputs of the layer, through a
+    product: Any  # (R * widest,) and to the squared inputs, through delta
     variance: Any  # (P,) S
-    deviation: Any  # (P,) s
+    std: Any  # (P,) s
 
 
 def workspace(copies: int, weights: int, units: int, widest: int, inputs: int) -> LocalBoundWorkspace:
-    """Return scratch for up to ``copies`` rows; ``units`` counts the output too."""
+    """Allocate the arrays for up to ``copies`` copies of data points; ``units`` includes the output."""
     plain, wide = np.empty(copies * units), copies * widest
     return LocalBoundWorkspace(
         plain, plain.copy(), plain.copy(), np.empty(copies * max(inputs, widest)), np.empty(wide), np.empty(wide),
@@ -47,26 +48,29 @@ def workspace(copies: int, weights: int, units: int, widest: int, inputs: int) -
 
 @jit(relaxed=REORDER)
 def draw(theta: Any, words: Any, work: LocalBoundWorkspace) -> None:
-    """Draw the noise of a step."""
+    """Draw the noise of one step at theta (2 P + 1,)."""
     fill_normals(words, work.noise)
-    spread_of(theta, work)
+    fill_variances(theta, work)
 
 
 @jit(relaxed=REORDER)
-def spread_of(theta: Any, work: LocalBoundWorkspace) -> None:
-    """Write deviations and variances of the weights."""
-    size = work.deviation.size
+def fill_variances(theta: Any, work: LocalBoundWorkspace) -> None:
+    """Write standard deviations and variances of the weights."""
+    size = work.std.size
     for i in range(size):
-        work.deviation[i] = math.exp(theta[size + i])
-        work.variance[i] = work.deviation[i] * work.deviation[i]
+        work.std[i] = math.exp(theta[size + i])
+        work.variance[i] = work.std[i] * work.std[i]
 
 
 @jit(relaxed=REORDER)
 def bound(
     theta: Any, X: Any, y: Any, layers: Any, n: int, prior_variance: Any, work: LocalBoundWorkspace, gradient: Any
 ) -> float:
-    """Return the negative bound of K copies of a batch, X (R, d), y (R,); write its gradient (2 P + 1,)."""
-    size, copies, last = work.deviation.size, len(y), layers.shape[0] - 1
+    """Return the negative bound of K copies of a batch, X (R, d), y (R,), of n data points.
+
+    Writes the gradient (2 P + 1,). ``work`` must hold what ``draw`` writes.
+    """
+    size, copies, last = work.std.size, len(y), layers.shape[0] - 1
     at = _forward(theta, X, layers, work)
     f = work.Z[at : at + copies]
     log_sigma2 = theta[2 * size]
@@ -82,16 +86,16 @@ def bound(
         inputs = X if l == 0 else work.Z[begin:at].reshape(copies, n_in)
         _backward_layer(theta, inputs, layers[l], l == 0, at, work, gradient)
         at = begin
-    add_divergence(theta, work.deviation, prior_variance, gradient)
+    add_divergence(theta, work.std, prior_variance, gradient)
     fit = factor * 0.5 * precision * squares
     gradient[2 * size] = 0.5 * n - fit
     constant = 0.5 * n * (math.log(2.0 * math.pi) + log_sigma2)
-    return divergence(theta[:size], work.deviation, prior_variance) + constant + fit
+    return divergence(theta[:size], work.std, prior_variance) + constant + fit
 
 
 @jit(relaxed=REORDER)
 def _forward(theta: Any, X: Any, layers: Any, work: LocalBoundWorkspace) -> int:
-    """Write roots and outputs of all layers; return where the last one's stand."""
+    """Write sqrt(delta) and outputs of all layers for X (R, d); return the offset of the last layer's arrays."""
     copies, at = X.shape[0], 0
     inputs = X
     for l in range(layers.shape[0]):
@@ -117,6 +121,7 @@ def _forward(theta: Any, X: Any, layers: Any, work: LocalBoundWorkspace) -> int:
 
 @jit(relaxed=REORDER, inline=True)
 def _squared(inputs: Any, work: LocalBoundWorkspace) -> Any:
+    """Return the squares of the inputs (R, n_in) of a layer, a view of the workspace."""
     rows, columns = inputs.shape
     squares = work.squares[: rows * columns].reshape(rows, columns)
     for r in range(rows):
@@ -129,10 +134,13 @@ def _squared(inputs: Any, work: LocalBoundWorkspace) -> Any:
 def _backward_layer(
     theta: Any, inputs: Any, layer: Any, first: bool, at: int, work: LocalBoundWorkspace, gradient: Any
 ) -> None:
-    """Write a layer's gradient from the derivatives by its a in ``work.above``; leave there those of the next below."""
+    """Write the gradient of one layer, whose inputs are (R, n_in) and whose outputs begin at ``at`` in the workspace.
+
+    On entry ``work.above`` holds the derivatives with respect to a of this layer, on return those of the layer below.
+    """
     copies = inputs.shape[0]
     offset, n_in, n_out = layer
-    end, size = offset + n_in * n_out, work.deviation.size
+    end, size = offset + n_in * n_out, work.std.size
     above = work.above[: copies * n_out].reshape(copies, n_out)
     spread = work.spread[: copies * n_out].reshape(copies, n_out)
     root = work.root[at : at + copies * n_out].reshape(copies, n_out)
@@ -146,7 +154,7 @@ def _backward_layer(
         gradient[end + j] = np.sum(above[:, j])
         gradient[size + end + j] = np.sum(spread[:, j])
     for i in range(size + offset, size + end + n_out):
-        gradient[i] *= 2.0 * work.deviation[i - size]  # by s, from that by S
+        gradient[i] *= 2.0 * work.std[i - size]  # dS / ds
     if first:
         return
     below = work.below[: copies * n_in].reshape(copies, n_in)

@@ -1,4 +1,12 @@
-"""Passes of Adam over minibatches of the bound, by draws of the weights or of the units' inputs."""
+"""Compiled epochs of Adam over minibatches of the bound, with draws of the weights or of the inputs of the units.
+
+Each kernel takes all steps of an epoch, so that the loop over minibatches is compiled with its objective. The loop over
+epochs is ``numerics.minibatch.run_epochs``.
+
+Arguments: X (n, d) and y (n,); ``order`` (n,) indices; ``batch`` the size of a minibatch; ``theta`` and ``gradient``
+(2 P + 1,), ``layers``, ``work``, ``words`` and ``prior_variance`` (P,) as in ``bound``; ``empirical`` sets the prior
+variances by empirical Bayes; ``learn_noise`` False fixes the noise variance; ``rate`` the step size of Adam.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +29,7 @@ def weights_epoch(
     X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
     words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float,
 ) -> float:  # fmt: skip
-    """Take the rows in their order, ``batch`` at a time, one step each; return the mean of the negative bound."""
+    """Take one step per minibatch, weights drawn; return the mean of the negative bound over the steps, nats."""
     n, d = X.shape
     total, steps = 0.0, 0
     Xb, yb = np.empty((batch, d)), np.empty(batch)
@@ -30,7 +38,7 @@ def weights_epoch(
         copy_rows(X, y, order[start : start + rows], Xb, yb)
         draw_weights(theta, words, work)
         if empirical:
-            best_prior(theta, work.deviation, layers, prior_variance)
+            best_prior(theta, work.std, layers, prior_variance)
         total += weights_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
         if not learn_noise:
             gradient[-1] = 0.0
@@ -44,7 +52,7 @@ def local_epoch(
     X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
     words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float, samples: int,
 ) -> float:  # fmt: skip
-    """Do as ``weights_epoch`` with local reparameterisation, every row ``samples`` times in its batch."""
+    """Run an epoch with local reparameterisation, each data point ``samples`` times in its batch; return the same."""
     n, d = X.shape
     total, steps = 0.0, 0
     Xb, yb = np.empty((batch * samples, d)), np.empty(batch * samples)
@@ -56,7 +64,7 @@ def local_epoch(
             copy_vector(X[row], Xb[r])
         draw_local(theta, words, work)
         if empirical:
-            best_prior(theta, work.deviation, layers, prior_variance)
+            best_prior(theta, work.std, layers, prior_variance)
         copies = rows * samples
         total += local_bound(theta, Xb[:copies], yb[:copies], layers, n, prior_variance, work, gradient)
         if not learn_noise:
