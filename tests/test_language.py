@@ -109,6 +109,27 @@ ALLOWED = (
     ("tests/test_language.py", "*"),
     ("ep_bench/numerics/*", "lane"),  # of a vector register
     ("tests/numerics/*", "lane"),
+    # The key `beside` of `ranks` in study files.
+    ("configs/dgp_2016/dgp.yaml", "beside"),
+    ("ep_bench/report/rank_groups.py", "beside"),
+    ("ep_bench/spec/models.py", "name"),
+    ("ep_bench/spec/read.py", "beside"),
+    ("ep_bench/spec/read.py", "name"),
+    ("tests/report/test_rank_groups.py", "beside"),
+    ("tests/spec/conftest.py", "beside"),
+    ("tests/spec/test_read.py", "beside"),
+    ("tests/spec/test_read.py", "name"),
+    # Columns and quantities of committed results.
+    ("ep_bench/experiments/ep_nn_2014/additive_effects/__init__.py", "deviation"),
+    ("ep_bench/experiments/gp_t_2011/conflict_posteriors/compute.py", "deviation"),
+    ("ep_bench/experiments/gp_t_2011/fixed_predictions/*.py", "deviation"),
+    ("ep_bench/experiments/sbc_2018/calibration/compute.py", "deviation"),
+    ("tests/experiments/ep_nn_2014/test_additive_effects.py", "deviation"),
+    ("tests/experiments/gp_t_2011/test_conflict_posteriors.py", "deviation"),
+    # Labels of cases in committed results.
+    ("ep_bench/experiments/sbc_2018/calibration/compute.py", "a for per"),
+    # A column of the example CSV file.
+    ("tests/data/test_user_csv.py", "room"),
 )
 
 

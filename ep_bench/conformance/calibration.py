@@ -134,9 +134,9 @@ def noise_included(subject: MethodUnderTest) -> Iterator[Finding]:
             covered = float(np.mean(np.abs(rows.y - answer.mean) <= 1.96 * answer.std))
             if ratio < _MIN_STD and covered < _MIN_COVERAGE:
                 yield Finding(
-                    f"for {case.what} with noise of standard deviation {case.noise:g}, at {which}, the median standard "
-                    f"deviation is {ratio * case.noise:.2g}; {covered:.0%} of the targets are within 1.96 standard "
-                    "deviations of the mean",
+                    f"for {case.what} with noise of standard deviation {case.noise:g}, at {which}, the median "
+                    f"standard deviation is {ratio * case.noise:.2g}; {covered:.0%} of the targets are within 1.96 "
+                    "standard deviations of the mean",
                     f"a standard deviation of about {case.noise:g} or more, and about 95% of the targets",
                     "return sqrt(function_variance + noise_variance); if the noise is included, its estimate is far "
                     "too small",

@@ -111,14 +111,14 @@ def _end_with(run_pid: int) -> None:
         return
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
 
-    def watch() -> None:
+    def monitor() -> None:
         while os.getppid() == run_pid:
             time.sleep(_PARENT_INTERVAL)
         for worker in _workers:
             worker.kill()
         os._exit(1)
 
-    threading.Thread(target=watch, name="parent watch", daemon=True).start()
+    threading.Thread(target=monitor, name="parent monitor", daemon=True).start()
 
 
 def close() -> None:

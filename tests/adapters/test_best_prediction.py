@@ -81,7 +81,7 @@ def test_an_object_with_the_fewest_methods(standardize: bool) -> None:
     assert_is(ask("Bare", standardize=standardize), stats.logistic(loc=MEAN, scale=SCALE))
 
 
-def test_an_infinite_variance_is_said_to_be_so() -> None:
+def test_an_infinite_variance_is_reported() -> None:
     found = ask("Boosted", family="t", shapes=(1.5,))
     assert np.all(np.isinf(found.variance()))
     scores = scoring.score(found, y)
@@ -150,7 +150,7 @@ def test_a_classifiers_probabilities_are_no_distribution() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
         ("def predict_dist(self, X):\n        return 3", "must return an ep_bench.Predictive.*found int"),
         ("def predict_dist(self, X):\n        return stats.laplace(0.0, 1.0)", r"shape \(\), expected \(40,\)"),
@@ -170,11 +170,11 @@ def test_a_classifiers_probabilities_are_no_distribution() -> None:
         ("def predict_interval(self, X, coverage):\n        return np.zeros((len(X), 2))", "a frame with columns"),
     ],
 )
-def test_invalid_predictions_are_reported(tmp_path: Path, body: str, says: str) -> None:
+def test_invalid_predictions_are_reported(tmp_path: Path, body: str, message: str) -> None:
     (tmp_path / "m.py").write_text(
         f"import numpy as np\nfrom scipy import stats\nclass C:\n    def fit(self, X, y):\n        pass\n    {body}\n"
     )
-    with pytest.raises((TypeError, ValueError), match=says):
+    with pytest.raises((TypeError, ValueError), match=message):
         adapters.build("./m.py:C", {}, tmp_path).fit(X, y).predict_dist(X)
 
 

@@ -58,7 +58,7 @@ def test_every_way_to_predict_is_enough(tmp_path: Path, name: str) -> None:
         ("Deviation", ""),
     ],
 )
-def test_a_row_without_a_likelihood_says_why(tmp_path: Path, name: str, reason: str) -> None:
+def test_a_row_without_a_likelihood_gives_the_reason(tmp_path: Path, name: str, reason: str) -> None:
     (planned,) = make_plan(read(tmp_path, KINDS + name), tmp_path / "r").cells
     row = run_cell(planned.job).row
     assert (row["status"], row["reason"]) == ("ok", reason)

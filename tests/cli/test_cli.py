@@ -145,7 +145,7 @@ def test_a_report_and_a_check(finished: Path) -> None:
         (("data", "show", "bosten"), "did you mean 'boston'"),
         (("data", "fetch"), "--all"),
         (("methods", "show", "pbpp"), "did you mean 'pbp'"),
-        (("nonsense",), "nonsense"),
+        (("no-such-command",), "no-such-command"),
     ],
 )
 def test_bad_usage_is_one_message_and_exit_code_2(finished: Path, words: tuple[str, ...], expected: str) -> None:

@@ -27,7 +27,7 @@ def test_a_fault_is_reported_in_three_parts_with_exit_code_2() -> None:
     assert max(map(len, lines)) <= 110
 
 
-def test_quiet_says_what_is_wrong_and_the_result() -> None:
+def test_quiet_prints_the_faults_and_the_result() -> None:
     target = "sklearn.linear_model:ARDRegression"
     done = ep_bench("methods", "test", target, "--option", "max_iter=50", "--option", "tol=1e-3", "--quiet")
     assert done.returncode == 0
@@ -50,7 +50,7 @@ def test_the_list_names_every_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         ((), "TARGET"),
         (("pbp", "--option", "epochs"), "KEY=VALUE"),
@@ -60,9 +60,9 @@ def test_the_list_names_every_check() -> None:
         (("pbbp",), "did you mean 'pbp'"),
     ],
 )
-def test_bad_usage_is_one_message_and_exit_code_2(words: tuple[str, ...], says: str) -> None:
+def test_bad_usage_is_one_message_and_exit_code_2(words: tuple[str, ...], message: str) -> None:
     done = ep_bench("methods", "test", *words)
     assert done.returncode == 2
-    assert says in done.stderr
+    assert message in done.stderr
     assert not done.stdout
     assert "Traceback" not in done.stderr

@@ -84,7 +84,7 @@ def test_a_standard_deviation_of_0_is_a_fault() -> None:
     assert "30 of 30 standard deviations are 0" in findings(found)
 
 
-def test_what_rests_on_a_fault_is_skipped_and_says_so() -> None:
+def test_checks_that_need_a_failed_check_are_skipped_with_the_reason() -> None:
     found = outcomes(bad("Unseeded"))
     assert {name: found[name].reason for name in having(found, "skipped")} == dict.fromkeys(
         ("refit", "no-test-rows", "clone", "pickle"), "see deterministic"

@@ -119,7 +119,7 @@ def test_no_child_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("checks", "functions"), [(CHECKS, FUNCTIONS), (CLASSIFIER_CHECKS, CLASSIFIER_FUNCTIONS)])
-def test_every_check_has_a_function_and_stands_after_what_it_needs(checks: tuple, functions: dict) -> None:
+def test_every_check_has_a_function_and_follows_the_checks_it_needs(checks: tuple, functions: dict) -> None:
     names = [check.name for check in checks]
     assert list(functions) == names
     assert len(set(names)) == len(names)

@@ -23,7 +23,7 @@ def test_all_data_sets_have_a_card() -> None:
 
 
 @pytest.mark.parametrize("name", data.names())
-def test_a_card_says_what_is_needed(name: str) -> None:
+def test_a_card_is_complete(name: str) -> None:
     card = data.card(name)
     assert card.name == name
     assert len(card.input_names()) == card.d

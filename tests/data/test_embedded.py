@@ -47,15 +47,15 @@ def test_friedman_functions_are_those_of_scikit_learn(which: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "deviation"), [("cubic", 3.0), ("step", 0.1), ("additive", 0.2), ("friedman1", 1.0), ("friedman2", 125.0)]
+    ("name", "std"), [("cubic", 3.0), ("step", 0.1), ("additive", 0.2), ("friedman1", 1.0), ("friedman2", 125.0)]
 )
-def test_the_standard_deviation_of_the_noise(name: str, deviation: float) -> None:
+def test_the_standard_deviation_of_the_noise(name: str, std: float) -> None:
     dataset = data.load_dataset(name)
     noise = dataset.y - data.true_function(name)(dataset.X)
     n = len(noise)
     # Mean square and mean of n Gaussian draws, within four of their standard errors.
-    assert abs(np.mean(noise**2) / deviation**2 - 1.0) < 4.0 * np.sqrt(2.0 / n)
-    assert abs(noise.mean()) < 4.0 * deviation / np.sqrt(n)
+    assert abs(np.mean(noise**2) / std**2 - 1.0) < 4.0 * np.sqrt(2.0 / n)
+    assert abs(noise.mean()) < 4.0 * std / np.sqrt(n)
 
 
 def test_each_data_set_with_outliers_has_ten_of_them_and_rows_without_noise() -> None:

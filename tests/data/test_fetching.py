@@ -227,7 +227,7 @@ def test_a_silent_server_times_out(serve, toy) -> None:
 
 def test_what_is_no_address(tmp_path) -> None:
     with pytest.raises(TransferError, match="not a valid address"):
-        download("nonsense", tmp_path / "part", LIMITS.timeout)
+        download("not-an-address", tmp_path / "part", LIMITS.timeout)
 
 
 def test_mirrors_come_before_the_cards_addresses(serve, toy, cache, monkeypatch) -> None:

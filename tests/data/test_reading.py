@@ -191,7 +191,7 @@ def test_a_damaged_shipped_file_is_one_message(monkeypatch, tmp_path, shipped_on
     assert found.status == "changed"
 
 
-def test_an_absent_file_says_how_to_get_it(folders) -> None:
+def test_the_message_for_an_absent_file_names_the_download_command(folders) -> None:
     with pytest.raises(UserError, match=r"ep-bench data fetch boston.*uci/boston/data\.txt.*EP_BENCH_DATA"):
         data.load_dataset("boston")
 

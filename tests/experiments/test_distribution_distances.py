@@ -53,14 +53,14 @@ def test_the_distance_of_gaussians_of_equal_variance_is_that_of_their_means() ->
     np.testing.assert_allclose(apart(ours, truth).wasserstein, [2.5, 0.0, 2e4], rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.parametrize("deviation", [0.5, 1.001, 30.0, 1e4])
-def test_gaussians_of_equal_mean(deviation: float) -> None:
+@pytest.mark.parametrize("std", [0.5, 1.001, 30.0, 1e4])
+def test_gaussians_of_equal_mean(std: float) -> None:
     """The functions cross at the mean: (s - 1) E|Z|, and E|X - Y| - E|X - X'| / 2 - E|Y - Y'| / 2 in closed form."""
-    found = apart(Predictive.gaussian([7.0], [deviation**2]), Predictive.gaussian([7.0], [1.0]))
-    scale = max(deviation, 1.0) * 17.0  # the range
-    expected = abs(deviation - 1.0) * np.sqrt(2 / np.pi)
+    found = apart(Predictive.gaussian([7.0], [std**2]), Predictive.gaussian([7.0], [1.0]))
+    scale = max(std, 1.0) * 17.0  # the range
+    expected = abs(std - 1.0) * np.sqrt(2 / np.pi)
     np.testing.assert_allclose(found.wasserstein, expected, rtol=0, atol=1e-6 * scale)
-    excess = np.sqrt(2 / np.pi) * np.hypot(deviation, 1.0) - (deviation + 1.0) / np.sqrt(np.pi)
+    excess = np.sqrt(2 / np.pi) * np.hypot(std, 1.0) - (std + 1.0) / np.sqrt(np.pi)
     np.testing.assert_allclose(found.excess, excess, rtol=0, atol=1e-6 * scale)
 
 

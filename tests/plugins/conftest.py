@@ -23,7 +23,7 @@ from ep_bench.predictions import Predictive; from ep_bench.types import Method
 
 class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-    factor: float = Field(1.0, gt=0, description="of the deviation")
+    factor: float = Field(1.0, gt=0, description="of the standard deviation")
 
 
 class State(NamedTuple):
@@ -56,11 +56,11 @@ class Wide:
         self.df = df
 
     def fit(self, X, y):
-        self.mean, self.deviation = np.mean(y), np.std(y)
+        self.mean, self.std = np.mean(y), np.std(y)
         return self
 
     def predict_dist(self, X):
-        return stats.t(self.df, np.full(len(X), self.mean), self.deviation)
+        return stats.t(self.df, np.full(len(X), self.mean), self.std)
 '''
 DATA = '''
 import numpy as np

@@ -76,7 +76,7 @@ def test_inputs_of_noise_and_constants(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"),
+    ("kind", "message"),
     [
         ("ragged", "X and y must have the same number of data points; found '60 and 59'"),
         ("holes", r"X must hold finite numbers; found 'nan at X\[3, 1\]'"),
@@ -92,10 +92,10 @@ def test_inputs_of_noise_and_constants(module: str) -> None:
         ("absent", "cannot be imported: AttributeError"),
     ],
 )
-def test_invalid_data_sets_are_reported(module: str, kind: str, says: str) -> None:
-    with pytest.raises(UserError, match=says) as told:
+def test_invalid_data_sets_are_reported(module: str, kind: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
         data.load_dataset(f"tiny-{kind}")
-    assert f"tiny-data 1.2.3: entry point ep_bench.datasets: tiny-{kind} = {module}:" in str(told.value)
+    assert f"tiny-data 1.2.3: entry point ep_bench.datasets: tiny-{kind} = {module}:" in str(caught.value)
 
 
 def test_lists_load_nothing(module: str) -> None:

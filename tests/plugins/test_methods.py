@@ -93,7 +93,7 @@ def test_a_class_is_a_target_under_a_short_name(plugged: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "says"),
+    ("entry", "message"),
     [
         ("flta", "did you mean 'flat'"),
         ("{use: flat, factor: -1}", "must be a positive number"),
@@ -104,10 +104,10 @@ def test_a_class_is_a_target_under_a_short_name(plugged: Site) -> None:
         ("number", "must refer to a types.Method or a class"),
     ],
 )
-def test_errors_are_reported_when_the_study_is_read(plugged: Site, tmp_path: Path, entry: str, says: str) -> None:
-    with pytest.raises(UserError, match=says) as told:
+def test_errors_are_reported_when_the_study_is_read(plugged: Site, tmp_path: Path, entry: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
         read(tmp_path, entry)
-    assert str(told.value).startswith(f"{tmp_path / 's.yaml'}:4: methods[0]")
+    assert str(caught.value).startswith(f"{tmp_path / 's.yaml'}:4: methods[0]")
 
 
 def test_the_factors_name_the_package(plugged: Site, tmp_path: Path) -> None:

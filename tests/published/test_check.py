@@ -114,7 +114,7 @@ def test_protein_needs_five_splits():
     assert (found["verdict"], found["reason"]) == ("reproduced", "")
 
 
-def test_a_published_number_under_another_name_is_said():
+def test_a_published_number_under_another_name_is_reported():
     checked = check(frame(rows(method="mine", rmse=3.0, ll=-2.5)), study(method="mine", published=["PBP-1"]))
     assert set(checked["source"]) == {"bui2015"}
     found = only(checked, table="4")
@@ -303,7 +303,7 @@ def test_kin40k_with_irrelevant_inputs_is_one_split_with_errors_over_its_points(
     assert only(checked, metric="lpd-mean")["stderr"] == pytest.approx(1.2 / math.sqrt(35000))
 
 
-def test_several_random_splits_tell_how_far_the_published_one_may_be_off():
+def test_several_random_splits_give_the_uncertainty_of_one_published_split():
     # 0.20 and 0.30: mean 0.25, standard deviation 0.05 over splits, which the published single split has as well
     checked = check(*kin40k(2, ll=[0.2, 0.3], ll_std=1.2, rmse=0.18, se_std=0.08))
     found = only(checked, metric="lpd-mean")
@@ -313,7 +313,7 @@ def test_several_random_splits_tell_how_far_the_published_one_may_be_off():
     assert "one split" not in found["reason"]
 
 
-def test_a_missing_published_spread_counts_as_zero_and_is_said():
+def test_a_missing_published_spread_counts_as_zero_and_is_reported():
     lock = study(dataset="year")
     found = only(check(frame(rows(dataset="year", n=1, rmse=8.8791)), lock), metric="rmse", source=HERNANDEZ)
     assert found["z"] == pytest.approx(0.0001 * math.sqrt(12) / 0.001)

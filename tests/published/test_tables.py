@@ -43,7 +43,7 @@ def test_every_printed_row_is_there_and_described(published):
         assert record["n_splits"] >= 1
 
 
-def test_no_number_stands_twice():
+def test_no_number_is_listed_twice():
     places = [(r["source"], r["table"], r["method"], r["dataset"], r["metric"]) for r in printed_rows()]
     assert len(set(places)) == len(places)
 
@@ -177,7 +177,7 @@ def test_the_frame_is_the_caller_s_own(published):
     assert set(METRICS) == {"rmse", "ll", "lpd-mean", "se-mean"}
 
 
-def test_the_room_loads_neither_numba_nor_pandas():
+def test_the_package_loads_neither_numba_nor_pandas():
     code = "import sys, ep_bench.published; print(sorted({'numba', 'pandas', 'scipy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

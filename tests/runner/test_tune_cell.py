@@ -170,7 +170,7 @@ def test_density_and_error_select_different_options(folder: Path) -> None:
     assert all(trial["score"] > 0 for trial in trials_of(by_rmse))
 
 
-def test_a_method_without_density_is_told_to_tune_by_an_error(folder: Path) -> None:
+def test_the_reason_for_a_method_without_density_proposes_to_tune_by_an_error(folder: Path) -> None:
     record = run_one(folder, RIDGE.replace("score: rmse, ", ""))
     assert record.row["status"] == "failed"
     assert "`score: rmse`" in record.row["reason"]

@@ -192,7 +192,7 @@ def is_sensible(path, new) -> bool:
     [*ODD, *(pytest.param(value, marks=pytest.mark.exhaustive) for value in ODDER)],
     ids=lambda new: repr(new)[:20],
 )
-def test_nonsense_is_accepted_nowhere(read, good, new):
+def test_implausible_values_are_accepted_nowhere(read, good, new):
     values = yaml.safe_load(good.replace("1e-4", "0.0001"))
     accepted = []
     for path in places(values):

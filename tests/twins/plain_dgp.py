@@ -1,10 +1,11 @@
 """Slow, obvious twins of deep Gaussian processes by approximate EP: explicit inverses, in extended precision.
 
 Formulas of Bui et al. (2016), sections 3 to 5 and appendices D to F, one output and one row at a time. A layer is a
-dict: ``log_ls`` (G, D_in), ``log_sf`` (G,) and ``log_sn`` (G,), logarithms of lengthscales, signal and noise deviation,
-G = 1 where its outputs share them, else one an output; ``Z`` (D_out, M, D_in); ``R`` (D_out, M (M + 1) / 2), rows of an
-upper triangle with logarithms on its diagonal; ``theta2`` (D_out, M). R'R and theta_2 are the natural parameters of the
-whole factor g^N of one output. Inverses of K lose digits as its condition grows: hence ``numpy.longdouble``.
+dict: ``log_ls`` (G, D_in), ``log_sf`` (G,) and ``log_sn`` (G,), logarithms of lengthscales and of the standard
+deviations of signal and noise, G = 1 if its outputs share them, otherwise one per output; ``Z`` (D_out, M, D_in);
+``R`` (D_out, M (M + 1) / 2), rows of an upper triangle with logarithms on its diagonal; ``theta2`` (D_out, M). R'R and
+theta_2 are the natural parameters of the whole factor g^N of one output. Inverses of K lose digits as its condition
+number grows, so the twins compute in ``numpy.longdouble``.
 """
 
 from __future__ import annotations

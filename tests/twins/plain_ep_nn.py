@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import erf, gammaln, logsumexp
 
 FINE = 8001  # nodes of a grid
-REACH = 12.0  # of it, deviations
+REACH = 12.0  # half its width in standard deviations
 
 
 def natural(mean, covariance):
@@ -91,7 +91,7 @@ def noise_moments(y, m_f, V_f, eta, mean, variance):
 
 
 def tilted_activation(y, theta, k, m, V, m_g, V_g, mu, Sigma, eta, linear=False, count=FINE):
-    """Mean and variance of h_k under (36), theta known: (34) anew at every h_k."""
+    """Mean and variance of h_k under (36), theta known: (34) is evaluated again at every h_k."""
     K, h = len(m), around(m[k], V[k], count=count)
     logs = np.empty(len(h))
     for j, g in enumerate(activation(h, K, linear)):

@@ -32,7 +32,7 @@ def cavities(K, tau, b, eta):
 
 
 def mismatch(K, y, nu, scale, eta, tau, b):
-    """Largest distance of tilted moments from the marginals: means in deviations, variances in parts."""
+    """Largest distance of tilted moments from the marginals: means in standard deviations, variances relative."""
     Sigma, mean = posterior(K, tau, b)
     m, v = cavities(K, tau, b, eta)
     assert np.all(v > 0.0)
@@ -58,7 +58,7 @@ def log_evidence(K, y, nu, scale, eta, tau, b):
 
 
 def plain_ep(K, y, nu, scale, eta=1.0, damping=0.5, sweeps=60):
-    """One site after the other, the posterior solved anew after each; the sites."""
+    """Update the sites one after the other, with the posterior recomputed after each; return the sites."""
     tau, b = np.zeros(len(y)), np.zeros(len(y))
     for _ in range(sweeps):
         for i in range(len(y)):

@@ -51,7 +51,7 @@ def test_clusters_have_their_centres_and_values() -> None:
     assert np.all((X < -0.5).all(axis=1) == (cluster == 2))
 
 
-def test_an_effect_is_the_deviation_along_its_input() -> None:
+def test_an_effect_is_the_standard_deviation_along_its_input() -> None:
     x = np.linspace(-1.0, 1.0, 40)
     mean = 3.0 * x[:, None] - 4.0 * x
     np.testing.assert_allclose(ard_overfitting.effect(mean), [3.0 * x.std(), 4.0 * x.std()])

@@ -99,7 +99,7 @@ def known_noise(monkeypatch: pytest.MonkeyPatch) -> str:
     return "known_noise"
 
 
-def test_a_known_noise_deviation_is_in_the_unit_of_the_target(known_noise: str, tmp_path: Path) -> None:
+def test_the_standard_deviation_of_known_noise_is_in_the_unit_of_the_target(known_noise: str, tmp_path: Path) -> None:
     entries = [{"use": known_noise, "label": "3", "noise_deviation": 3}, {"use": known_noise, "label": "unknown"}]
     assert experiments.problems("cubic_toy", {"methods": entries}) == []
     folder = experiments.run("cubic_toy", {"methods": entries, "points": 5}, 0, tmp_path / "toy", "toy")
@@ -116,7 +116,7 @@ def test_a_known_noise_deviation_is_in_the_unit_of_the_target(known_noise: str, 
         ({"use": "known_noise", "noise_deviation": 0}, "must be a positive number or null"),
     ],
 )
-def test_a_noise_deviation_that_cannot_be_used_is_refused(known_noise: str, entry: dict, words: str) -> None:
+def test_an_unusable_standard_deviation_of_noise_is_refused(known_noise: str, entry: dict, words: str) -> None:
     (problem,) = experiments.problems("cubic_toy", {"methods": [{"use": "pbp"}, entry]})
     assert problem.path[:2] == ("methods", 1)
     assert words in problem.problem

@@ -38,9 +38,9 @@ def draw(results: ExperimentResults) -> list[Picture]:
         figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, handlelength=3.2)
     caption = (
         "Linear regression on two data points with targets 0 by black-box alpha. Left: diagonal element of the fitted "
-        "covariance against alpha, closed form (line) and fits (points). Right: mean and ellipse of one standard "
-        "deviation of the posterior (thick, grey) and of the fits with diagonal covariance. As in figures 1 to 4 of "
-        "the supplement of Hernández-Lobato and others (2016)."
+        "covariance against alpha, closed form (line) and fits (points). Right: mean and ellipse of one "
+        "standard deviation of the posterior (thick, grey) and of the fits with diagonal covariance. As in figures 1 "
+        "to 4 of the supplement of Hernández-Lobato and others (2016)."
     )
     return [finish(figure, f"alpha-linear-{results.study}", caption)]
 

@@ -2,7 +2,7 @@
 
 from ep_bench.experiments.record import Experiment
 
-PRUNED, USED = 0.01, 0.1  # share of the weaker input: below, it is pruned; above, both inputs are used
+PRUNED, USED = 0.01, 0.1  # fraction of the weaker input: below, it is pruned; above, both inputs are used
 
 EXPERIMENT = Experiment(
     name="ard_overfitting",

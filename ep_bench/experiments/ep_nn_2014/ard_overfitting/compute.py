@@ -5,8 +5,9 @@ as well as steps in both. A Gaussian process with the covariance of an infinite 
 of highest evidence, is compared with a finite network that integrates over its weights.
 
 An input's effect is the standard deviation of the mean of f along it: the root of the variance over this input,
-averaged over the other, both uniform over the range of the data. The share of the weaker input is its fraction of the
-sum of both squared effects. An input is pruned if its share is below 0.01; both inputs are used if it is above 0.1.
+averaged over the other, both uniform over the range of the data. The fraction of the weaker input is its squared
+effect divided by the sum of both. An input is pruned if its fraction is below 0.01; both inputs are used if it is
+above 0.1.
 
 All data are in original units: the paper states for its biases that observations are not normalised.
 
@@ -117,7 +118,7 @@ def effect(mean: Array) -> Array:
 
 
 def shares(effects: Array) -> Array:
-    """Return the shares of the weaker input, for effects (..., 2); 0.5 if both are equal."""
+    """Return the fraction of the weaker input, for effects (..., 2); 0.5 if both are equal."""
     squares = effects**2
     total = squares.sum(axis=-1)
     return np.asarray(squares.min(axis=-1) / np.where(total > 0.0, total, math.nan))

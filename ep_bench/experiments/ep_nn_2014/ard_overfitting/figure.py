@@ -89,7 +89,7 @@ def _shares(ax: Axes, shares: Array, labels: list[str]) -> None:
     ax.minorticks_off()
     ax.set_xticks(places, labels)
     ax.set_xlim(-0.35, len(labels) - 0.65)
-    ax.set_ylabel("share of the weaker input")
+    ax.set_ylabel("fraction of the weaker input")
 
 
 def _weights(axes: Any, arrays: Arrays, labels: list[str]) -> None:

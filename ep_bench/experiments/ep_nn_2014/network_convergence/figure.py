@@ -62,7 +62,10 @@ def _by_sweeps(arrays: Arrays, study: str) -> Picture:
         for row, score in ((2, 1), (3, 2)):
             late = np.asarray(arrays["sweeps"]) > LAST_STAGE
             _limits(axes[row], [np.asarray(arrays[f"scores_{i}_{f}"])[score][late] for i, f in _all(arrays)], 0)
-        words = ("relative step", "evidence (nats)", "test log density (nats a row)", "test squared error (var of y)")
+        words = (
+            "relative step", "evidence (nats)", "test log density\n(nats per data point)",
+            "test squared error\n(variance of y)",
+        )  # fmt: skip
         for ax, word in zip(axes[:, 0], words, strict=True):
             ax.set_ylabel(word)
         _legends(figure, axes, arrays)
@@ -157,7 +160,7 @@ def _by_time(arrays: Arrays, study: str) -> Picture:
             best = max(best, np.nanmax(ll))
             ax.set_title(f"({chr(97 + f)}) {arrays['dataset']}, fold {f + 1}")
             ax.set_xlabel("processor seconds of a fit")
-        axes[0].set_ylabel("test log density (nats a row)")
+        axes[0].set_ylabel("test log density (nats per data point)")
         axes[0].set_xscale("log")
         axes[0].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes[0].set_ylim(min(best - NATS, np.nanmin(ends) - 0.1 * NATS), best + 0.1 * NATS)

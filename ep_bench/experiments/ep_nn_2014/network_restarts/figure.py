@@ -37,7 +37,7 @@ def draw(results: ExperimentResults) -> list[Picture]:
             _panel(ax, np.asarray(arrays[f"found_{i}"]), [str(one) for one in arrays["measures"]])
             ax.set_title(f"({chr(97 + i)}) {name}, {np.shape(arrays[f'found_{i}'])[2]} starts")
             if i % columns == 0:
-                ax.set_ylabel("test log density (nats a row)")
+                ax.set_ylabel("test log density\n(nats per data point)")
             if i + columns >= len(names):
                 ax.set_xlabel("log evidence (nats)")
         for ax in axes[len(names) :]:

@@ -17,7 +17,7 @@ from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
 
 # Rows of panels: name of the array, title.
-ROWS = {"mean": "mean of f", "deviation": "deviation of f", "log_density": "density of y"}
+ROWS = {"mean": "mean of f", "deviation": "standard deviation of f", "log_density": "density of y"}
 
 
 def draw(results: ExperimentResults) -> list[Picture]:
