@@ -1,4 +1,4 @@
-"""How well Markov chains have mixed: split R-hat and effective sample sizes by ArviZ (Vehtari et al. 2021)."""
+"""Convergence diagnostics of Markov chains: split R-hat and effective sample sizes from ArviZ (Vehtari et al. 2021)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Any
 
 import numpy as np
 
-LIMIT = 1.05  # the largest R-hat of predictions that is taken for mixed
-LARGEST = 100.0  # stands for every larger R-hat, and for the infinite one of chains that stand still, each elsewhere
-ROUNDING = 1e-9  # of the largest absolute value; what varies less stands still: rescaled units move f by rounding
-ROWS = 64  # rows whose predictions are watched
-DRAWS = 2000  # of a chain, that are looked at
-FEWEST = 4  # draws of each of two chains, or of each half of a single one, that the estimates need
-TAILS = (0.05, 0.95)  # quantiles whose effective sample sizes are the tails'
+LIMIT = 1.05  # chains have converged if the largest R-hat of predictions is at most this
+LARGEST = (
+    100.0  # replaces larger values of R-hat, also the infinite one of chains that are constant at different values
+)
+ROUNDING = 1e-9  # relative range below which a series counts as constant: rescaled units change f by rounding errors
+ROWS = 64  # monitored inputs
+DRAWS = 2000  # per chain, used for diagnostics
+FEWEST = 4  # draws per chain, or per half of a single chain, that the estimates need
+TAILS = (0.05, 0.95)  # quantiles of the tail effective sample size
 
 
 def monitored_inputs(X: Any, rng: np.random.Generator) -> Any:
-    """Return rows (M, d) to watch: half of them training rows, half midpoints between two of them."""
+    """Return inputs (M, d) at which predictions are monitored.
+
+    Half of them are training inputs from X (n, d), half are midpoints between two training inputs.
+    """
     n = len(X)
     own = X[rng.permutation(n)[: ROWS // 2]]
     first, second = rng.integers(n, size=(2, len(own)))
@@ -25,16 +30,16 @@ def monitored_inputs(X: Any, rng: np.random.Generator) -> Any:
 
 
 def monitored_draws(draws: int) -> Any:
-    """Return which of a chain's draws are judged: ``DRAWS`` at most, spread evenly."""
+    """Return the indices of at most ``DRAWS`` evenly spaced draws, the ones used for diagnostics."""
     return np.unique(np.linspace(0, draws - 1, DRAWS).round().astype(int))
 
 
 def measures(name: str, values: Any) -> tuple[dict[str, float], int]:
-    """Return ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` of ``name``, and which of its series has that R-hat.
+    """Return ``r_hat_``, ``ess_bulk_`` and ``ess_tail_`` of ``name``, and the index of the series with that R-hat.
 
-    They are the worst of M series (chains, draws, M); a single chain's halves stand for two. Of predictions R-hat is
-    ``LARGEST`` where none ever changes; any other quantity that never changes has no measures, and nothing has where
-    draws are too few. All of them are finite.
+    ``values`` (chains, draws, M) are M series; the measures are those of the worst. A single chain is split into two
+    halves. Constant series are ignored. If all are constant, R-hat of ``predictions`` is ``LARGEST``, and other
+    quantities have no measures. Without enough draws nothing has measures. All measures are finite.
     """
     from arviz_stats.base import array_stats
 
@@ -45,7 +50,7 @@ def measures(name: str, values: Any) -> tuple[dict[str, float], int]:
     if not moving.size:
         return ({f"r_hat_{name}": LARGEST} if name == "predictions" else {}), 0
     judged, axes = values[:, :, moving], {"chain_axis": 0, "draw_axis": 1}
-    with np.errstate(divide="ignore", invalid="ignore"):  # no variance within chains
+    with np.errstate(divide="ignore", invalid="ignore"):  # the variance within chains may be 0
         r_hat = np.asarray(array_stats.rhat(judged, **axes))
     r_hat = np.minimum(np.nan_to_num(r_hat, nan=LARGEST), LARGEST)
     bulk = array_stats.ess(judged, method="bulk", **axes)
@@ -56,17 +61,17 @@ def measures(name: str, values: Any) -> tuple[dict[str, float], int]:
 
 
 def unmixed(found: Mapping[str, float], run: str) -> str:
-    """Return why predictions are not those of mixed chains, or nothing; ``run`` says in words what was run."""
+    """Return why the predictions have not converged, or ''; ``run`` describes the chains, for the message."""
     r_hat = found.get("r_hat_predictions")
     if r_hat is None:
         return f"too few draws for R-hat; {run}"
     if r_hat <= LIMIT:
         return ""
-    return f"R-hat of predictions {r_hat:.3f}, at most {LIMIT:.3f} is taken for mixed; {run}"
+    return f"R-hat of predictions {r_hat:.3f} exceeds the limit {LIMIT:.3f}; {run}"
 
 
 def _split_single_chain(values: Any) -> Any:
-    """Return series (chains, draws, M), the halves of a single chain as two; an odd draw more is left out."""
+    """Return series (chains, draws, M); a single chain is split into two halves, without its last draw if odd."""
     if len(values) > 1:
         return values
     half = values.shape[1] // 2

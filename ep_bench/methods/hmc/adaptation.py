@@ -1,10 +1,10 @@
-"""What a chain learns while it warms up: its step size and its masses.
+"""Adaptation of a chain in its warm-up: step size and masses.
 
-The step size is dual averaging's (Hoffman and Gelman 2014, section 3.2, with their constants). The masses are the
-diagonal of the Gauss-Newton Hessian, beta sum_b (d f_b / d w_i)^2 + tau_i, its sum over the rows averaged over the
-draws of a window; with J the Jacobian (N, P) and z ~ N(0, 1), (J' z)_i^2 has that sum as its mean, at the price of a
-gradient. Since beta and tau stand still during a trajectory, masses may follow them from one to the next, after warm-up
-too.
+The step size is set by dual averaging (Hoffman and Gelman 2014, section 3.2, with their constants). The masses are the
+diagonal of the Gauss-Newton Hessian, beta sum_b (d f_b / d w_i)^2 + tau_i, with the sum over data points averaged over
+the draws of a window. With J the Jacobian (N, P) and z ~ N(0, 1), the mean of (J' z)_i^2 is that sum, at the cost of
+one gradient. beta and tau are constant during a trajectory, so the masses may follow them from one trajectory to the
+next, after the warm-up too.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from ep_bench.methods.hmc.trajectory import NetworkRows
 from ep_bench.models.residuals import ResidualsWorkspace, half_squares
 
 PULL, DELAY, FORGET = 0.05, 10.0, 0.75  # gamma, t0 and kappa of the paper
-REACH = 10.0  # the search is drawn towards so many times the starting step size
-WINDOW, GROWTH = 20, 1.5  # iterations of the first window, and how windows grow
-LAST = 0.15  # share of warm-up with the final masses
+REACH = 10.0  # mu = log(REACH * first step size): the search is drawn towards larger steps
+WINDOW, GROWTH = 20, 1.5  # iterations of the first window, and the factor by which windows grow
+LAST = 0.15  # fraction of the warm-up with the final masses
 
 
 class StepSize:
-    """Dual averaging towards a mean acceptance."""
+    """Dual averaging of the step size towards a mean acceptance probability."""
 
     def __init__(self, start: float, target: float) -> None:
         self.target = target
         self.restart(start)
 
     def restart(self, start: float) -> None:
-        """Search anew around a step size."""
+        """Restart the search at a step size."""
         self._centre = math.log(REACH * start)
         self._count, self._miss, self._log, self._mean = 0, 0.0, math.log(start), math.log(start)
 
-    def learn(self, acceptance: float) -> None:
-        """Take in the acceptance probability of a trajectory."""
+    def update(self, acceptance: float) -> None:
+        """Update the step sizes with the acceptance probability of a trajectory."""
         self._count += 1
         t = self._count
-        share = 1.0 / (t + DELAY)
-        self._miss = (1.0 - share) * self._miss + share * (self.target - acceptance)
+        weight = 1.0 / (t + DELAY)
+        self._miss = (1.0 - weight) * self._miss + weight * (self.target - acceptance)
         self._log = self._centre - math.sqrt(t) / PULL * self._miss
         weight = t**-FORGET
         self._mean = weight * self._log + (1.0 - weight) * self._mean
 
     @property
     def trial(self) -> float:
-        """The step size to try next."""
+        """The step size of the next trajectory in the warm-up."""
         return math.exp(self._log)
 
     @property
-    def settled(self) -> float:
-        """The average of those tried."""
+    def averaged(self) -> float:
+        """The weighted geometric mean of the step sizes tried so far."""
         return math.exp(self._mean)
 
 
@@ -62,10 +62,10 @@ class RunningCurvature:
     def __init__(self, size: int) -> None:
         self._sum, self._count = np.zeros(size), 0
 
-    def learn(
+    def add(
         self, rows: NetworkRows, w: Any, work: ResidualsWorkspace, rng: np.random.Generator, probes: int = 1
     ) -> None:
-        """Add random probes of the squared Jacobian at weights w."""
+        """Add random probes of the squared Jacobian at weights w (P,)."""
         residual, shifted = np.empty_like(w), np.empty_like(w)
         half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, residual)
         for _ in range(probes):
@@ -75,14 +75,14 @@ class RunningCurvature:
             self._count += 1
 
     def mean(self) -> Any:
-        """Return the mean."""
+        """Return the mean (P,)."""
         return self._sum / self._count
 
 
 def windows(warmup: int) -> tuple[list[int], int]:
-    """Return after which iterations the masses are set anew, and how many iterations belong to the windows.
+    """Return the iterations after which the masses are updated, and the number of iterations in all windows.
 
-    No window is shorter than the first: few draws say less of the masses than the probes at the start do.
+    No window is shorter than the first, because fewer draws estimate the masses worse than the probes at the start.
     """
     end = max(1, int((1.0 - LAST) * warmup))
     closes, at, length = [], 0, float(WINDOW)

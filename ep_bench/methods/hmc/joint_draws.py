@@ -1,4 +1,4 @@
-"""Draws of everything, targets too, from the joint distribution: what tests of calibration need."""
+"""Draws of all unknowns and targets from their joint distribution, for simulation-based calibration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import NetworkModel, log_joint
+from ep_bench.methods.hmc.model import NetworkModel, log_joint
 from ep_bench.models import residuals
 
 
@@ -18,12 +18,12 @@ class JointDraw(NamedTuple):
     noise: float  # variance
     prior: Any  # (G,) variances
     y: Any  # (N,)
-    predictions: Any  # (M,) outputs at the monitored rows
+    predictions: Any  # (M,) outputs at the monitored inputs
     log_joint: float  # nats
 
 
 def draw(model: NetworkModel, monitored: Any, rng: np.random.Generator) -> tuple[JointDraw, NetworkModel]:
-    """Return a draw, with outputs at rows ``monitored`` (M, d), and the model with the draw's targets."""
+    """Return a draw, with outputs at the inputs ``monitored`` (M, d), and the model with the targets of the draw."""
     rows, groups = model.rows, int(model.group.max()) + 1
     prior = np.full(groups, model.prior_variance or 1.0)
     if model.prior_variance is None:
@@ -31,7 +31,7 @@ def draw(model: NetworkModel, monitored: Any, rng: np.random.Generator) -> tuple
     noise = model.noise_variance or float(hyperparameters.draw_variance(*model.noise_prior, rng))
     w = np.sqrt(prior[model.group]) * rng.standard_normal(len(model.group))
     f, predictions = (residuals.outputs(X, w[None], rows.layers, rows.kind)[0] for X in (rows.X, monitored))
-    deviations = np.sqrt(noise) * rng.standard_normal(len(f))
-    drawn = model.with_targets(f + deviations)
-    value = log_joint(drawn, w, 0.5 * float(deviations @ deviations), noise, prior)
+    errors = np.sqrt(noise) * rng.standard_normal(len(f))
+    drawn = model.with_targets(f + errors)
+    value = log_joint(drawn, w, 0.5 * float(errors @ errors), noise, prior)
     return JointDraw(w, noise, prior, drawn.rows.y, predictions, value), drawn

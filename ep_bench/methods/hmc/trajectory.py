@@ -1,9 +1,9 @@
-"""A trajectory of Hamiltonian dynamics of the weights at given hyperparameters.
+"""A trajectory of Hamiltonian dynamics of the weights at fixed hyperparameters.
 
     U(w) = beta / 2 sum_b (f(x_b; w) - y_b)^2 + 1 / 2 sum_i tau_i w_i^2,    K(p) = 1 / 2 sum_i p_i^2 / m_i
 
-beta is the noise precision, tau (P,) the weights' prior precisions, m (P,) the masses. One leapfrog step is a half step
-of the momentum, a whole one of the weights, a half one of the momentum; neighbouring halves are taken as one.
+beta is the noise precision, tau (P,) the prior precisions of the weights, m (P,) the masses. A leapfrog step is a half
+step of the momentum, a full step of the weights and a half step of the momentum. Adjacent half steps are merged.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from ep_bench.models.residuals import ResidualsWorkspace, half_squares
 from ep_bench.numerics.jit import REORDER, jit
 
-LOST = 1000.0  # a rise of the energy over so many nats is a divergence
+DIVERGENT = 1000.0  # increase of the energy (nats) from which on a trajectory counts as divergent
 
 
 class NetworkRows(NamedTuple):
-    """Standardised rows and the network that answers them."""
+    """Standardised training data and the structure of the network."""
 
     X: Any  # (N, d)
     y: Any  # (N,)
@@ -31,7 +31,10 @@ class NetworkRows(NamedTuple):
 def potential(
     rows: NetworkRows, w: Any, beta: float, tau: Any, work: ResidualsWorkspace, g: Any
 ) -> tuple[float, float]:
-    """Return U(w) and half the sum of squared residuals, and write the gradient g (P,) of U."""
+    """Return U(w) and half the sum of squared residuals, and write the gradient of U to g (P,).
+
+    Weights w and prior precisions tau are (P,).
+    """
     error = half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, g)
     for i in range(w.size):
         g[i] = beta * g[i] + tau[i] * w[i]
@@ -40,7 +43,7 @@ def potential(
 
 @jit(relaxed=REORDER)
 def kinetic(p: Any, inverse_mass: Any) -> float:
-    """Return K(p)."""
+    """Return K(p) for momenta and inverse masses (P,)."""
     total = 0.0
     for i in range(p.size):
         total += p[i] * p[i] * inverse_mass[i]
@@ -59,10 +62,10 @@ def leapfrog(
     count: int,
     work: ResidualsWorkspace,
 ) -> tuple[float, float, int]:
-    """Move w and p (P,) by ``count`` leapfrog steps, in place.
+    """Move w and p (P,) by ``count`` leapfrog steps, in place; tau and ``inverse_mass`` are (P,).
 
-    Returns the change of the energy, half the sum of squared residuals at the end, and the gradients taken. A
-    trajectory that diverges is left where it does, its energy infinite.
+    Returns the change of the energy, half the sum of squared residuals at the end, and the number of gradients. A
+    divergent trajectory stops at once, and its change is infinite.
     """
     g = np.empty_like(w)
     before, error = potential(rows, w, beta, tau, work, g)
@@ -72,14 +75,15 @@ def leapfrog(
         for i in range(w.size):
             w[i] += step * inverse_mass[i] * p[i]
         energy, error = potential(rows, w, beta, tau, work, g)
-        if not energy - before < LOST:
+        if not energy - before < DIVERGENT:
             return np.inf, error, k + 2
         _kick(p, g, step if k < count - 1 else 0.5 * step)
     change = energy + kinetic(p, inverse_mass) - before
-    return (change if change < LOST else np.inf), error, count + 1
+    return (change if change < DIVERGENT else np.inf), error, count + 1
 
 
 @jit(relaxed=REORDER, inline=True)
 def _kick(p: Any, g: Any, step: float) -> None:
+    """Move the momenta p (P,) along the negative gradient g (P,), in place."""
     for i in range(p.size):
         p[i] -= step * g[i]

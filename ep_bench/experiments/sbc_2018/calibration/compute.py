@@ -12,15 +12,18 @@ data sets drawn from them are unrealistic.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters, joint_draws
-from ep_bench.methods.hmc.chain import HMCChain, HMCSchedule, run
+from ep_bench.methods.hmc.chain import HMCSchedule, run
 from ep_bench.types import Array, Indices, Rows
+
+if TYPE_CHECKING:
+    from ep_bench.numerics.mcmc import ChainRecord
 
 QUANTITIES = ("first output", "second output", "noise deviation", "prior deviation", "log joint")
 
@@ -114,13 +117,13 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     options = hmc.Config(
         **case.model_dump(exclude={"label"}), weight_prior=config.weight_prior, noise_prior=config.noise_prior
     )
-    schedule = HMCSchedule(config.warmup, config.draws * config.thin, config.steps, options.target_acceptance, 1)
+    schedule = HMCSchedule(config.warmup, config.draws * config.thin, 1, config.steps, options.target_acceptance)
     ranks = []
     for stream in rng.spawn(config.replications):
         X, further = stream.standard_normal((config.rows, config.inputs)), stream.standard_normal((2, config.inputs))
         truth, model = joint_draws.draw(hmc.model_of(Rows(X, np.zeros(config.rows)), options), further, stream)
-        chain = run(model, schedule, further, stream)
-        ranks.append(np.sum(_quantities(chain)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
+        (record,), _ = run(model, schedule, further, [stream])
+        ranks.append(np.sum(_quantities(record)[config.thin - 1 :: config.thin] < _true(truth), axis=0))
     return np.array(ranks)
 
 
@@ -129,6 +132,7 @@ def _true(truth: joint_draws.JointDraw) -> Array:
     return np.array([*truth.predictions, *standard_deviations, truth.log_joint])
 
 
-def _quantities(chain: HMCChain) -> Array:
+def _quantities(record: ChainRecord) -> Array:
     """Return the quantities (samples, Q) of all draws."""
-    return np.column_stack([chain.predictions, chain.noise_deviation, chain.prior_deviation, chain.log_joint])
+    traced = (record.after_warmup[name] for name in ("noise_deviation", "prior_deviation", "log_joint"))
+    return np.column_stack([record.monitored["predictions"], *traced])
