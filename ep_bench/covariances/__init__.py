@@ -1,10 +1,11 @@
-"""Covariance functions with their derivatives, the names that studies give them, and the law of their parameters.
+"""Covariance functions with their derivatives, their names in studies, and the priors of their parameters.
 
-A covariance is a structure without values: it reads the natural logarithms of its parameters from a vector theta (P,),
-in the order of its ``roles``. Inputs are rows (n, d) of the units that a method sees, standardised ones as a rule.
+A covariance object has no parameter values of its own. Its methods take the natural logarithms of the parameters as a
+vector theta (P,), in the order of ``names``. Inputs are arrays (n, d), usually in standardised units.
 
-Modules: ``protocol`` (what each can do), ``stationary``, ``network``, ``linear``, ``compound`` (sums and products),
-``from_options`` (from a study's words), ``hyperparameters`` (weak priors, starting points, parameters that are given).
+Modules: ``protocol`` (the interface), ``stationary``, ``network``, ``linear``, ``compound`` (sums and products),
+``from_options`` (construction from the options of a study), ``options`` (shared options of methods),
+``hyperparameters`` (weak priors, starting points, fixed values), ``map_search`` (learning), ``inducing``.
 """
 
 from ep_bench.covariances.compound import Product, Sum

@@ -1,4 +1,4 @@
-"""Sums and products of covariances. The parameters are those of the parts, one part after the other."""
+"""Sums and products of covariances. Their parameters are those of the parts, concatenated in order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ep_bench.types import Array
 
 @dataclass(frozen=True)
 class _Compound:
-    """Parts in their order."""
+    """A covariance made of several parts."""
 
     parts: tuple[Covariance, ...]
 
@@ -24,7 +24,7 @@ class _Compound:
         return tuple(f"{number}.{name}" for number, part in enumerate(self.parts, start=1) for name in part.names)
 
     def _split(self, theta: Array) -> Iterator[tuple[Covariance, Array]]:
-        """Yield each part and its share of the parameters."""
+        """Yield each part with its parameters."""
         at = 0
         for part in self.parts:
             size = len(part.names)
@@ -34,7 +34,7 @@ class _Compound:
 
 @dataclass(frozen=True)
 class Sum(_Compound):
-    """k = k_1 + k_2 + ..., of independent functions that are added."""
+    """k = k_1 + k_2 + ..., the covariance of a sum of independent functions."""
 
     def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
         (first, share), *others = self._split(theta)
@@ -62,7 +62,7 @@ class Sum(_Compound):
 
 @dataclass(frozen=True)
 class Product(_Compound):
-    """k = k_1 k_2 ...; magnitudes of several parts are one, and their priors alone tell them apart."""
+    """k = k_1 k_2 ...; only the product of the magnitudes of several parts is identified by the data."""
 
     def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
         (first, share), *others = self._split(theta)
@@ -89,7 +89,7 @@ class Product(_Compound):
         return _joined(part.contract_both(share, X, weights, Z) for part, share, weights in parts)
 
     def _weighted(self, theta: Array, X: Array, A: Array, Z: Array | None) -> Iterator[tuple[Covariance, Array, Array]]:
-        """Yield each part, its share of the parameters, and A times the matrices of the others."""
+        """Yield each part, its parameters, and A times the matrices of the other parts."""
         pairs = list(self._split(theta))
         for at, (part, share) in enumerate(pairs):
             weights = like(X, Z)
@@ -100,13 +100,13 @@ class Product(_Compound):
 
 
 def _joined(found: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Return the parts' derivatives by their parameters, one after the other, and the sum of those by inputs."""
+    """Return the concatenated derivatives by the parameters, and the sum of those by the inputs."""
     by_theta, by_inputs = zip(*found, strict=True)
     return np.concatenate(by_theta), np.asarray(sum(by_inputs))
 
 
 def _multiply(out: Array, part: Covariance, theta: Array, X: Array, Z: Array | None) -> None:
-    """Multiply a matrix, or its lower triangle, by that of a part."""
+    """Multiply a matrix, or its lower triangle if Z is None, elementwise by that of a part, in place."""
     other = like(X, Z)
     part.fill(theta, X, other, Z)
     if Z is None:

@@ -1,6 +1,6 @@
-"""A covariance in a study's words: a name, or a list of such under ``sum`` or ``product``, to any depth.
+"""Covariances from the options of a study: a name, or a list of covariances under ``sum`` or ``product``.
 
-se, matern32, matern52, nn, linear and constant are names; {sum: [se, {product: [linear, nn]}]} is a sum.
+Names are se, matern32, matern52, nn, linear and constant. Lists may be nested: {sum: [se, {product: [linear, nn]}]}.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NAMES = ("se", "matern32", "matern52", *_SIMPLE)
 
 
 def checked(kernel: Any) -> Any:
-    """Return a covariance in words, lists for all sequences. Raises ValueError that says what is wrong in it."""
+    """Return a valid ``kernel`` option, with lists for all sequences. Raises ValueError that describes the mistake."""
     if isinstance(kernel, str):
         if kernel not in NAMES:
             near = nearest(kernel, NAMES)
             hint = f"; did you mean {near!r}?" if near else ""
-            raise ValueError(f"no covariance is called {kernel!r}; allowed: {', '.join(NAMES)}{hint}")
+            raise ValueError(f"unknown covariance {kernel!r}; allowed: {', '.join(NAMES)}{hint}")
         return kernel
     if isinstance(kernel, Mapping) and len(kernel) == 1 and set(kernel) <= set(_COMPOUND):
         ((word, parts),) = kernel.items()
@@ -47,7 +47,7 @@ Kernel = Annotated[Any, BeforeValidator(checked), _SCHEMA]
 
 
 def build(kernel: Any, d: int, ard: bool) -> Covariance:
-    """Return the covariance of d inputs that ``checked`` words name, ``ard`` with a parameter an input."""
+    """Return the covariance of d inputs for a ``checked`` kernel option; ``ard`` means one parameter per input."""
     if isinstance(kernel, str):
         return _SIMPLE[kernel](d, ard) if kernel in _SIMPLE else Stationary(cast("Kind", kernel), d, ard)
     ((word, parts),) = kernel.items()

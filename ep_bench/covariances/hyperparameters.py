@@ -1,10 +1,10 @@
-"""The hyperparameters of a Gaussian process: their weak priors, starting points, limits, and those that are given.
+"""The hyperparameters of a Gaussian process: weak priors, starting points, limits, and fixed values.
 
-All are positive, and stand as natural logarithms in one vector (P,): those of the covariance, then what the likelihood
-adds. Under the priors the logarithms are independent Gaussians, in the units that the method sees (standardised ones as
-a rule), d the number of inputs:
+All are positive. Their natural logarithms form one vector (P,): first those of the covariance, then those of the
+likelihood. Under the priors the logarithms are independent Gaussians. Units are those of the training data, usually
+standardised. d is the number of inputs:
 
-                     median      deviation of the logarithm
+                     median      standard deviation of the logarithm
     lengthscale      sqrt(d)     2
     weight_variance  1 / d       3
     magnitude        1           3
@@ -13,8 +13,8 @@ a rule), d the number of inputs:
     scale            0.3         1.5
     nu               4           1
 
-Ours: the medians are where d standardised inputs give covariances of size 1 that fall by 1 / e within the data; ten
-times a median costs 0.3 to 0.7 nats, a thousand times 2.7 to 6. The limits bound the search alone.
+The priors are ours. At the medians, covariances of d standardised inputs have size 1 and fall by 1 / e within the data.
+Ten times a median costs 0.3 to 0.7 nats, a thousand times 2.7 to 6. The limits apply to the search only.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from numpy.typing import NDArray
 
 from ep_bench.types import Array
 
-Given = Mapping[str, float | tuple[float, ...] | None]
+FixedValues = Mapping[str, float | tuple[float, ...] | None]
 
 
 class LogNormalPrior(NamedTuple):
-    """A log-normal law with the median ``median * d**power``."""
+    """A log-normal distribution with the median ``median * d**power``."""
 
     median: float
     power: float
-    deviation: float  # of the logarithm
+    std: float  # of the logarithm
 
 
 PRIORS = {
@@ -52,63 +52,63 @@ PRIORS = {
 }
 LIMITS = {"lengthscale": (1e-4, 1e5), "scale": (1e-4, 1e4), "nu": (1.0, 1e3)}
 VARIANCE_LIMITS = (1e-8, 1e8)
-SPREAD = 1.0  # of the logarithms of random starting points around the medians
+SPREAD = 1.0  # standard deviation of the logarithms of random starting points around the medians
 
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """The vector's entries. ``given`` holds the logarithms of those that are not learned, NaN elsewhere."""
+    """Names, priors, limits and fixed values of the vector's entries."""
 
     names: tuple[str, ...]
     median: Array  # (P,) of the logarithms
-    deviation: Array  # (P,) of the logarithms, infinite for a flat prior
-    low: Array  # (P,) limits of the search
-    high: Array
-    given: Array  # (P,)
+    std: Array  # (P,) standard deviations of the logarithms, infinite for a flat prior
+    low: Array  # (P,) limits of the search, logarithms
+    high: Array  # (P,)
+    fixed: Array  # (P,) logarithms of entries that are not learned, NaN elsewhere
 
     @classmethod
-    def of(cls, names: tuple[str, ...], d: int, given: Given, *, flat: bool = False) -> Hyperparameters:
-        """Return the entries of these names, of a model with d inputs; ``flat`` makes the logarithms' priors flat.
+    def of(cls, names: tuple[str, ...], d: int, fixed: FixedValues, *, flat: bool = False) -> Hyperparameters:
+        """Return the entries with these names of a model with d inputs; ``flat`` makes the priors of logarithms flat.
 
-        ``given`` has by the last part of a name one value for all such entries, or one an input, or None.
+        ``fixed`` maps the last part of a name to one value for all its entries, one value per entry, or None (learned).
         Raises ValueError for another number of values.
         """
         roles = [role(name) for name in names]
         priors = [PRIORS[one] for one in roles]
         limits = np.log([LIMITS.get(one, VARIANCE_LIMITS) for one in roles])
         median = np.array([math.log(prior.median) + prior.power * math.log(d) for prior in priors])
-        deviation = np.array([math.inf if flat else prior.deviation for prior in priors])
-        return cls(names, median, deviation, limits[:, 0], limits[:, 1], _fixed_values(names, given))
+        std = np.array([math.inf if flat else prior.std for prior in priors])
+        return cls(names, median, std, limits[:, 0], limits[:, 1], _fixed_logarithms(names, fixed))
 
     @property
     def free(self) -> NDArray[np.bool_]:
         """Which entries are learned (P,)."""
-        return np.isnan(self.given)
+        return np.isnan(self.fixed)
 
-    def holding(self, name: str, value: float) -> Hyperparameters:
-        """Return the same with one value given to all entries of a name."""
-        return replace(self, given=np.where([one == name for one in self.names], math.log(value), self.given))
+    def fixing(self, name: str, value: float) -> Hyperparameters:
+        """Return the same hyperparameters with all entries of a name fixed at one value."""
+        return replace(self, fixed=np.where([one == name for one in self.names], math.log(value), self.fixed))
 
     def start(self) -> Array:
-        """Return the medians, and what is given (P,)."""
-        return np.where(self.free, self.median, self.given)
+        """Return logarithms (P,): the medians, and the fixed values."""
+        return np.where(self.free, self.median, self.fixed)
 
     def random_start(self, rng: np.random.Generator) -> Array:
-        """Return a point drawn around the medians, and what is given (P,)."""
-        return np.where(self.free, self.median + SPREAD * rng.standard_normal(len(self.names)), self.given)
+        """Return logarithms (P,): random values around the medians, and the fixed values."""
+        return np.where(self.free, self.median + SPREAD * rng.standard_normal(len(self.names)), self.fixed)
 
     def log_prior(self, theta: Array) -> tuple[float, Array]:
-        """Return the log density of the learned logarithms, nats, 0 under flat priors, and its gradient (P,)."""
-        if np.isinf(self.deviation).any():
+        """Return the log density (nats) of the learned logarithms, 0 under flat priors, and its gradient (P,)."""
+        if np.isinf(self.std).any():
             return 0.0, np.zeros(len(theta))
-        z = np.where(self.free, (theta - self.median) / self.deviation, 0.0)
-        constant = np.log(self.deviation[self.free]).sum() + 0.5 * self.free.sum() * math.log(2.0 * math.pi)
-        return float(-0.5 * z @ z - constant), -z / self.deviation
+        z = np.where(self.free, (theta - self.median) / self.std, 0.0)
+        constant = np.log(self.std[self.free]).sum() + 0.5 * self.free.sum() * math.log(2.0 * math.pi)
+        return float(-0.5 * z @ z - constant), -z / self.std
 
     def stopped(self, theta: Array) -> str:
-        """Return which learned magnitude or size of the noise (P,) stands at a limit of the search, or ''.
+        """Return a message if a learned magnitude or noise scale in theta (P,) is at a limit of the search, else ''.
 
-        A lengthscale or weight variance may well run there: an input without relevance has no finite optimum.
+        Lengthscales and weight variances are not checked: those of an irrelevant input have no finite optimum.
         """
         for at in np.flatnonzero(self.free & ((theta <= self.low) | (theta >= self.high))):
             if role(self.names[at]) in {"magnitude", "noise_variance", "scale"}:
@@ -117,7 +117,7 @@ class Hyperparameters:
         return ""
 
     def values(self, theta: Array) -> dict[str, float | Array]:
-        """Return the hyperparameters by name, an array where one stands for each input."""
+        """Return the hyperparameters by name; a name with several entries has an array."""
         found: dict[str, float | Array] = {}
         for name, places in _groups(self.names):
             values = np.exp(theta[places])
@@ -125,29 +125,29 @@ class Hyperparameters:
         return found
 
     def words(self, theta: Array) -> str:
-        """Return the hyperparameters as a line of text."""
+        """Return the hyperparameters as text, for messages."""
         shown = ((name, np.atleast_1d(value)) for name, value in self.values(theta).items())
         return ", ".join(f"{name} {' '.join(f'{value:.4g}' for value in values)}" for name, values in shown)
 
 
 def role(name: str) -> str:
-    """Return what a parameter is, without the number of its part."""
+    """Return the name of a parameter without the number of its part: ``lengthscale`` for ``2.lengthscale``."""
     return name.rpartition(".")[2]
 
 
 def _groups(names: tuple[str, ...]) -> list[tuple[str, list[int]]]:
-    """Return each name with its places, which follow each other."""
+    """Return each name with the indices of its entries, which are adjacent."""
     return [(name, [at for at, _ in run]) for name, run in groupby(enumerate(names), key=lambda pair: pair[1])]
 
 
-def _fixed_values(names: tuple[str, ...], given: Given) -> Array:
+def _fixed_logarithms(names: tuple[str, ...], fixed: FixedValues) -> Array:
     logs = np.full(len(names), np.nan)
     for name, places in _groups(names):
-        values = given.get(role(name))
+        values = fixed.get(role(name))
         if values is None:
             continue
         if isinstance(values, tuple) and len(values) != len(places):
-            takes = f"{len(places)}, or one number, not in a list, for all"
+            takes = f"{len(places)} in a list, or one number for all"
             raise ValueError(f"{role(name)} has {len(values)} values, the covariance takes {takes}")
         logs[places] = np.log(values)
     return logs

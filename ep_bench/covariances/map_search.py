@@ -1,4 +1,4 @@
-"""Hyperparameters of highest posterior density: searches over those that are not given."""
+"""Hyperparameters of highest posterior density (type-II MAP), by searches over those that are not fixed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from ep_bench.types import Array, Rows
 
 
 def prepared(
-    train: Rows, config: GaussianProcessConfig, *likelihood: str, **given: float | None
+    train: Rows, config: GaussianProcessConfig, *likelihood: str, **fixed: float | None
 ) -> tuple[Array, Array, Covariance, Hyperparameters]:
-    """Return rows X (n, d), y (n,), and the covariance and hyperparameters that the options name.
+    """Return the data X (n, d), y (n,), and the covariance and hyperparameters that the options define.
 
-    ``likelihood`` are the names of the hyperparameters behind the covariance's, ``given`` values that stand for those
-    among the options. Raises FloatingPointError where a
-    number among the rows is not finite, ValueError as ``Hyperparameters.of`` does.
+    ``likelihood`` are the names of the likelihood's hyperparameters, ``fixed`` values that replace those of the
+    options. Raises FloatingPointError if the data are not finite, and ValueError as ``Hyperparameters.of`` does.
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
         raise FloatingPointError("inputs or targets are not finite")
     covariance = build(config.kernel, X.shape[1], config.ard)
-    values = {name: getattr(config, name, None) for name in PRIORS} | given
+    values = {name: getattr(config, name, None) for name in PRIORS} | fixed
     names = (*covariance.names, *likelihood)
     return X, y, covariance, Hyperparameters.of(names, X.shape[1], values, flat=config.prior == "none")
 
@@ -40,12 +39,11 @@ def learn(
     rng: np.random.Generator,
     start: Array | None = None,
 ) -> Optimum:
-    """Return the end of the best search, its points (P,) in full and its values negative log posterior densities.
+    """Return the end of the best search: full points (P,) and negative log posterior densities (nats).
 
-    ``evidence`` returns the log evidence (nats) and its gradient (P,) by the logarithms (P,), or raises
-    FloatingPointError where there is none. ``start`` (P,), where it is given, is the one starting point. Warns by
-    scikit-learn's ConvergenceWarning where the search ended at its limit of steps or a variance at a limit of the
-    search. Raises FloatingPointError where no start has an evidence.
+    ``evidence`` returns the log evidence (nats) and its gradient (P,) at logarithms (P,), or raises FloatingPointError.
+    ``start`` (P,) is the only starting point, by default those of ``starting_points`` are used. Warns as ``warn`` does.
+    Raises FloatingPointError if there is no evidence at any start.
     """
     found = search(evidence, hyper, starting_points(hyper, config, rng, start), config.steps)
     warn(found, hyper, config.steps)
@@ -55,7 +53,7 @@ def learn(
 def starting_points(
     hyper: Hyperparameters, config: GaussianProcessConfig, rng: np.random.Generator, start: Array | None = None
 ) -> list[Array]:
-    """Return ``start`` (P,) alone, with what is held, where it is given, else the priors' medians and random points."""
+    """Return starting points (P,): ``start`` with the fixed values, or the medians of the priors and random points."""
     if start is not None:
         return [np.where(hyper.free, start, hyper.start())]
     return [hyper.start(), *(hyper.random_start(rng) for _ in range(config.starts - 1))]
@@ -64,9 +62,9 @@ def starting_points(
 def search(
     evidence: Function, hyper: Hyperparameters, starts: Sequence[Array], steps: int, gain: float = 0.0
 ) -> Optimum:
-    """Return the end of the best search as ``learn`` does, without its warnings; ``gain`` as in ``numerics.lbfgs``.
+    """Return the end of the best search as ``learn`` does, without warnings; ``gain`` is as in ``numerics.lbfgs``.
 
-    Points may be longer than the hyperparameters: (P + Q,), the rest without prior and limits.
+    Points may have further entries without prior and limits: (P + Q,).
     """
     rest = len(starts[0]) - len(hyper.names)
     low, high = (np.append(limits, np.full(rest, end)) for limits, end in ((hyper.low, -np.inf), (hyper.high, np.inf)))
@@ -76,17 +74,17 @@ def search(
 
 
 def posterior(
-    evidence: Function, hyper: Hyperparameters, held: Array
+    evidence: Function, hyper: Hyperparameters, template: Array
 ) -> tuple[Function, Array, Callable[[Array], Array]]:
-    """Return the negative log posterior density of what is learned, where in a point that is, and the way back.
+    """Return the negative log posterior density of the free entries, their mask (P + Q,), and a map to full points.
 
-    ``held`` (P + Q,) has the values of what is not learned.
+    ``template`` (P + Q,) has the values of the fixed entries.
     """
     size = len(hyper.names)
-    free = np.append(hyper.free, np.ones(len(held) - size, dtype=bool))
+    free = np.append(hyper.free, np.ones(len(template) - size, dtype=bool))
 
     def whole(point: Array) -> Array:
-        full = held.copy()
+        full = template.copy()
         full[free] = point
         return full
 
@@ -102,7 +100,10 @@ def posterior(
 
 
 def warn(found: Optimum, hyper: Hyperparameters, steps: int, words: str = "") -> None:
-    """Warn, in words of its own if it has any, where a search did not converge or a variance stands at its limit."""
+    """Warn with scikit-learn's ConvergenceWarning if a search did not converge or a variance is at its limit.
+
+    ``words`` replace the message on a search that did not converge.
+    """
     stopped = hyper.stopped(found.point[: len(hyper.names)])
     if found.converged and not stopped:
         return
@@ -110,5 +111,5 @@ def warn(found: Optimum, hyper: Hyperparameters, steps: int, words: str = "") ->
 
     limit = f"the search for hyperparameters ended after {found.iterations} of at most {steps} steps"
     if found.iterations < steps:
-        limit += ", at no optimum: before points without a solution, or on a slope that no step leads down"
+        limit += ", not at an optimum: the next points have no solution, or no step lowers the objective"
     warnings.warn(stopped or words or limit, ConvergenceWarning, stacklevel=4)

@@ -1,17 +1,20 @@
 """The covariance of a network with infinitely many hidden units: Williams, Neural Computation 10 (1998), 1203.
 
-Hidden units erf(w_0 + sum_k w_k x_k) with independent Gaussian weights, w_0 of variance ``bias_variance``, w_k of
-``weight_variance`` (one, or one an input), and output weights that give the magnitude m:
+Hidden units are erf(w_0 + sum_k w_k x_k) with independent Gaussian weights. w_0 has the variance ``bias_variance``, w_k
+the ``weight_variance`` (one for all inputs, or one per input). The output weights give the magnitude m:
 
     k(x, z) = (2 m / pi) asin(2 u / sqrt(p q)),   u = x~' S z~,   p = 1 + 2 x~' S x~,   q = 1 + 2 z~' S z~,
 
 x~ = (1, x) and S the diagonal of the variances: Williams' equation (11), Rasmussen and Williams (2006), equation
-(4.29). The angle is taken as arctan(2 u / h), h^2 = p q - 4 u^2, since the arcsine loses half the digits where it is
-steep; h^2 is made of 4 (x~'Sx~ z~'Sz~ - u^2), which is not below 0, and p + q - 1. Of the derivatives,
+(4.29). The angle is computed as arctan(2 u / h), h^2 = p q - 4 u^2, since the arcsine loses half the digits where it is
+steep. h^2 is the sum of 4 (x~'Sx~ z~'Sz~ - u^2), which is not negative, and p + q - 1. In the derivatives,
 
     dk / dlog S_k = (2 m / pi) / h (2 t_k v_k - 2 u (t_k^2 / p + v_k^2 / q)),   t = S^(1/2) x~,   v = S^(1/2) z~,
 
-the last two terms need sums over rows and columns alone; and dk / dv_k = (2 m / pi) / h (2 t_k - 4 u v_k / q).
+the last two terms need only sums over rows and columns; and dk / dv_k = (2 m / pi) / h (2 t_k - 4 u v_k / q).
+
+Kernels take t as P (n, d + 1) and v as Q, ``columns`` of (m, d + 1), with their squares x~'Sx~ in p (n,) and q
+(padded(m),).
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from ep_bench.types import Array
 
 @dataclass(frozen=True)
 class NetworkCovariance:
-    """Parameters: the bias variance, the weight variances, one where ``ard`` is False, and the magnitude."""
+    """Parameters: bias variance, weight variances (one per input, or a single one without ``ard``) and magnitude."""
 
     d: int
     ard: bool = True
@@ -56,30 +59,30 @@ class NetworkCovariance:
     def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
         sides = _ScaledSides.of(self._scaled(theta, X), self._scaled(theta, Z))
         out = np.zeros_like(sides.Q)
-        gradient, shares = self._contracted(theta, sides, A, False, out)
-        by_scaled = 2.0 * (out - np.tile(shares, self.d + 1) * sides.Q).reshape(self.d + 1, -1)[1:, : len(Z)]
+        gradient, ratios = self._contracted(theta, sides, A, False, out)
+        by_scaled = 2.0 * (out - np.tile(ratios, self.d + 1) * sides.Q).reshape(self.d + 1, -1)[1:, : len(Z)]
         return gradient, 2.0 / math.pi * by_scaled.T * np.exp(theta[-1] + 0.5 * theta[1:-1])
 
     def _contracted(self, theta: Array, sides: _ScaledSides, A: Array, lower: bool, out: Array) -> tuple[Array, Array]:
-        """Return the derivatives by the parameters, and the other rows' sums of 2 u A / h over q, (padded(m),)."""
+        """Return the derivatives by the parameters, and the column sums (padded(m),) of 2 u A / h, divided by q."""
         gradient, by_column = np.zeros(self.d + 2), np.zeros(len(sides.q))
         _contract(*sides, lower, A, np.empty((3, len(sides.q))), by_column, gradient, out)
-        shares = by_column / (1.0 + 2.0 * sides.q)
-        gradient[:-1] -= sides.Q.reshape(self.d + 1, -1) ** 2 @ shares
+        ratios = by_column / (1.0 + 2.0 * sides.q)
+        gradient[:-1] -= sides.Q.reshape(self.d + 1, -1) ** 2 @ ratios
         gradient *= 2.0 / math.pi * np.exp(theta[-1])
-        return self._pooled(gradient), shares
+        return self._pooled(gradient), ratios
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         T = self._scaled(theta, X)
         twice = 2.0 * _squares(T)
         root = np.sqrt(1.0 + 2.0 * twice)
         angle = np.arctan(twice / root)
-        # of the last formula, t = v
+        # the derivative by log S_k at t = v
         by_variance = (2.0 * a / (root * (1.0 + twice))) @ T**2
         return self._pooled(2.0 / math.pi * np.exp(theta[-1]) * np.append(by_variance, a @ angle))
 
     def _scaled(self, theta: Array, X: Array) -> Array:
-        """Return t (n, d + 1), the bias first."""
+        """Return t (n, d + 1), with the bias first."""
         roots = np.exp(0.5 * theta[:-1])
         return np.column_stack([np.full(len(X), roots[0]), X * roots[1:]])
 
@@ -90,12 +93,12 @@ class NetworkCovariance:
 
 
 class _ScaledSides(NamedTuple):
-    """Both sides' scaled rows, P (n, d + 1) as they are and Q input by input, and their squares p (n,), q (padded,)."""
+    """The scaled points of both sides, with their squares, in the layout of the kernels."""
 
-    P: Array
-    Q: Array
-    p: Array
-    q: Array
+    P: Array  # (n, d + 1)
+    Q: Array  # ((d + 1) * padded(m),)
+    p: Array  # (n,)
+    q: Array  # (padded(m),)
 
     @classmethod
     def of(cls, T: Array, V: Array | None) -> _ScaledSides:
@@ -111,7 +114,7 @@ def _squares(T: Array) -> Array:
 
 @jit(relaxed=FUSE)
 def _fill(P: Any, Q: Any, p: Any, q: Any, scale: float, lower: bool, work: Any, out: Any) -> None:
-    """Write covariances (n, m), or their lower triangle; ``work`` (2, padded(m)) is scratch."""
+    """Write covariances (n, m), or their lower triangle, to ``out``; ``work`` (2, padded(m)) is scratch."""
     twice, root = work[0], work[1]
     for i in range(P.shape[0]):
         count, row = i + 1 if lower else out.shape[1], out[i]
@@ -126,11 +129,11 @@ def _fill(P: Any, Q: Any, p: Any, q: Any, scale: float, lower: bool, work: Any, 
 def _contract(
     P: Any, Q: Any, p: Any, q: Any, lower: bool, A: Any, work: Any, by_column: Any, gradient: Any, out: Any
 ) -> None:
-    """Add the sums of A_ij times the derivatives, but for the terms v_k^2 / q, whose weights go to ``by_column``.
+    """Add the sums of A_ij times the derivatives, A (n, m), to gradient (d + 2,), for a magnitude of 1.
 
-    ``out``, laid out as Q is or empty, gets the sums over i of t_i A_ij / h_ij. By the scaled variances
-    gradient (d + 2,) gets them with the magnitude as 1, last the sum of A times the angles.
-    ``work`` (3, padded(m)) is scratch, by_column (padded(m),) starts at 0.
+    The last entry gets the sum of A times the angles. The terms v_k^2 / q are left out; their weights are added to
+    ``by_column`` (padded(m),). ``out``, empty or with the layout of Q, gets the sums over i of t_i A_ij / h_ij.
+    ``work`` (3, padded(m)) is scratch.
     """
     twice, root, weight = work[0], work[1], work[2]
     factor = 2.0 if lower else 1.0
@@ -162,7 +165,7 @@ def _contract(
 
 @jit(relaxed=FUSE, inline=True)
 def _products(t: Any, Q: Any, p: float, q: Any, count: int, twice: Any, root: Any) -> None:
-    """Write 2 u and h of a row t (d + 1,) with the first ``count`` of the other rows."""
+    """Write 2 u to twice (padded(m),) and h to root (padded(m),), of t (d + 1,) with ``count`` points of Q."""
     for j in range(0, count, WIDTH):
         u, other = spread(0.0), load(q, j)
         for k in range(t.size):
@@ -175,7 +178,7 @@ def _products(t: Any, Q: Any, p: float, q: Any, count: int, twice: Any, root: An
 
 @jit(relaxed=FUSE, inline=True)
 def _weigh_products(t: Any, Q: Any, weight: Any, count: int, by_row: float, gradient: Any) -> None:
-    """Add 2 t_k sum_j w_j v_jk - t_k^2 by_row, variance by variance; weights beyond ``count`` are 0."""
+    """Add 2 t_k sum_j w_j v_jk - t_k^2 by_row to gradient (d + 2,); weights (padded(m),) beyond ``count`` are 0."""
     for k in range(t.size):
         at, s = k * weight.size, spread(0.0)
         for j in range(0, count, WIDTH):

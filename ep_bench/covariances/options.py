@@ -1,4 +1,4 @@
-"""The options that Gaussian-process methods share."""
+"""Options that all Gaussian-process methods have."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ep_bench.covariances.hyperparameters import role
 
 
 def _positive(value: Any) -> Any:
-    """Return one positive number, or several as a tuple. Raises ValueError."""
+    """Return one positive number, or several as a tuple. Raises ValueError for other values."""
     values = value if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
     sound = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) and 0 < v < np.inf for v in values)
     if value is None:
         return None
     if len(values) == 0 or not sound:
-        raise ValueError("must be a number above 0, or a list of such")
+        raise ValueError("must be a number above 0, or a list of such numbers")
     numbers = tuple(float(v) for v in values)
     return numbers if values is value else numbers[0]
 
@@ -39,7 +39,7 @@ Values = Annotated[float | tuple[float, ...] | None, BeforeValidator(_positive),
 
 
 class GaussianProcessConfig(BaseModel):
-    """Covariance, hyperparameters that are given, and how the others are learned."""
+    """Covariance, fixed hyperparameters, and how the others are learned."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,34 +49,39 @@ class GaussianProcessConfig(BaseModel):
         "product; Jylanki et al. (2011), eq. 2: se",
     )
     ard: bool = Field(
-        True, description="a lengthscale or weight variance for each input, or one for all; Jylanki et al. (2011): each"
+        True,
+        description="one lengthscale or weight variance per input, or one for all; Jylanki et al. (2011): per input",
     )
-    lengthscale: Values = Field(None, description="one for all inputs, or one each; learned unless given")
+    lengthscale: Values = Field(None, description="one for all inputs, or one per input; learned if null")
     magnitude: PositiveFloat | None = Field(
-        None, description="variance in front of se, matern, nn, constant; learned unless given"
+        None, description="variance factor of se, matern, nn and constant; learned if null"
     )
-    bias_variance: PositiveFloat | None = Field(None, description="of nn; learned unless given")
+    bias_variance: PositiveFloat | None = Field(None, description="bias variance of nn; learned if null")
     weight_variance: Values = Field(
-        None, description="of nn and linear, one for all inputs, or one each; learned unless given"
+        None, description="weight variance of nn and linear, one for all inputs, or one per input; learned if null"
     )
-    noise_variance: PositiveFloat | None = Field(None, description="learned unless given")
+    noise_variance: PositiveFloat | None = Field(None, description="variance of the Gaussian noise; learned if null")
     optimize: bool = Field(
-        True, description="learn what is not given; else it stays at the medians of the weak priors; ours"
+        True,
+        description="learn hyperparameters that are null; without it they are fixed at the medians of the weak priors; "
+        "ours",
     )
     prior: Literal["weak", "none"] = Field(
         "weak",
-        description="of the hyperparameters' logarithms: wide Gaussians, or flat, as Jylanki et al. (2011) have; "
-        "ours: weak",
+        description="prior of the logarithms of the hyperparameters: wide Gaussians (weak), or flat (none), as in "
+        "Jylanki et al. (2011); ours: weak",
     )
     starts: PositiveInt = Field(
-        3, description="searches for hyperparameters, the first from the priors' medians, the others from random points"
+        3,
+        description="number of searches for the hyperparameters: the first starts at the medians of the priors, the "
+        "others at random points",
     )
-    steps: PositiveInt = Field(500, description="of each search, at most; ours")
+    steps: PositiveInt = Field(500, description="maximum number of iterations per search; ours")
 
     @model_validator(mode="after")
     def _of_the_kernel(self) -> Self:
         has = {role(name) for name in build(self.kernel, 1, self.ard).names}
         for name in ("lengthscale", "magnitude", "bias_variance", "weight_variance"):
             if getattr(self, name) is not None and name not in has:
-                raise ValueError(f"{name} is given, which this kernel has not; it has {', '.join(sorted(has))}")
+                raise ValueError(f"{name} is not a parameter of this kernel; it has {', '.join(sorted(has))}")
         return self

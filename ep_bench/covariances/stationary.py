@@ -1,4 +1,4 @@
-"""Squared exponential and Matern covariances, one lengthscale for all inputs or one each (ARD).
+"""Squared exponential and Matern covariances, with one lengthscale for all inputs or one per input (ARD).
 
 s      squared distance sum_k (x_k - z_k)^2 / l_k^2
 m      magnitude, the variance k(x, x)
@@ -7,11 +7,11 @@ se     m exp(-s / 2)                                      Jylanki et al. (2011),
 5/2    m (1 + r + r^2 / 3) exp(-r), r = sqrt(5 s)         the same
 
 By the chain rule dk / dlog l_k = m f(s) (x_k - z_k)^2 / l_k^2 and dk / dz_k = m f(s) (x_k - z_k) / l_k^2 with
-f = -2 dk / ds / m, here the slope: exp(-s / 2), 3 exp(-r) and 5 / 3 (1 + r) exp(-r), all finite where s = 0.
+f = -2 dk / ds / m, here called the slope: exp(-s / 2), 3 exp(-r) and 5 / 3 (1 + r) exp(-r), all finite at s = 0.
 
-Kernels take the rows of one side as they are, P (n, d), those of the other side input by input (``columns``), both
-divided by the lengthscales; a row of covariances is made in registers and no matrix of distances kept. Differences are
-squared one by one: the expansion by products would lose the digits of near neighbours.
+Kernels take inputs divided by the lengthscales: P (n, d), and Q, the points of the other side as ``columns`` (a flat
+vector of d times padded(m) numbers). A row of covariances is computed in registers, without a matrix of distances.
+Differences are squared one by one, because an expansion into products would lose digits for near neighbours.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ep_bench.types import Array
 
 Kind = Literal["se", "matern32", "matern52"]
 SE, MATERN32, MATERN52 = 0, 1, 2
-FAR = 138.0  # exp(-FAR) is 1e-60; what is smaller is 0: subnormal numbers made a factorisation 30 times as slow
+FAR = 138.0  # exp(-FAR) is 1e-60; smaller values are set to 0: subnormal numbers made a factorisation 30 times slower
 KINDS = {"se": SE, "matern32": MATERN32, "matern52": MATERN52}
 
 
 @dataclass(frozen=True)
 class Stationary:
-    """Parameters: the lengthscales, one where ``ard`` is False, and the magnitude."""
+    """Parameters: the lengthscales, one per input, or a single one without ``ard``, and the magnitude."""
 
     kind: Kind
     d: int
@@ -80,7 +80,7 @@ class Stationary:
 
 @jit(relaxed=FUSE)
 def _fill(P: Any, Q: Any, kind: int, magnitude: float, lower: bool, work: Any, out: Any) -> None:
-    """Write covariances (n, m), or their lower triangle; ``work`` (2, padded(m)) is scratch."""
+    """Write covariances (n, m), or their lower triangle, to ``out``; ``work`` (2, padded(m)) is scratch."""
     value, slope = work[0], work[1]
     for i in range(P.shape[0]):
         count, row = i + 1 if lower else out.shape[1], out[i]
@@ -93,7 +93,7 @@ def _fill(P: Any, Q: Any, kind: int, magnitude: float, lower: bool, work: Any, o
 def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradient: Any) -> None:
     """Add to gradient (d + 1,) the sums of A_ij times the derivatives by the log lengthscales and by the magnitude.
 
-    ``work`` (3, padded(m)) is scratch.
+    A is (n, m), ``work`` (3, padded(m)) is scratch.
     """
     value, slope, weight = work[0], work[1], work[2]
     factor = 2.0 if lower else 1.0
@@ -113,7 +113,7 @@ def _contract(P: Any, Q: Any, kind: int, lower: bool, A: Any, work: Any, gradien
 
 @jit(relaxed=FUSE)
 def _contract_both(P: Any, Q: Any, kind: int, A: Any, work: Any, gradient: Any, out: Any) -> None:
-    """Do as ``_contract``, and add to ``out``, laid out as Q is, the sums over i of A_ij f (p_i - q_j)."""
+    """Do as ``_contract``, and add the sums over i of A_ij f (p_i - q_j) to ``out``, which has the layout of Q."""
     value, slope, weight = work[0], work[1], work[2]
     count, width = A.shape[1], padded_(A.shape[1])
     weight[count:width] = 0.0
@@ -143,7 +143,7 @@ def padded_(n: int) -> int:
 
 @jit(relaxed=FUSE)
 def _profile(p: Any, Q: Any, kind: int, count: int, value: Any, slope: Any) -> None:
-    """Write k / m and f of a row p (d,) with the first ``count`` of the other rows."""
+    """Write k / m to value (padded(m),) and f to slope (padded(m),), of a point p (d,) with ``count`` points of Q."""
     if kind == SE:
         for j in range(0, count, WIDTH):
             k = _exp_minus(0.5 * _square(p, Q, value.size, j))
@@ -166,7 +166,7 @@ def _profile(p: Any, Q: Any, kind: int, count: int, value: Any, slope: Any) -> N
 
 @jit(relaxed=FUSE, inline=True)
 def _square(p: Any, Q: Any, stride: int, j: int) -> Any:
-    """Return the squared distances of p (d,) from WIDTH rows."""
+    """Return the squared distances of p (d,) from WIDTH points, from the j-th on; ``stride`` is padded(m)."""
     s = spread(0.0)
     for k in range(p.size):
         t = load(Q, k * stride + j) - p[k]
@@ -176,18 +176,19 @@ def _square(p: Any, Q: Any, stride: int, j: int) -> Any:
 
 @jit(relaxed=FUSE, inline=True)
 def _exp_minus(r: Any) -> Any:
-    """Return exp(-r), 0 beyond FAR."""
+    """Return exp(-r) of a register r, 0 beyond FAR."""
     return select_above(r, FAR, 0.0, exponential(-r))
 
 
 @jit(relaxed=FUSE, inline=True)
 def _clipped(r: Any) -> Any:
-    """Return distances, those beyond FAR all as 2 FAR: 0 times infinity would be no number."""
+    """Return a register of distances with those beyond FAR set to 2 FAR, because 0 times infinity is NaN."""
     return select_above(r, FAR, 2.0 * FAR, r)
 
 
 @jit(relaxed=FUSE, inline=True)
 def _dot(a: Any, b: Any, count: int) -> float:
+    """Return the inner product of the first ``count`` entries, rounded up to whole registers."""
     s = spread(0.0)
     for j in range(0, count, WIDTH):
         s = s + load(a, j) * load(b, j)
@@ -196,7 +197,7 @@ def _dot(a: Any, b: Any, count: int) -> float:
 
 @jit(relaxed=FUSE, inline=True)
 def _weigh_squares(p: Any, Q: Any, weight: Any, count: int, gradient: Any) -> None:
-    """Add the weighted squares of the differences, input by input; weights beyond ``count`` are 0."""
+    """Add the weighted squares of the differences to gradient (d + 1,); weights (padded(m),) beyond ``count`` are 0."""
     for k in range(p.size):
         at, x, s = k * weight.size, p[k], spread(0.0)
         for j in range(0, count, WIDTH):

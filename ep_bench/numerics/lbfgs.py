@@ -1,4 +1,4 @@
-"""The least of a smooth function between limits, by L-BFGS-B from several starting points (Byrd et al. 1995)."""
+"""Minimisation of a smooth function within bounds, by L-BFGS-B from several starting points (Byrd et al. 1995)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Function = Callable[[Array], tuple[float, Array]]
 
-SHARP = 1e-9  # a step that lowers the value by less of it, or of 1, is the last
-FLAT = 1e-4  # so is one that leaves no derivative above this
-NEARLY_FLAT = 1e-2  # what rounding may leave where no step lowers the value any more
-STEEP = 1.0  # a derivative above it, or above it times a thousandth of the value, is left at no end
-WINDOW = 100  # iterations that are looked back on
-PAIRS = 20  # steps that the search remembers
+SHARP = 1e-9  # relative decrease of the value (or of 1, if larger) below which a search stops
+FLAT = 1e-4  # largest derivative below which a search stops
+NEARLY_FLAT = 1e-2  # largest derivative at an optimum if rounding errors hide further decreases
+STEEP = 1.0  # largest derivative at an optimum, or this times a thousandth of the value
+WINDOW = 100  # iterations over which ``gain`` is measured
+PAIRS = 20  # stored corrections
 
 
 class Optimum(NamedTuple):
-    """Where a search ended."""
+    """The end of a search."""
 
     point: Array  # (P,)
     value: float
@@ -36,19 +36,19 @@ class Optimum(NamedTuple):
 def minimise(
     function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int, gain: float = 0.0
 ) -> Optimum:
-    """Return the best of the searches from all starting points (P,), each of at most so many iterations.
+    """Return the best of the searches from all starting points (P,), each with at most ``steps`` iterations.
 
-    A search has converged, too, whose last ``WINDOW`` iterations lowered the value by less than ``gain``.
-
-    ``function`` returns its value and gradient, or raises FloatingPointError where it has none: inside a search such
-    a point counts as bad, a start there is passed over. Raises the last start's error where no start is left.
+    A search also converges if its last ``WINDOW`` iterations lowered the value by less than ``gain``. ``function``
+    returns its value and gradient (P,), or raises FloatingPointError if it has none. Within a search such a point
+    counts as worse than all others, and a start there is skipped. Raises the error of the last start if all are
+    skipped.
     """
     found, error = [], FloatingPointError("no starting point")
     for start in starts:
         try:
             found.append(_search(function, np.clip(start, low, high), low, high, steps, gain))
-        except FloatingPointError as lost:
-            error = lost
+        except FloatingPointError as failure:
+            error = failure
     if not found:
         raise error
     return min(found, key=lambda one: one.value)
@@ -59,9 +59,9 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
 
     path: list[tuple[Array, float]] = []
     first = function(start)
-    bad = first[0] + 1.0 + abs(first[0])  # above what any accepted step has: the line search comes back
-    met = [False]  # whether each iteration, the one at hand last, came to points without a value
-    best = start, *first  # what the search itself returns after a line search that failed may belong to several points
+    bad = first[0] + 1.0 + abs(first[0])  # larger than the value of any accepted step, so that the line search returns
+    met = [False]  # per iteration, the current one last: whether it met points without a value
+    best = start, *first  # after a failed line search, value and gradient of SciPy's result may belong to other points
 
     def bounded(point: Array) -> tuple[float, Array]:
         nonlocal best
@@ -93,12 +93,12 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
         raise FloatingPointError("the search ended where the value is not finite")
     slope = float(np.abs(_projected_gradient(point, gradient, low, high)).max())
     flat, steep = slope < NEARLY_FLAT, slope > STEEP * max(1.0, 1e-3 * abs(value))
-    # a line search that fails at the last digits is an end; a short step at a cliff, or in front of points without a
-    # value, is none
+    # a line search that fails because of rounding errors is at an optimum; a search that stops at a cliff, or next to
+    # points without a value, is not
     ends = flat or not (steep or any(met[-2:])) if ended.success else flat and ended.status == 2
     return Optimum(point, float(value), int(ended.nit), bool(ends or settled()), path)
 
 
 def _projected_gradient(point: Array, gradient: Array, low: Array, high: Array) -> Array:
-    """Return the gradient without what points out of the limits."""
+    """Return the gradient (P,) with 0 for entries at a bound that a descent step would cross."""
     return np.where(((point <= low) & (gradient > 0.0)) | ((point >= high) & (gradient < 0.0)), 0.0, gradient)

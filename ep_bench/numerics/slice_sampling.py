@@ -1,12 +1,13 @@
-"""Slice sampling along a line and along an ellipse: updates of a point that keep a density.
+"""Slice sampling along a line and along an ellipse: updates of a point that leave a density invariant.
 
 Line: Neal (2003), stepping out (figure 3) and shrinkage (figure 5). Ellipse: Murray, Adams and MacKay (2010), in the
-form for any density (Nishihara, Murray and Adams 2014): a t law near the density, as a normal of random scale s,
+form for any density (Nishihara, Murray and Adams 2014). The density is approximated by a t distribution with mean m and
+scale matrix L L', written as a normal of random scale s:
 
     s | x ~ IG((k + P) / 2, (k + q(x)) / 2),  q(x) = (x - m)' (L L')^-1 (x - m),  x' ~ N(m, s L L'),
 
-and a point on the ellipse through x and x' around m, the density divided by the t's held above a random level. An
-update along an ellipse moves all entries at once, and refuses few points where the law is near.
+The next point is on the ellipse around m through x and x', where the density divided by that of the t exceeds a random
+level. Such an update moves all entries at once, and rejects few points if the approximation is good.
 """
 
 from __future__ import annotations
@@ -22,33 +23,33 @@ from scipy.linalg import lapack
 Array = NDArray[np.float64]
 LogDensity = Callable[[Array], float]
 
-STEPS_OUT = 20  # of a slice's two ends together
-SHRINKS = 200  # after which a point stays, for a density that rounding makes ragged
-CORRELATED = 8.0  # draws of a chain that tell as much as one alone, roughly
-FREEDOM = 5.0  # k of the t law
+STEPS_OUT = 20  # of both ends of a slice together
+SHRINKS = 200  # after which the point does not move; needed if rounding errors make the density rough
+CORRELATED = 8.0  # rough number of draws of a chain per effective draw
+FREEDOM = 5.0  # k, the degrees of freedom of the t
 
 
 class ChainPoint(NamedTuple):
-    """Where a chain is, and the log density there, which may lack a constant."""
+    """The current point of a chain and its log density up to a constant."""
 
     x: Array  # (P,)
     log_density: float
 
 
 class StudentTApproximation(NamedTuple):
-    """A t law near the density, with so many degrees of freedom as ``FREEDOM`` says."""
+    """A t distribution close to the density, with ``FREEDOM`` degrees of freedom."""
 
-    mean: Array  # (P,)
+    mean: Array  # (P,) m
     factor: Array  # (P, P) lower triangle L
 
     @classmethod
     def of(cls, draws: Array) -> StudentTApproximation:
-        """Return a law like draws (S, P) of a chain, their correlations the weaker the fewer they are."""
+        """Return the approximation fitted to draws (S, P) of a chain; correlations are shrunk if draws are few."""
         count, entries = draws.shape
         own = np.maximum(draws.var(axis=0), 1e-12)
         centred = draws - draws.mean(axis=0)
-        share = count / (count + CORRELATED * entries)
-        covariance = share * (centred.T @ centred) / count
+        shrinkage = count / (count + CORRELATED * entries)
+        covariance = shrinkage * (centred.T @ centred) / count
         covariance[np.diag_indices(entries)] = own
         return cls(draws.mean(axis=0), np.linalg.cholesky(covariance))
 
@@ -56,7 +57,7 @@ class StudentTApproximation(NamedTuple):
 def update_along_line(
     log_density: LogDensity, at: ChainPoint, direction: Array, rng: np.random.Generator
 ) -> ChainPoint:
-    """Return the point after an update along a line, which ``direction`` (P,) is about as wide as."""
+    """Return the point after an update along a line; the length of ``direction`` (P,) is the width of the slice."""
     level = at.log_density - rng.standard_exponential()
     low = -rng.random()
     high = low + 1.0
@@ -77,30 +78,32 @@ def update_along_line(
 
 
 def update_on_ellipse(
-    log_density: LogDensity, at: ChainPoint, law: StudentTApproximation, rng: np.random.Generator
+    log_density: LogDensity, at: ChainPoint, t: StudentTApproximation, rng: np.random.Generator
 ) -> ChainPoint:
-    """Return the point after an update along an ellipse."""
+    """Return the point after an update along an ellipse of the approximation t."""
     entries = len(at.x)
-    square = _square(law, at.x)
+    square = _square(t, at.x)
     s = 0.5 * (FREEDOM + square) / rng.standard_gamma(0.5 * (FREEDOM + entries))
-    other = math.sqrt(s) * (law.factor @ rng.standard_normal(entries))
+    other = math.sqrt(s) * (t.factor @ rng.standard_normal(entries))
     level = at.log_density - _log_t(square, entries) - rng.standard_exponential()
     angle = rng.uniform(0.0, 2.0 * math.pi)
     low, high = angle - 2.0 * math.pi, angle
     for _ in range(SHRINKS):
-        x = law.mean + math.cos(angle) * (at.x - law.mean) + math.sin(angle) * other
+        x = t.mean + math.cos(angle) * (at.x - t.mean) + math.sin(angle) * other
         value = log_density(x)
-        if value - _log_t(_square(law, x), entries) > level:
+        if value - _log_t(_square(t, x), entries) > level:
             return ChainPoint(x, value)
         low, high = (angle, high) if angle < 0.0 else (low, angle)
         angle = rng.uniform(low, high)
     return at
 
 
-def _square(law: StudentTApproximation, x: Array) -> float:
-    z, _ = lapack.dtrtrs(law.factor, x - law.mean, lower=1)
+def _square(t: StudentTApproximation, x: Array) -> float:
+    """Return q(x)."""
+    z, _ = lapack.dtrtrs(t.factor, x - t.mean, lower=1)
     return float(z @ z)
 
 
 def _log_t(square: float, entries: int) -> float:
+    """Return the log density of the t up to a constant, from q(x)."""
     return -0.5 * (FREEDOM + entries) * math.log1p(square / FREEDOM)

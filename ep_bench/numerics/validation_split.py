@@ -1,4 +1,4 @@
-"""Rows held back from a fit, to judge it by."""
+"""Random split of training data into a part to fit and a validation part."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 
 def hold_out(n: int, fraction: float, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return the indices of the rows to fit and of those held back, round(fraction * n), at least one of each.
+    """Return the indices of the data points to fit, and of round(fraction * n) points for validation.
 
-    A single row stands on both sides.
+    Each part has at least one point. A single point (n = 1) is in both parts.
     """
     order = rng.permutation(n)
-    held = min(max(round(fraction * n), 1), n - 1)
-    return (order[held:], order[:held]) if held else (order, order)
+    size = min(max(round(fraction * n), 1), n - 1)
+    return (order[size:], order[:size]) if size else (order, order)

@@ -1,20 +1,21 @@
 """Gaussian-process regression, exact, with the hyperparameters of highest marginal posterior density (type-II MAP).
 
-Rasmussen and Williams (2006), chapters 2 and 5; the baseline GA of Jylanki et al. (2011, section 6.2), with ``kernel:
-nn`` GP and GP-ARD of Jylanki et al. (2014, section 4.4). Targets y = f(x) + noise, f of mean 0 with a covariance of
-``ep_bench.covariances``, noise of variance sigma^2. At given hyperparameters all is Gaussian and in closed form:
+Rasmussen and Williams (2006), chapters 2 and 5. This is the baseline GA of Jylanki et al. (2011, section 6.2), and with
+``kernel: nn`` GP and GP-ARD of Jylanki et al. (2014, section 4.4). Targets are y = f(x) + noise. f has mean 0 and a
+covariance from ``ep_bench.covariances``; the noise has variance sigma^2. At fixed hyperparameters the posterior is
+Gaussian:
 
     f(x) | y ~ N(k' alpha, k(x, x) - k' C^-1 k),   k = (k(x, x_1), ..., k(x, x_N)),   C = K + sigma^2 I = L L',
 
-equations (2.25) and (2.26). Hyperparameters are learned on the scale of their logarithms by L-BFGS with analytic
-gradients, from several starting points, of which the best end counts; nothing is added to the diagonal of C but
-sigma^2. Where no starting point has a positive definite C the fit is an error that names the hyperparameters. Values
-that are given are held, in standardised units unless ``standardize: false`` is set.
+equations (2.25) and (2.26). The logarithms of the hyperparameters are learned by L-BFGS with analytic gradients, from
+several starting points; the best result counts. Only sigma^2 is added to the diagonal of C. If C is not positive
+definite at any starting point, the fit raises an error with the hyperparameters. Hyperparameters that are set as
+options are fixed, in standardised units unless ``standardize: false`` is set.
 
 Module ``evidence``: the evidence and its gradient, with the table of symbols.
 
-Deviation: the papers' priors are flat on the scale of logarithms; the default is a wide Gaussian each
-(``covariances.hyperparameters``), ``prior: none`` is theirs.
+Deviation: the priors of the papers are flat on the scale of logarithms. The default here are wide Gaussians
+(``covariances.hyperparameters``); ``prior: none`` is the choice of the papers.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
-BLOCK = 2**23  # covariances of test with training rows that are kept at once
+BLOCK = 2**23  # covariances between test and training points in memory at once
 
 
 class Config(GaussianProcessConfig):
@@ -43,16 +44,16 @@ class Config(GaussianProcessConfig):
 
 
 class State(NamedTuple):
-    """The posterior of f, in the units that the method sees."""
+    """The posterior of f, in the units of the training data (usually standardised)."""
 
     covariance: Covariance
     hyper: Hyperparameters
     theta: Array  # (P,) logarithms of the hyperparameters, the noise variance last
-    X: Array  # (N, d) training rows
+    X: Array  # (N, d) training inputs
     factor: Array  # (N, N) L in its lower triangle
     weights: Array  # (N,) alpha
-    log_evidence: float  # nats, without the hyperparameters' prior
-    n_iterations: int  # of the search that ended best; 0 where nothing was learned
+    log_evidence: float  # nats, without the prior of the hyperparameters
+    n_iterations: int  # of the best search; 0 if nothing was learned
     converged: bool
 
     @property
@@ -62,13 +63,15 @@ class State(NamedTuple):
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
+    """Fit to standardised data X (n, d), y (n,).
 
-    Returns the state, and one value an iteration of ``objective`` (the negative log posterior density of the
-    hyperparameters' logarithms but for a constant, nats, divided by n), ``log_evidence`` (nats) and
-    ``noise_deviation``. Warns by scikit-learn's ConvergenceWarning where the search ended at its limit of steps or a
-    variance at a limit of the search. Raises FloatingPointError where no start has a finite evidence, ValueError where
-    values that are given do not fit the inputs.
+    Returns the state and a trace with one value per iteration: ``objective`` (the negative log posterior density of
+    the logarithms of the hyperparameters up to a constant, nats, divided by n), ``log_evidence`` (nats) and
+    ``noise_deviation`` (the standard deviation of the noise).
+
+    Warns with scikit-learn's ConvergenceWarning if the search reached its maximum number of iterations or a variance
+    reached a limit of the search. Raises FloatingPointError if no start has a finite evidence, and ValueError if fixed
+    values do not fit the number of inputs.
     """
     problem = problem_of(train, config)
     hyper = problem.hyper
@@ -79,30 +82,27 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
-    """Return Gaussians for rows X (n, d), standardised units, noise included."""
+    """Return Gaussians at inputs X (n, d), standardised units, noise included; ``rng`` is not used."""
     mean, variance = latent(state, X)
     return Predictive.gaussian(mean, variance + np.exp(state.theta[-1]))
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of f at rows X (n, d), standardised units, noise left out."""
+    """Return means and variances (n,) of f at inputs X (n, d), standardised units, without noise."""
     X = np.ascontiguousarray(X, dtype=np.float64)
-    share = state.theta[:-1]
-    mean, variance = np.empty(len(X)), state.covariance.diagonal(share, X)
+    theta = state.theta[:-1]
+    mean, variance = np.empty(len(X)), state.covariance.diagonal(theta, X)
     for rows in blocks(len(X), len(state.X), BLOCK):
         k = rectangle(len(X[rows]), len(state.X))
-        state.covariance.fill(share, X[rows], k, state.X)
+        state.covariance.fill(theta, X[rows], k, state.X)
         mean[rows] = k @ state.weights
         k = symmetric.half_solve(state.factor, k)
         variance[rows] -= np.einsum("ij,ij->i", k, k)
-    return mean, np.maximum(variance, 0.0)  # rounding can leave less than nothing beside a training row
+    return mean, np.maximum(variance, 0.0)  # rounding errors may be below 0 next to a training point
 
 
 def problem_of(train: Rows, config: Config) -> GPProblem:
-    """Return covariance, hyperparameters and room for rows X (n, d), y (n,) under the options.
-
-    Raises as ``prepared`` does.
-    """
+    """Return the data X (n, d), y (n,) with covariance, hyperparameters and workspace. Raises as ``prepared`` does."""
     X, y, covariance, hyper = prepared(train, config, "noise_variance")
     return GPProblem(X, y, covariance, hyper, symmetric.square(len(y)))
 
@@ -123,13 +123,13 @@ def _trace(found: Optimum, hyper: Hyperparameters, n: int) -> dict[str, list[flo
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: evaluations by N^3 and N^2 d."""
+    """Estimate the seconds of a fit on one core; an evaluation costs N^3 and N^2 d operations."""
     evaluation = 1e-3 + 4e-11 * n**3 + n**2 * (3e-9 + 6e-10 * d)
     return evaluation * (config.starts * min(config.steps, 80) if config.optimize else 1)
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the column that a configuration answers to."""
+    """Return the published columns that a configuration corresponds to."""
     values = (config.magnitude, config.bias_variance, config.weight_variance, config.noise_variance)
     if config.kernel != "nn" or config.prior != "none" or not config.optimize or any(values):
         return ()

@@ -1,12 +1,12 @@
 """The evidence of Gaussian-process regression and its gradient, in one N x N array.
 
-K      covariances of the training rows (N, N)
+K      covariances of the training points (N, N)
 C      K + sigma^2 I = L L'
 alpha  C^-1 y
 
-log p(y) = -y' alpha / 2 - sum_i log L_ii - N / 2 log(2 pi), and by a parameter theta its derivative is
-tr((alpha alpha' - C^-1) dC / dtheta) / 2: Rasmussen and Williams (2006), equations (5.8) and (5.9). The array holds K,
-L, C^-1 and alpha alpha' - C^-1 in turn; the derivatives of K are made anew row by row (``Covariance.contract``).
+log p(y) = -y' alpha / 2 - sum_i log L_ii - N / 2 log(2 pi), and its derivative by a parameter theta is
+tr((alpha alpha' - C^-1) dC / dtheta) / 2: Rasmussen and Williams (2006), equations (5.8) and (5.9). The array contains
+K, L, C^-1 and alpha alpha' - C^-1 in turn. Derivatives of K are computed row by row (``Covariance.contract``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ep_bench.types import Array
 
 
 class GPProblem(NamedTuple):
-    """Training rows, covariance, hyperparameters (the noise variance last), and the array."""
+    """Training data, covariance, hyperparameters (the noise variance last), and the array."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
@@ -33,7 +33,7 @@ class GPProblem(NamedTuple):
 
 
 class GPFactorisation(NamedTuple):
-    """What predictions need at given hyperparameters."""
+    """Factor, weights and evidence at fixed hyperparameters."""
 
     factor: Array  # (N, N) L in its lower triangle
     weights: Array  # (N,) alpha
@@ -41,9 +41,9 @@ class GPFactorisation(NamedTuple):
 
 
 def factorised(problem: GPProblem, theta: Array) -> GPFactorisation:
-    """Return L, alpha and the evidence at logarithms theta (P,), L in the problem's array.
+    """Return L (in the workspace of the problem), alpha and the evidence at logarithms theta (P,).
 
-    Raises FloatingPointError, with the hyperparameters, where C is not positive definite or the evidence not finite.
+    Raises FloatingPointError, with the hyperparameters, if C is not positive definite or the evidence is not finite.
     """
     X, y, covariance, hyper, workspace = problem
     n = len(y)
@@ -61,9 +61,9 @@ def factorised(problem: GPProblem, theta: Array) -> GPFactorisation:
 
 
 def evidence(problem: GPProblem, theta: Array) -> tuple[float, Array]:
-    """Return the log evidence (nats) and its gradient (P,) by the logarithms theta (P,).
+    """Return the log evidence (nats) and its gradient (P,) with respect to the logarithms theta (P,).
 
-    Raises FloatingPointError as ``factorised`` does, and where the gradient is not finite.
+    Raises FloatingPointError as ``factorised`` does, and if the gradient is not finite.
     """
     workspace, weights, log_evidence = factorised(problem, theta)
     symmetric.invert(workspace)

@@ -1,23 +1,23 @@
-"""The evidence at given hyperparameters by annealed importance sampling: Neal (2001); Jylanki et al. (2011), 5.3.
+"""The evidence at fixed hyperparameters by annealed importance sampling: Neal (2001); Jylanki et al. (2011), 5.3.
 
     log p_beta(f) = log N(f | 0, K) + sum_i (1 - beta) log site_i(f_i) + beta log t(y_i | f_i) + constant,
     site_i(f) = exp(b_i f - tau_i f^2 / 2)
 
-from the Gaussian of the sites at beta = 0, whose normaliser Z_0 is known, to the posterior at beta = 1. With
-l(f) = sum_i log t(y_i | f_i) - log site_i(f_i), a run's weight is
+p_0 is the Gaussian of the sites, with a known normaliser Z_0, and p_1 is the posterior. With
+l(f) = sum_i log t(y_i | f_i) - log site_i(f_i), the weight of a run is
 
     log w = log Z_0 + sum_j (beta_j - beta_{j-1}) l(f_{j-1}),   mean of w = p(y)
 
-whatever the sites are: they decide the spread alone. Between temperatures f moves by elliptical slice sampling (Murray,
-Adams and MacKay 2010) around the Gaussian, of which the rest of p_beta is exp(beta l). Sites are those of expectation
-propagation, ``WEAKER`` as strong, so that the Gaussian is wider than the posterior; where it does not converge, the
-posterior has several modes as a rule, and sites are those of the variational bounds, ``FAINT``. The runs are
-independent, and move together as columns.
+for any sites; these determine only the spread of the weights. Between temperatures f moves by elliptical slice sampling
+(Murray, Adams and MacKay 2010) around the Gaussian; the remaining factor of p_beta is exp(beta l). Sites are those of
+expectation propagation times ``WEAKER``, so that the Gaussian is wider than the posterior. If EP does not converge,
+usually because the posterior has several modes, sites are those of the variational bounds times ``FAINT``. The runs are
+independent and are computed together, as columns.
 
-A mode that no run finds its way to is missing from the estimate and from its standard error: estimates from other sites
-then differ by more than their errors.
+A mode that no run reaches is missing from the estimate and from its standard error. Estimates from different sites then
+differ by more than their errors.
 
-Deviation: the paper does not say what its runs start from or how they move; ours.
+Deviation: the paper does not state the start of its runs or their moves; both are ours.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ TEMPERATURES = 200
 WEAKER = 0.9
 FAINT = 0.05
 DAMPING = 0.8
-SHRINKS = 100  # of an ellipse's bracket, after which a run stays
+SHRINKS = 100  # of the bracket of an ellipse, after which a run does not move
 
 
 class EvidenceEstimate(NamedTuple):
-    """Log evidence (nats), its standard error, and how many even weights the runs' weights are worth."""
+    """Log evidence (nats), its standard error (nats), and the effective number of runs."""
 
     log_evidence: float
     error: float
@@ -62,11 +62,11 @@ class StartingGaussian(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """Targets (N,) and the t's degrees of freedom and nu sigma^2."""
+    """Targets and parameters of the t."""
 
-    y: Array
+    y: Array  # (N, 1)
     nu: float
-    s2: float
+    s2: float  # nu sigma^2
 
 
 def log_evidence(
@@ -80,10 +80,10 @@ def log_evidence(
     temperatures: int = TEMPERATURES,
     sites: tuple[Array, Array] | None = None,
 ) -> EvidenceEstimate:
-    """Return the evidence for covariances K (N, N), in full.
+    """Return the evidence for full covariances K (N, N).
 
-    ``sites`` are precisions and precision-times-means (N,) to start from, by default those of the module's text.
-    Raises FloatingPointError where their Gaussian is improper.
+    ``sites`` are the precisions and precision-times-means (N,) at beta = 0, by default those of ``starting_sites``.
+    Raises FloatingPointError if their Gaussian is improper.
     """
     start = _start(K, *(starting_sites(K, y, nu, scale) if sites is None else sites))
     target = Likelihood(y[:, None], nu, nu * scale**2)
@@ -106,17 +106,17 @@ def starting_sites(K: Array, y: Array, nu: float, scale: float) -> tuple[Array, 
         precisions = FAINT * variational.bounds(K, y, nu, scale).precisions
         return precisions, precisions * y
     if found.shifts is None:
-        raise TypeError("expectation propagation told no sites")
+        raise TypeError("expectation propagation returned no sites")
     return WEAKER * found.precisions, WEAKER * found.shifts
 
 
 def _start(K: Array, precisions: Array, shifts: Array) -> StartingGaussian:
     posterior = gaussian(K, precisions)
     if posterior is None:
-        raise FloatingPointError("the sites to start from give no proper Gaussian")
+        raise FloatingPointError("the Gaussian of the starting sites is improper")
     mean = posterior.covariance @ shifts
     values, vectors = eigh(posterior.covariance)
-    # what rounding has below 0 has no variance that could be told apart from none
+    # eigenvalues below 0 are rounding errors
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
     return StartingGaussian(mean, factor, precisions, shifts, 0.5 * (float(shifts @ mean) - posterior.log_determinant))
 
@@ -133,31 +133,31 @@ def _ratio(f: Array, start: StartingGaussian, target: Likelihood) -> Array:
 def _move(
     f: Array, level: Array, beta: float, start: StartingGaussian, target: Likelihood, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Return runs (N, R), and l there (R,), after an elliptical slice each."""
+    """Return the runs (N, R) and their l (R,) after one update by elliptical slice sampling."""
     runs = f.shape[1]
-    least = beta * level - rng.standard_exponential(runs)
+    threshold = beta * level - rng.standard_exponential(runs)
     mean = start.mean[:, None]
     other = start.factor @ rng.standard_normal(f.shape)
     angle = np.asarray(rng.uniform(0.0, 2.0 * math.pi, runs))
     low, high = angle - 2.0 * math.pi, angle.copy()
-    f, level, left = f.copy(), level.copy(), np.arange(runs)
+    f, level, active = f.copy(), level.copy(), np.arange(runs)
     for _ in range(SHRINKS):
-        tried = mean + np.cos(angle[left]) * (f[:, left] - mean) + np.sin(angle[left]) * other[:, left]
-        found = _ratio(tried, start, target)
-        good = beta * found > least[left]
-        f[:, left[good]], level[left[good]] = tried[:, good], found[good]
-        left = left[~good]
-        if len(left) == 0:
+        proposed = mean + np.cos(angle[active]) * (f[:, active] - mean) + np.sin(angle[active]) * other[:, active]
+        found = _ratio(proposed, start, target)
+        accepted = beta * found > threshold[active]
+        f[:, active[accepted]], level[active[accepted]] = proposed[:, accepted], found[accepted]
+        active = active[~accepted]
+        if len(active) == 0:
             break
-        below = angle[left] < 0.0
-        low[left] = np.where(below, angle[left], low[left])
-        high[left] = np.where(below, high[left], angle[left])
-        angle[left] = rng.uniform(low[left], high[left])
+        below = angle[active] < 0.0
+        low[active] = np.where(below, angle[active], low[active])
+        high[active] = np.where(below, high[active], angle[active])
+        angle[active] = rng.uniform(low[active], high[active])
     return f, level
 
 
 def _estimate(log_weights: Array) -> EvidenceEstimate:
-    """Return the log of the mean of weights (R,) and its standard error, to first order."""
+    """Return the log of the mean of weights (R,), given as logarithms, and its standard error to first order."""
     log_mean = float(logsumexp(log_weights) - math.log(len(log_weights)))
     relative = np.exp(log_weights - log_mean)
     error = float(relative.std(ddof=1)) / math.sqrt(len(relative))

@@ -1,19 +1,19 @@
 """The double loop of expectation propagation, Jylanki et al. (2011), sections 3.6 and 4.
 
-lambda_s   marginals that are held, natural parameters (N,) each: precisions and precision-times-means
+lambda_s   fixed marginals, as natural parameters (N,): precisions and precision-times-means
 lambda     sites tau and b; cavities are lambda_- = lambda_s - eta lambda
 psi        as in ``sites``
 
     min over lambda_s of  G = max over lambda of  F,                                       equation (13), with powers:
     F = -sum_i log Z_i(lambda_-) / eta - log Z_q(lambda) + mu sum_i log(K_ii tau_-i) + sum_i psi(lambda_s,i) / eta,
 
-Z_i of t(y_i | f)^eta times the unnormalised cavity. The inner loop raises F, which is concave in the sites, and each of
-its steps is shortened until F has risen. The outer loop sets lambda_s to the marginals of the posterior, or to a point
-on the way there; such a step is taken only if G has fallen. Both loops keep cavities and posterior proper.
+with Z_i the normaliser of t(y_i | f)^eta times the unnormalised cavity. The inner loop maximises F, which is concave in
+the sites; each step is shortened until F increases. The outer loop moves lambda_s to, or towards, the marginals of the
+posterior, and accepts a step only if G decreases. Both loops keep cavities and posterior proper.
 
-Deviations: inner steps are Newton's (``newton`` has the curvatures), not those of moment matching, and go on until the
-inner mismatch is a part of the outer one. The term in mu keeps cavities off 0, where the inner maximum may lie in the
-first rounds; mu falls with the outer mismatch to nothing.
+Deviation: inner steps are those of Newton's method (``newton`` has the curvatures), not those of moment matching. They
+end at a mismatch that is a fraction of the outer one. The term in mu keeps the precisions of cavities away from 0,
+where the inner maximum may be in the first rounds. mu tends to 0 with the outer mismatch.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from ep_bench.types import Array
 
 INNER_STEPS = 40
 HALVINGS = 40
-TIGHT = 0.1  # inner mismatch in parts of the outer one, or of 1
-BARRIER = 1e-2  # mu in parts of the outer mismatch
-DROP = 0.2  # part of itself to which mu falls at once at least
-SHORTEST = 1e-4  # of outer steps, 1 being to the posterior's marginals
-EDGE = 0.9  # part of the way to a cavity of precision 0 that a step goes at most
+TIGHT = 0.1  # inner mismatch relative to the outer one, or to 1 if that is larger
+BARRIER = 1e-2  # mu relative to the outer mismatch
+DROP = 0.2  # mu decreases at least by this factor, or not at all
+SHORTEST = 1e-4  # length of outer steps; 1 is a step to the marginals of the posterior
+EDGE = 0.9  # largest fraction of the way to a cavity of precision 0
 
 
 class FixedMarginals(NamedTuple):
-    """Sites under held marginals, and the terms of F that hang on them."""
+    """Sites at fixed marginals, and the terms of F that depend on them."""
 
-    outer: tuple[Array, Array]
-    tau: Array
-    b: Array
-    cavity: tuple[Array, Array]
+    outer: tuple[Array, Array]  # lambda_s, (N,) each
+    tau: Array  # (N,)
+    b: Array  # (N,)
+    cavity: tuple[Array, Array]  # (N,) each
     posterior: Marginals
-    tilted: Array
+    tilted: Array  # (7, N) as ``tilted.moments`` returns it
     value: float  # F without the barrier
-    barrier: float  # what mu stands before
-    short: float  # of F below its maximum, by the last quadratic
+    barrier: float  # the factor of mu in F
+    short: float  # distance of F from its maximum, by the last quadratic model
 
 
 def double_loop(model: SiteModel, start: SitePosterior) -> Iterator[SitePosterior]:
-    """Yield the state after each round of the outer loop, until no outer step lowers G any more."""
+    """Yield the state after each round of the outer loop, until no outer step decreases G."""
     mu, length = BARRIER, 1.0
     found = _fixed_marginals(model, _natural(start.posterior), start.tau, start.b)
     if found is None:
@@ -88,14 +88,14 @@ def _natural(posterior: Marginals) -> tuple[Array, Array]:
 
 
 def _distance(outer: tuple[Array, Array], posterior: Marginals) -> float:
-    """Return the largest distance of held marginals from the posterior's, as mismatches are measured."""
+    """Return the largest distance of the fixed marginals from those of the posterior, as a mismatch of ``sites``."""
     precision, shift = outer
     by_mean = np.abs(shift / precision - posterior.mean) / np.sqrt(posterior.variance)
     return float(np.maximum(by_mean, np.abs(precision * posterior.variance - 1.0)).max())
 
 
 def _fixed_marginals(model: SiteModel, outer: tuple[Array, Array], tau: Array, b: Array) -> FixedMarginals | None:
-    """Return the state of sites, or None where the posterior or a cavity is improper."""
+    """Return the state of sites tau and b (N,), or None if the posterior or a cavity is improper."""
     precision, shift = outer[0] - model.eta * tau, outer[1] - model.eta * b
     if not np.all(precision > 0.0):
         return None
@@ -112,7 +112,7 @@ def _fixed_marginals(model: SiteModel, outer: tuple[Array, Array], tau: Array, b
 
 
 def _inner_loop(model: SiteModel, start: FixedMarginals, mu: float, close: float) -> FixedMarginals:
-    """Return where Newton's steps, each of which raises F, end."""
+    """Return the state after Newton's steps, each of which increases F, until the mismatch is below ``close``."""
     now = start
     for _ in range(INNER_STEPS):
         step, slope, gap = _direction(model, now, mu)
@@ -129,21 +129,21 @@ def _inner_loop(model: SiteModel, start: FixedMarginals, mu: float, close: float
 
 
 def _direction(model: SiteModel, now: FixedMarginals, mu: float) -> tuple[Array | None, float, float]:
-    """Return Newton's step (2N,), the derivative of F along it, and the largest element of the gradient."""
+    """Return Newton's step (2N,), the derivative of F along it, and the largest entry of the gradient."""
     at = curvatures(model, now.tau, now.posterior, now.tilted)
     if at is None:
         return None, 0.0, 0.0
     n = len(now.tau)
-    share = model.eta / (now.cavity[0] * now.posterior.variance)
+    ratio = model.eta / (now.cavity[0] * now.posterior.variance)
     gradient = at.residual.copy()
-    gradient[n:] -= mu * share
+    gradient[n:] -= mu * ratio
     H = np.zeros((2 * n, 2 * n), order="F")
     H[:n, :n], H[n:, n:] = at.rho, 0.5 * at.rho**2
     i = np.arange(n)
     first, across, second = at.tilted
     H[i, i] += model.eta * first
     H[n + i, i] = H[i, n + i] = model.eta * across
-    H[n + i, n + i] += model.eta * second + mu * share**2
+    H[n + i, n + i] += model.eta * second + mu * ratio**2
     scale = 1.0 / np.sqrt(H.diagonal())
     _, step, failed = lapack.dposv(H * scale[:, None] * scale, scale * gradient)
     if failed or not np.isfinite(step).all():
@@ -155,27 +155,27 @@ def _direction(model: SiteModel, now: FixedMarginals, mu: float) -> tuple[Array 
 def _ascent_step(
     model: SiteModel, now: FixedMarginals, by_tau: Array, by_b: Array, slope: float, mu: float
 ) -> FixedMarginals | None:
-    """Return the state after a step that raises F, shortened as far as that takes, or None."""
+    """Return the state after a step by ``by_tau`` and ``by_b`` (N,), shortened until F increases, or None."""
     toward = float((model.eta * by_tau / now.cavity[0]).max())
     part = min(1.0, EDGE / toward) if toward > 0.0 else 1.0
-    least = now.value + mu * now.barrier
+    before = now.value + mu * now.barrier
     for _ in range(HALVINGS):
         after = _fixed_marginals(model, now.outer, now.tau + part * by_tau, now.b + part * by_b)
-        if after is not None and after.value + mu * after.barrier > least + 1e-4 * part * slope - 1e-12 * abs(least):
+        if after is not None and after.value + mu * after.barrier > before + 1e-4 * part * slope - 1e-12 * abs(before):
             return after
         part *= 0.5
     return None
 
 
 def _outer_loop(model: SiteModel, now: FixedMarginals, length: float) -> tuple[FixedMarginals | None, float]:
-    """Return the sites under marginals moved towards the posterior's, and how far that was."""
+    """Return the state with marginals moved towards those of the posterior, and the length of the step."""
     target = _natural(now.posterior)
     for _ in range(HALVINGS):
         by_precision, by_shift = (length * (new - old) for new, old in zip(target, now.outer, strict=True))
         outer = now.outer[0] + by_precision, now.outer[1] + by_shift
         if np.all(outer[0] - model.eta * now.tau > (1.0 - EDGE) * np.minimum(now.cavity[0], outer[0])):
             after = _fixed_marginals(model, outer, now.tau, now.b)
-        else:  # the cavities stay, the sites go along
+        else:  # keep the cavities by moving the sites too
             after = _fixed_marginals(model, outer, now.tau + by_precision / model.eta, now.b + by_shift / model.eta)
         if after is not None:
             return after, length

@@ -1,16 +1,16 @@
 """Hyperparameters of factorising variational Bayes by EM: Kuss (2006); Jylanki et al. (2011), section 6.2.
 
-E   q(f) q(V) of the highest bound at the hyperparameters (``variational.factors``)
-M   the hyperparameters of the highest bound and log prior with q(V) fixed, D_i = E 1 / V_i:
+E   q(f) q(V) that maximises the bound at the hyperparameters (``variational.factors``)
+M   hyperparameters that maximise the bound plus log prior with q(V) fixed, D_i = E 1 / V_i:
 
     those of the covariance in   log N(y | 0, K + D^-1)
     sigma and nu in              sum_i E log Inv-chi^2(V_i | nu, sigma^2)
 
-No step lowers the bound with the log prior. They end where the rise that is still to come, were all steps to shrink
-at the rate of the last two (Aitken), is below ``ENOUGH``.
+No step lowers the sum of bound and log prior. The steps end if the remaining increase is estimated to be below
+``TOLERANCE``, under the assumption that steps shrink at the rate of the last two (Aitken).
 
-Deviation: in the paper q(f) is fixed in the M step too. That bound has log |K| in it, which for a smooth covariance
-is beyond what doubles hold; here q(f) is free in the M step, which raises the bound by no less.
+Deviation: in the paper q(f) is fixed in the M step too. Its bound contains log |K|, which cannot be computed in double
+precision for a smooth covariance. Here q(f) is free in the M step, which raises the bound by at least as much.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from ep_bench.numerics.lbfgs import Function, Optimum
 from ep_bench.numerics.symmetric import square
 from ep_bench.types import Array, Rows
 
-ENOUGH = 1e-5  # nats that the steps to come would still add
-INNER = 5  # iterations of an M step's search
+TOLERANCE = 1e-5  # estimated remaining increase (nats) at convergence
+INNER = 5  # iterations of the search in an M step
 
 
 def learn(
@@ -47,14 +47,14 @@ def learn(
 ) -> tuple[Optimum, InferenceResult]:
     """Return the end of the best run, as ``covariances.map_search.learn`` does, and the inference there.
 
-    ``iterations`` are EM steps, of which a run makes ``config.steps`` at most. Warns and raises as that does.
+    ``iterations`` are EM steps, at most ``config.steps`` per run. Warns and raises as that function does.
     """
     found, error = [], FloatingPointError("no starting point")
     for point in starting_points(hyper, config, rng, start):
         try:
             found.append(_run(rows, covariance, hyper, point, config.steps))
-        except FloatingPointError as lost:
-            error = lost
+        except FloatingPointError as failure:
+            error = failure
     if not found:
         raise error
     best = min(found, key=lambda one: one[0].value)
@@ -75,7 +75,7 @@ def _run(
         at = _inferred(rows, covariance, hyper, theta, at.precisions)
         values.append(_value(at, hyper, theta))
         path.append((theta, values[-1]))
-        if _remaining_fall(values) < ENOUGH:
+        if _remaining_decrease(values) < TOLERANCE:
             return Optimum(theta, values[-1], len(path), True, path), at
     return Optimum(theta, values[-1], len(path), False, path), at
 
@@ -83,7 +83,7 @@ def _run(
 def maximised(
     rows: Rows, covariance: Covariance, hyper: Hyperparameters, theta: Array, at: InferenceResult, workspace: Array
 ) -> Array:
-    """Return the hyperparameters (P,) after one M step from theta (P,), where the E step gave ``at``."""
+    """Return the hyperparameters (P,) after one M step from theta (P,), given the result ``at`` of the E step."""
     D, nu = at.precisions, math.exp(theta[-1])
     # 1 / V ~ Gamma((nu + 1) / 2, (nu + 1) / (2 D))
     mean_log = float(np.mean(np.log(0.5 * (nu + 1.0) / D))) - psi(0.5 * (nu + 1.0))
@@ -102,9 +102,9 @@ def maximised(
 
 
 def log_scales(log_sigma: float, log_nu: float, n: int, mean_log: float, mean_precision: float) -> tuple[float, Array]:
-    """Return sum_i E log Inv-chi^2(V_i | nu, sigma^2), without what they do not change, and its gradient (2,).
+    """Return sum_i E log Inv-chi^2(V_i | nu, sigma^2), up to a constant, and its gradient (2,).
 
-    From the means over n rows of E log V and of E 1 / V.
+    ``mean_log`` and ``mean_precision`` are means over n data points of E log V and E 1 / V.
     """
     nu, s2 = math.exp(log_nu), math.exp(log_nu + 2.0 * log_sigma)
     value = 0.5 * nu * (math.log(0.5 * s2) - mean_log) - gammaln(0.5 * nu) - 0.5 * s2 * mean_precision
@@ -114,10 +114,10 @@ def log_scales(log_sigma: float, log_nu: float, n: int, mean_log: float, mean_pr
 
 
 def _best(bound: Function, hyper: Hyperparameters, theta: Array, free: NDArray[np.bool_]) -> Array:
-    """Return theta (P,) with the entries that are free moved to where bound and log prior are highest."""
+    """Return theta (P,) with the entries ``free`` (P,) set to the maximum of bound plus log prior."""
     if not free.any():
         return theta
-    return search(bound, replace(hyper, given=np.where(free, np.nan, theta)), [theta], INNER).point
+    return search(bound, replace(hyper, fixed=np.where(free, np.nan, theta)), [theta], INNER).point
 
 
 def _inferred(
@@ -134,8 +134,8 @@ def _value(at: InferenceResult, hyper: Hyperparameters, theta: Array) -> float:
     return -(at.log_evidence + hyper.log_prior(theta)[0])
 
 
-def _remaining_fall(values: list[float]) -> float:
-    """Return how far values that fall at the rate of the last two steps would fall yet."""
+def _remaining_decrease(values: list[float]) -> float:
+    """Return the remaining decrease of values if steps go on to shrink at the rate of the last two."""
     if len(values) < 3:
         return math.inf
     before, last = values[-3] - values[-2], values[-2] - values[-1]

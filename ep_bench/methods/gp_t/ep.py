@@ -1,22 +1,23 @@
 """Expectation propagation by the robust scheme of Jylanki et al. (2011), section 4, with powers eta of the likelihood.
 
-From empty sites, or first from those that are given, until the mismatch is below ``CLOSE``:
+The scheme starts from empty sites, or first from sites passed by the caller. Its stages, until the mismatch is below
+``CLOSE``:
 
-1. damped parallel sweeps (``sweeps``), some ten and as many more as go on to shrink the mismatch; one that leaves the
-   posterior or a cavity improper ends them, and they begin anew with a quarter of the damping factor;
-2. the double loop (``double_loop``), of which F and G are verified at each step;
-3. the same at half the power, from where eta is raised again step by step. What counts is the last step, at eta itself.
+1. damped parallel sweeps (``sweeps``): about ten, and more while the mismatch decreases. They end if the posterior or a
+   cavity is improper, and restart once with a quarter of the damping factor;
+2. the double loop (``double_loop``), with F and G verified at each step;
+3. the same at half the power. Then eta is raised step by step; the fixed point at eta itself counts.
 
-Where either has come near, Newton's method (``newton``) ends it: the others' last digits take hundreds of rounds. It is
-tried at given sites too where sweeps do not converge. Where next to no noise leaves too few digits for the mismatch
-that is asked for, what it ends at counts.
+Close to a fixed point, Newton's method (``newton``) takes over, because the last digits would need hundreds of rounds.
+It is also tried at the sites of the caller if sweeps do not converge from there. If the noise is so small that rounding
+errors prevent the required mismatch, the end of Newton's method counts.
 
-EP may have several fixed points, and given sites may lead to another one than empty sites. A number that is reported
-should come from empty ones: over 105 points of a ladder it did not hang on the damping. The double loop alone is known
-to come to other points than the sweeps where both converge.
+EP may have several fixed points, and other starting sites may lead to another one than empty sites. Reported values
+should come from empty sites: over 105 hyperparameters they did not depend on the damping. Only the double loop is known
+to converge to other fixed points than the sweeps.
 
-Deviations: the double loop begins at empty sites, not where the sweeps were left, which the damping decides. Newton's
-method is ours.
+Deviation: the double loop starts from empty sites. In the paper it starts where the sweeps ended, which depends on the
+damping. Newton's method is ours.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ from ep_bench.types import Array
 Scheme = Literal["robust", "parallel", "sequential", "double_loop"]
 Start = tuple[Array, Array]  # tau and b
 
-FIRST = 8.0  # sweeps at least, times the damping factor
-WINDOW = 2.0  # sweeps, times the damping factor, that shrink the mismatch to PROGRESS of itself, or are the last
+FIRST = 8.0  # minimum number of sweeps, divided by the damping factor
+WINDOW = 2.0  # sweeps, divided by the damping factor, over which the mismatch has to decrease by the factor PROGRESS
 PROGRESS = 0.3
-RETRY = 0.25  # of the damping factor
-SWEEPS = 1000  # of plain schemes
-ROWS, FEWEST = 250, 30  # rows up to which the double loop is given all its rounds, rounds that it is given in any case
-NEAR = 0.3  # mismatch from which on Newton's method is tried
-NEARER = 0.5  # of that, after it failed
-ROUNDING = 1e-7  # mismatch that is taken for one where Newton's method gets no further
-LEAST_POWER = 0.5  # of eta, where fractional updates begin
+RETRY = 0.25  # factor of the damping factor in the second attempt
+SWEEPS = 1000  # maximum of the plain schemes
+ROWS, FEWEST = 250, 30  # data points up to which the double loop has all its rounds, and its minimum number of rounds
+NEAR = 0.3  # mismatch below which Newton's method is tried
+NEARER = 0.5  # factor of that threshold after a failure
+ROUNDING = 1e-7  # mismatch that suffices if Newton's method makes no more progress
+LOWEST_POWER = 0.5  # relative to eta, at which stage 3 starts
 LONGEST, SHORTEST = 0.1, 0.01  # steps of the power
 
 
 class EPLimits(NamedTuple):
-    """The largest mismatch that counts as a fixed point, and rounds of the double loop at most.
+    """The largest mismatch of a fixed point, and the maximum number of rounds of the double loop.
 
-    Without rounds the robust scheme ends after its sweeps.
+    With 0 rounds the robust scheme ends after its sweeps.
     """
 
     close: float
@@ -65,7 +66,7 @@ LIMITS = EPLimits(CLOSE, 1000)
 
 
 class SchemeTrace(NamedTuple):
-    """A scheme, one row a sweep, or a round of the outer loop."""
+    """The course of a scheme, with one entry per sweep or per round of the outer loop."""
 
     mismatch: Array  # (T,) infinite where a cavity was improper
     log_evidence: Array  # (T,) nats, NaN where a cavity was improper
@@ -73,7 +74,7 @@ class SchemeTrace(NamedTuple):
 
 
 class StageEnd(NamedTuple):
-    """Where a stage was left, and the number of its sweeps, rounds and Newton's steps."""
+    """The state at the end of a stage, and its number of sweeps, rounds and Newton steps."""
 
     sites: SitePosterior
     steps: int
@@ -90,9 +91,10 @@ def infer(
     start: Start | None = None,
     limits: EPLimits = LIMITS,
 ) -> InferenceResult:
-    """Return a fixed point for covariances K (N, N), in full; the robust scheme seeks it first from ``start``.
+    """Return a fixed point for full covariances K (N, N) and targets y (N,).
 
-    Raises FloatingPointError, with the state reached by each stage, where none converges.
+    The robust scheme first tries the sites ``start``. Raises FloatingPointError, with the mismatch of each stage, if no
+    stage converges.
     """
     model = SiteModel(K, y, nu, scale, eta)
     tried, total = [], 0
@@ -110,9 +112,9 @@ def trace(
     K: Array, y: Array, nu: float, scale: float, eta: float, scheme: Scheme, damping: float, rounds: int,
     before: int = 0,
 ) -> SchemeTrace:  # fmt: skip
-    """Return what a plain scheme does from empty sites in so many rounds, the first ``before`` parallel sweeps.
+    """Return the course of a plain scheme from empty sites over ``rounds``, of which ``before`` are parallel sweeps.
 
-    It is shorter where a state cannot be left.
+    It is shorter if the scheme cannot continue.
     """
     model = SiteModel(K, y, nu, scale, eta)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -145,10 +147,10 @@ def _stages(
 
 
 def _robust(model: SiteModel, damping: float, start: Start | None, limits: EPLimits) -> Iterator[tuple[str, StageEnd]]:
-    given = None if start is None else sites(model, *start)
-    if given is not None and math.isfinite(given.mismatch):
-        yield f"parallel {damping:g} from given sites", _parallel(model, given, damping, limits)
-        yield "Newton's method from given sites", StageEnd(*polish(model, given, limits.close))
+    warm = None if start is None else sites(model, *start)
+    if warm is not None and math.isfinite(warm.mismatch):
+        yield f"parallel {damping:g} from earlier sites", _parallel(model, warm, damping, limits)
+        yield "Newton's method from earlier sites", StageEnd(*polish(model, warm, limits.close))
     for factor in (damping, RETRY * damping):
         yield f"parallel {factor:g}", _parallel(model, empty(model), factor, limits)
     if limits.rounds > 0:
@@ -166,7 +168,7 @@ def _plain(scheme: Iterator[SitePosterior], limits: EPLimits) -> StageEnd:
 
 
 def _parallel(model: SiteModel, start: SitePosterior, damping: float, limits: EPLimits) -> StageEnd:
-    """Sweep as long as it helps; then polish what is near."""
+    """Sweep while the mismatch decreases fast enough, then polish if it is small."""
     now, path, window = start, [start.mismatch], math.ceil(WINDOW / damping)
     for after in parallel(model, now, damping):
         path.append(after.mismatch)
@@ -193,41 +195,41 @@ def _double_loop(model: SiteModel, start: SitePosterior, limits: EPLimits) -> St
 
 
 def _round_limit(rounds: int, n: int) -> int:
-    """Return how many rounds n rows are given: each takes some ten solves of 2n equations."""
+    """Return the maximum number of rounds for n data points; each costs about ten solves of 2n equations."""
     return max(int(rounds * min(1.0, ROWS / n) ** 2), min(rounds, FEWEST))
 
 
 def _polish(model: SiteModel, now: SitePosterior, limits: EPLimits, near: float) -> StageEnd:
-    """Polish what is near but not there."""
+    """Continue with Newton's method if the mismatch is between ``limits.close`` and ``near``."""
     if limits.close <= now.mismatch < near:
         return StageEnd(*polish(model, now, limits.close))
     return StageEnd(now, 0)
 
 
 def _from_smaller_power(model: SiteModel, damping: float, limits: EPLimits) -> StageEnd:
-    """Find the fixed point at LEAST_POWER of eta, and follow it to eta."""
-    now, total = _at_power(model, empty(model), LEAST_POWER, damping, limits)
-    power, step = LEAST_POWER, LONGEST
+    """Find the fixed point at LOWEST_POWER of eta, and follow it to eta."""
+    now, total = _at_power(model, empty(model), LOWEST_POWER, damping, limits)
+    power, step = LOWEST_POWER, LONGEST
     brief = limits._replace(rounds=limits.rounds // 10)
     while now.mismatch < limits.close and power < 1.0 and step >= SHORTEST:
-        onward = min(power + step, 1.0)
-        after, steps = _at_power(model, now, onward, damping, brief)
+        next_power = min(power + step, 1.0)
+        after, steps = _at_power(model, now, next_power, damping, brief)
         total += steps
         if after.mismatch < limits.close:
-            now, power = after, onward
+            now, power = after, next_power
         else:
             step *= 0.5
     return StageEnd(sites(model, now.tau, now.b) or now, total)
 
 
 def _at_power(model: SiteModel, start: SitePosterior, power: float, damping: float, limits: EPLimits) -> StageEnd:
-    """Return where sweeps or the double loop come to at a part of eta."""
-    eased = model._replace(eta=power * model.eta)
-    begun = sites(eased, start.tau, start.b)
-    if begun is None or not math.isfinite(begun.mismatch):
+    """Return the end of sweeps, or of the double loop, at ``power`` times eta."""
+    fractional = model._replace(eta=power * model.eta)
+    first = sites(fractional, start.tau, start.b)
+    if first is None or not math.isfinite(first.mismatch):
         return StageEnd(start._replace(mismatch=math.inf), 0)
-    now, steps = _parallel(eased, begun, damping, limits)
+    now, steps = _parallel(fractional, first, damping, limits)
     if not now.mismatch < limits.close:
-        now, rounds = _double_loop(eased, begun, limits)
+        now, rounds = _double_loop(fractional, first, limits)
         steps += rounds
     return StageEnd(now, steps)

@@ -1,9 +1,9 @@
-"""The model given the scales: Gaussian noise with a known variance a row, f integrated out.
+"""The model at fixed noise variances: Gaussian noise with a known variance per data point, f integrated out.
 
 C      K + diag(V) = L L', in the lower triangle of one array
 
-log p(y | V) = -y' C^-1 y / 2 - log |C| / 2 - N / 2 log(2 pi), and by a parameter theta of the covariance its
-derivative is tr((w w' - C^-1) dC / dtheta) / 2 with w = C^-1 y: Rasmussen and Williams (2006), equations (5.8), (5.9).
+log p(y | V) = -y' C^-1 y / 2 - log |C| / 2 - N / 2 log(2 pi). Its derivative by a parameter theta of the covariance is
+tr((w w' - C^-1) dC / dtheta) / 2 with w = C^-1 y: Rasmussen and Williams (2006), equations (5.8), (5.9).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class FixedScaleFactorisation(NamedTuple):
 def factorised(
     covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, workspace: Array
 ) -> FixedScaleFactorisation:
-    """Return the factor, in ``room`` (N, N), at logarithms theta of the covariance's parameters.
+    """Return the factor, in ``workspace`` (N, N), at logarithms theta of the parameters of the covariance.
 
-    Raises FloatingPointError where C is not positive definite or the evidence not finite.
+    X is (N, d), y and V are (N,). Raises FloatingPointError if C is not positive definite or the evidence not finite.
     """
     n = len(y)
     with np.errstate(over="ignore"):
@@ -50,7 +50,7 @@ def factorised(
 def evidence(
     covariance: Covariance, theta: Array, X: Array, y: Array, V: Array, workspace: Array
 ) -> tuple[float, Array]:
-    """Return log p(y | V) and its gradient by theta. Raises FloatingPointError as ``factorised`` does."""
+    """Return log p(y | V) (nats) and its gradient by theta. Raises FloatingPointError as ``factorised`` does."""
     _, weights, value = factorised(covariance, theta, X, y, V, workspace)
     symmetric.invert(workspace)
     np.negative(workspace, out=workspace)

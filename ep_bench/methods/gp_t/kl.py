@@ -1,13 +1,13 @@
-"""The Gaussian nearest to the posterior in KL(q || p): Opper and Archambeau (2009); Nickisch and Rasmussen (2008).
+"""The Gaussian that minimises KL(q || p): Opper and Archambeau (2009); Nickisch and Rasmussen (2008).
 
 q(f)      N(m, S), m = K w, S = (K^-1 + diag(L))^-1, L (N,) of any sign, v = diag S
 h(f)      log t(y | f),  u = f - y,  s2 = nu sigma^2
 
-    log Z >= sum_i E h(f_i) - KL(q || p), highest where w = E h' and L = -E h'', means under N(m_i, v_i)
+    log Z >= sum_i E h(f_i) - KL(q || p), with the maximum at w = E h' and L = -E h'', means under N(m_i, v_i)
 
-Steps of the natural gradient, L and b = w + L m towards -E h'' and E h' - E h'' m, are halved until they raise the
-bound. The means are integrals over t with f = y + sqrt(s2) sinh(t), by the trapezoidal rule: h has branch points at
-f = y +- i sqrt(s2), where Gauss and Hermite's rule would be slow to converge for a small scale.
+Steps of the natural gradient move L and b = w + L m towards -E h'' and E h' - E h'' m. They are halved until the bound
+increases. The means are integrals over t with f = y + sqrt(s2) sinh(t), by the trapezoidal rule. Gauss-Hermite
+quadrature would converge slowly for a small scale, because h has branch points at f = y +- i sqrt(s2).
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ from ep_bench.methods.gp_t.variational import MEMORY, extrapolated
 from ep_bench.types import Array
 
 STEPS = 300
-CLOSE = 1e-9  # mismatch of weights, by sqrt(v), and of precisions, by v, at an optimum
-VERIFIED = 1e-6  # the same, where rounding hides what further steps would raise
+CLOSE = 1e-9  # mismatch of weights, times sqrt(v), and of precisions, times v, at an optimum
+VERIFIED = 1e-6  # the same if rounding errors hide further increases of the bound
 HALVINGS = 30
 NODES = 300
-REACH = 9.0  # deviations of a Gaussian to either side
-ROUNDING = 1e-13  # of the bound
+REACH = 9.0  # standard deviations of a Gaussian to either side
+ROUNDING = 1e-13  # relative, of the bound
 
 
 class LikelihoodMeans(NamedTuple):
-    """Means (N,) under Gaussians of log(1 + u^2 / s2), u^2 / (s2 + u^2), h' and -h''."""
+    """Means under Gaussians, (N,) each."""
 
-    logarithm: Array
-    share: Array
-    slope: Array
-    curvature: Array
+    logarithm: Array  # of log(1 + u^2 / s2)
+    ratio: Array  # of u^2 / (s2 + u^2)
+    slope: Array  # of h'
+    curvature: Array  # of -h''
 
 
 class KLFit(NamedTuple):
-    """q(f) of b and L, its means and its bound."""
+    """q(f) with its means and its bound."""
 
-    b: Array
-    precisions: Array
+    b: Array  # (N,)
+    precisions: Array  # (N,) L
     posterior: Marginals
     means: LikelihoodMeans
-    bound: float
+    bound: float  # nats
 
 
 def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array] | None = None) -> InferenceResult:
-    """Return the highest bound for covariances K (N, N), in full, from L and b (N,) where ``start`` has them.
+    """Return the maximum of the bound for full covariances K (N, N) and targets y (N,).
 
-    Raises FloatingPointError, with the mismatch reached, where no stationary point is found.
+    ``start`` are L and b (N,). Raises FloatingPointError, with the mismatch, if no stationary point is found.
     """
     first = (nu + 1.0) / (nu * scale**2 + y**2 + K.diagonal())
     now = _at(K, y, start[1], start[0], nu, scale) if start is not None else None
@@ -69,11 +69,11 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: tuple[Array, Array
         if after is None and gap < VERIFIED:
             return _ended(now, nu, step)
         now, step = after, step + 1
-    raise FloatingPointError(f"KL: no stationary point; mismatch {gap:.2g} after {step} steps")
+    raise FloatingPointError(f"KL: no stationary point found; mismatch {gap:.2g} after {step} steps")
 
 
 def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> LikelihoodMeans:
-    """Return the means under N(m, v) (N,), for targets y (N,)."""
+    """Return the means under N(m, v), for means, variances and targets (N,)."""
     s = np.sqrt(nu) * scale
     reach = REACH * np.sqrt(v)
     low, high = np.arcsinh((m - reach - y) / s), np.arcsinh((m + reach - y) / s)
@@ -88,7 +88,7 @@ def means(m: Array, v: Array, y: Array, nu: float, scale: float) -> LikelihoodMe
 
 
 def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float) -> KLFit | None:
-    """Return q(f), or None where it is improper."""
+    """Return q(f) for b and precisions (N,), or None if it is improper."""
     posterior = marginals(K, precisions, b)
     if posterior is None:
         return None
@@ -104,7 +104,7 @@ def _at(K: Array, y: Array, b: Array, precisions: Array, nu: float, scale: float
 def _ascent_step(
     K: Array, y: Array, now: KLFit, history: list[tuple[Array, Array]], nu: float, scale: float
 ) -> KLFit | None:
-    """Return q(f) after the extrapolated step, else the longest of steps by halves, that does not lower the bound."""
+    """Return q(f) after the extrapolated step, or else after the longest halved step, that does not lower the bound."""
     at = np.concatenate([now.b, now.precisions])
     change = np.concatenate([now.means.slope + now.means.curvature * now.posterior.mean, now.means.curvature]) - at
     history[:] = [*history, (at, change)][-MEMORY:]
@@ -119,8 +119,8 @@ def _ascent_step(
 
 
 def _ended(now: KLFit, nu: float, steps: int) -> InferenceResult:
-    """Return bound and gradient at an optimum, where the derivatives by q(f) vanish."""
+    """Return bound and gradient at an optimum; the derivatives by q(f) are 0 there."""
     weights = now.posterior.weights
     A = np.outer(weights, weights) - now.posterior.resolvent()
-    likelihood = by_likelihood(now.means.logarithm, now.means.share, nu)
+    likelihood = by_likelihood(now.means.logarithm, now.means.ratio, nu)
     return InferenceResult(now.bound, weights, now.precisions, A, likelihood, steps, "kl", now.b)

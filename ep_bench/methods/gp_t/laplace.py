@@ -1,13 +1,13 @@
-"""Laplace's method, Jylanki et al. (2011), section 3.1, at a mode that is verified.
+"""Laplace's method, Jylanki et al. (2011), section 3.1, at a verified mode.
 
 r = y - f,  q = nu sigma^2 + r^2,  g = (nu + 1) r / q,  W = (nu + 1) (nu sigma^2 - r^2) / q^2 of any sign;
 at the mode f = K g, and log Z = log p(y | f) - f' K^-1 f / 2 - log |I + K W| / 2.
 
-A step from f leads along (K^-1 + S)^-1 (g - K^-1 f). With S = D = (nu + 1) / q it is one of reweighting (EM), which
-never lowers the density; with S = W, where that is proper, Newton's. Both directions rise, and a search along them,
-which needs no further solve, takes them as far as the density rises. The first steps are reweighted: they decide for
-the mode. A mode is where W is proper and Newton's step nothing. From a stationary point that is none, to which
-symmetric targets lead, the climb goes on a little aside.
+The direction of a step from f is (K^-1 + S)^-1 (g - K^-1 f). With S = D = (nu + 1) / q it is a reweighted least-squares
+(EM) step, which never lowers the density. With S = W, if that is proper, it is a Newton step. Both are ascent
+directions, and a line search along them needs no further solve. The first steps are reweighted and determine the mode.
+At a mode W is proper and Newton's step is 0. Symmetric targets may lead to a stationary point that is not a mode; f is
+then perturbed and the ascent continues.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ep_bench.methods.gp_t.tilted import log_constant
 from ep_bench.types import Array
 
 STEPS = 500
-REWEIGHTED = 10  # steps before the first of Newton's
-CLOSE = 1e-9  # Newton's step of f at a mode, in parts of the largest target
-EARLY = 1e-2  # |f - K g|, in the same parts, below which Newton's steps are tried at once
-LENGTHS = 2.0 ** np.arange(-20.0, 7.0)  # of a step
-WHOLE = 20  # the place of 1
-ASIDE = 1e-3  # of f from a saddle, in the same parts
-ROUNDING = 1e-15  # of each term of a density
+REWEIGHTED = 10  # steps before the first Newton step
+CLOSE = 1e-9  # largest Newton step of f at a mode, relative to the largest target
+EARLY = 1e-2  # |f - K g|, relative to the largest target, below which Newton steps are tried at once
+LENGTHS = 2.0 ** np.arange(-20.0, 7.0)  # of a step, in the line search
+WHOLE = 20  # index of the length 1
+PERTURBATION = 1e-3  # of f at a saddle point, relative to the largest target
+ROUNDING = 1e-15  # relative, per term of a density
 
 Start = tuple[Array, Array]
 
 
 class ModePoint(NamedTuple):
-    """f = K weights (N,) and what follows from it."""
+    """f = K weights and its r and q, (N,) each."""
 
     weights: Array
     f: Array
@@ -42,10 +42,10 @@ class ModePoint(NamedTuple):
 
 
 def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = None) -> InferenceResult:
-    """Return evidence and gradient at the mode for covariances K (N, N), in full.
+    """Return evidence and gradient at the mode for full covariances K (N, N) and targets y (N,).
 
-    The climb begins at the mean under the precisions and precision-times-means ``start`` (N,), by default at f = 0.
-    Raises FloatingPointError, with the mismatch reached, where no mode is found.
+    The ascent starts at the mean under the precisions and precision-times-means ``start`` (N,), by default at f = 0.
+    Raises FloatingPointError, with the mismatch, if no mode is found.
     """
     if not np.all(K.diagonal() > 0.0):
         raise FloatingPointError("the prior has a variance that is not above 0")
@@ -55,14 +55,14 @@ def infer(K: Array, y: Array, nu: float, scale: float, start: Start | None = Non
     g, W = (nu + 1.0) * r / q, _curvature(r, q, nu, s2)
     posterior = marginals(K, W, W * f + g)
     if posterior is None:
-        raise FloatingPointError("Laplace's method: the stationary point that was found is no mode")
-    logarithm, share = np.log1p(r**2 / s2), r**2 / q
+        raise FloatingPointError("Laplace's method: the stationary point found is not a mode")
+    logarithm, ratio = np.log1p(r**2 / s2), r**2 / q
     constant = log_constant(nu, scale**2)
     log_joint = len(y) * constant - 0.5 * (nu + 1.0) * logarithm.sum() - 0.5 * weights @ f
     log_evidence = float(log_joint - 0.5 * posterior.log_determinant)
     R = posterior.resolvent()
     A, likelihood = _gradient(K, weights, (r, q, W), posterior.variance, R, nu, s2)
-    likelihood += by_likelihood(logarithm, share, nu)
+    likelihood += by_likelihood(logarithm, ratio, nu)
     return InferenceResult(log_evidence, weights, W, A - R, likelihood, steps, "laplace", W * f + g)
 
 
@@ -82,7 +82,7 @@ def _first(K: Array, y: Array, s2: float, start: Start | None) -> ModePoint:
 
 
 def _mode(K: Array, y: Array, nu: float, s2: float, at: ModePoint, reweighted: int) -> tuple[ModePoint, int]:
-    """Return the mode, and the number of steps, of which so many at least are reweighted unless the mode is near."""
+    """Return the mode and the number of steps; the first ``reweighted`` are reweighted unless the mode is close."""
     gap, size = np.inf, max(float(np.abs(y).max()), 1e-300)
     for step in range(STEPS):
         rest = (nu + 1.0) * at.r / at.q - at.weights
@@ -105,25 +105,28 @@ def _mode(K: Array, y: Array, nu: float, s2: float, at: ModePoint, reweighted: i
 
 
 def _newton_step(K: Array, precisions: Array, rest: Array) -> tuple[Array, Array] | None:
-    """Return the step (K^-1 + S)^-1 (g - K^-1 f) of the weights and of f, None where that is not proper."""
+    """Return the step (K^-1 + S)^-1 (g - K^-1 f) of weights and f (N,), or None if it is improper.
+
+    S are the precisions (N,), ``rest`` is g - K^-1 f.
+    """
     found = marginals(K, precisions, rest)
     return None if found is None else (found.weights, K @ found.weights)
 
 
 def _perturbed(K: Array, weights: Array, size: float) -> Array:
-    """Return weights whose f differs from that of these by ASIDE, in a direction without symmetry."""
+    """Return weights (N,) with f changed by PERTURBATION, in a direction without symmetry."""
     direction = np.random.default_rng(0).standard_normal(len(weights))
-    return np.asarray(weights + ASIDE * size / max(float(np.abs(K @ direction).max()), 1e-300) * direction)
+    return np.asarray(weights + PERTURBATION * size / max(float(np.abs(K @ direction).max()), 1e-300) * direction)
 
 
 def _line_search(at: ModePoint, ahead: tuple[Array, Array], nu: float, s2: float) -> Array | None:
-    """Return the weights along the step where the density is highest, None where it nowhere rises.
+    """Return the weights (N,) with the highest density along a step, or None if it does not increase.
 
-    Where rounding hides by how much it rises they are those of the whole step.
+    If rounding errors hide the increase, the full step is returned.
     """
     by_weights, by_f = ahead
     r = at.r[:, None] - LENGTHS * by_f[:, None]
-    quadratic = LENGTHS * (2.0 * by_weights @ at.f + LENGTHS * (by_weights @ by_f))  # of f' K^-1 f, less that of here
+    quadratic = LENGTHS * (2.0 * by_weights @ at.f + LENGTHS * (by_weights @ by_f))  # change of f' K^-1 f
     density = -0.5 * (nu + 1.0) * np.log((s2 + r**2) / at.q[:, None]).sum(axis=0) - 0.5 * quadratic
     best, hidden = int(np.argmax(density)), ROUNDING * ((nu + 1.0) * len(at.f) + abs(float(at.weights @ at.f)))
     if density[best] > hidden:
@@ -134,9 +137,10 @@ def _line_search(at: ModePoint, ahead: tuple[Array, Array], nu: float, s2: float
 def _gradient(
     K: Array, weights: Array, at: tuple[Array, Array, Array], v: Array, R: Array, nu: float, s2: float
 ) -> tuple[Array, Array]:
-    """Return A but for the resolvent, and by log sigma and log nu what the determinant and the mode's shift add.
+    """Return the matrix A without the resolvent, and derivatives (2,) by log sigma and log nu.
 
-    ``at`` are r, q and W, ``v`` the variances of f, (N,) each.
+    The derivatives are those of the determinant and of the shift of the mode. ``at`` are r, q and W, ``v`` the
+    variances of f, (N,) each; R (N, N) is the resolvent.
     """
     r, q, W = at
     c = -(nu + 1.0) * r * (3.0 * s2 - r**2) / q**3 * v  # by f of -log |I + K W| / 2

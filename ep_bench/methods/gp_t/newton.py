@@ -1,15 +1,15 @@
-"""Newton's method on the conditions of expectation propagation, and the curvatures that it shares with the double loop.
+"""Newton's method for the fixed points of expectation propagation, and curvatures that the double loop uses too.
 
-In units of the marginals' deviations, z_i = (f_i - m_i) / sqrt(Sigma_ii), the statistics of a site are z and -z^2 / 2,
-and their natural parameters are (b - tau m) sqrt(Sigma_ii) and tau Sigma_ii, stacked (2N,):
+In units of the standard deviations of the marginals, z_i = (f_i - m_i) / sqrt(Sigma_ii), the statistics of a site are z
+and -z^2 / 2. Their natural parameters are (b - tau m) sqrt(Sigma_ii) and tau Sigma_ii, stacked (2N,):
 
-r      tilted less posterior means of the statistics, 0 at a fixed point
+r      tilted minus posterior means of the statistics, 0 at a fixed point
 rho    correlations (N, N) of f
 C_q    their covariances under the posterior, diag(rho, rho^2 / 2)
-C_t    those under the tilted distributions, two by two a site
+C_t    those under the tilted distributions, a 2 x 2 matrix per site
 
-Where marginals follow the sites, dr = (C_t (diag(rho, rho^2) - eta I) - C_q) dlambda: both steps at once, so that what
-the other schemes approach by small parts ends in a few steps. It finds the fixed point that is near, if any.
+If marginals follow the sites, dr = (C_t (diag(rho, rho^2) - eta I) - C_q) dlambda. Newton's method converges in a few
+steps to a fixed point that is close, if there is one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ep_bench.types import Array
 
 STEPS = 20
 HALVINGS = 4
-GAIN = 0.7  # part of its size that a step leaves of the residual at most
+GAIN = 0.7  # largest factor by which a full step may multiply the norm of the residual
 
 
 class Curvatures(NamedTuple):
-    """The residual and the covariances of the module's text."""
+    """The residual r and the covariances rho and C_t."""
 
     residual: Array  # (2N,)
     rho: Array  # (N, N)
@@ -37,21 +37,21 @@ class Curvatures(NamedTuple):
 
 
 def residual(posterior: Marginals, tilted: Array) -> Array:
-    """Return r (2N,)."""
+    """Return r (2N,) from the moments ``tilted`` (7, N)."""
     mean = (tilted[1] - posterior.mean) / np.sqrt(posterior.variance)
     return np.concatenate([mean, -0.5 * (tilted[2] / posterior.variance + mean**2 - 1.0)])
 
 
 def curvatures(model: SiteModel, tau: Array, posterior: Marginals, tilted: Array) -> Curvatures | None:
-    """Return the curvatures at sites, or None where rounding leaves no posterior."""
+    """Return the curvatures at site precisions tau (N,), or None if rounding errors make the posterior improper."""
     found = gaussian(model.K, tau)
     if found is None:
         return None
-    deviation = np.sqrt(posterior.variance)
-    rho = found.covariance / deviation[:, None] / deviation
+    std = np.sqrt(posterior.variance)
+    rho = found.covariance / std[:, None] / std
     np.fill_diagonal(rho, 1.0)
-    mean, second = (tilted[1] - posterior.mean) / deviation, tilted[2] / posterior.variance
-    third, fourth = tilted[5] / deviation**3, tilted[6] / posterior.variance**2
+    mean, second = (tilted[1] - posterior.mean) / std, tilted[2] / posterior.variance
+    third, fourth = tilted[5] / std**3, tilted[6] / posterior.variance**2
     of_squares = fourth + 4.0 * mean * third + 4.0 * mean**2 * second - second**2
     return Curvatures(
         residual(posterior, tilted), rho, (second, -0.5 * (third + 2.0 * mean * second), 0.25 * of_squares)
@@ -59,14 +59,14 @@ def curvatures(model: SiteModel, tau: Array, posterior: Marginals, tilted: Array
 
 
 def site_changes(step: Array, posterior: Marginals) -> tuple[Array, Array]:
-    """Return the changes of tau and b that a step (2N,) of the natural parameters is."""
+    """Return the changes of tau and b (N,) that correspond to a step (2N,) of the natural parameters."""
     half = len(step) // 2
     by_tau = step[half:] / posterior.variance
     return by_tau, step[:half] / np.sqrt(posterior.variance) + by_tau * posterior.mean
 
 
 def polish(model: SiteModel, start: SitePosterior, close: float) -> tuple[SitePosterior, int]:
-    """Return where Newton's steps end, each of which lowers the residual, and their number."""
+    """Return the state after Newton steps, each of which decreases the residual, and their number."""
     now = start
     for step in range(STEPS):
         if now.mismatch < close:
@@ -91,13 +91,14 @@ def _step(model: SiteModel, now: SitePosterior) -> SitePosterior | None:
         part = 0.5**halved
         after = sites(model, now.tau + part * by_tau, now.b + part * by_b)
         if after is not None and np.isfinite(after.mismatch):
-            left = np.linalg.norm(residual(after.posterior, after.tilted))
-            if left < (1.0 - part * (1.0 - GAIN)) * size:
+            new_size = np.linalg.norm(residual(after.posterior, after.tilted))
+            if new_size < (1.0 - part * (1.0 - GAIN)) * size:
                 return after
     return None
 
 
 def _jacobian(at: Curvatures, eta: float) -> Array:
+    """Return dr / dlambda (2N, 2N)."""
     n = len(at.rho)
     first, across, second = (one[:, None] for one in at.tilted)
     square = at.rho**2

@@ -1,18 +1,18 @@
-"""The Gaussian posterior of K and diagonal precisions of any sign, and the words all inferences share.
+"""The Gaussian posterior for covariances K and diagonal precisions of any sign, and the results of inferences.
 
 S      diagonal of the precisions (N,), Sigma = (K^-1 + S)^-1
 b      precision-times-means (N,), m = Sigma b
 
-Positive precisions come first, by a Cholesky factor of I + S^1/2 K S^1/2; those below 0 then by one of
-I - |S|^1/2 Sigma_1 |S|^1/2, Sigma_1 what the first gave: the two blocks of Jylanki et al. (2011), section 4.1.
-Nothing is added to a diagonal.
+Positive precisions are handled first, by a Cholesky factor of I + S^1/2 K S^1/2. Negative precisions follow, by a
+factor of I - |S|^1/2 Sigma_1 |S|^1/2, with Sigma_1 the covariance after the first step. These are the two blocks of
+Jylanki et al. (2011), section 4.1. No jitter is added.
 
-Iterations need the marginals of N(m, Sigma) only. Of a block P of sites that are no way near 0, with L the factor and
-R_1 = S^1/2 (L L')^-1 S^1/2 on P and 0 elsewhere,
+Iterations need only the marginals of N(m, Sigma). Let P be the sites with precisions clearly above 0, L the factor, and
+R_1 = S^1/2 (L L')^-1 S^1/2 on P and 0 elsewhere. Then
 
     Sigma_1,ii = (1 - ((L L')^-1)_ii) / S_ii,  m_1,i = (b_i - (R_1 S^-1 b)_i) / S_ii,  i in P
 
-without a product of matrices; the few other sites (Q) then change Sigma_1 by a matrix of their own number:
+without a product of matrices. The few other sites (Q) then change Sigma_1 by a matrix of the size of Q:
 
     G = I_Q - R_1 K_Q,  Sigma_1 I_Q = K G,  C = (S_Q^-1 + Sigma_1,QQ)^-1,  (K + S^-1)^-1 = R_1 + G C G'.
 """
@@ -30,32 +30,32 @@ from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import jit
 from ep_bench.types import Array
 
-BLOCK = 2**22  # covariances of test with training rows that are kept at once
-SLIGHT = 1e-3  # precision, in parts of the prior's, up to which a site is not divided by
+BLOCK = 2**22  # covariances between test and training points in memory at once
+SMALL = 1e-3  # precision, relative to that of the prior, up to which a site is in Q
 
 
 class Gaussian(NamedTuple):
-    """Covariances (N, N), and log |I + K S|."""
+    """The covariance of the posterior."""
 
-    covariance: Array
-    log_determinant: float
+    covariance: Array  # (N, N)
+    log_determinant: float  # log |I + K S|
 
 
 class InferenceResult(NamedTuple):
-    """What an inference ends with. ``by_covariance`` A: the evidence's derivative is tr(A dK) / 2."""
+    """The result of an inference at fixed hyperparameters."""
 
-    log_evidence: float
+    log_evidence: float  # nats
     weights: Array  # (N,) K^-1 times the posterior means
     precisions: Array  # (N,)
-    by_covariance: Array  # (N, N)
-    by_likelihood: Array  # (2,) by log sigma and log nu
+    by_covariance: Array  # (N, N) A: the derivative of the evidence is tr(A dK) / 2
+    by_likelihood: Array  # (2,) derivatives by log sigma and log nu
     iterations: int
-    stage: str
+    stage: str  # that converged
     shifts: Array | None = None  # (N,) precision-times-means of EP's sites
 
 
 class SiteBlocks(NamedTuple):
-    """The sites P and Q of the module's text."""
+    """The resolvent (K + S^-1)^-1 in blocks of the sites P and Q."""
 
     first: NDArray[np.intp]  # P
     rest: NDArray[np.intp]  # Q
@@ -64,10 +64,10 @@ class SiteBlocks(NamedTuple):
     G: Array  # on P, (P, Q)
     C: Array  # (Q, Q)
 
-    def lost(self, k: Array) -> Array:
-        """Return k' (K + S^-1)^-1 k (n,) for covariances (n, N) with the rows: what a prior variance loses.
+    def variance_reduction(self, k: Array) -> Array:
+        """Return k' (K + S^-1)^-1 k (n,), prior minus posterior variance, for covariances k (n, N) with training points.
 
-        By squares as far as S is above 0: its terms may be as large as 1 / sigma^2 and nearly cancel.
+        The block P is summed as squares, because its terms may be as large as 1 / sigma^2 and nearly cancel.
         """
         half = _product(self.inverse, self.root[:, None] * k[:, self.first].T, 1)
         found = np.einsum("ij,ij->j", half, half)
@@ -78,16 +78,16 @@ class SiteBlocks(NamedTuple):
 
 
 class Marginals(NamedTuple):
-    """Of N(Sigma b, Sigma), with log |I + K S| and the weights K^-1 m."""
+    """Marginals of N(Sigma b, Sigma)."""
 
     mean: Array  # (N,)
     variance: Array  # (N,)
-    weights: Array  # (N,)
-    log_determinant: float
+    weights: Array  # (N,) K^-1 m
+    log_determinant: float  # log |I + K S|
     blocks: SiteBlocks
 
     def resolvent(self) -> Array:
-        """Return (K + S^-1)^-1 (N, N), which the blocks are used up for."""
+        """Return (K + S^-1)^-1 (N, N); the blocks are overwritten."""
         first, rest, root, inverse, G, C = self.blocks
         symmetric.square_factor(inverse)
         symmetric.mirror(inverse)
@@ -103,7 +103,7 @@ class Marginals(NamedTuple):
 
 
 def gaussian(K: Array, precisions: Array) -> Gaussian | None:
-    """Return the posterior, or None where it is not positive definite."""
+    """Return the posterior for K (N, N) and precisions (N,), or None if it is not positive definite."""
     Sigma, log_determinant = K.copy(), 0.0
     for sign in (1.0, -1.0):
         rows = np.flatnonzero(sign * precisions > 0.0)
@@ -124,8 +124,8 @@ def gaussian(K: Array, precisions: Array) -> Gaussian | None:
 
 
 def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
-    """Return the marginals, or None where the posterior is not positive definite."""
-    large = precisions * K.diagonal() > SLIGHT
+    """Return the marginals for K (N, N), precisions and b (N,), or None if the posterior is not positive definite."""
+    large = precisions * K.diagonal() > SMALL
     first, rest = np.flatnonzero(large), np.flatnonzero(~large)
     root = np.sqrt(precisions[first])
     inverse, log_determinant = symmetric.square(len(first)), 0.0
@@ -164,20 +164,23 @@ def marginals(K: Array, precisions: Array, b: Array) -> Marginals | None:
 
 
 def divided(K: Array, precisions: Array) -> SiteBlocks:
-    """Return the blocks of a posterior, without rows of no prior variance, of which nothing is to be learned.
+    """Return the blocks of a posterior for K (N, N) and precisions (N,), without points of prior variance 0.
 
-    Raises FloatingPointError where it is not positive definite.
+    Raises FloatingPointError if it is not positive definite.
     """
     rows = np.flatnonzero(K.diagonal() > 0.0)
     found = marginals(K[np.ix_(rows, rows)], precisions[rows], np.zeros(len(rows)))
     if found is None:
-        raise FloatingPointError("the precisions of the sites leave no posterior")
+        raise FloatingPointError("the posterior of the site precisions is not positive definite")
     return found.blocks._replace(first=rows[found.blocks.first], rest=rows[found.blocks.rest])
 
 
 @jit()
 def _fill(K: Any, rows: Any, root: Any, out: Any) -> None:
-    """Write the lower triangle of I + S^1/2 K S^1/2 on these rows."""
+    """Write the lower triangle of I + S^1/2 K S^1/2 for n of the sites to ``out`` (n, n).
+
+    K is (N, N), ``rows`` (n,) are the indices of the sites, ``root`` (n,) is S^1/2.
+    """
     for i in range(rows.size):
         row, into = K[rows[i]], out[i]
         for j in range(i + 1):
@@ -186,20 +189,20 @@ def _fill(K: Any, rows: Any, root: Any, out: Any) -> None:
 
 
 def _product(T: Array, B: Array, trans: int) -> Array:
-    """Return T B for a lower triangle T, or T' B where ``trans`` is 0."""
+    """Return T B for a lower triangle T, or T' B if ``trans`` is 0."""
     return np.asarray(blas.dtrmm(1.0, T.T, B, lower=0, trans_a=trans)) if B.size else B
 
 
 def resolvent(precisions: Array, covariance: Array) -> Array:
-    """Return (K + S^-1)^-1 = S - S Sigma S."""
+    """Return (K + S^-1)^-1 = S - S Sigma S from precisions S (N,) and covariances Sigma (N, N)."""
     return np.asarray(np.diag(precisions) - precisions[:, None] * covariance * precisions)
 
 
-def by_likelihood(logarithm: Array, share: Array, nu: float) -> Array:
+def by_likelihood(logarithm: Array, ratio: Array, nu: float) -> Array:
     """Return the derivatives (2,) of sum_i log t by log sigma and log nu.
 
-    From log(1 + u^2 / (nu sigma^2)) and u^2 / (nu sigma^2 + u^2), or their means, (N,) each.
+    ``logarithm`` is log(1 + u^2 / (nu sigma^2)) and ``ratio`` u^2 / (nu sigma^2 + u^2), or their means, (N,) each.
     """
     constant = 0.5 * (psi(0.5 * (nu + 1.0)) - psi(0.5 * nu) - 1.0 / nu)
-    by_nu = len(share) * constant - 0.5 * logarithm.sum() + 0.5 * (nu + 1.0) / nu * share.sum()
-    return np.array([(nu + 1.0) * share.sum() - len(share), nu * by_nu])
+    by_nu = len(ratio) * constant - 0.5 * logarithm.sum() + 0.5 * (nu + 1.0) / nu * ratio.sum()
+    return np.array([(nu + 1.0) * ratio.sum() - len(ratio), nu * by_nu])

@@ -1,8 +1,8 @@
-"""Plain sweeps of expectation propagation over all sites, damped: Jylanki et al. (2011), sections 3.5 and 3.7.
+"""Damped sweeps of expectation propagation over all sites: Jylanki et al. (2011), sections 3.5 and 3.7.
 
-Each scheme yields the state after each sweep, without end. A site whose cavity is improper is left as it is for that
-sweep. A parallel sweep that leaves the posterior improper is shortened by halves; where that does not help, or
-sequential updates come to such a posterior, there is no further state.
+Each scheme is an unlimited iterator of states, one per sweep. A sweep does not update sites with an improper cavity. If
+a parallel sweep makes the posterior improper, its steps are halved. The iterator ends if that does not help, or if
+sequential updates make the posterior improper.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench.methods.gp_t.posterior import gaussian
-from ep_bench.methods.gp_t.sites import LEAST, SiteModel, SitePosterior, sites
+from ep_bench.methods.gp_t.sites import SMALLEST, SiteModel, SitePosterior, sites
 from ep_bench.methods.gp_t.tilted import NODES, WEIGHTS, fill
 from ep_bench.numerics.jit import jit
 
@@ -24,13 +24,13 @@ def parallel(model: SiteModel, start: SitePosterior, damping: float) -> Iterator
     """Update all sites, then the posterior."""
     now: SitePosterior | None = start
     while now is not None:
-        now = _moved(model, now, damping)
+        now = _swept(model, now, damping)
         if now is not None:
             yield now
 
 
 def sequential(model: SiteModel, start: SitePosterior, damping: float) -> Iterator[SitePosterior]:
-    """Update the posterior after each site, in the order of the rows; factorise it anew after each sweep."""
+    """Update the posterior after each site, in the order of the data points; factorise it again after each sweep."""
     now: SitePosterior | None = start
     likelihood = (model.nu, model.scale**2, model.eta)
     while now is not None:
@@ -44,7 +44,7 @@ def sequential(model: SiteModel, start: SitePosterior, damping: float) -> Iterat
             yield now
 
 
-def _moved(model: SiteModel, now: SitePosterior, damping: float) -> SitePosterior | None:
+def _swept(model: SiteModel, now: SitePosterior, damping: float) -> SitePosterior | None:
     by_tau, by_b = now.steps(model.eta)
     for halved in range(HALVINGS):
         step = damping * 0.5**halved
@@ -59,12 +59,15 @@ def _update(
     tau: Any, b: Any, Sigma: Any, mean: Any, y: Any, nu: float, s2: float, eta: float, damping: float, nodes: Any,
     weights: Any,
 ) -> None:  # fmt: skip
-    """Update the sites and the posterior in place."""
+    """Update the sites and the posterior in place.
+
+    tau, b, mean and y are (N,), Sigma (N, N); nodes and weights (n,) are the quadrature rule of ``tilted``.
+    """
     m, v, tilted = np.empty(1), np.empty(1), np.empty((7, 1))
     for i in range(tau.size):
         variance = Sigma[i, i]
         precision = 1.0 / variance - eta * tau[i]
-        if precision <= LEAST / variance:
+        if precision <= SMALLEST / variance:
             continue
         m[0] = (mean[i] / variance - eta * b[i]) / precision
         v[0] = 1.0 / precision
@@ -76,7 +79,7 @@ def _update(
         tau[i] += by_tau
         b[i] += by_b
         column = Sigma[:, i].copy()
-        share = 1.0 / (1.0 + by_tau * variance)
-        mean += column * ((by_b - by_tau * mean[i]) * share)
+        factor = 1.0 / (1.0 + by_tau * variance)
+        mean += column * ((by_b - by_tau * mean[i]) * factor)
         for j in range(tau.size):
-            Sigma[j] -= column * (column[j] * by_tau * share)
+            Sigma[j] -= column * (column[j] * by_tau * factor)

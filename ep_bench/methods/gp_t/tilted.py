@@ -5,9 +5,9 @@ q(u)     nu sigma^2 + u^2, u = f - y
 t(y | f) Gamma((nu + 1) / 2) / (Gamma(nu / 2) sqrt(nu pi) sigma) (1 + u^2 / (nu sigma^2))^(-(nu + 1) / 2)
 h(f)     -(f - m)^2 / (2 v) - eta (nu + 1) / 2 log(1 + u^2 / (nu sigma^2))
 
-All stationary points of h lie between m and y. Reweighted steps from either end come to the outermost ones without
-passing them; beyond these h falls. Panels run from y outwards, each as wide as the integrand is smooth there:
-Jylanki et al. (2011), section 4.1, ask for limits and modes; the panels are ours.
+All stationary points of h are between m and y. Reweighted steps from either end converge to the outermost ones, and h
+decreases beyond these. Panels extend from y outwards; their widths follow the local smoothness of the integrand.
+Jylanki et al. (2011), section 4.1, propose limits and modes; the panels are ours.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ep_bench.numerics.jit import jit
 from ep_bench.types import Array
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
-DEPTH = 42.0  # nats below the highest point where the integrand ends
-STEPS = 60
-SERIES = 1e4  # degrees of freedom from which on four terms are exact
+DEPTH = 42.0  # nats below the maximum at which the integrand is cut off
+STEPS = 60  # maximum of reweighted steps
+SERIES = 1e4  # degrees of freedom above which the series is exact in double precision
 
 
 @jit()
 def log_constant(nu: float, s2: float) -> float:
-    """Return log t(y | y), s2 the square of the scale; by Stirling's series where Gamma would cost the digits."""
+    """Return log t(y | y), with s2 the squared scale; for large nu by Stirling's series, which loses no digits."""
     if nu > SERIES:
         gammas = 0.5 * math.log(0.5 * nu) - 0.25 / nu + 1.0 / (24.0 * nu**3)
     else:
@@ -38,12 +38,13 @@ def log_constant(nu: float, s2: float) -> float:
 
 @jit()
 def _height(f: float, m: float, v: float, y: float, nu: float, s2: float, eta: float) -> float:
+    """Return h(f); here and below s2 is the squared scale."""
     return -0.5 * (f - m) ** 2 / v - 0.5 * eta * (nu + 1.0) * math.log1p((f - y) ** 2 / (nu * s2))
 
 
 @jit()
 def _find_mode(f: float, m: float, v: float, y: float, nu: float, s2: float, eta: float) -> float:
-    """Return where reweighted steps from f come to."""
+    """Return the limit of reweighted steps from f."""
     for _ in range(STEPS):
         w = eta * (nu + 1.0) / (nu * s2 + (f - y) ** 2)
         after = (m + v * w * y) / (1.0 + v * w)
@@ -55,17 +56,17 @@ def _find_mode(f: float, m: float, v: float, y: float, nu: float, s2: float, eta
 
 @jit()
 def _limit(
-    f: float, sign: float, least: float, m: float, v: float, y: float, nu: float, s2: float, eta: float
+    f: float, sign: float, level: float, m: float, v: float, y: float, nu: float, s2: float, eta: float
 ) -> float:
-    """Return where h falls to ``least`` on the way from f outwards, f itself where it is lower."""
-    if _height(f, m, v, y, nu, s2, eta) <= least:
+    """Return the point outwards from f at which h falls to ``level``, or f if h is lower there."""
+    if _height(f, m, v, y, nu, s2, eta) <= level:
         return f
     inner, outer = 0.0, math.sqrt(v)
-    while _height(f + sign * outer, m, v, y, nu, s2, eta) > least:
+    while _height(f + sign * outer, m, v, y, nu, s2, eta) > level:
         inner, outer = outer, 2.0 * outer
     for _ in range(6):
         middle = 0.5 * (inner + outer)
-        if _height(f + sign * middle, m, v, y, nu, s2, eta) > least:
+        if _height(f + sign * middle, m, v, y, nu, s2, eta) > level:
             inner = middle
         else:
             outer = middle
@@ -77,7 +78,10 @@ def _integrate_outwards(
     low: float, high: float, start: float, sign: float, mode: float, top: float, m: float, v: float, y: float,
     nu: float, s2: float, eta: float, nodes: Any, weights: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """Add the integrals of 1, d to d^4, log(q / (nu sigma^2)) and u^2 / q from ``start`` to one end, d = f - mode."""
+    """Add integrals from ``start`` to one end to ``sums`` (7,), with d = f - mode and the factor exp(h - top).
+
+    The integrands are 1, d, d^2, log(q / (nu sigma^2)), u^2 / q, d^3 and d^4. nodes and weights are (n,).
+    """
     end = high if sign > 0.0 else low
     at = start
     while (end - at) * sign > 0.0:
@@ -105,7 +109,7 @@ def _integrate_outwards(
 
 @jit()
 def fill(m: Any, v: Any, y: Any, nu: float, s2: float, eta: float, nodes: Any, weights: Any, out: Any) -> None:
-    """Write what ``moments`` returns."""
+    """Write the result of ``moments`` to out (7, n), for m, v and y (n,) and s2 the squared scale."""
     sums = np.empty(7)
     constant = log_constant(nu, s2)
     for i in range(m.size):
@@ -132,10 +136,10 @@ def fill(m: Any, v: Any, y: Any, nu: float, s2: float, eta: float, nodes: Any, w
 
 
 def moments(m: Array, v: Array, y: Array, nu: float, scale: float, eta: float) -> Array:
-    """Return (7, n) for means and variances m, v (n,) of the cavities and targets y (n,).
+    """Return moments (7, n) of the tilted distributions, for means m and variances v (n,) of cavities, targets y (n,).
 
-    Log normaliser, mean, variance, the means of log(q / (nu sigma^2)) and of u^2 / q, third and fourth moment about
-    the mean.
+    They are log normaliser, mean, variance, the means of log(q / (nu sigma^2)) and of u^2 / q, and the third and fourth
+    central moment.
     """
     out = np.empty((7, len(y)))
     fill(m, v, y, nu, scale**2, eta, NODES, WEIGHTS, out)

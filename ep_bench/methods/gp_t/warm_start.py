@@ -1,8 +1,8 @@
-"""An inference along a search for hyperparameters: its end at one point is where it starts at the next.
+"""Inferences along a search for hyperparameters, each started from the sites of an earlier one.
 
-EP, Laplace's method and KL start from sites. Those of the nearest of the last points are taken; where they do not lead
-to a fixed point, they are followed there by halves of the way. All schemes of EP are for the first point alone: where
-none of this helps, the search steps back.
+EP, Laplace's method and KL start from the sites of the nearest of the last points. If they do not converge from there,
+intermediate points are tried, by halving the distance. All schemes of EP are tried at the first point only. If nothing
+helps, the inference raises an error, and the search shortens its step.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ep_bench.methods.gp_t.ep import LIMITS, EPLimits, Start
 from ep_bench.methods.gp_t.posterior import InferenceResult
 from ep_bench.types import Array
 
-KNOWN = 30  # points of which sites are kept
-FAR = 0.5  # change of a logarithm that is not halved
+KNOWN = 30  # number of points whose sites are stored
+FAR = 0.5  # change of a logarithm beyond which no intermediate points are tried
 HALVINGS = 2
 
 
 class Inference(Protocol):
-    """An inference at logarithms theta (P,), from given sites if there are any; FloatingPointError where it fails."""
+    """An inference at logarithms theta (P,), from the sites ``start``. Raises FloatingPointError if it fails."""
 
     def __call__(self, theta: Array, start: Start | None = None, limits: EPLimits = LIMITS) -> InferenceResult: ...
 
 
 class WarmStartPath:
-    """The points of a search, with ``limits`` of EP at the first."""
+    """The last points of a search with their sites; ``limits`` are those of EP at the first point."""
 
     def __init__(self, infer: Inference, limits: EPLimits) -> None:
         self._infer, self._limits = infer, limits
@@ -37,7 +37,7 @@ class WarmStartPath:
         self._known: deque[tuple[Array, Start]] = deque(maxlen=KNOWN)
 
     def follow(self, theta: Array, halvings: int = HALVINGS) -> InferenceResult:
-        """Return the inference at theta (P,). Raises FloatingPointError where it cannot be had from what is known."""
+        """Return the inference at theta (P,). Raises FloatingPointError if it does not converge from known sites."""
         known, start = self._nearest(theta)
         try:
             found = self._infer(theta, start, self._limits if start is None else self._brief)
@@ -50,8 +50,12 @@ class WarmStartPath:
             self._known.append((theta.copy(), (found.precisions, found.shifts)))
         return found
 
-    def ended(self, theta: Array) -> InferenceResult:
-        """Return what sweeps from empty sites come to, which hangs on no path, or else those nearby, or all schemes."""
+    def final(self, theta: Array) -> InferenceResult:
+        """Return the inference that is reported at the end of a search.
+
+        Sweeps from empty sites are tried first, because their result does not depend on the search. Sweeps from the
+        nearest sites and then all schemes follow. Raises FloatingPointError if none converges.
+        """
         for start, close in ((None, LIMITS.close), (self._nearest(theta)[1], self._limits.close)):
             with suppress(FloatingPointError):
                 return self._infer(theta, start, EPLimits(close, 0))

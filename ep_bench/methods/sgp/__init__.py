@@ -1,23 +1,25 @@
 """Sparse Gaussian-process regression with inducing inputs: FITC, or the variational free energy (VFE, SGPR).
 
-FITC: Snelson and Ghahramani (2006), as in section 3 of Bui et al. (2015); VFE: Titsias (2009). Targets y = f(x) +
-noise of variance sigma^2, f of mean 0 with a covariance of ``ep_bench.covariances``, all but known from its values u at
-M inducing inputs. Those start at the centres of k-means and are learned together with the hyperparameters, by the
-evidence of FITC or the variational bound (and the hyperparameters' priors, ``covariances.hyperparameters``): L-BFGS
-with analytic gradients, over the hyperparameters alone for a few and for many steps, then over all from both ends, the
-better of which goes on (on energy they end tens of nats apart, for FITC the one, for VFE the other higher). There
-inducing inputs are in units of the roots of lengthscales, which takes fewer steps. A search ends where a hundred steps
-add less than 5e-4 nats a row: inducing inputs go on to move long after. With q(w) = N(m, S) of the whitened u,
+FITC: Snelson and Ghahramani (2006), as in section 3 of Bui et al. (2015); VFE: Titsias (2009). Targets are y = f(x) +
+noise of variance sigma^2. f has mean 0 and a covariance from ``ep_bench.covariances``, and is summarised by its values
+u at M inducing inputs. With q(w) = N(m, S) of the whitened u,
 
     f(x) ~ N(v' m, k(x, x) - v' v + v' S v),   v = L^-1 k(Z, x).
 
-For many rows (``minibatch``) both objectives are followed by steps on minibatches instead, as Hensman et al. (2013) do
-for the variational bound (module ``minibatches``); the evidence that is reported, and q(w), are those of all rows.
+Inducing inputs start at the centres of k-means. They are learned together with the hyperparameters by L-BFGS with
+analytic gradients. The objective is the evidence of FITC or the variational bound, plus the log prior of the
+hyperparameters (``covariances.hyperparameters``). Two searches over the hyperparameters alone, one short and one long,
+give two starting points of the search over all parameters, and the better of two trials continues. On energy these
+trials end tens of nats apart: one is better for FITC, the other for VFE. Inducing inputs are scaled by roots of
+lengthscales, which needs fewer steps. The search ends if a hundred steps gain less than 5e-4 nats per data point.
+
+For many data points (``minibatch``) both objectives are maximised by steps on minibatches, as Hensman et al. (2013) do
+for the variational bound (module ``minibatches``). The reported evidence and q(w) are those of all data points.
 
 Modules: ``bound`` (evidence, bound, gradient, the table of symbols), ``minibatches``.
 
-Deviation: the papers learn under flat priors (``prior: none``) and from one start. K_uu has a jitter of 1e-10 of its
-diagonal, more where it cannot be factorised (``jitter_`` of the fitted estimator says how much).
+Deviation: the papers use flat priors (``prior: none``) and one start. K_uu has a jitter of 1e-10 of its mean diagonal,
+and more if it cannot be factorised (``jitter_`` of the fitted estimator).
 """
 
 from __future__ import annotations
@@ -53,18 +55,18 @@ from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
-SETTLED = 5e-4  # nats a row that the last hundred steps of a search added, below which it ends
-HELD = (10, 100)  # steps of the searches with the inducing inputs where they are, at most
-TRIAL = 100  # steps over everything from the ends of both, before the better one goes on
-USUAL = 800  # steps that such a search makes
-MANY = 20_000  # rows that are learned from at once
-MINIBATCHES = 10_000  # that are made unless the epochs are given
+SETTLED = 5e-4  # gain (nats per data point) of the last hundred steps below which a search ends
+FIXED_INPUTS_STEPS = (10, 100)  # maximum iterations of the two searches with fixed inducing inputs
+TRIAL = 100  # iterations of the trials over all parameters, before the better one continues
+USUAL = 800  # typical iterations of the search over all parameters, for the estimate of times
+MANY = 20_000  # data points from which on minibatches are used
+MINIBATCHES = 10_000  # number of minibatches if ``epochs`` is null
 COLUMNS = {("fitc", 50): ("GP-50", "FITC-50"), ("fitc", 100): ("GP-100",), ("vfe", 50): ("SGPR-50",)}  # published
-FIRST_ROWS, FIRST_STEPS = 5000, 100  # of the search before the minibatches
+FIRST_ROWS, FIRST_STEPS = 5000, 100  # data points and iterations of the search before the minibatches
 
 
 class Config(GaussianProcessConfig):
-    """Options of sparse regression; those of ``gp`` and more."""
+    """Options of sparse regression: those of ``gp`` and of the approximation."""
 
     approximation: Literal["fitc", "vfe"] = Field(
         "fitc",
@@ -72,26 +74,30 @@ class Config(GaussianProcessConfig):
         "also called SGPR; Bui et al. (2015), section 8: fitc",
     )
     inducing: PositiveInt = Field(
-        50, description="inducing inputs M, at most the number of distinct rows; Bui et al. (2015), section 8: 50, 100"
+        50,
+        description="number of inducing inputs M, at most that of distinct training inputs; "
+        "Bui et al. (2015), section 8: 50, 100",
     )
     starts: PositiveInt = Field(
-        1, description="starting points, the first from the priors' medians, each with its own k-means; ours"
+        1,
+        description="number of starting points, the first at the medians of the priors, each with its own k-means; ours",
     )
-    steps: PositiveInt = Field(2000, description="of the search over everything, at most; ours")
+    steps: PositiveInt = Field(2000, description="maximum iterations of the search over all parameters; ours")
     minibatch: Literal["auto"] | bool = Field(
-        "auto", description="learn by Adam on minibatches (Hensman et al. 2013); auto: of more than 20,000 rows; ours"
+        "auto",
+        description="learn by Adam on minibatches (Hensman et al. 2013); auto: with more than 20,000 data points; ours",
     )
-    batch_size: PositiveInt = Field(1000, description="rows a minibatch, at most; ours")
+    batch_size: PositiveInt = Field(1000, description="maximum data points per minibatch; ours")
     epochs: PositiveInt | None = Field(
-        None, description="passes over the rows by minibatches; unless given, what 10,000 of these take; ours"
+        None, description="passes over the data by minibatches; null: the number that gives 10,000 minibatches; ours"
     )
     learning_rate: PositiveFloat = Field(
-        0.03, description="of Adam, for half the epochs, then falling to 0 in a straight line; ours"
+        0.03, description="learning rate of Adam, constant for half the epochs, then linearly decreasing to 0; ours"
     )
 
 
 class State(NamedTuple):
-    """The posterior of f, in the units that the method sees."""
+    """The posterior of f, in the units of the training data (usually standardised)."""
 
     covariance: Covariance
     hyper: Hyperparameters
@@ -100,9 +106,9 @@ class State(NamedTuple):
     factor: Array  # (M, M) L in its lower triangle
     mean: Array  # (M,) m, of the whitened inducing outputs
     posterior: Array  # (M, M) R of S^-1 = R R' in its lower triangle
-    jitter: float  # on the diagonal of K_uu, in parts of its mean
-    log_evidence: float  # FITC's, or the variational bound, nats, without the hyperparameters' prior
-    n_iterations: int  # of the search over everything; 0 where nothing was learned
+    jitter: float  # added to the diagonal of K_uu, relative to its mean
+    log_evidence: float  # of FITC, or the variational bound; nats, without the prior of the hyperparameters
+    n_iterations: int  # of the search over all parameters; 0 if nothing was learned
     converged: bool
 
     @property
@@ -114,22 +120,26 @@ class State(NamedTuple):
 def fit(
     train: Rows, config: Config, rng: np.random.Generator, inducing_inputs: ArrayLike | None = None
 ) -> tuple[State, dict[str, list[float]]]:
-    """Fit to standardised rows X (n, d), y (n,).
+    """Fit to standardised data X (n, d), y (n,).
 
-    ``inducing_inputs`` (M, d), standardised units, stand for those of k-means: the start of the search, or, where
-    nothing is learned, the ones that are used. Returns the state, and one value an iteration of ``objective`` (the
-    negative log posterior density of the hyperparameters' logarithms but for a constant, nats, divided by n),
-    ``log_evidence`` (nats) and ``noise_deviation``; by minibatches one an epoch, the first two the means of their
-    estimates. Warns by scikit-learn's ConvergenceWarning where the objective had not settled, or a variance stands at
-    a limit of the search. Raises FloatingPointError where no start has a finite evidence, ValueError where values that
-    are given do not fit the inputs.
+    ``inducing_inputs`` (M, d), standardised units, replace those of k-means: they start the search, or are used as they
+    are if nothing is learned.
+
+    Returns the state and a trace with one value per iteration: ``objective`` (the negative log posterior density of
+    the logarithms of the hyperparameters up to a constant, nats, divided by n), ``log_evidence`` (nats) and
+    ``noise_deviation`` (the standard deviation of the noise). With minibatches there is one value per epoch, and the
+    first two are means over the estimates.
+
+    Warns with scikit-learn's ConvergenceWarning if the objective has not converged, or if a variance is at a limit of
+    the search. Raises FloatingPointError if no start has a finite evidence, and ValueError if fixed values or inducing
+    inputs do not fit the number of inputs.
     """
-    problem, given = problem_of(train, config), None
+    problem, fixed = problem_of(train, config), None
     if inducing_inputs is not None:
-        given = _checked(inducing_inputs, problem.X.shape[1])
+        fixed = _checked(inducing_inputs, problem.X.shape[1])
 
     def inducing() -> Array:
-        return centres(problem.X, config.inducing, rng) if given is None else given
+        return centres(problem.X, config.inducing, rng) if fixed is None else fixed
 
     if not config.optimize:
         return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
@@ -138,13 +148,13 @@ def fit(
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
-    """Return Gaussians for rows X (n, d), standardised units, noise included."""
+    """Return Gaussians at inputs X (n, d), standardised units, noise included; ``rng`` is not used."""
     mean, variance = latent(state, X)
     return Predictive.gaussian(mean, variance + np.exp(state.theta[-1]))
 
 
 def latent(state: State, X: Array) -> tuple[Array, Array]:
-    """Return means and variances (n,) of f at rows X (n, d), standardised units, noise left out."""
+    """Return means and variances (n,) of f at inputs X (n, d), standardised units, without noise."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     base = InducingBasis(state.theta, state.inducing_inputs, state.factor, state.jitter)
     mean, variance = np.empty(len(X)), np.empty(len(X))
@@ -152,19 +162,19 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
         V, rest = features(state.covariance, base, X[rows])
         mean[rows] = V @ state.mean
         V = symmetric.half_solve(state.posterior, V)
-        variance[rows] = np.maximum(rest, 0.0) + np.einsum("ij,ij->i", V, V)  # rounding can leave less than no rest
+        variance[rows] = np.maximum(rest, 0.0) + np.einsum("ij,ij->i", V, V)  # rounding errors may be below 0
     return mean, variance
 
 
 def problem_of(train: Rows, config: Config) -> SparseGPProblem:
-    """Return rows X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
+    """Return the data X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
     return SparseGPProblem(*prepared(train, config, "noise_variance"), config.approximation == "fitc")
 
 
 def _checked(inducing_inputs: ArrayLike, d: int) -> Array:
     Z = np.array(inducing_inputs, dtype=np.float64, order="C")
     if Z.ndim != 2 or Z.shape[1] != d or len(Z) == 0 or not np.isfinite(Z).all():
-        raise ValueError(f"inducing_inputs must be rows of {d} finite numbers, found an array of shape {Z.shape}")
+        raise ValueError(f"inducing_inputs must be finite, of shape (M, {d}); found an array of shape {Z.shape}")
     return Z
 
 
@@ -179,7 +189,7 @@ def _learn(
         start = _search(part, starts, min(config.steps, FIRST_STEPS)).point
         count = passes(config, len(problem.y))
         found = optimise(problem, start, count, config.batch_size, config.learning_rate, rng)
-        limit = f"the evidence had not settled in {count} epochs of minibatches"
+        limit = f"the evidence did not converge in {count} epochs of minibatches"
     else:
         found = _search(problem, starts, config.steps)
         limit = ""
@@ -188,7 +198,7 @@ def _learn(
 
 
 def _search(problem: SparseGPProblem, starts: list[Array], steps: int) -> Optimum:
-    """Return the end of a search by L-BFGS over everything, from the best of several trials."""
+    """Return the end of a search by L-BFGS over all parameters, continued from the best of several trials."""
     hyper, size = problem.hyper, len(problem.hyper.names)
     points = _search_hyperparameters(problem, starts, steps)
     theta, Z = split(problem, points[0])
@@ -206,41 +216,44 @@ def _search(problem: SparseGPProblem, starts: list[Array], steps: int) -> Optimu
 
 
 def _search_hyperparameters(problem: SparseGPProblem, starts: list[Array], steps: int) -> list[Array]:
-    """Return the ends of searches over the hyperparameters alone, a few and many steps from each start.
+    """Return the ends of a short and a long search over the hyperparameters alone, from each start (P + M d,).
 
-    Starts without an evidence are passed over; raises the last one's error where none is left.
+    Starts without an evidence are skipped. Raises the error of the last start if all are skipped.
     """
     size = len(problem.hyper.names)
 
-    def held(point: Array) -> tuple[float, Array]:
+    def with_fixed_inputs(point: Array) -> tuple[float, Array]:
         value, gradient = evidence(problem, point)
         gradient[size:] = 0.0
         return value, gradient
 
-    points, lost = [], FloatingPointError("no starting point")
+    points, error = [], FloatingPointError("no starting point")
     for start in starts:
         try:
-            points += [search(held, problem.hyper, [start], min(count, steps)).point for count in HELD]
-        except FloatingPointError as error:
-            lost = error
+            points += [
+                search(with_fixed_inputs, problem.hyper, [start], min(count, steps)).point
+                for count in FIXED_INPUTS_STEPS
+            ]
+        except FloatingPointError as failure:
+            error = failure
     if not points:
-        raise lost
+        raise error
     return points
 
 
 def step_scales(values: Mapping[str, float | Array], d: int) -> Array:
-    """Return how far a step of the search takes each of d inputs: the root of its shortest lengthscale, or 1."""
+    """Return the scale (d,) of inducing inputs in the search: the root of the shortest lengthscale, or 1."""
     found = [np.broadcast_to(value, d) for name, value in values.items() if role(name) == "lengthscale"]
     return np.sqrt(np.min(found, axis=0)) if found else np.ones(d)
 
 
 def by_minibatches(config: Config, n: int) -> bool:
-    """Return whether n rows are learned from by minibatches."""
+    """Return whether a fit to n data points uses minibatches."""
     return n > MANY if config.minibatch == "auto" else config.minibatch
 
 
 def passes(config: Config, n: int) -> int:
-    """Return the epochs that minibatches of n rows take."""
+    """Return the number of epochs of minibatches for n data points."""
     return config.epochs or max(round(MINIBATCHES / -(-n // config.batch_size)), 1)
 
 
@@ -266,7 +279,7 @@ def _trace(found: Optimum, problem: SparseGPProblem) -> dict[str, list[float]]:
 
 
 def _seconds(config: Config, n: int, d: int) -> float:
-    """Time of a fit on one core: evaluations by N M^2 and N M d."""
+    """Estimate the seconds of a fit on one core; an evaluation costs N M^2 and N M d operations."""
     M = min(config.inducing, n)
 
     def evaluations(rows: int, count: int) -> float:
@@ -281,7 +294,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the columns that a configuration answers to."""
+    """Return the published columns that a configuration corresponds to."""
     values = (config.lengthscale, config.magnitude, config.noise_variance)
     if config.kernel != "se" or not config.ard or not config.optimize or any(values):
         return ()

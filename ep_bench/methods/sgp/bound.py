@@ -1,32 +1,32 @@
-"""The evidence of FITC, the variational bound, their gradients, of all rows or of a part of them.
+"""The evidence of FITC, the variational bound and their gradients, for all data points or for a subset.
 
 Z          inducing inputs z_1 ... z_M (M, d), u = f(z_1) ... f(z_M) their outputs
-K_uu       covariances of u and their jitter (M, M), K_uu = L L', u = L w with w ~ N(0, I)
+K_uu       covariances of u with jitter (M, M), K_uu = L L', u = L w with w ~ N(0, I)
 V          K_fu L^-T (n, M), rows v_i': E[f_i | w] = v_i' w
-rest_i     k(x_i, x_i) - v_i' v_i, the variance of f_i that w leaves open
+rest_i     k(x_i, x_i) - v_i' v_i, the variance of f_i given w
 Lambda_i   noise of y_i given w: sigma^2 + rest_i in FITC, sigma^2 in the variational form
 B          I + V' Lambda^-1 V = R R' (M, M)
 q(w)       N(m, S); the best is m = B^-1 V' Lambda^-1 y, S = B^-1
 
-Both approximations are models in which y_i = v_i' w + noise of variance Lambda_i. FITC's evidence is that model's,
-Snelson and Ghahramani (2006), equation (9), Bui et al. (2015), section 3; Titsias (2009), equation (9), takes
-sum_i rest_i / (2 sigma^2) off. For any q(w) both are bounded from below by
+In both approximations y_i = v_i' w + noise of variance Lambda_i. The evidence of FITC is that of this model: Snelson
+and Ghahramani (2006), equation (9), Bui et al. (2015), section 3. Titsias (2009), equation (9), subtracts
+sum_i rest_i / (2 sigma^2). For any q(w) both are bounded from below by
 
     sum_i l_i - KL(q || N(0, I)),   l_i = log N(y_i | v_i' m, Lambda_i) - v_i' S v_i / (2 Lambda_i),
 
-less Titsias' term, and equal to it at the best q: Hensman et al. (2013), equation (4), for the variational form. So
-rows add up, a part of them estimates the whole, and the gradient at the best q is that at fixed q. With r = y - V m,
-e_i = (r_i^2 + v_i' S v_i) / Lambda_i and g_i = dl_i / dLambda_i = (e_i - 1) / (2 Lambda_i),
+minus the term of Titsias, with equality at the best q: Hensman et al. (2013), equation (4), for the variational form.
+The bound is a sum over data points, so that a subset gives an estimate. The gradient at the best q equals that at
+fixed q. With r = y - V m, e_i = (r_i^2 + v_i' S v_i) / Lambda_i and g_i = dl_i / dLambda_i = (e_i - 1) / (2 Lambda_i),
 
     dF / dV = Lambda^-1 (r m' - V S) + 2 diag(h) V,   h_i = dF / d(v_i' v_i) = -g_i (FITC) or 1 / (2 sigma^2),
     dF / dK_fu = dF / dV L^-1,   dF / dK_uu = -L^-T P L^-1 / 2,
 
-P the symmetric matrix with the lower triangle of (dF / dV)' V. Log-likelihoods are sums of squares of residuals, so
-that little noise loses no digits.
+with P the symmetric matrix that has the lower triangle of (dF / dV)' V. Log-likelihoods are computed from squared
+residuals, which loses no digits if the noise is small.
 
-Jitter: K_uu has JITTER times its mean diagonal on its diagonal, ten times as much as often as it takes to factorise it,
-up to MOST. That makes the inducing outputs those of f and a little noise of their own: bounds stay bounds, and the
-gradient counts it in.
+Jitter: JITTER times the mean diagonal is added to the diagonal of K_uu. It is multiplied by ten until K_uu can be
+factorised, up to MAX_JITTER. The inducing outputs are then those of f plus a small noise of their own. The bounds
+remain valid, and the gradient includes the jitter.
 """
 
 from __future__ import annotations
@@ -44,35 +44,35 @@ from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.types import Array
 
-JITTER, MOST = 1e-10, 1e-5  # of the mean diagonal of K_uu
-BLOCK = 2**16  # covariances with inducing inputs that are made at once
+JITTER, MAX_JITTER = 1e-10, 1e-5  # relative to the mean diagonal of K_uu
+BLOCK = 2**16  # covariances with inducing inputs that are computed at once
 
 
 class SparseGPProblem(NamedTuple):
-    """Training rows, covariance, hyperparameters (the noise variance last), and which approximation."""
+    """Training data, covariance, hyperparameters (the noise variance last), and the approximation."""
 
     X: Array  # (N, d)
     y: Array  # (N,)
     covariance: Covariance
     hyper: Hyperparameters
-    fitc: bool
+    fitc: bool  # False: variational
 
     def words(self, theta: Array) -> str:
-        """Return where in the hyperparameters a calculation stands."""
+        """Return the hyperparameters as text, for messages."""
         return f"at {self.hyper.words(theta)}"
 
 
 class InducingBasis(NamedTuple):
-    """The inducing outputs at given hyperparameters."""
+    """Inducing inputs and the factor of their covariance at fixed hyperparameters."""
 
     theta: Array  # (P,) logarithms
     Z: Array  # (M, d)
     factor: Array  # (M, M) L in its lower triangle
-    jitter: float  # in parts of the mean diagonal of K_uu
+    jitter: float  # relative to the mean diagonal of K_uu
 
 
 class RowTerms(NamedTuple):
-    """What some of the rows have to do with w."""
+    """A subset of the data points with their terms of the model."""
 
     X: Array  # (n, d)
     y: Array  # (n,)
@@ -90,53 +90,53 @@ class InducingPosterior(NamedTuple):
 
 
 class ExpectedLogLikelihood(NamedTuple):
-    """The sum of l_i over some of the rows, and its derivatives."""
+    """The sum of l_i over a subset of the data points, and its derivatives."""
 
-    log_likelihood: float
-    by_rows: Array  # (n, M)
-    by_rest: Array  # (n,) h with its sign turned
+    log_likelihood: float  # nats
+    by_V: Array  # (n, M)
+    by_rest: Array  # (n,) -h
     by_noise_variance: float
 
 
 def split(problem: SparseGPProblem, point: Array) -> tuple[Array, Array]:
-    """Return hyperparameters (P,) and inducing inputs (M, d) of a vector (P + M d,)."""
+    """Split a vector (P + M d,) into hyperparameters (P,) and inducing inputs (M, d)."""
     size = len(problem.hyper.names)
     return point[:size], point[size:].reshape(-1, problem.X.shape[1])
 
 
 def basis(problem: SparseGPProblem, theta: Array, Z: Array) -> InducingBasis:
-    """Return L at logarithms theta (P,). Raises FloatingPointError where the most jitter does not help."""
+    """Return L at logarithms theta (P,) for Z (M, d). Raises FloatingPointError if MAX_JITTER does not suffice."""
     K, jitter = symmetric.square(len(Z)), JITTER
     with np.errstate(over="ignore", invalid="ignore"):
-        scale = float(problem.covariance.diagonal(theta[:-1], Z).mean()) or 1.0  # 0: a linear one, all inputs at 0
-        while jitter <= MOST:
+        scale = float(problem.covariance.diagonal(theta[:-1], Z).mean()) or 1.0  # 0: linear covariance, all inputs 0
+        while jitter <= MAX_JITTER:
             problem.covariance.fill(theta[:-1], Z, K)
             K.reshape(-1)[:: len(Z) + 1] += jitter * scale
             if symmetric.factorise(K):
                 return InducingBasis(theta, Z, K, jitter)
             jitter *= 10.0
-    words = f"not positive definite, jitter {MOST:g} and all, {problem.words(theta)}"
+    words = f"not positive definite, even with jitter {MAX_JITTER:g}, {problem.words(theta)}"
     raise FloatingPointError(f"the covariance of the inducing outputs is {words}")
 
 
 def features(covariance: Covariance, base: InducingBasis, X: Array) -> tuple[Array, Array]:
-    """Return V (n, M) and rest (n,) of rows X (n, d)."""
-    share = base.theta[:-1]
+    """Return V (n, M) and rest (n,) of inputs X (n, d)."""
+    theta = base.theta[:-1]
     K = rectangle(len(X), len(base.Z))
-    covariance.fill(share, X, K, base.Z)
+    covariance.fill(theta, X, K, base.Z)
     V = symmetric.half_solve(base.factor, K)
-    return V, covariance.diagonal(share, X) - np.einsum("ij,ij->i", V, V)
+    return V, covariance.diagonal(theta, X) - np.einsum("ij,ij->i", V, V)
 
 
 def terms(problem: SparseGPProblem, base: InducingBasis, X: Array, y: Array) -> RowTerms:
-    """Return the terms of rows X (n, d), y (n,)."""
+    """Return the terms of data points X (n, d), y (n,)."""
     V, rest = features(problem.covariance, base, X)
     noise = np.full(len(X), np.exp(base.theta[-1]))
     return RowTerms(X, y, V, rest, noise + rest if problem.fitc else noise)
 
 
 def sweep(problem: SparseGPProblem, base: InducingBasis) -> Iterator[RowTerms]:
-    """Yield the terms of all rows, block by block."""
+    """Yield the terms of all data points, block by block."""
     for rows in blocks(len(problem.y), len(base.Z), BLOCK):
         yield terms(problem, base, problem.X[rows], problem.y[rows])
 
@@ -144,12 +144,12 @@ def sweep(problem: SparseGPProblem, base: InducingBasis) -> Iterator[RowTerms]:
 def best_weights(
     problem: SparseGPProblem, base: InducingBasis, parts: Iterable[RowTerms]
 ) -> tuple[InducingPosterior, Array]:
-    """Return the best q(w), and R (M, M) in its lower triangle. Raises FloatingPointError as ``of_precision`` does."""
+    """Return the best q(w), and the lower triangle R (M, M). Raises FloatingPointError as ``of_precision`` does."""
     return of_precision(problem, base, *precision(parts, len(base.Z)))
 
 
 def precision(parts: Iterable[RowTerms], size: int, scale: float = 1.0) -> tuple[Array, Array]:
-    """Return B = S^-1 (M, M) and S^-1 m (M,) of the best q(w), the rows of the parts counted ``scale`` times each."""
+    """Return B = S^-1 (M, M) and S^-1 m (M,) of the best q(w), with each data point counted ``scale`` times."""
     B, b = symmetric.square(size), np.zeros(size)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for part in parts:
@@ -163,9 +163,9 @@ def precision(parts: Iterable[RowTerms], size: int, scale: float = 1.0) -> tuple
 def of_precision(
     problem: SparseGPProblem, base: InducingBasis, inverse: Array, shift: Array
 ) -> tuple[InducingPosterior, Array]:
-    """Return q(w) of S^-1 (M, M) and S^-1 m (M,), and the factor of S^-1. The first array is used up.
+    """Return q(w) from S^-1 (M, M) and S^-1 m (M,), and the factor of S^-1. ``inverse`` is overwritten.
 
-    Raises FloatingPointError, with the hyperparameters, where it is not positive definite.
+    Raises FloatingPointError, with the hyperparameters, if it is not positive definite.
     """
     if not symmetric.factorise(inverse):
         words = problem.words(base.theta)
@@ -180,7 +180,7 @@ def of_precision(
 
 
 def expected(part: RowTerms, weights: InducingPosterior, fitc: bool) -> ExpectedLogLikelihood:
-    """Return the sum of l_i over a part's rows, nats, and its derivatives."""
+    """Return the sum of l_i over the data points of a part (nats), and its derivatives."""
     _, y, V, rest, noise = part
     residual = y - V @ weights.mean
     VS = V @ weights.covariance
@@ -200,7 +200,7 @@ def expected(part: RowTerms, weights: InducingPosterior, fitc: bool) -> Expected
 
 @jit(relaxed=FUSE)
 def _combine(V: Any, VS: Any, a: Any, b: Any, c: Any, mean: Any) -> None:
-    """Turn V S into a V - b V S + c m', with one a, b and c a row."""
+    """Replace V S (n, M) by a V - b V S + c m', with a, b, c (n,), V (n, M) and m (M,)."""
     for i in range(V.shape[0]):
         row, out = V[i], VS[i]
         for j in range(row.size):
@@ -214,26 +214,27 @@ def bound(
     weights: InducingPosterior,
     scale: float = 1.0,
 ) -> tuple[float, Array]:
-    """Return the bound (nats) and its gradient (P + M d,) at fixed q(w), a part's rows counted ``scale`` times each.
+    """Return the bound (nats) and its gradient (P + M d,) at fixed q(w), with each data point counted ``scale`` times.
 
-    Raises FloatingPointError, with the hyperparameters, where one of them is not finite.
+    Raises FloatingPointError, with the hyperparameters, if one of them is not finite.
     """
     theta, Z = base.theta, base.Z
-    share, (size, d) = theta[:-1], Z.shape
+    parameters, (size, d) = theta[:-1], Z.shape
     covariance, value = problem.covariance, -weights.divergence
     by_theta, by_Z, product = np.zeros(len(theta)), np.zeros((size, d)), np.zeros((size, size))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for part in parts:
             found = expected(part, weights, problem.fitc)
             value += scale * found.log_likelihood
-            product += scale * (found.by_rows.T @ part.V)
-            A = symmetric.half_solve_back(base.factor, found.by_rows)
-            by_share, by_inputs = covariance.contract_both(share, part.X, A, Z)
-            by_theta[:-1] += scale * (by_share + covariance.contract_diagonal(share, part.X, found.by_rest))
+            product += scale * (found.by_V.T @ part.V)
+            A = symmetric.half_solve_back(base.factor, found.by_V)
+            by_parameters, by_inputs = covariance.contract_both(parameters, part.X, A, Z)
+            by_diagonal = covariance.contract_diagonal(parameters, part.X, found.by_rest)
+            by_theta[:-1] += scale * (by_parameters + by_diagonal)
             by_theta[-1] += scale * found.by_noise_variance * np.exp(theta[-1])
             by_Z += scale * by_inputs
-        by_share, by_inputs = covariance.contract_both(share, Z, _by_covariance(base, product), Z)
-        by_theta[:-1] += by_share
+        by_parameters, by_inputs = covariance.contract_both(parameters, Z, _by_covariance(base, product), Z)
+        by_theta[:-1] += by_parameters
         by_Z += 2.0 * by_inputs
     gradient = np.append(by_theta, by_Z)
     if not (math.isfinite(value) and np.isfinite(gradient).all()):
@@ -242,7 +243,7 @@ def bound(
 
 
 def _by_covariance(base: InducingBasis, product: Array) -> Array:
-    """Return dF / dK_uu, jitter counted in (M, M), from (dF / dV)' V."""
+    """Return dF / dK_uu (M, M), jitter included, from the product (dF / dV)' V (M, M)."""
     symmetric.mirror(product)
     half = symmetric.half_solve_back(base.factor, product)  # rows P L^-1
     A = -0.5 * symmetric.half_solve_back(base.factor, np.ascontiguousarray(half.T))
@@ -251,9 +252,9 @@ def _by_covariance(base: InducingBasis, product: Array) -> Array:
 
 
 def evidence(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
-    """Return FITC's log evidence or the variational bound at the best q(w), nats, and its gradient, (P + M d,) both.
+    """Return the log evidence of FITC or the variational bound (nats) at the best q(w), and its gradient (P + M d,).
 
-    Raises FloatingPointError, with the hyperparameters, where a matrix is not positive definite or a number not finite.
+    Raises FloatingPointError, with the hyperparameters, if a matrix is not positive definite or a number not finite.
     """
     base = basis(problem, *split(problem, point))
     parts = list(sweep(problem, base))
@@ -262,7 +263,7 @@ def evidence(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
 
 
 def log_evidence(problem: SparseGPProblem, base: InducingBasis, weights: InducingPosterior) -> float:
-    """Return the bound of all rows (nats), without keeping more than a block of them. Raises FloatingPointError."""
+    """Return the bound of all data points (nats), block by block. Raises FloatingPointError if it is not finite."""
     parts = (expected(part, weights, problem.fitc).log_likelihood for part in sweep(problem, base))
     value = sum(parts) - weights.divergence
     if not math.isfinite(value):

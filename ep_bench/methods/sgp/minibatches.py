@@ -1,19 +1,20 @@
-"""Hyperparameters and inducing inputs by steps on minibatches: Hensman, Fusi and Lawrence (2013).
+"""Learning of hyperparameters and inducing inputs on minibatches: Hensman, Fusi and Lawrence (2013).
 
-c       rows N over those of a minibatch
+c       number of data points N, divided by that of a minibatch
 T, t    natural parameters of q(w): S^-1 (M, M) and S^-1 m (M,)
 
-The bound of module ``bound`` at fixed q(w) is a sum over rows. Each step takes a minibatch, moves hyperparameters and
-inducing inputs by Adam up the bound's estimate, the minibatch's rows counted c times, then q by its natural gradient:
-a share rho of the way to the best q for that estimate,
+The bound of module ``bound`` at fixed q(w) is a sum over data points. A minibatch estimates it, with each data point
+counted c times. Each step moves hyperparameters and inducing inputs by Adam, and then q by its natural gradient, a
+fraction rho of the way to the best q of the estimate:
 
     T <- (1 - rho) T + rho (I + c V' Lambda^-1 V),   t <- (1 - rho) t + rho c V' Lambda^-1 y,
 
-the paper's update for Gaussian noise (section 3), w in place of u. FITC's evidence has such a bound as well.
+This is the paper's update for Gaussian noise (section 3), with w in place of u. The evidence of FITC has such a bound
+as well.
 
-Deviation: the paper moves q and the rest by steps that it does not state. Here the start is the end of a search by
-L-BFGS on some rows drawn at random, with the best q of all rows; step sizes of Adam stay for half the epochs, then
-fall to 0 in a straight line.
+Deviation: the paper does not state its step sizes. Here the start is the end of a search by L-BFGS on a random subset
+of the data, with the best q of all data points. Step sizes of Adam are constant for half the epochs, then decrease
+linearly to 0.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ from ep_bench.numerics.adam import adam_step, moments
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array, Indices
 
-SHARE = 0.1  # rho
-SETTLED = 0.02  # nats a row that the last quarter of the epochs may gain on the one before
+RHO = 0.1  # step of the natural gradient
+SETTLED = 0.02  # gain (nats per data point) of the last quarter of the epochs over the one before, at convergence
 
 
-class _Steps:
-    """q(w) and the minibatch at hand."""
+class _StochasticBound:
+    """The estimate of the bound on the minibatch ``rows``; each evaluation also updates q(w)."""
 
     def __init__(self, problem: SparseGPProblem, point: Array) -> None:
         self.problem, self.rows = problem, np.arange(0)
@@ -52,18 +53,18 @@ class _Steps:
         self.q = self._weights(base)
 
     def __call__(self, point: Array) -> tuple[float, Array]:
-        """Return the estimate at a point and its gradient (P + M d,), then move q."""
+        """Return the estimate (nats) at a point and its gradient (P + M d,), then update q."""
         problem, scale = self.problem, len(self.problem.y) / len(self.rows)
         base = basis(problem, *split(problem, point))
         part = terms(problem, base, problem.X[self.rows], problem.y[self.rows])
         found = bound(problem, base, [part], self.q, scale)
-        self._move(base, part, scale)
+        self._update(base, part, scale)
         return found
 
-    def _move(self, base: InducingBasis, part: RowTerms, scale: float) -> None:
+    def _update(self, base: InducingBasis, part: RowTerms, scale: float) -> None:
         B, b = precision([part], len(base.Z), scale)
-        self.T += SHARE * (B - self.T)
-        self.t += SHARE * (b - self.t)
+        self.T += RHO * (B - self.T)
+        self.t += RHO * (b - self.t)
         self.q = self._weights(base)
 
     def _weights(self, base: InducingBasis) -> InducingPosterior:
@@ -73,19 +74,19 @@ class _Steps:
 def optimise(
     problem: SparseGPProblem, start: Array, epochs: int, batch: int, rate: float, rng: np.random.Generator
 ) -> Optimum:
-    """Return where Adam comes to from a point (P + M d,), its path by epochs with the means of their estimates.
+    """Return the end of Adam's steps from a point (P + M d,).
 
-    It has converged where the estimates had settled. Raises FloatingPointError as ``bound`` does.
+    The path has one point per epoch with the mean of the estimates (nats). Raises FloatingPointError as ``bound`` does.
     """
     hyper, count = problem.hyper, len(problem.y)
-    steps = _Steps(problem, start)
-    objective, free, whole = posterior(steps, hyper, start)
+    estimate = _StochasticBound(problem, start)
+    objective, free, whole = posterior(estimate, hyper, start)
     low, high = hyper.low[hyper.free], hyper.high[hyper.free]
     point, state = start[free], moments(int(free.sum()))
     path: list[tuple[Array, float]] = []
     for epoch in range(epochs):
         step, values = rate * min(1.0, 2.0 * (1.0 - epoch / epochs)), []
-        for steps.rows in minibatches(rng.permutation(count), batch):
+        for estimate.rows in minibatches(rng.permutation(count), batch):
             value, gradient = objective(point)
             adam_step(point, gradient, state, step)
             point[: len(low)] = np.clip(point[: len(low)], low, high)
@@ -96,12 +97,15 @@ def optimise(
 
 
 def minibatches(order: Indices, size: int) -> list[Indices]:
-    """Return the rows in their order, in minibatches of nearly the same number of rows, ``size`` at most."""
+    """Return the indices in order, split into minibatches of nearly equal size, at most ``size``."""
     return np.array_split(order, -(-len(order) // size))
 
 
 def has_settled(values: list[float]) -> bool:
-    """Return whether estimates, nats a row, fell by no more than SETTLED from the last but one quarter to the last."""
+    """Return whether the mean of the last quarter of estimates is at most SETTLED below that of the quarter before.
+
+    The estimates are negative log densities in nats per data point, one per epoch.
+    """
     quarter = len(values) // 4
     if quarter == 0:
         return False

@@ -1,0 +1,57 @@
+"""Options of robust Gaussian-process regression."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+from ep_bench.covariances.options import GaussianProcessConfig
+from ep_bench.methods.gp_t import ep
+
+
+def _grid_is_integrate(nu: Any) -> Any:
+    return "integrate" if nu == "grid" else nu
+
+
+class Config(GaussianProcessConfig):
+    """Options of robust regression: those of ``gp``, except ``noise_variance``, and those of a t likelihood."""
+
+    inference: Literal["ep", "laplace", "vb", "fvb", "kl", "mcmc"] = Field(
+        "ep",
+        description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
+        "kl (the Gaussian that minimises KL(q || p)) or mcmc (samples what the others learn); Jylanki et al. (2011): ep",
+    )
+    noise_variance: PositiveFloat | None = Field(
+        None, description="always null: a t likelihood has scale and nu instead"
+    )
+    nu: Annotated[PositiveFloat | Literal["optimize", "integrate"], BeforeValidator(_grid_is_integrate)] = Field(
+        4.0,
+        description="degrees of freedom, or optimize, or integrate (also called grid); mcmc samples nu with either; "
+        "Jylanki et al. (2011), section 6: 4",
+    )
+    scale: PositiveFloat | None = Field(
+        None, description="sigma of the t, which is not its standard deviation; learned if null"
+    )
+    fraction: float = Field(1.0, gt=0.0, le=1.0, description="eta, the power of the likelihood in EP; 1: standard EP")
+    damping: float = Field(0.8, gt=0.0, le=1.0, description="initial damping factor of EP's site updates; ours")
+    scheme: ep.Scheme = Field(
+        "robust",
+        description="scheme of EP: robust, or one of its parts: parallel, sequential or double_loop; "
+        "Jylanki et al. (2011): robust",
+    )
+    chains: PositiveInt = Field(2, description="number of independent chains of mcmc; ours")
+    samples: PositiveInt = Field(1000, description="draws of mcmc per chain after the warm-up; ours")
+    warmup: NonNegativeInt = Field(500, description="warm-up iterations of mcmc per chain; ours")
+    stored: PositiveInt = Field(
+        200,
+        description="draws of mcmc stored for predictions, all chains together, evenly thinned, at least one per chain; "
+        "ours",
+    )
+    starts: int = Field(1, ge=1, description="number of searches for the hyperparameters; ours")
+
+    @model_validator(mode="after")
+    def _no_gaussian_noise(self) -> Self:
+        if self.noise_variance is not None:
+            raise ValueError("noise_variance is not an option of gp_t; set scale, the sigma of the t distribution")
+        return self
