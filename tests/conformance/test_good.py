@@ -106,7 +106,7 @@ def test_good_methods_have_no_fault(
     assert not having(found, "FAULT"), findings(found)
     assert having(found, "skipped") == skipped
     assert having(found, "advice") == advice, findings(found)
-    assert all(found[name].reason == "gives points only" for name in skipped)
+    assert all(found[name].reason == "the method gives points only" for name in skipped)
 
 
 def test_methods_of_quantiles_and_of_foreign_densities(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_methods_of_quantiles_and_of_foreign_densities(tmp_path: Path) -> None:
     quantiles = outcomes(f"{tmp_path}/m.py:Quantiles")
     assert not having(quantiles, "FAULT"), findings(quantiles)
     assert {name: quantiles[name].reason for name in having(quantiles, "skipped")} == dict.fromkeys(
-        POINTS - {"quantiles"}, "gives quantiles only"
+        POINTS - {"quantiles"}, "the method gives quantiles only"
     )
     density = outcomes(f"{tmp_path}/m.py:Density")
     assert having(density, "ok") == density.keys(), findings(density)

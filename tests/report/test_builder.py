@@ -280,7 +280,7 @@ def test_an_unknown_experiment_keeps_its_table(tmp_path):
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(UserError, match="no results here"):
+    with pytest.raises(UserError, match="no results found"):
         build([tmp_path])
     with pytest.raises(UserError, match="at least one"):
         build([])
@@ -296,4 +296,4 @@ def test_no_numba_and_no_other_packages_are_loaded(tmp_path, make_study):
     loaded = json.loads(done.stdout)
     assert not [name for name in loaded if not name.startswith("ep_bench")]
     packages = {name.split(".")[1] for name in loaded if "." in name}
-    assert packages <= {"types", "plotting", "results", "published", "experiments", "report", "resources"}
+    assert packages <= {"errors", "types", "plotting", "results", "published", "experiments", "report", "resources"}
