@@ -1,11 +1,10 @@
-"""Towards the fixed point of a map faster than by iterating it: jumps along a steady step, then Anderson's mixing.
+"""Acceleration of a fixed-point iteration: extrapolation along steady steps, then Anderson mixing.
 
-Sweeps soon settle in a curved valley and then go along it, step after step in the same direction and hardly shorter.
-Where a step has come to point where the last one did, a jump goes on along it: to where steps that go on shrinking
-alike would end (Aitken's extrapolation), or as far as such jumps have lately gone well. Then sweeps settle again. Near
-the fixed point the map is close to linear, and mixing the last iterates (Anderson 1965; Walker and Ni 2011) takes its
-slowest modes away, as it does where steps go on turning instead of settling; it gives way to jumps where it does not
-get on.
+Sweeps soon reach a curved valley and then follow it in steps of almost constant direction and length. If a step has the
+direction of the last one, the iteration is extrapolated: to the limit of a geometric series of such steps (Aitken), or
+as far as recent extrapolations succeeded. Some plain sweeps follow. Near the fixed point the map is close to linear.
+Mixing the last iterates (Anderson 1965; Walker and Ni 2011) then removes the slowest modes. Mixing is also used if the
+steps keep changing direction. It gives way to extrapolation if it makes no progress.
 """
 
 from __future__ import annotations
@@ -14,30 +13,30 @@ import numpy as np
 
 from ep_bench.types import Array
 
-STEADY = 0.95  # cosine of successive steps from which a jump goes on along them
-SETTLE = 5  # steps between jumps, at least
-LEAST, LONGEST = 2.0, 256.0  # of the bound of jumps, in steps, which doubles before a jump where the last went well
-GROWTH = 1.5  # of the relative step from jump to jump above which the bound is lowered
-NEAR = 1e-3  # relative step at which mixing takes over
-DEPTH = 10  # iterates that are mixed
-WORSE = 4.0  # growth of the relative step at which mixing gives way
-RINGING = 12  # steps after which mixing has its turn if none has been steady
-TRIAL = 12  # steps in which mixing must halve the relative step, or it gives way
+STEADY = 0.95  # minimum cosine of successive steps for an extrapolation
+SETTLE = 5  # minimum number of steps between extrapolations
+# Range of the maximum length of an extrapolation, in steps; the maximum doubles after a successful one.
+SHORTEST, LONGEST = 2.0, 256.0
+GROWTH = 1.5  # growth of the relative step between extrapolations above which the maximum is lowered
+NEAR = 1e-3  # relative step below which mixing replaces extrapolation
+DEPTH = 10  # number of mixed iterates
+WORSE = 4.0  # growth of the relative step at which mixing ends
+RINGING = 12  # steps without a steady one after which mixing starts
+TRIAL = 12  # steps in which mixing must halve the relative step, else it ends
 
 
 class Accelerator:
-    """Proposes where to go on from a step of the map."""
+    """Proposes the next iterate from a step of the map."""
 
     def __init__(self) -> None:
-        """Start without a past."""
-        self.near, self.bound = NEAR, LEAST
+        self.near, self.bound = NEAR, SHORTEST
         self.forget()
 
     def forget(self) -> None:
-        """Start anew, without blame: the map is another."""
-        self.last: Array | None = None  # step, weighted
+        """Discard the history, because the map has changed."""
+        self.last: Array | None = None  # last step, weighted
         self.settled = 0
-        self.before = np.inf  # relative step at the last jump
+        self.before = np.inf  # relative step at the last extrapolation
         self.mixing = False
         self.best = np.inf
         self.trial, self.goal = 0, 0.0
@@ -45,27 +44,28 @@ class Accelerator:
         self.steps: list[Array] = []
 
     def restart(self) -> None:
-        """Start anew: the past led nowhere."""
+        """Discard the history and proceed more cautiously, because the last proposals failed."""
         if self.mixing:
             self.near = min(self.near, self.best / 1.5)
         else:
-            self.bound = max(LEAST, self.bound / 4.0)
+            self.bound = max(SHORTEST, self.bound / 4.0)
         self.forget()
 
     def propose(self, start: Array, step: Array, weights: Array, size: float) -> Array:
-        """Return the next point, from a step of the map that began at ``start``.
+        """Return the next iterate (P,) from a step (P,) of the map that began at ``start`` (P,).
 
-        ``weights`` make the entries comparable, ``size`` is the relative size of the step. What is returned is
-        ``start + step`` itself where there is nothing better to propose, and for entries of weight 0.
+        ``weights`` (P,) make the entries comparable; ``size`` is the relative norm of the step. The result is
+        ``start + step`` if there is no better proposal, and for entries of weight 0.
         """
         if not self.mixing and (size < self.near or self.settled > RINGING):
             self.forget()
             self.mixing, self.goal = True, 0.5 * size
-        proposed = (self._mixed if self.mixing else self._jumped)(start, step, weights, size)
+        proposed = (self._mixed if self.mixing else self._extrapolated)(start, step, weights, size)
         proposed[weights == 0.0] = (start + step)[weights == 0.0]
         return proposed
 
-    def _jumped(self, start: Array, step: Array, weights: Array, size: float) -> Array:
+    def _extrapolated(self, start: Array, step: Array, weights: Array, size: float) -> Array:
+        """Return the iterate by extrapolation; arguments as in ``propose``."""
         last, weighted = self.last, step * weights
         self.last, self.settled = weighted, self.settled + 1
         if last is None or self.settled <= SETTLE:
@@ -73,13 +73,14 @@ class Accelerator:
         along = weighted @ last
         if not along > STEADY * np.sqrt((weighted @ weighted) * (last @ last)):
             return start + step
-        self.bound = min(2.0 * self.bound, LONGEST) if size < GROWTH * self.before else max(LEAST, self.bound / 4.0)
+        self.bound = min(2.0 * self.bound, LONGEST) if size < GROWTH * self.before else max(SHORTEST, self.bound / 4.0)
         shrinking = along / (last @ last)
         length = min(self.bound, float(shrinking / (1.0 - shrinking))) if shrinking < 1.0 else self.bound
         self.last, self.settled, self.before = None, 0, size
         return np.asarray(start + (1.0 + length) * step)
 
     def _mixed(self, start: Array, step: Array, weights: Array, size: float) -> Array:
+        """Return the iterate by Anderson mixing; arguments as in ``propose``."""
         self.best, self.trial = min(self.best, size), self.trial + 1
         if size > WORSE * self.best or (self.trial > TRIAL and self.best > self.goal):
             self.restart()
@@ -95,5 +96,5 @@ class Accelerator:
         if not np.trace(gram) > 0.0:
             return start + step
         gram.flat[:: len(gram) + 1] += 1e-10 * np.trace(gram)
-        shares = np.linalg.solve(gram, scaled @ (step * weights))
-        return np.asarray(start + step - shares @ (moved + changed))
+        coefficients = np.linalg.solve(gram, scaled @ (step * weights))
+        return np.asarray(start + step - coefficients @ (moved + changed))

@@ -1,4 +1,4 @@
-"""The approximation as a whole: sites, posterior and what updates them."""
+"""The state of a fit: sites, posterior and their updates."""
 
 from __future__ import annotations
 
@@ -21,41 +21,45 @@ from ep_bench.methods.ep_nn.sites import (
 from ep_bench.methods.ep_nn.sweeps import sweep
 from ep_bench.types import Array, Indices
 
-INNER_SWEEPS, INNER_TOLERANCE = 30, 1e-8  # of EP on the priors of v after every update of q(v)
-HALVINGS = 20
+INNER_SWEEPS, INNER_TOLERANCE = 30, 1e-8  # EP on the priors of v after every update of q(v)
+HALVINGS = 20  # of a step, at most
 ADVICE = "; a smaller damping, output_damping or final_damping may help"
-Point = tuple[Array, Array]  # the vector of sites, and the signs of those of v
+Point = tuple[Array, Array]  # vector of sites, and signs (n,) of the sites of v
 
 
 class NetworkProblem(NamedTuple):
-    """Rows, network and priors."""
+    """Data, network and priors."""
 
-    X: Array  # (n, D), the constant 1 last
+    X: Array  # (n, D), with the constant 1 as last input
     y: Array  # (n,)
-    linear: NDArray[np.bool_]  # (K,)
-    groups: Indices  # (K, D) of scales, 0 to L - 1
-    kind: int  # of the weights' priors: priors.LAPLACE or GAUSSIAN
+    linear: NDArray[np.bool_]  # (K,) whether a unit is linear
+    groups: Indices  # (K, D) group of each weight, 0 to L - 1
+    kind: int  # prior of the weights: priors.LAPLACE or GAUSSIAN
     scale_prior: tuple[float, float]  # mean and variance of phi
     noise_prior: tuple[float, float]  # mean and variance of theta
-    output_prior: tuple[float, float]  # degrees of freedom and squared scale of the t
-    fraction: float  # eta of the likelihood's terms
-    prior_fraction: float  # and of the priors'
-    sequential: bool
-    clip: bool
+    output_prior: tuple[float, float]  # degrees of freedom and squared scale of the Student-t
+    fraction: float  # eta of the likelihood terms
+    prior_fraction: float  # eta of the prior terms
+    sequential: bool  # update q(w_k) and q(theta) after each data point
+    clip: bool  # set negative precisions of input sites to 0
 
 
 @dataclass
 class ReleasedSites:
-    """Which sites EP updates; the others stand as Gaussian terms."""
+    """Groups of sites that EP updates; the others are fixed Gaussian terms."""
 
     noise: bool = False
     outputs: bool = False
     weights: bool = False
-    settled: bool = False  # the weights' sites stay as EP left them
+    settled: bool = False  # the sites of the weights are fixed again
 
 
 class NetworkApproximation:
-    """Sites of all terms in one vector, and the posterior that they make."""
+    """Sites of all terms in one vector, and the posterior that they define.
+
+    Begins with empty sites and theta fixed to ``noise``; the caller fills the sites of the priors. A sweep visits the
+    data points in the given ``order`` (n,).
+    """
 
     vector: Array
     sites: LikelihoodSites
@@ -63,7 +67,6 @@ class NetworkApproximation:
     post: NetworkPosterior
 
     def __init__(self, problem: NetworkProblem, noise: float, order: Indices) -> None:
-        """Start from empty sites and a theta known to be ``noise``; the priors' sites are the caller's to fill."""
         n, D = problem.X.shape
         K, L = len(problem.linear), int(problem.groups.max()) + 1
         self.problem, self.order, self.released = problem, order, ReleasedSites()
@@ -74,7 +77,7 @@ class NetworkApproximation:
         )  # fmt: skip
 
     def release_noise(self, mean: float, variance: float) -> None:
-        """Let theta be learned, from q(theta) = N(mean, variance), to which all sites contribute alike."""
+        """Learn theta from now on, beginning at q(theta) = N(mean, variance) with equal sites."""
         m, V = self.problem.noise_prior
         n = len(self.problem.y)
         self.sites.noise_precision[:] = (1.0 / variance - 1.0 / V) / n
@@ -83,7 +86,7 @@ class NetworkApproximation:
         self.post.noise[:] = mean, variance
 
     def refresh(self) -> bool:
-        """Compute q anew from the sites; return whether it exists, q(w_k) as it was where one does not."""
+        """Recompute q from the sites; return whether it is proper. If a q(w_k) is not, all remain unchanged."""
         problem, post = self.problem, self.post
         if self.released.noise:
             post.noise[:] = posterior.noise(self.sites, *problem.noise_prior)
@@ -98,43 +101,45 @@ class NetworkApproximation:
         found = found and bool(np.isfinite(post.output_mean).all())
         return found and posterior.weights(problem.X, self.sites, self.prior, post.weight_mean, post.weight_covariance)
 
-    def copied(self) -> Point:
-        """Return the sites as they are."""
+    def snapshot(self) -> Point:
+        """Return a copy of the sites."""
         return self.vector.copy(), self.sites.sign.copy()
 
-    def restored(self, point: Point) -> bool:
-        """Put the sites where ``copied`` found them, q with them; return whether q exists."""
+    def restore(self, point: Point) -> bool:
+        """Restore the sites of a snapshot and recompute q; return whether it is proper."""
         self.vector[:], self.sites.sign[:] = point
         return self.refresh()
 
     def recover(self, before: Point, record: SweepRecord) -> bool:
-        """Compute q anew; while it does not exist, take half of the step from ``before`` back.
+        """Recompute q; while it is not proper, halve the step since ``before``.
 
-        Returns whether nothing had to be taken back. Raises FloatingPointError where that does not help.
+        Returns whether the full step was possible. Raises FloatingPointError if halving does not help.
         """
         for turn in range(HALVINGS):
             if self.refresh():
                 return turn == 0
             self._halve(before, record)
-        raise FloatingPointError(f"a step of the sites, however short, leaves no proper posterior{ADVICE}")
+        raise FloatingPointError(f"no step of the sites, however short, leaves a proper posterior{ADVICE}")
 
     def _halve(self, before: Point, record: SweepRecord) -> None:
-        """Take half of the step from ``before`` back, all of it for sites of v whose sign has turned."""
+        """Halve the step since ``before``; undo it for sites of v whose sign has changed."""
         record.counts[SHORTENED] += 1
         vector, signs = before
-        turned, place = self.sites.sign != signs, 2 * self.sites.tau.size
+        changed, place = self.sites.sign != signs, 2 * self.sites.tau.size
         self.vector[:] = 0.5 * (vector + self.vector)
         for array in (self.sites.alpha, self.sites.beta):
-            array[turned] = vector[place : place + array.size].reshape(array.shape)[turned]
+            array[changed] = vector[place : place + array.size].reshape(array.shape)[changed]
             place += array.size
         self.sites.sign[:] = signs
 
     def sweep(self, damping: float, output_damping: float, prior_damping: float, blocks: int = 1) -> SweepRecord:
-        """Update all released sites once; return what happened. Raises FloatingPointError where q is lost.
+        """Update all released sites once; return statistics of the sweep.
 
-        Where sweeps are sequential, q(w_k) has come by updates of rank one and should be computed anew before the next.
+        The data points are visited in ``blocks`` blocks; parallel updates recompute q after each. Sequential sweeps
+        update q(w_k) by changes of rank one; recompute it (``recover``) before the next sweep. Raises
+        FloatingPointError if no step leaves a proper posterior.
         """
-        before, record = self.copied(), sites.record()
+        before, record = self.snapshot(), sites.record()
         options = SweepOptions(
             self.problem.fraction, damping, output_damping, damping if self.released.noise else 0.0,
             self.problem.sequential, self.problem.clip,
@@ -152,18 +157,19 @@ class NetworkApproximation:
         return record
 
     def sweep_weight_priors(self, damping: float, record: SweepRecord) -> None:
-        """Update the sites of the input weights' priors and of the scales once."""
+        """Update the sites of the priors of input weights and of the scales once."""
         problem = self.problem
         weight_priors(problem.groups, self.prior, self.post, problem.prior_fraction, damping, problem.kind, record)
 
     def _marginals(self) -> tuple[Array, Array]:
-        if self.problem.sequential:  # the sweep computes its own, row by row
+        """Return means and variances (n, K) of h."""
+        if self.problem.sequential:  # the sweep computes them per data point
             shape = self.sites.tau.shape
             return np.empty(shape), np.empty(shape)
         return posterior.marginals(self.problem.X, self.post.weight_mean, self.post.weight_covariance)
 
     def _settle_outputs(self, before: Point, record: SweepRecord) -> None:
-        """Compute q(v) anew, and run EP on its priors where they are released; take back what leaves no q(v)."""
+        """Recompute q(v), and run EP on its priors if released; halve the step while q(v) is not proper."""
         turns = INNER_SWEEPS if self.released.outputs else 0
         for _ in range(HALVINGS):
             found = output_priors(
@@ -177,7 +183,7 @@ class NetworkApproximation:
         raise FloatingPointError(f"the sites of the output weights leave no proper posterior{ADVICE}")
 
     def evidence(self) -> tuple[float, float]:
-        """Return log Z_EP, (48), and the sum of ln Z_i, (37); nan where a cavity is missing."""
+        """Return log Z_EP, (48), and the sum of ln Z_i, (37), nats; nan if a cavity is not proper."""
         problem, post, eta = self.problem, self.post, self.problem.prior_fraction
         log_z = np.full(len(problem.y), np.nan)
         m, V = posterior.marginals(problem.X, post.weight_mean, post.weight_covariance)

@@ -1,7 +1,9 @@
 """The marginal likelihood of EP, (48), corrected: each local term is (ln Z + Psi(cavity) - Psi(marginal)) / eta.
 
-Printed, the terms of h have the opposite sign and s_i = 1 / eta + alpha' Sigma alpha; here s_i = 1 / eta - sign alpha'
-Sigma alpha, as in (32). Differences of Psi are taken in closed form, so that no digits are lost where a site is small.
+In print, the terms of h have the opposite sign and s_i = 1 / eta + alpha' Sigma alpha. Here s_i = 1 / eta - sign alpha'
+Sigma alpha, as in (32). Differences of Psi are computed in closed form, so that small sites lose no digits.
+
+Arguments of the kernels: ``sites``, ``prior`` and ``post`` are the named tuples of module ``sites``.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from ep_bench.types import Array
 
 @jit(relaxed=FUSE)
 def gaussian_difference(m: float, V: float, tau: float, nu: float) -> float:
-    """Return Psi(cavity) - Psi(marginal), the cavity N(m, V) without a site of precision tau and location nu."""
-    share = 1.0 - tau * V
-    return 0.5 * ((tau * m * m - 2.0 * nu * m + nu * nu * V) / share - math.log(share))
+    """Return Psi(cavity) - Psi(marginal); the cavity is N(m, V) without a site of precision tau and location nu."""
+    ratio = 1.0 - tau * V
+    return 0.5 * ((tau * m * m - 2.0 * nu * m + nu * nu * V) / ratio - math.log(ratio))
 
 
 @jit(relaxed=FUSE)
 def likelihood_terms(m: Any, V: Any, y: Any, linear: Any, sites: Any, post: Any, eta: float, log_z: Any) -> float:
-    """Fill ``log_z`` (n,) with ln Z_i and return the sum of the local terms, nan where a cavity is missing.
+    """Write ln Z_i to ``log_z`` (n,) and return the sum of the local terms, nan if a cavity is not proper.
 
-    ``m`` and ``V`` (n, K) are means and variances of h under q.
+    ``m`` and ``V`` (n, K) are means and variances of h under q, ``y`` (n,) targets, ``linear`` (K,) flags.
     """
     n, K = m.shape
     scale, total = 1.0 / math.sqrt(K), 0.0
@@ -40,9 +42,9 @@ def likelihood_terms(m: Any, V: Any, y: Any, linear: Any, sites: Any, post: Any,
         local = 0.0
         for k in range(K):
             tau, nu = eta * sites.tau[i, k], eta * sites.nu[i, k]
-            share = 1.0 - tau * V[i, k]
+            ratio = 1.0 - tau * V[i, k]
             local += gaussian_difference(m[i, k], V[i, k], tau, nu)
-            m_g[k], V_g[k] = activation_moments((m[i, k] - nu * V[i, k]) / share, V[i, k] / share, scale, linear[k])
+            m_g[k], V_g[k] = activation_moments((m[i, k] - nu * V[i, k]) / ratio, V[i, k] / ratio, scale, linear[k])
         _, term = output_cavity(
             eta, sites.alpha[i], sites.sign[i], sites.beta[i], post.output_mean, post.output_covariance, m_g, mu,
             spread, cross, u,
@@ -52,18 +54,18 @@ def likelihood_terms(m: Any, V: Any, y: Any, linear: Any, sites: Any, post: Any,
             V_f += V_g[k] * (spread[k] + mu[k] * mu[k])
         t, r = eta * sites.noise_precision[i], eta * sites.noise_location[i]
         theta, theta_V = post.noise[0], post.noise[1]
-        share = 1.0 - t * theta_V
+        ratio = 1.0 - t * theta_V
         local += term + gaussian_difference(theta, theta_V, t, r)
         if not math.isfinite(local):
             return np.nan
-        log_z[i], _, _, _, _ = noise_moments(y[i], m_f, V_f, eta, (theta - r * theta_V) / share, theta_V / share)
+        log_z[i], _, _, _, _ = noise_moments(y[i], m_f, V_f, eta, (theta - r * theta_V) / ratio, theta_V / ratio)
         total += (log_z[i] + local) / eta
     return total
 
 
 @jit(relaxed=FUSE)
 def weight_prior_terms(groups: Any, prior: Any, post: Any, eta: float, kind: int) -> float:
-    """Return the sum of the local terms of the priors of input weights."""
+    """Return the sum of the local terms of the priors of input weights, of groups (K, D)."""
     K, D = groups.shape
     logs, means, squares = np.empty(SCALE_NODES), np.empty(SCALE_NODES), np.empty(SCALE_NODES)
     scales, total = post.scales, 0.0
@@ -73,9 +75,9 @@ def weight_prior_terms(groups: Any, prior: Any, post: Any, eta: float, kind: int
             m, V = post.weight_mean[k, j], post.weight_covariance[k, j, j]
             tau, nu = eta * prior.tau[k, j], eta * prior.nu[k, j]
             t, r = eta * prior.scale_precision[k, j], eta * prior.scale_location[k, j]
-            share, precision = 1.0 - tau * V, scales[0, l] - t
+            ratio, precision = 1.0 - tau * V, scales[0, l] - t
             log_z, _, _, _, _ = weight_moments(
-                (m - nu * V) / share, V / share, (scales[1, l] - r) / precision, 1.0 / precision, eta, kind, logs,
+                (m - nu * V) / ratio, V / ratio, (scales[1, l] - r) / precision, 1.0 / precision, eta, kind, logs,
                 means, squares,
             )  # fmt: skip
             phi, phi_V = scales[1, l] / scales[0, l], 1.0 / scales[0, l]
@@ -89,27 +91,27 @@ def output_prior_terms(prior: Any, post: Any, eta: float, freedom: float, varian
     tau, nu, total = prior.output_tau, prior.output_nu, 0.0
     for k in range(tau.size - 1):
         m, V = post.output_mean[k], post.output_covariance[k, k]
-        share = 1.0 - eta * tau[k] * V
-        log_z, _, _ = output_moments((m - eta * nu[k] * V) / share, V / share, eta, freedom, variance)
+        ratio = 1.0 - eta * tau[k] * V
+        log_z, _, _ = output_moments((m - eta * nu[k] * V) / ratio, V / ratio, eta, freedom, variance)
         total += (log_z + gaussian_difference(m, V, eta * tau[k], eta * nu[k])) / eta
     return total
 
 
 def log_partition(mean: Array, covariance: Array) -> float:
-    """Return Psi of a Gaussian, nan where its covariance is not positive definite."""
+    """Return Psi of a Gaussian, mean (D,) and covariance (D, D); nan if that is not positive definite."""
     try:
         factor = np.linalg.cholesky(covariance)
-    except np.linalg.LinAlgError:  # updates of rank one have lost it; it is computed anew before the next sweep
+    except np.linalg.LinAlgError:  # after updates of rank one; it is recomputed before the next sweep
         return np.nan
     whitened = np.linalg.solve(factor, mean)
     return float(0.5 * whitened @ whitened + np.log(np.diag(factor)).sum() + 0.5 * len(mean) * LOG_2PI)
 
 
 def scalar_partition(mean: float, variance: float) -> float:
-    """Return Psi of a Gaussian of one dimension."""
+    """Return Psi of a univariate Gaussian."""
     return float(0.5 * (mean * mean / variance + np.log(variance) + LOG_2PI))
 
 
 def site_partition(tau: Array, nu: Array) -> float:
-    """Return Psi of independent Gaussians, precisions and locations, summed."""
+    """Return the sum of Psi over independent Gaussians with precisions tau and locations nu."""
     return float(0.5 * (nu * nu / tau - np.log(tau) + LOG_2PI).sum())

@@ -1,4 +1,4 @@
-"""Where EP starts: the priors' sites of section 3.3.1, about 0 or about a maximum of the posterior."""
+"""Initial sites of the priors: section 3.3.1, with means 0 or at a maximum of the posterior."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from scipy.special import erf
 from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.types import Array, Indices
 
-OUTPUT_MEANS = (1.0, 2.0)  # ends of the linear spacing of the means of v
+OUTPUT_MEANS = (1.0, 2.0)  # range of the equally spaced means of v
 OUTPUT_VARIANCE = 0.2**2
 BIAS_VARIANCE = 1.0  # of the output bias v_0, its prior (section 2.1)
-ITERATIONS = 500  # of the search for a maximum
+ITERATIONS = 500  # of L-BFGS, at most
 
 
 def start(approximation: NetworkApproximation, weight_variance: float, bias_variance: float) -> None:
-    """Fill the priors' sites with Gaussians and compute q."""
+    """Set the sites of the priors to Gaussians and compute q."""
     prior = approximation.prior
     prior.tau[:] = 1.0 / weight_variance
     prior.tau[:, -1] = 1.0 / bias_variance
@@ -25,20 +25,22 @@ def start(approximation: NetworkApproximation, weight_variance: float, bias_vari
 
 
 def along_a_direction(X: Array, rng: np.random.Generator) -> Indices:
-    """Return the order (n,) of the rows of X (n, d + 1) along a direction drawn at random.
+    """Return the order (n,) of the data points X (n, d + 1) along a random direction.
 
-    Sequential sweeps of rows in such an order end at fixed points of far higher evidence than sweeps in a random order:
-    units find regions of their own. The order of the rows in a file does not matter, but for ties.
+    Sequential sweeps in such an order reach fixed points of much higher evidence than sweeps in a random order, because
+    units specialise on regions. The order of the input does not matter, except for ties.
     """
     inputs = X[:, :-1]
-    direction = inputs.T @ (inputs @ rng.standard_normal(inputs.shape[1]))  # leans to those of largest variance
+    direction = inputs.T @ (
+        inputs @ rng.standard_normal(inputs.shape[1])
+    )  # weighted towards directions of large variance
     return np.argsort(inputs @ direction, kind="stable")
 
 
 def start_at_maximum(approximation: NetworkApproximation, rng: np.random.Generator) -> None:
-    """Move the means of the priors' sites to a maximum of the posterior under these priors, found by L-BFGS.
+    """Set the means of the prior sites to a maximum of the posterior under these priors, found by L-BFGS.
 
-    Output weights are made positive by turning units round, which changes no prediction.
+    Units with negative output weights have the signs of all their weights flipped, which changes no prediction.
     """
     from scipy.optimize import minimize
 
@@ -53,8 +55,8 @@ def start_at_maximum(approximation: NetworkApproximation, rng: np.random.Generat
         method="L-BFGS-B", options={"maxiter": ITERATIONS},
     ).x  # fmt: skip
     w, v = found[: K * D].reshape(K, D), found[K * D :]
-    turned = np.where(v[:K] < 0.0, -1.0, 1.0)
-    prior.nu[:] = prior.tau * turned[:, None] * w
+    signs = np.where(v[:K] < 0.0, -1.0, 1.0)
+    prior.nu[:] = prior.tau * signs[:, None] * w
     prior.output_nu[:K] = prior.output_tau[:K] * np.abs(v[:K])
     approximation.refresh()
 
@@ -62,7 +64,10 @@ def start_at_maximum(approximation: NetworkApproximation, rng: np.random.Generat
 def log_posterior(
     theta: Array, X: Array, y: Array, linear: Array, noise: float, approximation: NetworkApproximation
 ) -> tuple[float, Array]:
-    """Return minus the log posterior density of w (K, D) and v (K + 1,), one after the other, and its gradient."""
+    """Return minus the log posterior density at theta, w (K, D) followed by v (K + 1,), and its gradient.
+
+    X (n, D), y (n,), ``linear`` (K,) flags, ``noise`` the noise variance.
+    """
     prior = approximation.prior
     K, D = prior.tau.shape
     w, v, scale = theta[: K * D].reshape(K, D), theta[K * D :], K**-0.5

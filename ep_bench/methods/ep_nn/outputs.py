@@ -1,4 +1,7 @@
-"""The likelihood's site of the output weights v: cavity (32), new site (42, 43), damping (44, 45)."""
+"""The site of one likelihood term for the output weights v: cavity (32), new site (42, 43), damping (44, 45).
+
+Vectors are (K + 1,) and matrices (K + 1, K + 1) unless stated otherwise.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from ep_bench.numerics.jit import FUSE, jit
 
 @jit(relaxed=FUSE)
 def times(S: Any, vector: Any, out: Any) -> None:
-    """Write S vector, S symmetric."""
+    """Write S vector to ``out``; S is symmetric."""
     for j in range(vector.size):
         out[j] = 0.0
     for l in range(vector.size):
@@ -44,9 +47,10 @@ def output_cavity(
     cross: Any,
     u: Any,
 ) -> tuple[float, float]:
-    """Fill mean, variances and Sigma m_g of the cavity of v, equation (32), and S alpha.
+    """Write mean, variances and Sigma m_g of the cavity of v, equation (32), to mu, spread and cross; S alpha to u.
 
-    Returns s = 1 / eta - sign alpha' S alpha, not above 0 where there is no cavity, and Psi(cavity) - Psi(marginal).
+    ``mean`` and ``S`` are those of q(v), ``m_g`` the means of g(h). Returns s = 1 / eta - sign alpha' S alpha, positive
+    if the cavity is proper, and Psi(cavity) - Psi(marginal).
     """
     times(S, alpha, u)
     times(S, beta, cross)
@@ -72,13 +76,13 @@ def output_cavity(
 def output_site(
     eta: float, residual: float, ratio: float, ratio_V: float, parallel: float, along: float
 ) -> tuple[float, float, float]:
-    """Return what alpha and beta are in parts of m_g, and the sign of the precision, equations (42) and (43).
+    """Return the factors of m_g in alpha and beta, and the sign of the precision, equations (42) and (43).
 
     Parameters
     ----------
     residual : y - m_f
     ratio, ratio_V : mean and variance of 1 / V_y
-    parallel, along : m_g' Sigma m_g and m_g' mu of the cavity
+    parallel, along : m_g' Sigma m_g and m_g' mu under the cavity
     """
     a_hat = ratio - residual * residual * ratio_V
     rest = 1.0 - a_hat * parallel
@@ -88,7 +92,7 @@ def output_site(
 
 @jit(relaxed=FUSE)
 def dominant_eigenpair(a: float, b: float, c: float, d: float) -> tuple[float, float, float]:
-    """Return the eigenvalue of [[a, b], [c, d]] of largest magnitude, its two are real, and an eigenvector."""
+    """Return the eigenvalue of largest magnitude of [[a, b], [c, d]], and an eigenvector. Eigenvalues must be real."""
     half = 0.5 * (a + d)
     root = math.sqrt(max(half * half - (a * d - b * c), 0.0))
     value = half + root if half >= 0.0 else half - root
@@ -106,9 +110,9 @@ def damp_output(
 ) -> float:  # fmt: skip
     """Write the rank-one site nearest to (1 - delta) old + delta new whose posterior mean is the same, (44) and (45).
 
-    ``b`` is the damped location, ``mu`` the cavity's mean; ``S`` the marginal's covariance, ``u`` S old and ``s`` of
-    the cavity. ``alpha`` may be ``old``. With A = [old, new], weighted, and D their signs, the damped precision is
-    A D A'. Returns the sign.
+    ``b`` is the damped location, ``mu`` the mean of the cavity, ``S`` the covariance of the marginal, ``u`` S old, and
+    ``s`` as ``output_cavity`` returns it. Writes to ``alpha``, which may be ``old``, and ``beta``. With A = [old, new],
+    weighted, and D their signs, the damped precision is A D A'. Returns its sign.
     """
     wo, wn = math.sqrt(1.0 - damping), math.sqrt(damping)
     oo, on, nn = wo * wo * inner(old, old), wo * wn * inner(old, new), wn * wn * inner(new, new)

@@ -16,7 +16,7 @@ from ep_bench.types import Array, Indices
 
 
 def marginals(X: Array, mean: Array, covariance: Array) -> tuple[Array, Array]:
-    """Return means and variances (n, K) of h_k = x' w_k at rows X (n, D)."""
+    """Return means and variances (n, K) of h_k = x' w_k at inputs X (n, D); mean (K, D), covariance (K, D, D)."""
     variances = np.empty((len(X), len(mean)))
     for k, S in enumerate(covariance):
         variances[:, k] = np.einsum("na,na->n", X @ S, X)
@@ -24,7 +24,7 @@ def marginals(X: Array, mean: Array, covariance: Array) -> tuple[Array, Array]:
 
 
 def weights(X: Array, sites: LikelihoodSites, prior: PriorSites, mean: Array, covariance: Array) -> bool:
-    """Write means (K, D) and covariances (K, D, D) of q(w_k), (21); return whether all are positive definite."""
+    """Write means (K, D) and covariances (K, D, D) of q(w_k), (21); return whether all are proper."""
     found = np.empty_like(covariance)
     for k in range(len(mean)):
         precision = _weighted_products(X, sites.tau[:, k])
@@ -41,7 +41,7 @@ def weights(X: Array, sites: LikelihoodSites, prior: PriorSites, mean: Array, co
 
 
 def _weighted_products(X: Array, tau: Array) -> Array:
-    """Return X' diag(tau) X (D, D), its lower triangle at least, by columns."""
+    """Return X' diag(tau) X (D, D), at least its lower triangle, column-major; tau (n,)."""
     if (tau >= 0.0).all():
         return np.asarray(blas.dsyrk(1.0, (X * np.sqrt(tau)[:, None]).T, lower=1))
     return np.asfortranarray((X * tau[:, None]).T @ X)
@@ -49,7 +49,7 @@ def _weighted_products(X: Array, tau: Array) -> Array:
 
 @jit(relaxed=FUSE)
 def _mirror(upper: Any, whole: Any) -> None:
-    """Fill a symmetric matrix from an upper triangle, block by block."""
+    """Write a symmetric matrix ``whole`` (D, D) from its upper triangle (D, D), block by block."""
     D, width = len(upper), 32
     for top in range(0, D, width):
         for left in range(top, D, width):
@@ -60,13 +60,16 @@ def _mirror(upper: Any, whole: Any) -> None:
 
 
 def output_sums(sites: LikelihoodSites) -> tuple[Array, Array]:
-    """Return the sums (K + 1, K + 1) and (K + 1,) of the likelihood's sites of v."""
+    """Return the sums of precisions (K + 1, K + 1) and locations (K + 1,) of the likelihood's sites of v."""
     return (sites.alpha * sites.sign[:, None]).T @ sites.alpha, sites.beta.sum(axis=0)
 
 
 @jit(relaxed=FUSE)
 def outputs(P: Any, r: Any, tau: Any, nu: Any, mean: Any, S: Any) -> bool:
-    """Write mean and covariance of q(v), (22), from sums of sites and prior sites; return whether it exists."""
+    """Write mean (K + 1,) and covariance S of q(v), (22); return whether it is proper.
+
+    P (K + 1, K + 1) and r (K + 1,) are the sums of the likelihood's sites, tau and nu (K + 1,) the prior sites.
+    """
     K1 = r.size
     whole = P.copy()
     for j in range(K1):
@@ -85,13 +88,13 @@ def outputs(P: Any, r: Any, tau: Any, nu: Any, mean: Any, S: Any) -> bool:
 
 
 def noise(sites: LikelihoodSites, mean: float, variance: float) -> Array:
-    """Return mean and variance (2,) of q(theta), (17), from sites and its prior."""
+    """Return mean and variance (2,) of q(theta), (17), from the sites and the prior N(mean, variance)."""
     precision = sites.noise_precision.sum() + 1.0 / variance
     return np.array([(sites.noise_location.sum() + mean / variance) / precision, 1.0 / precision])
 
 
 def scales(prior: PriorSites, groups: Indices, count: int, mean: float, variance: float) -> Array:
-    """Return precisions and locations (2, L) of q(phi_l) from sites and their common prior."""
+    """Return precisions and locations (2, L) of q(phi_l) from the sites and the prior N(mean, variance)."""
     found = np.array([np.full(count, 1.0 / variance), np.full(count, mean / variance)])
     np.add.at(found[0], groups, prior.scale_precision)
     np.add.at(found[1], groups, prior.scale_location)

@@ -14,7 +14,10 @@ from ep_bench.numerics.jit import FUSE, jit
 
 @jit(relaxed=FUSE)
 def function_moments(m: Any, V: Any, linear: Any, mu: Any, S: Any, mean: Any, variance: Any) -> None:
-    """Fill mean and variance (n,) of f, from means and variances (n, K) of h and the moments of v."""
+    """Write mean and variance (n,) of f from means m and variances V (n, K) of h.
+
+    v has mean mu (K + 1,) and covariance S (K + 1, K + 1); ``linear`` (K,) flags.
+    """
     n, K = m.shape
     scale, m_g, cross = 1.0 / math.sqrt(K), np.ones(K + 1), np.empty(K + 1)
     for i in range(n):

@@ -1,4 +1,9 @@
-"""One pass over the likelihood's terms: cavities (appendix A), tilted moments, new sites (appendix E), damping."""
+"""One sweep over the likelihood terms: cavities (appendix A), tilted moments, new sites (appendix E), damping.
+
+Arguments of the kernels: ``sites``, ``post``, ``options`` and ``record`` are the named tuples of module ``sites``.
+``m`` and ``V`` are means and variances of h under q, (n, K), or (K,) for one data point. ``vectors`` (11, K + 1) is a
+workspace; ``linear`` (K,) are flags; ``scale`` is 1 / sqrt(K).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +23,13 @@ from ep_bench.methods.ep_nn.sites import (
     SKIPPED_ROWS,
     SKIPPED_SITES,
 )
-from ep_bench.methods.ep_nn.tilted import MOST, activation_moments, noise_moments, tilted_activation
+from ep_bench.methods.ep_nn.tilted import MAX_NODES, activation_moments, noise_moments, tilted_activation
 from ep_bench.numerics.jit import FUSE, jit
 
-NARROWEST = 1e-6  # of a tilted variance, in parts of the cavity's: below it the site is left as it is
-SHORTEST = 0.05  # a step may not raise a variance by more than the inverse of this
+MIN_VARIANCE_RATIO = 1e-6  # of tilted and cavity variance; a site below it is skipped
+MIN_PRECISION_RATIO = 0.05  # of new and old precision; a step that gives less is shortened
 
-# Rows of the room for vectors of K + 1 entries.
+# Rows of the workspace ``vectors``.
 _M_G, _V_G, _CAVITY_M, _CAVITY_V, _MU, _SPREAD, _CROSS, _U, _NEW, _B, _SPARE = range(11)
 
 
@@ -32,24 +37,24 @@ _M_G, _V_G, _CAVITY_M, _CAVITY_V, _MU, _SPREAD, _CROSS, _U, _NEW, _B, _SPARE = r
 def sweep(
     X: Any, y: Any, order: Any, linear: Any, m: Any, V: Any, sites: Any, post: Any, options: Any, record: Any
 ) -> None:
-    """Update the sites of the rows in ``order``; where sequential, q(w_k) and q(theta) after each row.
+    """Update the sites of the data points ``order`` (B,) of X (n, D), y (n,).
 
-    ``m`` and ``V`` (n, K) are means and variances of h under q; a sequential sweep computes its own.
+    Sequential sweeps also update q(w_k) and q(theta) after each data point, and overwrite m and V.
     """
     K, D = post.weight_mean.shape
     scale = 1.0 / math.sqrt(K)
-    workspace = np.empty(MOST), np.empty(MOST), np.empty((K, D)), np.empty((11, K + 1))
+    workspace = np.empty(MAX_NODES), np.empty(MAX_NODES), np.empty((K, D)), np.empty((11, K + 1))
     for place in range(order.size):
         i = order[place]
         if options.sequential:
             for k in range(K):
                 m[i, k], V[i, k] = project(X[i], post.weight_mean[k], post.weight_covariance[k], workspace[2][k])
-        _row(y[i], i, linear, scale, m[i], V[i], sites, post, options, record, workspace)
+        _update_data_point(y[i], i, linear, scale, m[i], V[i], sites, post, options, record, workspace)
 
 
 @jit(relaxed=FUSE)
 def project(x: Any, mean: Any, S: Any, Sx: Any) -> tuple[float, float]:
-    """Return mean and variance of x' w, w ~ N(mean, S); fill S x."""
+    """Return mean and variance of x' w for w ~ N(mean, S); write S x to ``Sx``. Vectors are (D,), S is (D, D)."""
     D = x.size
     for a in range(D):
         Sx[a] = 0.0
@@ -61,11 +66,11 @@ def project(x: Any, mean: Any, S: Any, Sx: Any) -> tuple[float, float]:
 
 
 @jit(relaxed=FUSE, merged=True)
-def _row(
+def _update_data_point(
     y: float, i: int, linear: Any, scale: float, m: Any, V: Any, sites: Any, post: Any, options: Any, record: Any,
     workspace: Any,
 ) -> None:  # fmt: skip
-    """Update all sites of one row."""
+    """Update all sites of data point i."""
     logs, roots, Sx, vectors = workspace
     K, eta = m.size, options.fraction
     if not _input_cavities(i, eta, linear, scale, m, V, sites, record, vectors):
@@ -76,18 +81,18 @@ def _row(
         eta, sites.alpha[i], sites.sign[i], sites.beta[i], post.output_mean, post.output_covariance, m_g, mu, spread,
         cross, vectors[_U],
     )  # fmt: skip
-    share = 1.0 - eta * sites.noise_precision[i] * post.noise[1]
-    record.least[OUTPUT] = min(record.least[OUTPUT], eta * s)
-    record.least[NOISE] = min(record.least[NOISE], share)
-    if not (s > 0.0 and share > 0.0):
+    relative = 1.0 - eta * sites.noise_precision[i] * post.noise[1]
+    record.min_cavity[OUTPUT] = min(record.min_cavity[OUTPUT], eta * s)
+    record.min_cavity[NOISE] = min(record.min_cavity[NOISE], relative)
+    if not (s > 0.0 and relative > 0.0):
         record.counts[SKIPPED_ROWS] += 1
         return
     m_f, parallel, V_f = inner(mu, m_g), inner(m_g, cross), 0.0
     for k in range(K):
         V_f += V_g[k] * (spread[k] + mu[k] * mu[k])
     V_f += parallel
-    noise_m = (post.noise[0] - eta * sites.noise_location[i] * post.noise[1]) / share
-    noise_V = post.noise[1] / share
+    noise_m = (post.noise[0] - eta * sites.noise_location[i] * post.noise[1]) / relative
+    noise_V = post.noise[1] / relative
     _, theta, theta_V, ratio, ratio_V = noise_moments(y, m_f, V_f, eta, noise_m, noise_V)
     noise = math.exp(theta) / eta
     for k in range(K):
@@ -107,15 +112,15 @@ def _row(
 def _input_cavities(
     i: int, eta: float, linear: Any, scale: float, m: Any, V: Any, sites: Any, record: Any, vectors: Any
 ) -> bool:
-    """Fill moments of h and of g(h) under the cavities, equation (31); return whether all exist."""
+    """Write moments of h and g(h) under the cavities, (31), to ``vectors``; return whether all are proper."""
     K = m.size
     for k in range(K):
-        share = 1.0 - eta * sites.tau[i, k] * V[k]
-        record.least[INPUT] = min(record.least[INPUT], share)
-        if not (share > 0.0 and V[k] > 0.0):
+        relative = 1.0 - eta * sites.tau[i, k] * V[k]
+        record.min_cavity[INPUT] = min(record.min_cavity[INPUT], relative)
+        if not (relative > 0.0 and V[k] > 0.0):
             return False
-        vectors[_CAVITY_V, k] = V[k] / share
-        vectors[_CAVITY_M, k] = (m[k] - eta * sites.nu[i, k] * V[k]) / share
+        vectors[_CAVITY_V, k] = V[k] / relative
+        vectors[_CAVITY_M, k] = (m[k] - eta * sites.nu[i, k] * V[k]) / relative
         vectors[_M_G, k], vectors[_V_G, k] = activation_moments(
             vectors[_CAVITY_M, k], vectors[_CAVITY_V, k], scale, linear[k]
         )
@@ -128,16 +133,19 @@ def _input_site(
     i: int, k: int, m_hat: float, V_hat: float, m: float, V: float, sites: Any, post: Any, options: Any, record: Any,
     vectors: Any, Sx: Any,
 ) -> None:  # fmt: skip
-    """Update tau and nu of one unit, equation (46); where sequential, q(w_k) with them."""
+    """Update tau and nu of unit k, equation (46), and q(w_k) in sequential sweeps.
+
+    h has tilted moments m_hat, V_hat and moments m, V under q; Sx (D,) is S x.
+    """
     eta, cavity_m, cavity_V = options.fraction, vectors[_CAVITY_M, k], vectors[_CAVITY_V, k]
-    if not (V_hat > NARROWEST * cavity_V and math.isfinite(m_hat)):
+    if not (V_hat > MIN_VARIANCE_RATIO * cavity_V and math.isfinite(m_hat)):
         record.counts[SKIPPED_SITES] += 1
         return
     tau = (1.0 / V_hat - 1.0 / cavity_V) / eta
     nu = (m_hat / V_hat - cavity_m / cavity_V) / eta
     if tau < 0.0:
         record.counts[NEGATIVE] += 1
-        if options.clip:  # the location that keeps the tilted mean
+        if options.clip:  # the location that gives the tilted mean
             record.counts[CLIPPED] += 1
             tau, nu = 0.0, (m_hat - cavity_m) / cavity_V / eta
     record.steps[INPUT, 0] += (tau - sites.tau[i, k]) ** 2 + (nu - sites.nu[i, k]) ** 2
@@ -145,16 +153,25 @@ def _input_site(
     part = _shortened(options.damping, (tau - sites.tau[i, k]) * V, options.sequential, record)
     step_tau, step_nu = part * (tau - sites.tau[i, k]), part * (nu - sites.nu[i, k])
     if options.sequential:
-        share = 1.0 + step_tau * V
-        rank_one(post.weight_mean[k], post.weight_covariance[k], Sx, step_tau / share, (step_nu - step_tau * m) / share)
+        relative = 1.0 + step_tau * V
+        rank_one(
+            post.weight_mean[k],
+            post.weight_covariance[k],
+            Sx,
+            step_tau / relative,
+            (step_nu - step_tau * m) / relative,
+        )
     sites.tau[i, k] += step_tau
     sites.nu[i, k] += step_nu
 
 
 @jit(relaxed=FUSE)
 def _shortened(part: float, change: float, sequential: bool, record: Any) -> float:
-    """Return the part of a step that keeps 1 + part * change, the new precision by the old one, at ``SHORTEST``."""
-    while sequential and not 1.0 + part * change > SHORTEST and part > 1e-12:
+    """Return the damping ``part``, halved until the new precision relative to the old one is large enough.
+
+    The full step changes this ratio by ``change``. Parallel updates are not shortened.
+    """
+    while sequential and not 1.0 + part * change > MIN_PRECISION_RATIO and part > 1e-12:
         record.counts[SHORTENED] += 1
         part *= 0.5
     return part
@@ -162,7 +179,7 @@ def _shortened(part: float, change: float, sequential: bool, record: Any) -> flo
 
 @jit(relaxed=FUSE)
 def rank_one(mean: Any, S: Any, Sx: Any, factor: float, shift: float) -> None:
-    """Add shift S x to the mean and -factor S x x' S to the covariance."""
+    """Add shift S x to the mean (D,) and -factor S x x' S to the covariance S (D, D), in place; Sx (D,) is S x."""
     for a in range(mean.size):
         mean[a] += shift * Sx[a]
         c, row = factor * Sx[a], S[a]
@@ -175,7 +192,7 @@ def _write_output(
     i: int, alpha: float, beta: float, sign: float, s: float, sites: Any, post: Any, options: Any, record: Any,
     vectors: Any,
 ) -> None:  # fmt: skip
-    """Damp the site of v towards alpha m_g and beta m_g."""
+    """Write the damped site of v of data point i; the undamped one has alpha m_g and beta m_g."""
     m_g, new, b = vectors[_M_G], vectors[_NEW], vectors[_B]
     old, agree = sites.alpha[i], (1.0 if sign == sites.sign[i] else -1.0)
     for j in range(new.size):
@@ -214,7 +231,7 @@ def _noise_site(
     options: Any,
     record: Any,
 ) -> None:
-    """Update the site of theta by matching moments; where sequential, q(theta) with it."""
+    """Update the site of theta by matching moments, and q(theta) in sequential sweeps."""
     if not theta_V > 0.0:
         record.counts[SKIPPED_SITES] += 1
         return
@@ -225,8 +242,8 @@ def _noise_site(
     record.steps[NOISE, 1] += precision * precision + location * location
     part = _shortened(options.noise_damping, step_p * post.noise[1], options.sequential, record)
     if options.sequential:
-        share = 1.0 + part * step_p * post.noise[1]
-        post.noise[0] = (post.noise[0] + part * step_l * post.noise[1]) / share
-        post.noise[1] = post.noise[1] / share
+        relative = 1.0 + part * step_p * post.noise[1]
+        post.noise[0] = (post.noise[0] + part * step_l * post.noise[1]) / relative
+        post.noise[1] = post.noise[1] / relative
     sites.noise_precision[i] += part * step_p
     sites.noise_location[i] += part * step_l

@@ -1,12 +1,12 @@
 """Moments of the tilted distributions of one likelihood term (appendices B, C and D).
 
-Symbols, of row i and unit k:
+Symbols, for data point i and unit k:
 
     m, V           cavity mean and variance of h_k = x' w_k, equation (31)
     m_g, V_g       mean and variance of g(h_k) under it; g(h) = (2 Phi(h) - 1) / sqrt(K), linear: h / sqrt(K)
     mu, Sigma      cavity mean and covariance of the output weights v, equation (32)
     m_f, V_f       cavity mean and variance of f, equation (34)
-    s2             e^theta, the noise variance; eta the fraction of the likelihood
+    s2             e^theta, the noise variance; eta is the fraction of the likelihood
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from ep_bench.numerics.jit import FUSE, jit
 from ep_bench.numerics.normal import SHIFT, normal_tail
 from ep_bench.numerics.simd.vector import WIDTH, absolute, load, select_above, square_root, store, total
 
-REACH = 7.5  # deviations of the cavity on either side that a grid covers
-SPACING = 0.4  # of a grid's nodes at most, in deviations of the cavity
-NARROW = 0.25  # and in deviations of the likelihood seen as a function of h
-SMOOTH = 0.32  # and in h itself, where g is not linear
-MOST = 512  # nodes
-FALL = 40.0  # the logarithm by which a density has fallen where grids end
+REACH = 7.5  # range of a grid, in standard deviations of the cavity on either side
+SPACING = 0.4  # maximum distance of nodes, in standard deviations of the cavity
+NARROW = 0.25  # the same, in standard deviations of the likelihood as a function of h
+SMOOTH = 0.32  # the same, in h itself, unless g is linear
+MAX_NODES = 512
+LOG_DROP = 40.0  # decrease of a log density from its peak at the ends of a grid
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 NOISE_NODES = 128
-KNOWN = 1e-24  # a variance of theta at which its deviations are lost in its digits
+FIXED = 1e-24  # variance of theta below which theta counts as fixed
 
 
 @jit(relaxed=FUSE)
 def activation_moments(m: float, V: float, scale: float, linear: bool) -> tuple[float, float]:
-    """Return mean and variance of g(h), h ~ N(m, V), ``scale`` 1 / sqrt(K).
+    """Return mean and variance of g(h) for h ~ N(m, V); ``scale`` is 1 / sqrt(K).
 
-    The variance is an integral of a positive function over the correlation of two copies of h, no difference.
+    The variance is the integral of a positive function over the correlation of two copies of h, not a difference.
     """
     if linear:
         return scale * m, scale * scale * V
@@ -56,10 +56,10 @@ def noise_moments(
 ) -> tuple[float, float, float, float, float]:
     """Return ln Z_i, mean and variance of theta, mean and variance of 1 / V_y under the tilted distribution, (37).
 
-    V_y = V_f + e^theta / eta. A variance of 0, or one that is lost in the digits of theta, is a known theta.
+    V_y = V_f + e^theta / eta. The cavity of theta is N(mean, variance); theta is fixed for variances below ``FIXED``.
     """
     square = (y - m_f) ** 2
-    if variance <= KNOWN:
+    if variance <= FIXED:
         log_z = _log_factor(mean, square, V_f, eta)
         return log_z, mean, 0.0, 1.0 / (V_f + math.exp(mean) / eta), 0.0
     low, high = _noise_range(square, V_f, eta, mean, variance)
@@ -93,7 +93,7 @@ def noise_moments(
 
 @jit(relaxed=FUSE, inline=True)
 def _log_factor(theta: float, square: float, V_f: float, eta: float) -> float:
-    """Return the log of Z(theta) N(y | m_f, V_f + e^theta / eta), the power eta of the likelihood integrated over f."""
+    """Return the log of the power eta of the likelihood integrated over f, Z(theta) N(y | m_f, V_y)."""
     V_y = V_f + math.exp(theta) / eta
     power = 0.5 * (1.0 - eta) * (math.log(2.0 * math.pi) + theta) - 0.5 * math.log(eta)
     return power - 0.5 * (math.log(2.0 * math.pi * V_y) + square / V_y)
@@ -101,9 +101,9 @@ def _log_factor(theta: float, square: float, V_f: float, eta: float) -> float:
 
 @jit(relaxed=FUSE)
 def _noise_range(square: float, V_f: float, eta: float, mean: float, variance: float) -> tuple[float, float]:
-    """Return the ends of the theta within which the tilted density is above exp(-FALL) of its peak."""
+    """Return the range of theta in which the tilted density is above exp(-LOG_DROP) of its peak."""
     peak = _noise_peak(square, V_f, eta, mean, variance)
-    floor = _log_factor(peak, square, V_f, eta) - 0.5 * (peak - mean) ** 2 / variance - FALL
+    floor = _log_factor(peak, square, V_f, eta) - 0.5 * (peak - mean) ** 2 / variance - LOG_DROP
     low, high = peak, peak
     stride = 2.0 * math.sqrt(variance)
     while _log_factor(low, square, V_f, eta) - 0.5 * (low - mean) ** 2 / variance > floor:
@@ -115,15 +115,15 @@ def _noise_range(square: float, V_f: float, eta: float, mean: float, variance: f
 
 @jit(relaxed=FUSE)
 def _noise_peak(square: float, V_f: float, eta: float, mean: float, variance: float) -> float:
-    """Return where the tilted density of theta is highest, about."""
+    """Return the approximate maximiser of the tilted density of theta."""
     theta = mean
     for _ in range(20):
         noise = math.exp(theta) / eta
         V_y = V_f + noise
-        share = noise / V_y
-        slope = 0.5 * (1.0 - eta) - 0.5 * share + 0.5 * square * share / V_y - (theta - mean) / variance
-        bend = 0.5 * share * (1.0 - share) + 0.5 * square / V_y * share * (2.0 * share - 1.0)
-        curvature = max(1.0 / variance + bend, 0.25 / variance)
+        ratio = noise / V_y
+        slope = 0.5 * (1.0 - eta) - 0.5 * ratio + 0.5 * square * ratio / V_y - (theta - mean) / variance
+        second = 0.5 * ratio * (1.0 - ratio) + 0.5 * square / V_y * ratio * (2.0 * ratio - 1.0)
+        curvature = max(1.0 / variance + second, 0.25 / variance)
         step = min(max(slope / curvature, -2.0), 2.0)
         theta += step
         if abs(step) * math.sqrt(curvature) < 0.05:
@@ -136,46 +136,49 @@ def tilted_activation(
     residual: float, noise: float, m: float, V: float, m_g: float, mu: float, spread: float, cross: float,
     rest: float, scale: float, linear: bool, logs: Any, points: Any,
 ) -> tuple[float, float]:  # fmt: skip
-    """Return mean and variance of h_k under the tilted distribution, (36) and (41), by a uniform grid over its cavity.
+    """Return mean and variance of h_k under the tilted distribution, (36) and (41), on a uniform grid.
 
     Parameters
     ----------
     residual : y - m_f
     noise : e^theta / eta
-    m, V, m_g : of the unit
+    m, V, m_g : moments of the unit
     mu, spread, cross : mu_k, Sigma_kk and (Sigma m_g)_k
-    rest : V_f - V_gk (Sigma_kk + mu_k^2), the variance of f where g(h_k) is its mean
-    logs, points : room for ``MOST`` numbers
+    rest : V_f - V_gk (Sigma_kk + mu_k^2), the variance of f if g(h_k) is equal to its mean
+    logs, points : (MAX_NODES,) workspaces
     """
-    deviation = math.sqrt(V)
-    least = rest + noise - (cross * cross / spread if spread > 0.0 else 0.0)
-    slope = scale * (1.0 if linear else math.sqrt(2.0 / math.pi)) * deviation * math.sqrt(mu * mu + spread)
-    step = min(SPACING, NARROW * math.sqrt(max(least, noise)) / max(slope, 1e-300))
+    std = math.sqrt(V)
+    min_variance = rest + noise - (cross * cross / spread if spread > 0.0 else 0.0)
+    slope = scale * (1.0 if linear else math.sqrt(2.0 / math.pi)) * std * math.sqrt(mu * mu + spread)
+    step = min(SPACING, NARROW * math.sqrt(max(min_variance, noise)) / max(slope, 1e-300))
     if not linear:
-        step = min(step, SMOOTH / deviation)
+        step = min(step, SMOOTH / std)
     low, high = -REACH, REACH
     for turn in range(2):
-        count = min(MOST, WIDTH * (1 + int((high - low) / step) // WIDTH))
+        count = min(MAX_NODES, WIDTH * (1 + int((high - low) / step) // WIDTH))
         grid = (high - low) / (count - 1)
         highest = _fill(
-            low, grid, count, residual, rest + noise, m, deviation, m_g, mu, spread, cross, scale, linear, logs, points
+            low, grid, count, residual, rest + noise, m, std, m_g, mu, spread, cross, scale, linear, logs, points
         )
         if turn == 1 or grid <= 1.001 * step:
             break
         low, high = _support(low, grid, count, highest, logs)
-    return _grid_moments(low, grid, count, highest, m, deviation, logs, points)
+    return _grid_moments(low, grid, count, highest, m, std, logs, points)
 
 
 @jit(relaxed=FUSE)
 def _fill(
-    low: float, grid: float, count: int, residual: float, rest: float, m: float, deviation: float, m_g: float,
+    low: float, grid: float, count: int, residual: float, rest: float, m: float, std: float, m_g: float,
     mu: float, spread: float, cross: float, scale: float, linear: bool, logs: Any, points: Any,
 ) -> float:  # fmt: skip
-    """Fill the log of the density but for the variance's root, and that root; return the highest log."""
+    """Write the log density without the factor 1 / sqrt(variance) to ``logs``, and the root to ``points``.
+
+    Both are (MAX_NODES,), for ``count`` nodes with distance ``grid`` from ``low``. Returns the maximum of ``logs``.
+    """
     lanes = load(_FIRST, 0)
     for start in range(0, count, WIDTH):
         z = (lanes + start) * grid + low
-        h = z * deviation + m
+        h = z * std + m
         change = (h if linear else _error_function(h)) * scale - m_g
         gap = residual - change * mu
         variance = change * (2.0 * cross + change * spread) + rest
@@ -189,20 +192,20 @@ def _fill(
 
 @jit(relaxed=FUSE)
 def _support(low: float, grid: float, count: int, highest: float, logs: Any) -> tuple[float, float]:
-    """Return the ends of the nodes, and one more, within which the density is not negligible."""
+    """Return the range of the nodes whose density is not negligible, extended by one node on either side."""
     first, last = 0, count - 1
-    while logs[first] < highest - FALL:
+    while logs[first] < highest - LOG_DROP:
         first += 1
-    while logs[last] < highest - FALL:
+    while logs[last] < highest - LOG_DROP:
         last -= 1
     return low + grid * (first - 1), low + grid * (last + 1)
 
 
 @jit(relaxed=FUSE)
 def _grid_moments(
-    low: float, grid: float, count: int, highest: float, m: float, deviation: float, logs: Any, points: Any
+    low: float, grid: float, count: int, highest: float, m: float, std: float, logs: Any, points: Any
 ) -> tuple[float, float]:
-    """Return mean and variance of h from what ``_fill`` left."""
+    """Return mean and variance of h from the arrays that ``_fill`` writes."""
     lanes, zero = load(_FIRST, 0), load(_ZERO, 0)
     mass, first, second = zero, zero, zero
     for start in range(0, count, WIDTH):
@@ -213,12 +216,12 @@ def _grid_moments(
         second = second + p * z * z
     total_mass = total(mass)
     centre = total(first) / total_mass
-    return m + deviation * centre, deviation * deviation * (total(second) / total_mass - centre * centre)
+    return m + std * centre, std * std * (total(second) / total_mass - centre * centre)
 
 
 @jit(relaxed=FUSE, inline=True)
 def _error_function(h: Any) -> Any:
-    """Return 2 Phi(h) - 1 for lanes."""
+    """Return 2 Phi(h) - 1 for a SIMD vector h."""
     t = absolute(h)
     t = select_above(t, 37.0, 37.0 + t * 0.0, t)
     _, tail, _ = normal_tail(t, 1.0 / (t + SHIFT))
