@@ -130,7 +130,10 @@ ALLOWED = (
     ("ep_bench/experiments/sbc_2018/calibration/compute.py", "a for per"),
     # A column of the example CSV file.
     ("tests/data/test_user_csv.py", "room"),
+    ("ep_bench/tuning.py", "name"),  # a method of Optuna's studies
 )
+# Matches that tests written earlier still contain; no package may gain any.
+REMAINING = {"tests": 24, "tests/covariances": 7, "tests/methods": 194, "tests/numerics": 12}
 
 
 class Match(NamedTuple):

@@ -193,7 +193,7 @@ class State(NamedTuple):
 
     @property
     def hyperparameters(self) -> dict[str, Array | float]:
-        """Standard deviations, at the posterior means of their logarithms, standardised units."""
+        """Return the standard deviations, at the posterior means of their logarithms, standardised units."""
         return {
             "noise_deviation": float(np.exp(0.5 * self.noise_mean)),
             "weight_deviations": np.exp(0.5 * self.scale_means),

@@ -37,7 +37,7 @@ def at_one_nu(problem: StudentTProblem, rng: np.random.Generator) -> tuple[Poste
 
 
 def over_nu(problem: StudentTProblem, rng: np.random.Generator) -> tuple[PosteriorMixture, list[float]]:
-    """Return the mixture over NU, and the values (nats) of the search of its most probable part.
+    """Return the mixture over NU, and the values (nats) of the search of the part with the highest probability.
 
     Warns with scikit-learn's ConvergenceWarning if values of nu are omitted. Raises FloatingPointError if all are.
     """

@@ -92,7 +92,7 @@ def log_evidence(now: SitePosterior, eta: float) -> float:
     mean, variance, _, log_determinant, _ = now.posterior
     precision, shift = now.cavity
     with np.errstate(invalid="ignore"):
-        # tilted[0] includes the normaliser of the cavity as a density, hence the difference of psi
+        # tilted[0] includes the normaliser of the cavity as a density, so the difference of psi enters
         terms = now.tilted[0] + psi(precision, shift) - psi(1.0 / variance, mean / variance)
     return float(terms.sum() / eta + 0.5 * (now.b @ mean - log_determinant))
 
