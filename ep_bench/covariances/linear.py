@@ -12,7 +12,7 @@ from ep_bench.types import Array
 
 @dataclass(frozen=True)
 class Linear:
-    """k(x, z) = sum_k v_k x_k z_k. Parameters: the weight variances v, one per input, or one without ``ard``."""
+    """k(x, z) = sum_k v_k x_k z_k. Parameters: weight variances v, one per input, or a single one without ``ard``."""
 
     d: int
     ard: bool = True

@@ -1,4 +1,4 @@
-"""Covariances against their twins, their definitions, differences and values of other programs."""
+"""Covariances compared with slow twins, definitions, finite differences and reference values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ every_covariance = pytest.mark.parametrize("name", COVARIANCES)
 
 
 class Case:
-    """A covariance with random parameters, rows, and other rows."""
+    """A covariance with random parameters, and two sets of points."""
 
     def __init__(self, name, n=21, m=13, seed=1):
         rng = self.rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ class Case:
 
 
 def twin_of(covariance, values):
-    """The twin's k(x, z), which takes its parameters off the front of ``values``."""
+    """Return k(x, z) of the twin, which removes its parameters from the front of ``values``."""
 
     def take(ard=True):
         return [values.pop(0) for _ in range(D)] if ard else [values.pop(0)] * D
@@ -86,7 +86,7 @@ def twin_of(covariance, values):
 @every_covariance
 class TestEach:
     @pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 30])
-    def test_it_is_its_twin(self, name, n):
+    def test_matrices_are_those_of_the_twin(self, name, n):
         case = Case(name, n=max(n, 12), m=n)
         X, Z, twin = case.X[:n], case.Z, case.twin()
         for found, other in (
@@ -117,7 +117,7 @@ class TestEach:
             rel=1e-8,
         )  # fmt: skip
 
-    def test_contracted_derivatives_by_the_other_rows(self, name):
+    def test_contracted_derivatives_by_the_other_points(self, name):
         case = Case(name)
         A = case.weights(symmetric=False)
         by_theta, gradient = case.covariance.contract_both(case.theta, case.X, A, case.Z)
@@ -132,7 +132,7 @@ class TestEach:
         _, alone = case.covariance.contract_both(case.theta, case.X, one, case.Z[4:5])
         np.testing.assert_allclose(alone[0], gradient[4], rtol=1e-11, atol=1e-13)
 
-    def test_what_stands_above_the_diagonal_is_left_alone(self, name):
+    def test_entries_above_the_diagonal_are_not_changed(self, name):
         case = Case(name)
         above = np.triu(case.weights(symmetric=True), 1)
         out, A = np.ones_like(above), np.tril(case.weights(symmetric=True))
@@ -146,7 +146,7 @@ class TestEach:
         values = np.linalg.eigvalsh(matrix(case.covariance, case.theta, case.X))
         assert values.min() > -1e-13 * values.max()
 
-    def test_order_of_the_rows(self, name):
+    def test_order_of_the_points(self, name):
         case = Case(name)
         order = case.rng.permutation(len(case.X))
         one, other = (matrix(case.covariance, case.theta, X) for X in (case.X, case.X[order]))
@@ -159,25 +159,25 @@ class TestEach:
 
 @pytest.mark.parametrize("kind", STATIONARY)
 class TestStationary:
-    def test_near_neighbours_keep_their_digits(self, kind):
-        """1 - k of rows far from the origin, 1e-6 apart: s / 2, 3 s / 2 and 5 s / 6 (of the last digits of 1)."""
+    def test_near_neighbours_lose_no_digits(self, kind):
+        """1 - k of points 1e-6 apart and far from the origin: s / 2, 3 s / 2, 5 s / 6, up to rounding errors of 1."""
         X = 1e3 + np.array([[0.0], [2.0**-20]])
         near = matrix(Stationary(kind, 1), np.zeros(2), X)[0, 1]
         share = {"se": 0.5, "matern32": 1.5, "matern52": 5 / 6}[kind]
         assert 1 - near == pytest.approx(share * 2.0**-40, rel=1e-3)
 
-    def test_the_slope_where_rows_are_one(self, kind):
+    def test_the_slope_at_equal_points(self, kind):
         gradient = Stationary(kind, 1).contract(np.zeros(2), np.zeros((3, 1)), np.ones((3, 3)))
         np.testing.assert_allclose(gradient, [0.0, 9.0])
 
-    def test_rows_beyond_all_measure_are_apart(self, kind):
+    def test_covariance_is_zero_at_extreme_distances(self, kind):
         K = matrix(Stationary(kind, 1), np.zeros(2), np.array([[0.0], [1e200], [-1e200]]))
         np.testing.assert_allclose(K, np.eye(3), atol=1e-290)
 
 
 class TestNetwork:
     @pytest.mark.parametrize("case", VALUES["neural_network"])
-    def test_values_of_other_programs(self, case):
+    def test_reference_values(self, case):
         X = np.array(case["X"])
         theta = np.log([case["bias_variance"], *case["weight_variance"], 1.0])
         np.testing.assert_allclose(matrix(NetworkCovariance(X.shape[1]), theta, X), case["K"], rtol=2e-11)
@@ -188,7 +188,7 @@ class TestNetwork:
         rng = np.random.default_rng(3)
         X, S = np.column_stack([np.ones(4), rng.normal(size=(4, 2))]), scale * np.array([0.5, 2.0, 0.3])
         found = matrix(NetworkCovariance(2), np.log([*S, 1.0]), X[:, 1:])
-        nodes = np.linspace(-9.0, 9.0, 501)  # equal steps: exact to all digits for such smooth functions
+        nodes = np.linspace(-9.0, 9.0, 501)  # equal steps are exact to double precision for such smooth functions
         weights = np.exp(-0.5 * nodes**2) / np.exp(-0.5 * nodes**2).sum()
         for i, j in np.ndindex(4, 4):
             V = np.array([X[i], X[j]]) @ np.diag(S) @ np.array([X[i], X[j]]).T
@@ -199,8 +199,8 @@ class TestNetwork:
             )
             assert weights @ (erf(a) * erf(b)) @ weights == pytest.approx(found[i, j], abs=1e-12)
 
-    def test_steep_units_keep_their_digits(self):
-        """Near the angle of 90 degrees k is 1 - 2 h / (pi p), p = 1 + 2 x'Sx, h^2 = 2 p - 1."""
+    def test_steep_units_lose_no_digits(self):
+        """Close to an angle of 90 degrees, k is 1 - 2 h / (pi p), p = 1 + 2 x'Sx, h^2 = 2 p - 1."""
         theta, x = np.log([1e-12, 1e8, 1.0]), np.array([[1.0]])
         p = 1 + 2e8
         assert 1 - matrix(NetworkCovariance(1), theta, x)[0, 0] == pytest.approx(

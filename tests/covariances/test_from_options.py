@@ -1,4 +1,4 @@
-"""Covariances in a study's words."""
+"""Covariances from the options of a study."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_names(ard):
     ]
 
 
-def test_lists_to_any_depth():
+def test_nested_lists():
     words = checked({"sum": ("se", {"product": ["linear", {"sum": ["constant", "nn"]}]})})
     assert words == {"sum": ["se", {"product": ["linear", {"sum": ["constant", "nn"]}]}]}
     inner = Product((Linear(2), Sum((Constant(), NetworkCovariance(2)))))
@@ -38,8 +38,8 @@ def test_parameters_are_named_by_their_part():
     ("words", "message"),
     [
         ("matern53", "'matern53'; allowed: se, .*did you mean 'matern52'"),
-        ("", "no covariance is called ''"),
-        ({"sum": ["se", "rbf"]}, "no covariance is called 'rbf'"),
+        ("", "unknown covariance ''"),
+        ({"sum": ["se", "rbf"]}, "unknown covariance 'rbf'"),
         ({"sum": []}, "list of them under sum or product"),
         ({"sum": "se"}, "list of them under sum or product; found {'sum': 'se'}"),
         ({"sum": ["se", {"use": "nn"}]}, "list of them under sum or product; found {'use': 'nn'}"),
@@ -50,6 +50,6 @@ def test_parameters_are_named_by_their_part():
         (None, "list of them"),
     ],
 )
-def test_mistakes_are_told(words, message):
+def test_invalid_options(words, message):
     with pytest.raises(ValueError, match=message):
         checked(words)

@@ -1,4 +1,4 @@
-"""Hyperparameters: priors, starting points, values that are given."""
+"""Hyperparameters: priors, starting points, fixed values."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_the_prior_is_gaussian_in_the_logarithms():
     check_gradient(lambda at: space.log_prior(at)[0], theta, gradient, rng, step=1e-3, rel=1e-9)
 
 
-def test_a_flat_prior_says_nothing():
+def test_a_flat_prior_has_density_one():
     value, gradient = hyper(flat=True).log_prior(np.arange(16.0))
     assert value == 0.0
     np.testing.assert_array_equal(gradient, 0.0)
 
 
-def test_given_values_stand_and_the_rest_is_drawn():
+def test_fixed_values_do_not_change_and_the_rest_is_random():
     space = hyper(lengthscale=(1.0, 2.0, 3.0, 4.0), noise_variance=0.5, weight_variance=7.0)
     for theta in (space.start(), space.random_start(np.random.default_rng(0))):
         found = space.values(theta)
@@ -64,20 +64,20 @@ def test_given_values_stand_and_the_rest_is_drawn():
     [
         ({"lengthscale": (1.0, 2.0)}, "lengthscale has 2 values, the covariance takes 4"),
         ({"lengthscale": (1.0, 2.0, 1.0, 1.0), "ard": False}, "lengthscale has 4 values, the covariance takes 1"),
-        ({"weight_variance": (1.0,)}, "weight_variance has 1 values, .*, or one number, not in a list, for all"),
+        ({"weight_variance": (1.0,)}, "weight_variance has 1 values, .* in a list, or one number for all"),
     ],
 )
-def test_another_number_of_values_is_refused(options, message):
+def test_another_number_of_values_is_an_error(options, message):
     with pytest.raises(ValueError, match=message):
         hyper(**options)
 
 
-def test_words_name_all_values():
+def test_words_list_all_values():
     space = hyper("se", d=2, magnitude=3.0)
     assert space.words(space.start()) == "lengthscale 1.414 1.414, magnitude 3, noise_variance 0.1"
 
 
-def test_what_runs_to_a_limit_is_told_but_for_irrelevance():
+def test_limits_are_reported_except_for_irrelevant_inputs():
     space = hyper("se", d=2)
     theta = space.start()
     assert not space.stopped(theta)
@@ -88,7 +88,7 @@ def test_what_runs_to_a_limit_is_told_but_for_irrelevance():
     assert not hyper("se", d=2, noise_variance=1e-8).stopped(theta)
 
 
-def test_the_scale_of_a_t_at_a_limit_is_told():
+def test_the_scale_of_a_t_at_a_limit_is_reported():
     space = Hyperparameters.of(("magnitude", "scale", "nu"), 1, {})
     theta = space.start()
     theta[1], theta[2] = space.low[1], space.high[2]

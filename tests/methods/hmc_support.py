@@ -1,20 +1,20 @@
-"""What the tests of Hamiltonian Monte Carlo share: small models, chains beside known moments."""
+"""Support for tests of Hamiltonian Monte Carlo: small models, comparison of chains with known moments."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import NetworkModel
+from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.methods.hmc.trajectory import NetworkRows
 from ep_bench.models import mlp
 from ep_bench.models.residuals import ACTIVATIONS
 
-TOLERANCE = 4.5  # standard errors; of 500 sound comparisons one in 300 runs would leave it
+TOLERANCE = 4.5  # standard errors; a run of 500 comparisons exceeds it once in 300 runs
 
 
 def standard_error(series):
-    """Of the mean of draws (chains, draws), by their effective sample size."""
+    """Return the standard error of the mean of draws (chains, draws), from their effective sample size."""
     from arviz_stats.base import array_stats
 
     series = np.asarray(series)
@@ -22,7 +22,7 @@ def standard_error(series):
 
 
 def distance(series, expected, error=0.0):
-    """How many standard errors the mean of draws (chains, draws) is from a value, itself known to ``error``."""
+    """Return how many standard errors the mean of draws (chains, draws) is from a value with its own ``error``."""
     return abs(np.mean(series) - expected) / np.hypot(standard_error(series), error)
 
 
@@ -44,6 +44,6 @@ def small_model(
 
 
 def by_chain(state, values):
-    """Values (S, ...) of the state's draws as (chains, draws, ...)."""
+    """Return values (S, ...) of the draws of a state as (chains, draws, ...)."""
     chains = int(state.chain.max()) + 1
     return np.asarray(values).reshape(chains, -1, *np.shape(values)[1:])

@@ -1,4 +1,4 @@
-"""Exact Gaussian-process regression: closed forms, other programs' values, its search, what it refuses."""
+"""Exact Gaussian-process regression: closed forms, reference values of other programs, search, invalid options."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def wave(n=60, d=2, seed=1, noise=0.2):
 
 
 def problem_of(rows, seed=2, **options):
-    """The method's problem and random hyperparameters."""
+    """The problem of the method, and random hyperparameters."""
     problem = gp.problem_of(rows, gp.Config(**options))
     rng = np.random.default_rng(seed)
     return problem, rng.normal(-0.5, 0.5, len(problem.hyper.names)), rng
@@ -55,7 +55,7 @@ def fitted(rows, seed=0, **options):
         return gp.fit(rows, gp.Config(**options), np.random.default_rng(seed))[0]
 
 
-class TestValuesOfOtherPrograms:
+class TestReferenceValues:
     x = np.linspace(-3.0, 3.0, 25)[:, None]
 
     def rows(self):
@@ -92,7 +92,7 @@ SCIKIT = {
 @pytest.mark.parametrize("name", SCIKIT)
 class TestScikitLearn:
     def both(self, name, rows):
-        """Their model at random hyperparameters, and ours: theirs are magnitude, lengthscales, variance, noise."""
+        """The models of scikit-learn and of ep_bench at the same random hyperparameters."""
         make, kernel, options = SCIKIT[name]
         problem, theta, _ = problem_of(rows, kernel=kernel, **options)
         values = problem.hyper.values(theta)
@@ -135,7 +135,7 @@ class TestClosedForms:
         assert factorised(problem, theta).log_evidence == ours
         check_gradient(dense, theta, gradient, rng, step=1e-3, rel=1e-7)
 
-    def test_the_function_by_dense_solves(self, kernel, monkeypatch):
+    def test_predictions_by_dense_solves(self, kernel, monkeypatch):
         rows, X = wave(n=30, d=3), wave(n=17, d=3, seed=5).X
         problem, theta, _ = problem_of(rows, kernel=kernel)
         state, share = gp._state(problem, theta, 0, True), theta[:-1]
@@ -150,7 +150,7 @@ class TestClosedForms:
         np.testing.assert_allclose(noisy.mean(), mean)
         np.testing.assert_allclose(noisy.variance(), variance + np.exp(theta[-1]))
 
-    def test_one_row(self, kernel):
+    def test_one_data_point(self, kernel):
         problem, theta, _ = problem_of(Rows(np.ones((1, 2)), np.array([0.7])), kernel=kernel)
         value = problem.covariance.diagonal(theta[:-1], problem.X)[0] + np.exp(theta[-1])
         expected = -0.5 * (0.49 / value + np.log(2 * np.pi * value))
@@ -160,7 +160,7 @@ class TestClosedForms:
 class TestSearch:
     @pytest.mark.parametrize("prior", ["weak", "none"])
     @pytest.mark.parametrize("kernel", ["se", "matern52", "nn", {"sum": ["se", "linear"]}], ids=str)
-    def test_no_slope_is_left(self, kernel, prior):
+    def test_gradient_is_zero_at_the_end_of_a_search(self, kernel, prior):
         rows = wave()
         state = fitted(rows, kernel=kernel, prior=prior, starts=1)
         problem = problem_of(rows, kernel=kernel, prior=prior)[0]
@@ -170,19 +170,19 @@ class TestSearch:
         assert state.converged
         assert state.n_iterations > 5
 
-    def test_as_high_as_scikit_learns(self):
+    def test_evidence_is_at_least_that_of_scikit_learn(self):
         rows = wave(n=80)
         kernel = ConstantKernel(1.0, (1e-6, 1e6)) * RBF(np.full(2, 1.4), (1e-4, 1e5)) + WhiteKernel(0.1, (1e-8, 1e3))
         theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=3, random_state=0).fit(rows.X, rows.y)
         assert fitted(rows, prior="none").log_evidence > theirs.log_marginal_likelihood_value_ - 1e-4
 
-    def test_the_noise_and_the_irrelevant_input_are_found(self):
+    def test_noise_and_irrelevant_input_are_identified(self):
         state = fitted(wave(n=200, noise=0.2), starts=1)
         values = state.hyperparameters
         assert np.sqrt(values["noise_variance"]) == pytest.approx(0.2 / np.sqrt(0.5 + 0.04), rel=0.15)
         assert values["lengthscale"][1] > 5 * values["lengthscale"][0]
 
-    def test_the_best_of_the_starts(self):
+    def test_the_best_start_counts(self):
         rows = wave(n=40, seed=7)
         problem = problem_of(rows)[0]
         ends = [
@@ -191,15 +191,15 @@ class TestSearch:
         ]
         assert ends == sorted(ends)
 
-    def test_what_is_given_stays(self):
+    def test_fixed_hyperparameters_do_not_change(self):
         state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2)
         np.testing.assert_allclose(state.hyperparameters["lengthscale"], [0.5, 4.0])
         assert state.hyperparameters["noise_variance"] == pytest.approx(0.07)
         problem = problem_of(wave())[0]
         assert state.hyperparameters["magnitude"] != 1.0
-        assert abs(evidence(problem, state.theta)[1][-2]) < 0.5  # the prior's share alone is left
+        assert abs(evidence(problem, state.theta)[1][-2]) < 0.5  # only the gradient of the prior remains
 
-    def test_nothing_is_learned_where_all_is_given_or_optimize_is_off(self):
+    def test_nothing_is_learned_if_all_is_fixed_or_optimize_is_off(self):
         given = {"lengthscale": 1.0, "magnitude": 2.0, "noise_variance": 0.3}
         for options in (given, {"optimize": False}):
             state, trace = gp.fit(wave(), gp.Config(**options), np.random.default_rng(0))
@@ -213,7 +213,7 @@ class TestSearch:
         assert {len(values) for values in trace.values()} == {state.n_iterations}
         assert trace["objective"] == sorted(trace["objective"], reverse=True)
 
-    def test_an_end_short_of_an_optimum_is_told(self):
+    def test_a_search_without_an_optimum_warns(self):
         with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
             state, _ = gp.fit(wave(), gp.Config(steps=2, starts=1), np.random.default_rng(0))
         assert not state.converged
@@ -222,7 +222,7 @@ class TestSearch:
             gp.fit(smooth, gp.Config(prior="none", starts=1), np.random.default_rng(0))
 
     @pytest.mark.parametrize("kernel", ["se", {"product": ["nn", "linear"]}], ids=str)
-    def test_the_numbers_hang_on_no_place_in_memory(self, kernel):
+    def test_results_do_not_depend_on_memory_alignment(self, kernel):
         rows, found, kept = wave(n=101, d=3), set(), []
         for size in np.random.default_rng(0).integers(1, 5000, size=10):
             kept.append(np.empty(size))
@@ -235,7 +235,7 @@ class TestFailures:
     def twice(self):
         return Rows(np.repeat(wave(n=10).X, 2, axis=0), wave(n=20).y)
 
-    def test_a_lost_factorisation_is_an_error_with_the_state(self):
+    def test_a_failed_factorisation_reports_the_hyperparameters(self):
         options = {"optimize": False, "noise_variance": 1e-30, "lengthscale": 1.5}
         with pytest.raises(
             FloatingPointError, match=r"not positive definite at lengthscale 1.5 1.5, magnitude 1, noise"
@@ -245,13 +245,13 @@ class TestFailures:
             gp.fit(self.twice(), gp.Config(noise_variance=1e-30), np.random.default_rng(0))
 
     @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
-    def test_rows_that_no_number_stands(self, part, value):
+    def test_data_that_are_not_finite(self, part, value):
         rows = wave()
         getattr(rows, part)[3] = value
         with pytest.raises(FloatingPointError, match="finite"):
             gp.fit(rows, gp.Config(), np.random.default_rng(0))
 
-    def test_the_cell_fails_and_says_why(self, tmp_path):
+    def test_the_cell_fails_with_a_reason(self, tmp_path):
         (tmp_path / "s.yaml").write_text(
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             "methods: [{use: gp, optimize: false, lengthscale: 1.0e+4, noise_variance: 1.0e-30}]\n"
@@ -283,7 +283,7 @@ class TestOptions:
             ({"noise_variance": 0.0}, "greater than 0"),
         ],
     )
-    def test_mistakes_are_told(self, options, message):
+    def test_invalid_options(self, options, message):
         with pytest.raises(ValidationError, match=message):
             gp.Config(**options)
         (problem,) = InstalledCatalogue().check_options("gp", options, Path())
@@ -292,21 +292,21 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"weight_variance": 2.0}, "weight_variance is given.* it has lengthscale, magnitude$"),
-            ({"kernel": "linear", "lengthscale": 2.0}, "lengthscale is given.* it has weight_variance$"),
-            ({"kernel": {"sum": ["linear", "constant"]}, "bias_variance": 2.0}, "bias_variance is given"),
+            ({"weight_variance": 2.0}, "weight_variance is not a parameter.* it has lengthscale, magnitude$"),
+            ({"kernel": "linear", "lengthscale": 2.0}, "lengthscale is not a parameter.* it has weight_variance$"),
+            ({"kernel": {"sum": ["linear", "constant"]}, "bias_variance": 2.0}, "bias_variance is not a parameter"),
         ],
     )
-    def test_a_value_that_the_kernel_has_no_use_for(self, options, message):
+    def test_a_value_that_is_not_a_parameter_of_the_kernel(self, options, message):
         with pytest.raises(ValidationError, match=message.removesuffix("$")):
             gp.Config(**options)
         (problem,) = InstalledCatalogue().check_options("gp", options, Path())
         assert re.search(message, problem.problem)
 
-    def test_a_value_that_one_part_of_a_sum_has(self):
+    def test_a_value_of_one_part_of_a_sum(self):
         assert gp.Config(kernel={"sum": ["linear", "nn"]}, bias_variance=2.0).bias_variance == 2.0
 
-    def test_a_number_of_values_that_does_not_fit(self):
+    def test_a_wrong_number_of_values(self):
         with pytest.raises(ValueError, match="lengthscale has 3 values, the covariance takes 2"):
             gp.fit(wave(), gp.Config(lengthscale=np.ones(3)), np.random.default_rng(0))
 
@@ -325,7 +325,7 @@ class TestSize:
     @pytest.mark.parametrize(
         ("kernel", "arrays"), [("se", 2.0), ("nn", 2.0), ({"sum": ["se", "linear"]}, 3.0)], ids=str
     )
-    def test_an_evaluation_takes_a_few_arrays_whatever_the_parameters(self, kernel, arrays):
+    def test_memory_of_an_evaluation_does_not_depend_on_the_parameters(self, kernel, arrays):
         problem, theta, _ = problem_of(wave(n=600, d=40), kernel=kernel)
         evidence(problem, theta)
         tracemalloc.start()

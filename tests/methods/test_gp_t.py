@@ -1,4 +1,4 @@
-"""Robust regression with Student-t noise: other programs' values, quadrature, gradients, limits, what it refuses."""
+"""Robust regression with Student-t noise: reference values, quadrature, gradients, limits, invalid options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.methods import gp, gp_t
-from ep_bench.methods.gp_t import ep, laplace, sampling, scale_mixture
+from ep_bench.methods.gp_t import ep, laplace, learning, sampling, scale_mixture
+from ep_bench.methods.gp_t import state as gp_t_state
+from ep_bench.methods.gp_t.inference import evidence, infer
 from ep_bench.methods.gp_t.posterior import gaussian
 from ep_bench.methods.gp_t.tilted import log_constant, moments
 from ep_bench.scoring import score
@@ -45,7 +47,7 @@ def options_of(hyper):
 
 @pytest.mark.parametrize("inference", INFERENCES)
 @pytest.mark.parametrize("case", "AB")
-def test_values_of_other_programs(case, inference):
+def test_reference_values(case, inference):
     values = VALUES["cases"][case]
     model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), **INFERENCES[inference]).fit(
         conflicting().X, conflicting().y
@@ -64,7 +66,7 @@ def test_values_of_other_programs(case, inference):
 
 class TestTiltedMoments:
     @pytest.mark.parametrize("case", VALUES["tilted_moments"], ids=lambda case: f"nu={case['nu']} eta={case['eta']}")
-    def test_values_of_other_programs(self, case):
+    def test_reference_values(self, case):
         at = [np.array([case[name]]) for name in ("cav_mean", "cav_var", "y")]
         found = moments(*at, case["nu"], np.sqrt(case["sigma2"]), case["eta"])
         np.testing.assert_allclose(found[:3, 0], [case["logZ"], case["mean"], case["var"]], rtol=1e-11)
@@ -97,7 +99,7 @@ class TestTiltedMoments:
 
 
 class TestNearlyGaussianNoise:
-    """No digits of the evidence are lost where the degrees of freedom are beyond counting."""
+    """The evidence loses no digits if the degrees of freedom are very large."""
 
     @pytest.mark.parametrize("nu", [0.3, 1.0, 4.0, 1e3, 9e3, 1.1e4, 1e8, 1e300])
     def test_the_constant(self, nu):
@@ -126,7 +128,7 @@ class TestPosterior:
         )
         assert found.log_determinant == pytest.approx(np.linalg.slogdet(np.eye(12) + K * S)[1], rel=1e-10)
 
-    def test_one_that_is_not_proper(self):
+    def test_an_improper_posterior(self):
         assert gaussian(np.eye(3), np.array([1.0, -1.5, 0.0])) is None
 
 
@@ -135,9 +137,9 @@ class TestEveryInference:
     def test_gradient_by_differences(self, options):
         problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize", **options))
         theta = np.log([1.0, 1.0, 0.2, 4.0])
-        _, gradient = gp_t.evidence(problem, theta)
+        _, gradient = evidence(problem, theta)
         rng = np.random.default_rng(1)
-        check_gradient(lambda at: gp_t.evidence(problem, at)[0], theta, gradient, rng, step=1e-3, rel=1e-6)
+        check_gradient(lambda at: evidence(problem, at)[0], theta, gradient, rng, step=1e-3, rel=1e-6)
 
     def test_nearly_gaussian_noise_is_exact_regression(self, options):
         rows = Rows(conflicting().X, np.sin(2 * conflicting().X[:, 0]))
@@ -147,7 +149,7 @@ class TestEveryInference:
         assert robust.log_evidence == pytest.approx(exact.log_evidence, abs=1e-4)
         np.testing.assert_allclose(gp_t.latent(robust, rows.X), gp.latent(exact, rows.X), atol=1e-5)
 
-    def test_permutation_of_rows(self, options):
+    def test_permutation_of_data_points(self, options):
         rows, order = conflicting(), np.random.default_rng(3).permutation(25)
         config = gp_t.Config(optimize=False, scale=0.2, **options)
         one = gp_t.fit(rows, config, None)[0]
@@ -159,7 +161,7 @@ class TestEveryInference:
         rows = conflicting()
         config = gp_t.Config(prior="none", **options)
         state, trace = gp_t.fit(rows, config, np.random.default_rng(0))
-        slope = gp_t.evidence(gp_t.problem_of(rows, config), state.best.theta)[1]
+        slope = evidence(gp_t.problem_of(rows, config), state.best.theta)[1]
         assert np.abs(slope[:-1]).max() < 2e-2
         assert state.log_evidence > -24.73
         assert trace["objective"][-1] * 25 == pytest.approx(-state.log_evidence)
@@ -168,7 +170,7 @@ class TestEveryInference:
 @pytest.mark.parametrize("nu", [1.1, 4.0, 1e4])
 @pytest.mark.parametrize("scale", [0.005, 0.05, 1.0])
 @pytest.mark.parametrize("lengthscale", [0.3, 1.0, 3.0])
-def test_laplace_finds_a_mode_wherever_it_is_asked(lengthscale, scale, nu):
+def test_laplace_finds_a_mode(lengthscale, scale, nu):
     (x,), y = conflicting().X.T, conflicting().y
     K = np.exp(-0.5 * (x[:, None] - x) ** 2 / lengthscale**2)
     found = laplace.infer(K, y, nu, scale)
@@ -189,7 +191,7 @@ def test_laplace_finds_a_mode_wherever_it_is_asked(lengthscale, scale, nu):
 
 
 @pytest.mark.parametrize("K", [np.ones((2, 2)), np.array([[1.0, 0.9], [0.9, 1.0]]), 5.0 * np.ones((2, 2))], ids=str)
-def test_laplace_leaves_the_saddle_between_two_targets_that_contradict_each_other(K):
+def test_laplace_leaves_the_saddle_between_contradicting_targets(K):
     y, nu, scale = np.array([1.0, -1.0]), 1.5, 0.1
     found = laplace.infer(K, y, nu, scale)
     f = K @ found.weights
@@ -200,22 +202,22 @@ def test_laplace_leaves_the_saddle_between_two_targets_that_contradict_each_othe
 
 
 @pytest.mark.parametrize(("x", "y"), [((0.0, 0.0), (-1.0, 1.0)), ((0.0, 0.0, 5.0, 5.0), (1.0, -1.0, 1.0, -1.0))])
-def test_laplace_leaves_a_saddle_that_symmetry_leads_to(x, y):
+def test_laplace_leaves_a_saddle_of_symmetric_targets(x, y):
     K = np.exp(-0.5 * np.subtract.outer(x, x) ** 2)
     found = laplace.infer(K, np.array(y), 4.0, 0.1)
     assert found.log_evidence == pytest.approx(laplace.infer(K, -np.array(y), 4.0, 0.1).log_evidence, rel=1e-9)
     f = K @ found.weights
-    assert np.abs(f).max() > 0.5  # beside one of the targets, not at 0 between them
+    assert np.abs(f).max() > 0.5  # close to one of the targets, not at 0 between them
     np.testing.assert_allclose(5.0 * (y - f) / (0.04 + (y - f) ** 2), found.weights, atol=1e-6)
 
 
-def test_a_noise_variance_is_refused_and_said_to_be():
+def test_a_noise_variance_is_rejected():
     with pytest.raises(ValueError, match="give scale, the t's sigma"):
         gp_t.Config(noise_variance=0.1)
     assert "always null" in gp_t.Config.model_fields["noise_variance"].description
 
 
-def test_a_scale_that_runs_to_nothing_is_told():
+def test_a_scale_that_tends_to_zero_warns():
     X = np.linspace(-1.0, 1.0, 12)[:, None]
     with pytest.warns(ConvergenceWarning, match="scale runs to 0, stopped at 0.0001"):
         gp_t.fit(Rows(X, np.zeros(12)), gp_t.Config(inference="vb"), np.random.default_rng(0))
@@ -226,16 +228,16 @@ OVER_NU = {"nu": "integrate", "inference": "laplace", "lengthscale": 1.0, "magni
 
 class TestIntegralOverNu:
     def parts(self, **options):
-        """Return what fits at each value of nu say, and weights by hand."""
+        """Return the values of nu, the fits at each of them, and their log evidences."""
         nus = np.exp(np.exp(np.linspace(np.log(np.log(1.5)), np.log(np.log(20.0)), 15)))
         found = [gp_t.fit(conflicting(), gp_t.Config(**{**OVER_NU, "nu": nu, **options}), None)[0] for nu in nus]
         return nus, found, np.array([state.log_evidence for state in found])
 
-    def test_mean_of_the_posteriors_by_evidence_alone_under_flat_priors(self):
+    def test_weights_are_evidences_under_flat_priors(self):
         nus, found, evidences = self.parts()
         state, _ = gp_t.fit(conflicting(), gp_t.Config(**OVER_NU, prior="none"), None)
         weights = np.exp(evidences) / np.exp(evidences).sum()
-        np.testing.assert_allclose(state.shares, weights, rtol=1e-9)
+        np.testing.assert_allclose(state.probabilities, weights, rtol=1e-9)
         assert state.log_evidence == pytest.approx(np.log(np.mean(np.exp(evidences))))
         assert state.hyperparameters["nu"] == pytest.approx(nus[np.argmax(weights)])
         x = np.linspace(-4.0, 4.0, 9)[:, None]
@@ -244,21 +246,21 @@ class TestIntegralOverNu:
         np.testing.assert_allclose(mean, weights @ means)
         np.testing.assert_allclose(variance, weights @ (variances + means**2) - mean**2, rtol=1e-9)
 
-    def test_predictive_density_is_the_mixture_of_theirs(self):
+    def test_predictive_density_is_a_mixture(self):
         _, found, evidences = self.parts()
         state, _ = gp_t.fit(conflicting(), gp_t.Config(**OVER_NU, prior="none"), None)
         weights, x, y = np.exp(evidences) / np.exp(evidences).sum(), np.array([[0.3], [2.0]]), np.array([0.5, 3.0])
         each = [predictive_density(gp_t.predict(one, x, None), y) for one in found]
         np.testing.assert_allclose(predictive_density(gp_t.predict(state, x, None), y), weights @ each, rtol=1e-5)
 
-    def test_weak_prior_of_nu_on_the_scale_of_the_grid(self):
+    def test_weak_prior_of_nu(self):
         nus, _, evidences = self.parts()
         state, _ = gp_t.fit(conflicting(), gp_t.Config(**OVER_NU), None)
         by_log_log_nu = stats.lognorm.pdf(nus, 1.0, scale=4.0) * nus * np.log(nus)
         weights = by_log_log_nu * np.exp(evidences)
-        np.testing.assert_allclose(state.shares, weights / weights.sum(), rtol=1e-9)
+        np.testing.assert_allclose(state.probabilities, weights / weights.sum(), rtol=1e-9)
 
-    def test_the_others_are_learned_at_each_value(self):
+    def test_other_hyperparameters_are_learned_at_each_value(self):
         config = gp_t.Config(nu="integrate", inference="laplace", prior="none")
         state, trace = gp_t.fit(conflicting(), config, np.random.default_rng(0))
         np.testing.assert_allclose([np.exp(part.theta[-1]) for part in state.parts], self.parts()[0])
@@ -269,23 +271,21 @@ class TestIntegralOverNu:
             assert part.log_evidence > alone.log_evidence - 1e-3
         assert trace["objective"][-1] * 25 == pytest.approx(-state.best.log_evidence)
 
-    def test_values_without_a_solution_are_left_out_and_told(self, monkeypatch):
-        infer = gp_t.infer
-
+    def test_values_without_a_solution_are_omitted_with_a_warning(self, monkeypatch):
         def failing(problem, theta):
             if theta[-1] < np.log(2.0):
                 raise FloatingPointError("no mode")
             return infer(problem, theta)
 
-        monkeypatch.setattr(gp_t, "infer", failing)
-        with pytest.warns(ConvergenceWarning, match=r"left out 4 of 15 values of nu: nu 1\.86: no mode"):
+        monkeypatch.setattr(learning, "infer", failing)
+        with pytest.warns(ConvergenceWarning, match=r"omitted 4 of 15 values of nu: nu 1\.86: no mode"):
             state, _ = gp_t.fit(conflicting(), gp_t.Config(**OVER_NU), None)
         assert len(state.parts) == 11
         assert not state.converged
 
 
 def log_density(weights, variances, y):
-    """Return the log density (M,) of a mixture of normals about 0, its weights and variances (S,)."""
+    """Return the log density (M,) of a mixture of normals with mean 0, from weights and variances (S,)."""
     parts = np.log(weights) + stats.norm.logpdf(y[:, None], 0.0, np.sqrt(variances))
     return logsumexp(parts, axis=1)
 
@@ -297,7 +297,7 @@ def predictive_density(predictive, y):
 
 class TestPredictions:
     @pytest.mark.parametrize("nu", [1.0, 2.5, 4.0, 8.0, 10.0, 20.0, 30.0, 100.0])
-    def test_normals_are_the_t_far_into_the_tails(self, nu):
+    def test_mixture_of_normals_in_the_tails(self, nu):
         weights, variances = scale_mixture.fine(nu, 0.3)
         u = np.concatenate([np.linspace(0.0, 10.0, 200), np.geomspace(10.0, 1000.0, 200)])
         np.testing.assert_allclose(
@@ -305,7 +305,7 @@ class TestPredictions:
         )
 
     @pytest.mark.parametrize(("nu", "reach"), [(300.0, 130.0), (1000.0, 80.0), (1e4, 60.0), (1e6, 100.0)])
-    def test_normals_are_the_t_as_far_as_weights_go(self, nu, reach):
+    def test_mixture_of_normals_up_to_underflow(self, nu, reach):
         weights, variances = scale_mixture.fine(nu, 0.3)
         u = np.linspace(0.0, reach, 300)
         np.testing.assert_allclose(
@@ -313,7 +313,7 @@ class TestPredictions:
         )
 
     @pytest.mark.parametrize("nu", [4.0, 20.0, 1000.0])
-    def test_a_row_that_is_50_sigma_away(self, nu):
+    def test_an_observation_at_50_sigma(self, nu):
         X = conflicting().X[:1]
         state = gp_t.fit(conflicting(), gp_t.Config(optimize=False, nu=nu, scale=0.2), None)[0]
         (mean,), (variance,) = gp_t.latent(state, X)
@@ -327,7 +327,7 @@ class TestPredictions:
         assert gp_t.predict(state, X, None).logpdf([y])[0] == pytest.approx(top + np.log(mass), abs=1e-5)
 
     @pytest.mark.parametrize("inference", ["ep", "mcmc"])
-    def test_deviations_are_those_of_the_t(self, inference):
+    def test_standard_deviations_are_those_of_the_t(self, inference):
         options = {"inference": inference, "optimize": False, "scale": 0.2, "samples": 4, "warmup": 0, "stored": 4}
         X = conflicting().X[:3]
         for nu in (2.05, 2.5, 6.0, 300.0):
@@ -337,7 +337,7 @@ class TestPredictions:
             expected = model.latent(X)[1] + (0.2 * model.y_scaling_.scale[0]) ** 2 * nu / (nu - 2.0)
             np.testing.assert_allclose(model.predict(X, return_std=True)[1] ** 2, expected, rtol=1e-4)
 
-    def test_up_to_two_degrees_of_freedom_there_is_none(self):
+    def test_variance_is_infinite_up_to_two_degrees_of_freedom(self):
         given = {"lengthscale": 1.0, "magnitude": 1.0, "scale": 0.2, "optimize": False}
         for nu in (1.5, 2.0, "integrate"):
             state = gp_t.fit(conflicting(), gp_t.Config(nu=nu, inference="laplace", **given), None)[0]
@@ -359,17 +359,17 @@ class TestPredictions:
             assert gp_t.predict(state, X, None).logpdf([y])[0] == pytest.approx(expected, abs=1e-6)
 
     @pytest.mark.parametrize("inference", ["laplace", "mcmc"])
-    def test_rows_block_by_block(self, inference, monkeypatch):
+    def test_inputs_block_by_block(self, inference, monkeypatch):
         options = {"inference": inference, "optimize": False, "samples": 3, "warmup": 0, "stored": 3}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             state = gp_t.fit(conflicting(), gp_t.Config(**options), np.random.default_rng(0))[0]
         X = np.linspace(-4.0, 4.0, 13)[:, None]
         expected = gp_t.latent(state, X)
-        for module in (gp_t, sampling):
+        for module in (gp_t_state, sampling):
             monkeypatch.setattr(module, "BLOCK", 50)
         np.testing.assert_allclose(gp_t.latent(state, X), expected, rtol=1e-10)
-        for module in (gp_t, sampling):
+        for module in (gp_t_state, sampling):
             monkeypatch.setattr(module, "BLOCK", 20_000)
         tracemalloc.start()
         gp_t.latent(state, np.linspace(-4.0, 4.0, 50_000)[:, None])
@@ -378,7 +378,7 @@ class TestPredictions:
         assert peak < 50_000 * 25 * 8
 
     @pytest.mark.parametrize("inference", ["ep", "laplace", "vb", "kl"])
-    def test_variances_beside_the_rows_where_there_is_next_to_no_noise(self, inference):
+    def test_variances_close_to_training_points_with_little_noise(self, inference):
         X = np.random.default_rng(0).uniform(-3.0, 3.0, size=(100, 1))
         rows, given = Rows(X, np.sin(2.0 * X[:, 0])), {"lengthscale": 1.0, "magnitude": 1.0, "optimize": False}
         exact = gp.fit(rows, gp.Config(noise_variance=1e-6, **given), None)[0]
@@ -389,12 +389,12 @@ class TestPredictions:
 
 
 class TestFailures:
-    def test_noise_that_runs_to_nothing_is_told(self):
+    def test_noise_that_tends_to_zero_warns(self):
         x = np.linspace(-1.0, 1.0, 12)
         with pytest.warns(ConvergenceWarning, match="scale runs to 0, stopped at 0.0001"):
             gp_t.fit(Rows(x[:, None], x), gp_t.Config(inference="fvb", prior="none"), np.random.default_rng(0))
 
-    def test_what_does_not_converge_is_told(self, monkeypatch):
+    def test_no_convergence_is_an_error(self, monkeypatch):
         monkeypatch.setattr(ep, "SWEEPS", 2)
         with pytest.raises(
             FloatingPointError, match=r"did not converge; parallel 0.8: mismatch .* 2 steps; at .* scale 0.3"
@@ -410,6 +410,6 @@ class TestFailures:
         assert len(state.parts) == 15
 
     @pytest.mark.parametrize("options", [{"inference": "vi"}, {"noise_variance": 0.1}, {"fraction": 0.0}, {"nu": -1.0}])
-    def test_mistakes_are_told(self, options):
+    def test_invalid_options(self, options):
         with pytest.raises(ValidationError):
             gp_t.Config(**options)

@@ -1,4 +1,4 @@
-"""Annealed importance sampling of the evidence: other programs' values, quadrature, exact regression, its moves."""
+"""Annealed importance sampling of the evidence: reference values, quadrature, exact regression, moves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 from scipy.integrate import dblquad, quad
 
+from ep_bench.covariances import matrix
 from ep_bench.methods import gp_t
 from ep_bench.methods.gp_t import annealing, ep
 from tests.methods.test_gp_t import VALUES, conflicting, options_of
@@ -16,7 +17,7 @@ def problem_of(hyper):
     config = gp_t.Config(optimize=False, **options_of(hyper))
     problem = gp_t.problem_of(conflicting(), config)
     return (
-        gp_t.matrix(problem.covariance, problem.hyper.start()[:-2], problem.X),
+        matrix(problem.covariance, problem.hyper.start()[:-2], problem.X),
         problem.y,
         hyper["nu"],
         hyper["sigma"],
@@ -24,7 +25,7 @@ def problem_of(hyper):
 
 
 @pytest.mark.parametrize("case", "AB")
-def test_values_of_other_programs(case):
+def test_reference_values(case):
     values = VALUES["cases"][case]
     expected = values["exact_logZ_AIS"]
     found = annealing.log_evidence(*problem_of(values["hyper"]), np.random.default_rng(1), runs=1500)
@@ -36,7 +37,7 @@ def test_values_of_other_programs(case):
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("case", "AB")
-def test_values_of_other_programs_sharply(case):
+def test_reference_values_with_many_runs(case):
     values = VALUES["cases"][case]
     expected = values["exact_logZ_AIS"]
     found = annealing.log_evidence(*problem_of(values["hyper"]), np.random.default_rng(2), runs=8000)
@@ -44,7 +45,7 @@ def test_values_of_other_programs_sharply(case):
     assert abs(found.log_evidence - expected["value"]) < 3 * np.hypot(found.error, expected["stderr"])
 
 
-class TestTwoRows:
+class TestTwoDataPoints:
     K, y, nu, scale = np.array([[1.0, 0.8], [0.8, 1.3]]), np.array([0.5, -2.0]), 3.0, 0.2
 
     @pytest.fixture(scope="class")
@@ -60,8 +61,8 @@ class TestTwoRows:
         return constant + np.log(dblquad(joint, -9.0, 9.0, -9.0, 9.0, epsabs=1e-8)[0])
 
     @pytest.mark.parametrize("sites", [None, (0.0, 0.0), (2.0, 2.0), (-0.1, 1.0)])
-    def test_quadrature_whatever_it_starts_from(self, exact, sites):
-        """From expectation propagation, the prior, sites at the targets, sites that no likelihood has."""
+    def test_quadrature_from_different_starts(self, exact, sites):
+        """Starts: expectation propagation, the prior, sites at the targets, and arbitrary sites."""
         if sites is not None:
             sites = np.full(2, sites[0]), sites[1] * self.y
         at = self.K, self.y, self.nu, self.scale
@@ -69,7 +70,7 @@ class TestTwoRows:
         assert found.error < 0.05
         assert abs(found.log_evidence - exact) < 4 * found.error
 
-    def test_errors_are_those_of_the_estimates(self, exact):
+    def test_standard_errors_match_the_spread_of_estimates(self, exact):
         at = self.K, self.y, self.nu, self.scale
         found = [
             annealing.log_evidence(*at, rng, runs=200, temperatures=20) for rng in np.random.default_rng(0).spawn(60)
@@ -79,7 +80,7 @@ class TestTwoRows:
         assert abs(np.mean(z)) < 0.6
 
 
-def test_sites_that_are_the_likelihood_leave_no_error():
+def test_exact_sites_have_no_error():
     K, y, nu, scale = problem_of({"ell": 1.0, "magn2": 1.0, "nu": 1e7, "sigma": 0.5})
     sites = np.full(25, 1 / scale**2), y / scale**2
     found = annealing.log_evidence(K, y, nu, scale, np.random.default_rng(0), runs=20, temperatures=5, sites=sites)
@@ -88,8 +89,8 @@ def test_sites_that_are_the_likelihood_leave_no_error():
     assert found.log_evidence == pytest.approx(exact, abs=1e-4)
 
 
-def test_a_move_keeps_the_law_of_its_temperature():
-    """One row: runs drawn from p_beta by the inverse of its distribution are of p_beta still after moves."""
+def test_a_move_leaves_its_distribution_invariant():
+    """One data point: runs drawn exactly from p_beta still have the distribution p_beta after moves."""
     K, y, nu, scale, beta, rng = np.array([[1.5]]), np.array([1.2]), 2.5, 0.3, 0.4, np.random.default_rng(0)
     start = annealing._start(K, np.array([0.7]), np.array([-0.5]))
     target = annealing.Likelihood(y[:, None], nu, nu * scale**2)
@@ -127,18 +128,18 @@ def test_estimates_of_known_weights():
     assert found.effective == pytest.approx(16 / 10)
 
 
-def test_where_expectation_propagation_does_not_converge(monkeypatch):
-    def lost(*arguments):
-        raise FloatingPointError("lost")
+def test_expectation_propagation_without_convergence(monkeypatch):
+    def failing(*arguments):
+        raise FloatingPointError("no fixed point")
 
     at = problem_of(VALUES["cases"]["A"]["hyper"])
-    monkeypatch.setattr(ep, "infer", lost)
+    monkeypatch.setattr(ep, "infer", failing)
     found = annealing.log_evidence(*at, np.random.default_rng(0), runs=600, temperatures=400)
     assert found.error < 0.05
     assert abs(found.log_evidence - VALUES["cases"]["A"]["exact_logZ_AIS"]["value"]) < 4 * found.error
 
 
-def test_sites_of_no_gaussian_are_told():
+def test_improper_sites_are_an_error():
     sites = np.full(2, -1.0), np.zeros(2)
-    with pytest.raises(FloatingPointError, match="no proper Gaussian"):
+    with pytest.raises(FloatingPointError, match="starting sites is improper"):
         annealing.log_evidence(2.0 * np.eye(2), np.zeros(2), 3.0, 1.0, np.random.default_rng(0), sites=sites)

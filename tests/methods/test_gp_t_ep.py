@@ -1,4 +1,4 @@
-"""Expectation propagation of robust regression: other programs' values, a plain twin, gradients, its schemes."""
+"""Expectation propagation for robust regression: reference values, a slow twin, gradients, schemes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import ep_bench
+from ep_bench.covariances import matrix
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import double_loop, ep, laplace, newton
+from ep_bench.methods.gp_t import double_loop, ep, inference, laplace, newton
+from ep_bench.methods.gp_t.inference import SEARCH_LIMITS, Evidence
 from ep_bench.methods.gp_t.posterior import gaussian, marginals
 from ep_bench.methods.gp_t.sites import SiteModel, log_evidence, sites
 from ep_bench.types import Rows
@@ -26,7 +28,7 @@ def covariances(lengthscale, magnitude=1.0):
 
 
 @pytest.mark.parametrize("case", "AB")
-def test_sites_of_other_programs(case):
+def test_reference_values_of_sites(case):
     values = VALUES["cases"][case]
     hyper, expected = values["hyper"], values["ep"]
     K = covariances(hyper["ell"], hyper["magn2"])
@@ -39,7 +41,7 @@ def test_sites_of_other_programs(case):
 
 @pytest.fixture(scope="module")
 def boston():
-    """Training and test rows of split 0, standardised by the training rows, and the target's deviation."""
+    """Standardised training and test data of split 0, and the standard deviation of the target."""
     data = ep_bench.load_dataset("boston")
     train, test = ep_bench.standard_split(len(data.y), 0)
     inputs, target = standardisation(data.X[train], data.y[train])
@@ -49,7 +51,7 @@ def boston():
 
 class TestBoston:
     @pytest.mark.parametrize(("inference", "negative"), [("ep", "n_neg_sites"), ("laplace", "n_neg_W")])
-    def test_values_of_other_programs(self, boston, inference, negative):
+    def test_reference_values(self, boston, inference, negative):
         train, test, deviation = boston
         expected = VALUES["boston_split0"][inference]
         given = {"lengthscale": 2.0, "magnitude": 1.0, "nu": 4.0, "scale": 0.3, "optimize": False}
@@ -68,7 +70,7 @@ class TestBoston:
         np.testing.assert_allclose(variance[:3], expected["var_first3"], rtol=1e-7)
 
     @pytest.mark.slow
-    def test_learning_comes_to_the_evidence_of_other_programs(self, boston):
+    def test_learning_reaches_the_reference_evidence(self, boston):
         state = gp_t.fit(boston[0], gp_t.Config(nu=4.0, prior="none"), np.random.default_rng(0))[0]
         assert state.converged
         assert state.log_evidence > -103.87
@@ -90,7 +92,7 @@ class TestMarginals:
         k = rng.normal(size=(4, 12))
         resolvent = np.diag(tau) - tau[:, None] * Sigma * tau
         np.testing.assert_allclose(
-            found.blocks.lost(k), np.einsum("ij,jk,ik->i", k, resolvent, k), rtol=1e-9, atol=1e-11
+            found.blocks.variance_reduction(k), np.einsum("ij,jk,ik->i", k, resolvent, k), rtol=1e-9, atol=1e-11
         )
         np.testing.assert_allclose(found.resolvent(), np.diag(tau) - tau[:, None] * Sigma * tau, atol=1e-11)
 
@@ -100,12 +102,12 @@ class TestMarginals:
         found = marginals(K, tau, tau * conflicting().y)
         np.testing.assert_allclose(found.variance, gaussian(K, tau).covariance.diagonal(), rtol=1e-9)
 
-    def test_one_that_is_not_proper(self):
+    def test_an_improper_posterior(self):
         assert marginals(np.eye(3), np.array([1.0, -1.5, 0.0]), np.zeros(3)) is None
 
 
-LADDER = list(product([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0], [1.5, 2.0, 4.0], [0.02, 0.05, 0.1, 0.2, 0.3]))
-TELLING = {  # lengthscale, nu and scale by the stage that ends them; plain sweeps at 0.8 converge at the first two only
+GRID = list(product([0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0], [1.5, 2.0, 4.0], [0.02, 0.05, 0.1, 0.2, 0.3]))
+SELECTED = {  # (lengthscale, nu, scale) -> stage that converges; plain sweeps at 0.8 converge at the first two only
     (1.0, 4.0, 0.2): "parallel 0.8",
     (0.3, 4.0, 0.02): "parallel 0.8",
     (0.5, 1.5, 0.02): "parallel 0.2",
@@ -118,8 +120,8 @@ TELLING = {  # lengthscale, nu and scale by the stage that ends them; plain swee
 }
 
 
-def rung(lengthscale, nu, scale, damping=0.8, **options):
-    """EP at one point of the ladder."""
+def at_point(lengthscale, nu, scale, damping=0.8, **options):
+    """EP at one point of the grid."""
     return ep.infer(covariances(lengthscale), conflicting().y, nu, scale, options.pop("eta", 1.0), damping, **options)
 
 
@@ -129,47 +131,47 @@ def starts(lengthscale, nu, scale):
     mode = laplace.infer(K, conflicting().y, nu, scale)
     yield mode.precisions, mode.weights + mode.precisions * (K @ mode.weights)
     for near in ((1.1 * lengthscale, nu, scale), (lengthscale, 1.2 * nu, scale), (lengthscale, nu, 1.15 * scale)):
-        found = rung(*near)
+        found = at_point(*near)
         yield found.precisions, found.shifts
 
 
-class TestLadder:
-    @pytest.mark.parametrize(("point", "stage"), TELLING.items(), ids=str)
-    def test_converges_at_a_fixed_point_that_hangs_on_no_damping(self, point, stage):
-        found = rung(*point)
+class TestGrid:
+    @pytest.mark.parametrize(("point", "stage"), SELECTED.items(), ids=str)
+    def test_the_fixed_point_does_not_depend_on_the_damping(self, point, stage):
+        found = at_point(*point)
         assert found.stage == stage
         lengthscale, nu, scale = point
         sites_found = found.precisions, found.shifts
         assert plain.mismatch(covariances(lengthscale), conflicting().y, nu, scale, 1.0, *sites_found) < 1e-6
         for damping in (1.0, 0.3):
-            assert rung(*point, damping).log_evidence == pytest.approx(found.log_evidence, abs=1e-5)
+            assert at_point(*point, damping).log_evidence == pytest.approx(found.log_evidence, abs=1e-5)
 
     @pytest.mark.parametrize("point", [(1.0, 4.0, 0.2), (0.7, 4.0, 0.05), (2.0, 2.0, 0.2)], ids=str)
     def test_other_starts(self, point):
-        expected = rung(*point).log_evidence
+        expected = at_point(*point).log_evidence
         for start in starts(*point):
-            assert rung(*point, start=start).log_evidence == pytest.approx(expected, abs=1e-5)
+            assert at_point(*point, start=start).log_evidence == pytest.approx(expected, abs=1e-5)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("eta", [1.0, 0.5])
-    def test_points_of_every_lengthscale_nu_and_scale(self, eta):
-        for point in LADDER[::8]:
-            found = [rung(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
+    def test_selected_points_of_the_grid(self, eta):
+        for point in GRID[::8]:
+            found = [at_point(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
             assert np.ptp(found) < 1e-5, point
 
     @pytest.mark.slow
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("eta", [1.0, 0.5])
-    def test_all_of_it(self, eta):
-        for at, point in enumerate(LADDER):
-            found = [rung(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
+    def test_the_whole_grid(self, eta):
+        for at, point in enumerate(GRID):
+            found = [at_point(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
             if eta == 1.0 and at % 4 == 0:
-                found += [rung(*point, start=start).log_evidence for start in starts(*point)]
+                found += [at_point(*point, start=start).log_evidence for start in starts(*point)]
             assert np.ptp(found) < 1e-5, point
 
 
 class TestPlainTwins:
-    """Five rows, the third an outlier that comes to a negative precision."""
+    """Five data points; the third is an outlier whose precision becomes negative."""
 
     x = np.array([-1.0, -0.4, 0.1, 0.5, 1.1])
     y = np.array([-0.8, -0.3, 2.5, 0.4, 0.9])
@@ -177,7 +179,7 @@ class TestPlainTwins:
 
     @pytest.mark.parametrize("eta", [1.0, 0.5])
     @pytest.mark.parametrize("scheme", ["robust", "parallel", "sequential", "double_loop"])
-    def test_updates_of_one_site_after_the_other(self, scheme, eta):
+    def test_sequential_updates(self, scheme, eta):
         found = ep.infer(self.K, self.y, 3.0, 0.2, eta, 0.7, scheme)
         tau, b = plain.plain_ep(self.K, self.y, 3.0, 0.2, eta)
         assert tau[2] < 0.0
@@ -187,7 +189,7 @@ class TestPlainTwins:
         assert found.log_evidence == pytest.approx(expected, rel=1e-8)
 
     @pytest.mark.parametrize("eta", [1.0, 0.5])
-    def test_the_double_loop_of_a_general_optimiser(self, eta):
+    def test_the_double_loop_by_a_general_optimiser(self, eta):
         K, y = self.K[1:4, 1:4], self.y[1:4]
         found = ep.infer(K, y, 3.0, 0.2, eta, 0.8, "double_loop")
         ended = found.precisions, found.shifts
@@ -205,13 +207,13 @@ class TestPlainTwins:
 
 
 class TestDerivatives:
-    """Of what the double loop and Newton's method climb on, where some sites are negative."""
+    """Derivatives in the double loop and Newton's method, with some negative sites."""
 
     def model(self, eta):
         return SiteModel(covariances(0.9), conflicting().y, 2.0, 0.1, eta)
 
     def begun(self, model):
-        """Sites some way from the fixed point."""
+        """Sites at a distance from the fixed point."""
         return sites(model, *(0.9 * one for one in self.ended(model)))
 
     def ended(self, model):
@@ -224,9 +226,9 @@ class TestDerivatives:
         model, mu = self.model(eta), 0.3
         now = self.begun(model)
         outer = 0.9 / now.posterior.variance, 1.05 * now.posterior.mean / now.posterior.variance
-        held = double_loop._fixed_marginals(model, outer, now.tau, now.b)
-        step, slope, _ = double_loop._direction(model, held, mu)
-        by_tau, by_b = newton.site_changes(step, held.posterior)
+        fixed = double_loop._fixed_marginals(model, outer, now.tau, now.b)
+        step, slope, _ = double_loop._direction(model, fixed, mu)
+        by_tau, by_b = newton.site_changes(step, fixed.posterior)
 
         def value(part):
             at = double_loop._fixed_marginals(model, outer, now.tau + part * by_tau, now.b + part * by_b)
@@ -245,7 +247,7 @@ class TestDerivatives:
         at = newton.curvatures(model, now.tau, now.posterior, now.tilted)
 
         def conditions(tau, b):
-            """Tilted less posterior means of the statistics, in the units of ``now``."""
+            """Tilted minus posterior means of the statistics, in the units of ``now``."""
             there = sites(model, tau, b)
             by_tilted, by_marginal = (
                 ((m - mean) / deviation, (v + (m - mean) ** 2) / deviation**2)
@@ -260,7 +262,7 @@ class TestDerivatives:
         np.testing.assert_allclose(newton._jacobian(at, eta) @ direction, slope, rtol=1e-5, atol=1e-7)
 
     @pytest.mark.parametrize("eta", [1.0, 0.5])
-    def test_newton_ends_within_a_few_steps(self, eta):
+    def test_newton_converges_in_a_few_steps(self, eta):
         model = self.model(eta)
         near = sites(model, *(0.999 * one for one in self.ended(model)))
         found, steps = newton.polish(model, near, 1e-11)
@@ -272,16 +274,16 @@ class TestDerivatives:
     @pytest.mark.parametrize("theta", [(0.9, 1.0, 0.1, 2.0), (2.0, 1.0, 0.2, 2.0)])
     def test_gradient_of_the_evidence_by_differences(self, theta, eta):
         problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize", fraction=eta))
-        found = gp_t.infer(problem, np.log(theta))
+        found = inference.infer(problem, np.log(theta))
         assert np.sum(found.precisions < 0.0) >= 2
-        evidence = gp_t.Evidence(problem, ep.LIMITS)
+        evidence = Evidence(problem, ep.LIMITS)
         _, gradient = evidence(np.log(theta))
         rng = np.random.default_rng(1)
         check_gradient(lambda at: evidence(at)[0], np.log(theta), gradient, rng, step=1e-4, rel=1e-5)
 
 
 class TestSchemes:
-    def test_the_double_loop_lowers_what_it_should_and_ends_where_sweeps_do(self):
+    def test_the_double_loop_is_monotone_and_agrees_with_sweeps(self):
         given = covariances(0.9), conflicting().y, 2.0, 0.1, 1.0
         slow = ep.trace(*given, "double_loop", 0.8, 80)
         quick = ep.trace(*given, "double_loop", 0.8, 80, before=10)
@@ -295,7 +297,7 @@ class TestSchemes:
 
     @pytest.mark.parametrize("damping", ["1", "0.8", "0.5"])
     @pytest.mark.parametrize("case", "AB")
-    def test_parallel_sweeps_as_other_programs_make_them(self, case, damping):
+    def test_reference_values_of_parallel_sweeps(self, case, damping):
         hyper, expected = (VALUES["cases"][case][name] for name in ("hyper", "plain_parallel_EP_by_damping"))
         K = covariances(hyper["ell"], hyper["magn2"])
         path = ep.trace(K, conflicting().y, hyper["nu"], hyper["sigma"], 1.0, "parallel", float(damping), 60)
@@ -303,114 +305,114 @@ class TestSchemes:
         if expected[damping]["converged"]:
             assert np.argmax(path.mismatch < 1e-9) + 1 == pytest.approx(sweeps, abs=1 + 0.1 * sweeps)
             assert path.log_evidence[-1] == pytest.approx(expected[damping]["logZ"], rel=1e-11)
-        else:  # they stop where a cavity is improper; here its site is left until the next sweep
+        else:  # the reference stops at an improper cavity; here its site is not updated in this sweep
             assert math.isinf(path.mismatch[sweeps - 1])
             assert math.isnan(path.log_evidence[sweeps - 1])
 
-    def test_sequential_updates_converge_where_parallel_ones_do_not(self):
+    def test_sequential_updates_converge_if_parallel_ones_do_not(self):
         given = covariances(0.9), conflicting().y, 2.0, 0.1, 1.0
         path = ep.trace(*given, "sequential", 1.0, 60)
         assert path.mismatch[-1] < 1e-8
         assert path.log_evidence[-1] == pytest.approx(VALUES["cases"]["B"]["ep"]["logZ"], rel=1e-10)
 
-    def test_fractional_updates_end_at_the_power_that_is_asked(self):
+    def test_fractional_updates_end_at_the_requested_power(self):
         model = SiteModel(covariances(0.5), conflicting().y, 1.5, 0.05, 1.0)
         with np.errstate(all="ignore"):
             found = ep._from_smaller_power(model, 0.8, ep.LIMITS)
         assert found.sites.mismatch < 1e-9
-        assert rung(0.5, 1.5, 0.05).log_evidence == pytest.approx(log_evidence(found.sites, 1.0), abs=1e-9)
+        assert at_point(0.5, 1.5, 0.05).log_evidence == pytest.approx(log_evidence(found.sites, 1.0), abs=1e-9)
 
-    def test_what_does_not_converge_is_told_stage_by_stage(self):
+    def test_the_error_lists_all_stages(self):
         expected = (
             r"did not converge; parallel 0.8: mismatch .* after \d+ steps, parallel 0.2: .*, double loop: mismatch "
         )
         with pytest.raises(FloatingPointError, match=expected + r".* after \d+ steps, fractional: mismatch .* steps$"):
-            rung(3.0, 20.0, 0.02, limits=ep.EPLimits(1e-9, 5))
+            at_point(3.0, 20.0, 0.02, limits=ep.EPLimits(1e-9, 5))
         for scheme in ("parallel", "sequential", "double_loop"):
             with pytest.raises(FloatingPointError, match=f"{scheme.replace('_', ' ')}.*: mismatch"):
-                rung(3.0, 4.0, 0.2, scheme=scheme, limits=ep.EPLimits(0.0, 5))
+                at_point(3.0, 4.0, 0.2, scheme=scheme, limits=ep.EPLimits(0.0, 5))
 
-    def test_rounds_of_many_rows(self):
+    def test_rounds_decrease_with_the_data_points(self):
         assert [ep._round_limit(1000, n) for n in (25, 250, 500, 5000)] == [1000, 1000, 250, 30]
         assert [ep._round_limit(rounds, 5000) for rounds in (0, 5, 60)] == [0, 5, 30]
 
-    def test_no_other_scheme(self):
+    def test_an_unknown_scheme(self):
         with pytest.raises(ValueError, match="no plain scheme: robust"):
             ep.trace(np.eye(2), np.zeros(2), 4.0, 1.0, 1.0, "robust", 0.8, 3)
 
-    def test_where_rounding_leaves_a_mismatch_that_counts(self):
-        """Equal targets under next to no noise: the condition number of K + sigma^2 I is 4e10."""
+    def test_a_mismatch_by_rounding_errors_counts_as_converged(self):
+        """Equal targets with very small noise: the condition number of K + sigma^2 I is 4e10."""
         X, y = np.linspace(-2.0, 2.0, 21)[:, None], np.full(21, 7.0)
         problem = gp_t.problem_of(Rows(X, y), gp_t.Config())
         theta = np.log([682.6, 17.84, 1e-4, 4.0])
-        found = gp_t.infer(problem, theta)
-        model = SiteModel(gp_t.matrix(problem.covariance, theta[:-2], X), y, 4.0, 1e-4, 1.0)
+        found = inference.infer(problem, theta)
+        model = SiteModel(matrix(problem.covariance, theta[:-2], X), y, 4.0, 1e-4, 1.0)
         assert ep.CLOSE < sites(model, found.precisions, found.shifts).mismatch < ep.ROUNDING
         assert found.stage == "parallel 0.8"
 
 
 class TestSearches:
-    def test_the_end_hangs_on_no_path(self):
+    def test_the_result_does_not_depend_on_the_path(self):
         rows = conflicting()
         config = gp_t.Config(prior="none", lengthscale=0.9, nu=2.0)
         state = gp_t.fit(rows, config, np.random.default_rng(0))[0]
-        alone = gp_t.infer(gp_t.problem_of(rows, config), state.best.theta)
+        alone = inference.infer(gp_t.problem_of(rows, config), state.best.theta)
         assert state.converged
         assert state.log_evidence == alone.log_evidence
-        assert "given" not in state.best.stage
+        assert "earlier" not in state.best.stage
 
-    def test_warm_starts_leave_the_evidence_and_its_gradient(self):
+    def test_warm_starts_do_not_change_the_evidence(self):
         problem = gp_t.problem_of(conflicting(), gp_t.Config(nu="optimize"))
-        search = gp_t.Evidence(problem, gp_t.SEARCHED)
+        search = Evidence(problem, SEARCH_LIMITS)
         rng = np.random.default_rng(0)
         for theta in np.log([1.0, 1.0, 0.2, 4.0]) + 0.2 * rng.normal(size=(4, 4)):
             value, gradient = search(theta)
-            expected, by_theta = gp_t.evidence(problem, theta)
+            expected, by_theta = inference.evidence(problem, theta)
             assert value == pytest.approx(expected, abs=1e-9)
             np.testing.assert_allclose(gradient, by_theta, atol=1e-5)
 
-    def test_where_only_given_sites_converge_these_are_reported(self, monkeypatch):
+    def test_earlier_sites_are_reported_if_only_they_converge(self, monkeypatch):
         problem = gp_t.problem_of(conflicting(), gp_t.Config())
         theta = np.log([1.0, 1.0, 0.2, 4.0])
-        search = gp_t.Evidence(problem, gp_t.SEARCHED)
+        search = Evidence(problem, SEARCH_LIMITS)
         value, _ = search(theta)
         infer = ep.infer
 
-        def lost(*given):
-            if given[-2] is None:
-                raise FloatingPointError("lost")
-            return infer(*given)
+        def failing(*arguments):
+            if arguments[-2] is None:
+                raise FloatingPointError("no start")
+            return infer(*arguments)
 
-        monkeypatch.setattr(ep, "infer", lost)
-        found = search.ended(theta)
-        assert found.stage == "parallel 0.8 from given sites"
+        monkeypatch.setattr(ep, "infer", failing)
+        found = search.final(theta)
+        assert found.stage == "parallel 0.8 from earlier sites"
         assert found.log_evidence == pytest.approx(value, abs=1e-9)
-        with pytest.raises(FloatingPointError, match="lost"):
-            gp_t.Evidence(problem, gp_t.SEARCHED).ended(theta)
+        with pytest.raises(FloatingPointError, match="no start"):
+            Evidence(problem, SEARCH_LIMITS).final(theta)
 
-    def test_sites_are_followed_by_way_of_points_between(self, monkeypatch):
-        """An inference that comes from sites no further off than 0.15 than where they belong."""
+    def test_intermediate_points_of_a_warm_start(self, monkeypatch):
+        """An inference that converges only from sites at a distance of at most 0.15."""
         problem = gp_t.problem_of(conflicting(), gp_t.Config())
-        infer, origin, lengthscale = gp_t.infer, np.log([1.0, 1.0, 0.2, 4.0]), np.eye(4)[0]
-        belongs, asked = {}, []
+        infer, origin, lengthscale = inference.infer, np.log([1.0, 1.0, 0.2, 4.0]), np.eye(4)[0]
+        origins, requested = {}, []
 
         def narrow(problem, theta, start=None, limits=ep.LIMITS):
-            asked.append(theta[0] - origin[0])
-            if start is not None and np.abs(theta - belongs[start[1].tobytes()]).max() > 0.15:
+            requested.append(theta[0] - origin[0])
+            if start is not None and np.abs(theta - origins[start[1].tobytes()]).max() > 0.15:
                 raise FloatingPointError("too far")
             found = infer(problem, theta)
-            belongs[found.shifts.tobytes()] = theta.copy()
+            origins[found.shifts.tobytes()] = theta.copy()
             return found
 
-        monkeypatch.setattr(gp_t, "infer", narrow)
-        search = gp_t.Evidence(problem, gp_t.SEARCHED)
+        monkeypatch.setattr(inference, "infer", narrow)
+        search = Evidence(problem, SEARCH_LIMITS)
         search(origin)
         value, _ = search(origin + 0.4 * lengthscale)
-        np.testing.assert_allclose(asked, [0.0, 0.4, 0.2, 0.1, 0.2, 0.4, 0.3, 0.4], atol=1e-12)
-        assert value == gp_t.evidence(problem, origin + 0.4 * lengthscale)[0]
+        np.testing.assert_allclose(requested, [0.0, 0.4, 0.2, 0.1, 0.2, 0.4, 0.3, 0.4], atol=1e-12)
+        assert value == inference.evidence(problem, origin + 0.4 * lengthscale)[0]
         search(origin - 0.1 * lengthscale)  # sites of the nearest point, not of the last one
         search(origin + 0.5 * lengthscale)
-        assert asked[-1] == pytest.approx(0.5)
-        for far in (1.2, -0.9):  # beyond FAR, and further off than halvings help
+        assert requested[-1] == pytest.approx(0.5)
+        for far in (1.2, -0.9):  # beyond FAR, and too far for the halvings
             with pytest.raises(FloatingPointError, match="too far"):
                 search(origin + far * lengthscale)

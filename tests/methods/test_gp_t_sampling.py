@@ -1,4 +1,4 @@
-"""Markov chains for Student-t noise: other programs' values, every conditional, the joint law, diagnostics."""
+"""Markov chains for Student-t noise: reference values, conditionals, the joint distribution, diagnostics."""
 
 from __future__ import annotations
 
@@ -13,32 +13,30 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
-from ep_bench.covariances import build
+from ep_bench.covariances import build, matrix
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import sampling, scale_mixture
-from ep_bench.methods.gp_t.sampling import ChainWalker, StudentTModel
+from ep_bench.methods.gp_t import chain, sampling, scale_mixture
+from ep_bench.methods.gp_t.chain import ChainWalker, StudentTModel
 from ep_bench.numerics import mcmc_diagnostics, slice_sampling
 from ep_bench.types import Rows
 from tests.methods.hmc_support import distance, standard_error
 from tests.methods.test_gp_t import FIXED, VALUES, conflicting, log_density, options_of
 
-GIBBS_ERROR = {"A": 3.3e-4, "B": 5.6e-4}  # by which two runs of the reference differ at most
+GIBBS_ERROR = {"A": 3.3e-4, "B": 5.6e-4}  # largest difference between two runs of the reference
 
 
 def small_model(**given):
-    """Five rows of one input, under priors that are no wider than a test can see over."""
+    """Five data points with one input, under narrow priors."""
     rng = np.random.default_rng(0)
     covariance = build("se", 1, True)
     hyper = Hyperparameters.of((*covariance.names, "scale", "nu"), 1, given)
-    return StudentTModel(
-        rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, deviation=np.full(4, 0.5))
-    )
+    return StudentTModel(rng.normal(size=(5, 1)), rng.normal(size=5), covariance, replace(hyper, std=np.full(4, 0.5)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", "AB")
-def test_values_of_other_programs(case):
+def test_reference_values(case):
     values = VALUES["cases"][case]
     options = {"samples": 3000, "warmup": 20, "stored": 6000, "random_state": 0}
     model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference="mcmc", **options).fit(
@@ -63,13 +61,13 @@ class TestConditionals:
     def walker(self, **given):
         return ChainWalker(small_model(**given), np.random.default_rng(1))
 
-    def test_a_draw_of_the_prior_of_deficient_rank(self):
+    def test_draws_from_a_prior_of_deficient_rank(self):
         root = np.random.default_rng(0).normal(size=(4, 2))
         K, rng = root @ root.T, np.random.default_rng(2)
-        draws = np.array([sampling.draw_prior(np.tril(K), rng) for _ in range(self.DRAWS)])
+        draws = np.array([chain.draw_prior(np.tril(K), rng) for _ in range(self.DRAWS)])
         error = np.sqrt((K**2 + np.outer(K.diagonal(), K.diagonal())) / self.DRAWS)
         assert (np.abs(draws.T @ draws / self.DRAWS - K) < 4 * error).all()
-        # what the rank leaves out
+        # the null space of K
         null = np.linalg.svd(root)[0][:, 2:]
         assert np.abs(draws @ null).max() < 1e-6
 
@@ -77,7 +75,7 @@ class TestConditionals:
         walker = self.walker()
         model, V = walker.model, walker.V
         draws = np.array([walker.draw_residuals() for _ in range(self.DRAWS)])
-        R = np.linalg.inv(gp_t.matrix(model.covariance, walker.theta[:-2], model.X) + np.diag(V))
+        R = np.linalg.inv(matrix(model.covariance, walker.theta[:-2], model.X) + np.diag(V))
         mean, covariance = V * (R @ model.y), np.diag(V) - V[:, None] * R * V
         np.testing.assert_array_less(np.abs(draws.mean(0) - mean), 4 * np.sqrt(covariance.diagonal() / self.DRAWS))
         spread = np.outer(covariance.diagonal(), covariance.diagonal())
@@ -90,8 +88,8 @@ class TestConditionals:
         scale, nu = np.exp(walker.theta[-2:])
         draws = np.array([walker.draw_scales(r) for _ in range(self.DRAWS)])
         for at in range(5):
-            law = stats.invgamma(0.5 * (nu + 1), scale=0.5 * (nu * scale**2 + r[at] ** 2))
-            assert stats.kstest(draws[:, at], law.cdf).pvalue > 1e-3
+            expected = stats.invgamma(0.5 * (nu + 1), scale=0.5 * (nu * scale**2 + r[at] ** 2))
+            assert stats.kstest(draws[:, at], expected.cdf).pvalue > 1e-3
 
     def test_scale_and_degrees_of_freedom(self):
         walker = self.walker()
@@ -106,7 +104,7 @@ class TestConditionals:
         log_scale, log_nu = np.meshgrid(*axes, indexing="ij")
         heights = stats.t.logpdf(r[:, None, None], np.exp(log_nu), 0.0, np.exp(log_scale)).sum(axis=0)
         for value, at in ((log_scale, -2), (log_nu, -1)):
-            heights += stats.norm.logpdf(value, hyper.median[at], hyper.deviation[at])
+            heights += stats.norm.logpdf(value, hyper.median[at], hyper.std[at])
         weights = np.exp(heights - logsumexp(heights))
         found = np.array(draws)
         assert (found[:, 1] >= 0.0).all()
@@ -117,13 +115,13 @@ class TestConditionals:
 
     @pytest.mark.parametrize("ellipses", [False, True])
     def test_hyperparameters_given_the_scales(self, ellipses, monkeypatch):
-        """Of the lengthscale and the scale, the magnitude given; U stays as it is."""
-        monkeypatch.setattr(sampling, "LINES", 0)
+        """Lengthscale and scale are sampled, the magnitude is fixed; U does not change."""
+        monkeypatch.setattr(chain, "LINES", 0)
         walker = self.walker(magnitude=1.5)
         model, hyper = walker.model, walker.model.hyper
         U = walker.V * np.exp(-2 * walker.theta[-2])
         if ellipses:
-            walker.law = slice_sampling.StudentTApproximation(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
+            walker.approximation = slice_sampling.StudentTApproximation(np.array([0.5, -0.5]), np.diag([0.6, 0.8]))
         draws = []
         for _ in range(1000):
             walker.draw_hyperparameters()
@@ -142,20 +140,20 @@ class TestConditionals:
 
     @staticmethod
     def height(model, log_lengthscale, log_scale, U):
-        K = gp_t.matrix(model.covariance, np.array([log_lengthscale, np.log(1.5)]), model.X)
+        K = matrix(model.covariance, np.array([log_lengthscale, np.log(1.5)]), model.X)
         prior = stats.norm.logpdf([log_lengthscale, log_scale], model.hyper.median[[0, 2]], 0.5).sum()
         return prior + stats.multivariate_normal.logpdf(model.y, cov=K + np.diag(U * np.exp(2 * log_scale)))
 
-    def test_what_is_given_stays(self):
+    def test_fixed_hyperparameters_do_not_change(self):
         walker = self.walker(lengthscale=0.7, nu=3.0)
         for _ in range(5):
             walker.step()
         np.testing.assert_array_equal(walker.theta[[0, 3]], np.log([0.7, 3.0]))
         assert (walker.theta[[1, 2]] != walker.model.hyper.median[[1, 2]]).all()
 
-    def test_flat_priors_end_at_the_limits(self):
+    def test_flat_priors_are_truncated_at_the_limits(self):
         model, ends = small_model(), np.full(4, 0.5)
-        hyper = replace(model.hyper, deviation=np.full(4, np.inf), median=np.zeros(4), low=-ends, high=ends)
+        hyper = replace(model.hyper, std=np.full(4, np.inf), median=np.zeros(4), low=-ends, high=ends)
         walker = ChainWalker(model._replace(hyper=hyper), np.random.default_rng(0))
         thetas = []
         for _ in range(200):
@@ -165,16 +163,16 @@ class TestConditionals:
         assert (np.ptp(thetas, axis=0) > 0.7).all()
 
 
-class TestJointLaw:
-    """Draws from the prior, and by turns the sampler's step and fresh targets given it: Geweke (2004)."""
+class TestJointDistribution:
+    """Draws from the prior, and alternating steps of the sampler and draws of the targets: Geweke (2004)."""
 
-    FEW, MANY = 3000, 6000  # few find the faults below at 5 standard errors
+    FEW, MANY = 3000, 6000  # FEW draws find the faults below at 5 standard errors
 
     @classmethod
     def from_prior(cls, model, rng, n):
         hyper, out = model.hyper, []
         while len(out) < n:
-            theta = hyper.median + hyper.deviation * rng.standard_normal(4)
+            theta = hyper.median + hyper.std * rng.standard_normal(4)
             if (theta < hyper.low).any() or (theta > hyper.high).any():
                 continue
             scale, nu = np.exp(theta[-2:])
@@ -184,14 +182,16 @@ class TestJointLaw:
 
     @staticmethod
     def targets(model, theta, V, rng):
-        C = gp_t.matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
+        C = matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
         return np.linalg.cholesky(C) @ rng.standard_normal(5)
 
-    def by_turns(self, model, rng, n):
+    def by_alternation(self, model, rng, n):
         theta, V, y = (part[0] for part in self.from_prior(model, rng, 1))
         walker = ChainWalker(model._replace(y=y), rng)
         walker.theta, walker.V, out = theta, V, []
-        walker.law = slice_sampling.StudentTApproximation(model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5]))
+        walker.approximation = slice_sampling.StudentTApproximation(
+            model.hyper.median[:3] + 0.2, np.diag([0.4, 0.6, 0.5])
+        )
         for _ in range(n):
             walker.weights, walker.log_targets = walker.factorise()
             walker.step()
@@ -214,24 +214,24 @@ class TestJointLaw:
         return cls.quantities(*cls.from_prior(small_model(), np.random.default_rng(3), 20_000))
 
     def largest_distance(self, free, draws):
-        bound = self.quantities(*self.by_turns(small_model(), np.random.default_rng(4), draws))
+        bound = self.quantities(*self.by_alternation(small_model(), np.random.default_rng(4), draws))
         errors = np.array([standard_error(series[None]) for series in bound.T])
         away = np.abs(bound.mean(axis=0) - free.mean(axis=0))
         return (away / np.hypot(errors, free.std(axis=0) / np.sqrt(len(free)))).max()
 
     @pytest.mark.slow
     @pytest.mark.parametrize("draws", [FEW, pytest.param(MANY, marks=pytest.mark.exhaustive)])
-    def test_the_step_keeps_it(self, free, draws, monkeypatch):
-        monkeypatch.setattr(sampling, "ELLIPSES", 2)
-        monkeypatch.setattr(sampling, "TURNS", 1)
+    def test_the_step_leaves_it_invariant(self, free, draws, monkeypatch):
+        monkeypatch.setattr(chain, "ELLIPSES", 2)
+        monkeypatch.setattr(chain, "TURNS", 1)
         assert self.largest_distance(free, draws) < 4.5
 
     @pytest.mark.slow
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("fault", ["scales", "residuals", "level"])
-    def test_a_wrong_step_is_found_out(self, free, fault, monkeypatch):
-        monkeypatch.setattr(sampling, "ELLIPSES", 2)
-        monkeypatch.setattr(sampling, "TURNS", 1)
+    def test_a_wrong_step_is_detected(self, free, fault, monkeypatch):
+        monkeypatch.setattr(chain, "ELLIPSES", 2)
+        monkeypatch.setattr(chain, "TURNS", 1)
         if fault == "scales":
             right = ChainWalker.draw_scales
             monkeypatch.setattr(ChainWalker, "draw_scales", lambda self, r: 1.1 * right(self, r))
@@ -245,7 +245,7 @@ class TestJointLaw:
 
 class TestPredictions:
     @pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 30.0, 100.0, 300.0, 1000.0])
-    def test_the_rule_is_the_t(self, nu):
+    def test_the_coarse_rule_approximates_the_t(self, nu):
         weights, variances = scale_mixture.coarse(nu, 0.3)
         u = np.concatenate([np.linspace(0.0, 5.0, 200), np.geomspace(5.0, 300.0 if nu <= 30.0 else 45.0, 200)])
         np.testing.assert_allclose(
@@ -274,15 +274,15 @@ class TestPredictions:
         assert mean[0] == pytest.approx(means.mean())
         assert variance[0] == pytest.approx(variances.mean() + means.var())
 
-    def test_the_latent_law_given_a_draw(self):
+    def test_the_latent_distribution_given_a_draw(self):
         config = gp_t.Config(inference="mcmc", samples=4, warmup=2, stored=2)
         with pytest.warns(ConvergenceWarning):
             state, _ = gp_t.fit(conflicting(), config, np.random.default_rng(0))
         X = np.array([[0.3], [9.0]])
         means, variances = sampling.latents(state, X)
         theta, V = state.theta[1, :-2], state.V[1]
-        R = np.linalg.inv(gp_t.matrix(state.covariance, theta, state.X) + np.diag(V))
-        k = gp_t.matrix(state.covariance, theta, X, state.X)
+        R = np.linalg.inv(matrix(state.covariance, theta, state.X) + np.diag(V))
+        k = matrix(state.covariance, theta, X, state.X)
         np.testing.assert_allclose(means[1], k @ R @ state.y, rtol=1e-7)
         exact = np.exp(theta[1]) - (k @ R @ k.T).diagonal()
         np.testing.assert_allclose(variances[1], exact, rtol=1e-6)
@@ -291,13 +291,13 @@ class TestPredictions:
 @pytest.fixture(scope="module")
 def model():
     options = {"inference": "mcmc", "nu": "optimize", "chains": 2, "samples": 300, "warmup": 100, "stored": 120}
-    X, y = conflicting().X, conflicting().y
-    y[[6, 17]] += [-3.0, 2.5]  # without the outliers, which chains of some hundred draws may take for signal
+    X, y = conflicting()
+    y[[6, 17]] += [-3.0, 2.5]  # remove the outliers, which short chains may fit as signal
     return Estimator("gp_t", **options, random_state=0).fit(X, y)
 
 
 class TestDiagnostics:
-    def test_what_is_offered(self, model):
+    def test_attributes_of_the_estimator(self, model):
         names = {"log_joint", "lengthscale", "magnitude", "scale", "nu", "prediction"}
         assert model.chains_.keys() == names
         assert {series.shape for series in model.chains_.values()} == {(2, 300)}
@@ -310,13 +310,13 @@ class TestDiagnostics:
         assert {len(values) for values in model.trace_.values()} == {400}
         np.testing.assert_allclose(model.trace_["nu"][100:], model.chains_["nu"].mean(axis=0))
 
-    def test_kept_draws_stand_in_the_chains(self, model):
+    def test_stored_draws_are_in_the_chains(self, model):
         state = model.state_
         assert np.bincount(state.chain).tolist() == [60, 60]
         kept = np.linspace(0, 299, 60).round().astype(int)
         np.testing.assert_allclose(np.exp(state.theta[60:, -2]), model.chains_["scale"][1, kept])
 
-    def test_diagnose_counts_a_draw_once(self, model):
+    def test_diagnose_counts_each_draw_once(self, model):
         X = np.array([[0.2], [1.7]])
         means = sampling.latents(model.state_, (X - model.x_scaling_.shift) / model.x_scaling_.scale)[0]
         expected = mcmc_diagnostics.measures("here", means.reshape(2, 60, 2))[0]
@@ -329,34 +329,24 @@ class TestDiagnostics:
         walker = ChainWalker(small_model(), np.random.default_rng(0))
         model, theta, V = walker.model, walker.theta, walker.V
         scale, nu = np.exp(theta[-2:])
-        C = gp_t.matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
+        C = matrix(model.covariance, theta[:-2], model.X) + np.diag(V)
         expected = stats.multivariate_normal.logpdf(model.y, cov=C)
         expected += stats.invgamma.logpdf(V, 0.5 * nu, scale=0.5 * nu * scale**2).sum()
-        expected += stats.norm.logpdf(theta, model.hyper.median, model.hyper.deviation).sum()
+        expected += stats.norm.logpdf(theta, model.hyper.median, model.hyper.std).sum()
         assert walker.log_joint() == pytest.approx(expected)
 
-    def test_chains_apart_are_told(self):
-        draws = np.random.default_rng(0).normal(size=(50, 4))
-        chains = [
-            sampling.StudentTChain(draws[:5], np.ones((5, 5)), draws, draws[:, 0], draws[:, :2] + shift, 1, {"nu": []})
-            for shift in (0.0, 3.0)
-        ]
-        state = sampling.draws(small_model(), chains, sampling.SliceSamplingSchedule(0, 50, 5))
-        assert not state.converged
-        assert "R-hat of predictions" in sampling.problem(state.diagnostics, 2, 50)
-
-    def test_too_few_draws_are_told(self):
+    def test_too_few_draws_warn(self):
         config = gp_t.Config(inference="mcmc", samples=2, warmup=0)
         with pytest.warns(ConvergenceWarning, match="too few draws for R-hat; 2 chains of 2 draws"):
             state, _ = gp_t.fit(conflicting(), config, np.random.default_rng(0))
         assert not state.converged
 
-    def test_integrated_degrees_of_freedom_are_drawn(self):
+    def test_integrated_degrees_of_freedom_are_sampled(self):
         for nu in ("optimize", "integrate"):
             problem = gp_t.problem_of(conflicting(), gp_t.Config(inference="mcmc", nu=nu))
             assert problem.hyper.free.all()
 
-    def test_what_is_not_learned_stays_at_the_medians(self):
+    def test_hyperparameters_that_are_not_sampled_are_at_the_medians(self):
         options = {"inference": "mcmc", "optimize": False, "samples": 6, "warmup": 0, "stored": 6, "lengthscale": 0.7}
         for nu, drawn in (("optimize", set()), ("integrate", {"nu"})):
             with pytest.warns(ConvergenceWarning):
@@ -367,11 +357,11 @@ class TestDiagnostics:
             np.testing.assert_allclose(np.exp(state.theta[:, :3]), np.tile([0.7, 1.0, 0.3], (len(state.theta), 1)))
 
     @pytest.mark.parametrize("options", [{"chains": 0}, {"samples": 0}, {"warmup": -1}, {"stored": 0}])
-    def test_mistakes_are_told(self, options):
+    def test_invalid_options(self, options):
         with pytest.raises(ValidationError):
             gp_t.Config(inference="mcmc", **options)
 
-    def test_targets_that_no_factor_is_of(self):
+    def test_a_covariance_that_cannot_be_factorised(self):
         X = np.array([[0.0], [1e-9], [1.0]])
         config = gp_t.Config(
             inference="mcmc", optimize=False, lengthscale=1e5, magnitude=1e8, scale=1e-7, samples=5, warmup=0

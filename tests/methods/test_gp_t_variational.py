@@ -1,4 +1,4 @@
-"""Variational inferences of Student-t noise: other programs' values, bounds, gradients, EM of hyperparameters."""
+"""Variational inference with Student-t noise: reference values, bounds, gradients, EM of hyperparameters."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from scipy.special import gammaln, roots_genlaguerre
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, data
-from ep_bench.covariances import build
+from ep_bench.covariances import build, matrix
 from ep_bench.methods import gp_t
 from ep_bench.methods.gp_t import em, fixed_scales, kl, variational
+from ep_bench.methods.gp_t.inference import evidence, infer
 from ep_bench.methods.gp_t.posterior import divided
 from ep_bench.numerics.symmetric import square
 from ep_bench.types import Rows
@@ -26,7 +27,7 @@ NAMES = ("vb", "fvb", "kl")
 
 @pytest.mark.parametrize("inference", NAMES)
 @pytest.mark.parametrize("case", "AB")
-def test_values_of_other_programs(case, inference):
+def test_reference_values(case, inference):
     values = VALUES["cases"][case]
     expected = values["kl" if inference == "kl" else "vb"]
     model = Estimator("gp_t", **FIXED, **options_of(values["hyper"]), inference=inference).fit(
@@ -43,7 +44,7 @@ def test_values_of_other_programs(case, inference):
 
 
 @pytest.mark.parametrize("inference", ["vb", "fvb"])
-def test_boston_by_other_programs(inference):
+def test_reference_values_of_boston(inference):
     boston, expected = data.load_dataset("boston"), VALUES["boston_split0"]["vb"]
     train, test = data.standard_split(len(boston.y), 0)
     hyper = {"lengthscale": 2.0, "magnitude": 1.0, "nu": 4.0, "scale": 0.3}
@@ -68,7 +69,7 @@ def test_boston_by_other_programs(inference):
 
 def problem_at(theta, **options):
     problem = gp_t.problem_of(conflicting(), gp_t.Config(**options))
-    K = gp_t.matrix(problem.covariance, theta[:-2], problem.X)
+    K = matrix(problem.covariance, theta[:-2], problem.X)
     return problem, (K, problem.y, float(np.exp(theta[-1])), float(np.exp(theta[-2])))
 
 
@@ -77,15 +78,15 @@ RANGE = [np.log([length, 1.0, scale, nu]) for length in (0.3, 3.0) for scale in 
 
 class TestBounds:
     @pytest.mark.parametrize("theta", RANGE, ids=lambda theta: " ".join(f"{value:.3g}" for value in np.exp(theta)))
-    def test_both_bounds_meet_at_the_optimum(self, theta):
+    def test_both_bounds_are_equal_at_the_optimum(self, theta):
         _, at = problem_at(theta)
         direct, factorised = variational.bounds(*at), variational.factors(*at)
         assert direct.log_evidence == pytest.approx(factorised.log_evidence, rel=1e-13, abs=1e-13)
         np.testing.assert_allclose(direct.precisions, factorised.precisions, rtol=1e-7)
 
     @pytest.mark.parametrize("seed", [47, 100, 149, 172])
-    def test_rows_twice_where_steps_lead_to_no_noise_at_all(self, seed):
-        """There an extrapolated step leaves covariances of the targets that cannot be factorised."""
+    def test_duplicate_data_points_with_vanishing_noise(self, seed):
+        """An extrapolated step leads to a covariance of the targets that cannot be factorised."""
         rng = np.random.default_rng(seed)
         x = rng.normal(size=6)
         x[1:3] = x[0]
@@ -95,7 +96,7 @@ class TestBounds:
         assert factorised.log_evidence == pytest.approx(direct.log_evidence, rel=1e-12)
 
     @pytest.mark.parametrize("inference", ["vb", "fvb"])
-    def test_a_row_of_no_prior_variance(self, inference):
+    def test_a_data_point_with_prior_variance_zero(self, inference):
         x = np.array([-1.0, 0.0, 0.5, 2.0])
         rows = Rows(x[:, None], np.array([-1.1, 0.3, 0.4, 2.2]))
         options = {"kernel": "linear", "inference": inference, "scale": 0.2, "weight_variance": 1.5, "optimize": False}
@@ -134,7 +135,7 @@ class TestBounds:
         assert (factorised >= direct).all()
         assert (direct[1:] >= factorised[:-1]).all()
 
-    def test_extrapolation_of_a_linear_map_ends_at_its_fixed_point(self):
+    def test_extrapolation_finds_the_fixed_point_of_a_linear_map(self):
         rng = np.random.default_rng(0)
         A, end = 0.3 * rng.normal(size=(3, 3)), rng.normal(size=3)
         points = rng.normal(size=(4, 3))
@@ -166,7 +167,7 @@ class TestBounds:
         np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-8, atol=1e-10)
 
     def test_stationary_by_differences(self):
-        """The KL bound does not rise along any direction of the precisions and of b."""
+        """The KL bound does not increase along any direction of the precisions and of b."""
         _, (K, y, nu, scale) = problem_at(np.log([1.0, 1.0, 0.1, 2.0]))
         end = kl.infer(K, y, nu, scale)
         b = end.weights + end.precisions * (K @ end.weights)
@@ -182,41 +183,41 @@ class TestBounds:
 
 @pytest.mark.parametrize("inference", NAMES)
 @pytest.mark.parametrize("scale", [0.1, 0.02])
-def test_little_noise_leaves_the_variances_their_digits(inference, scale):
-    """Of f at a row and between rows, from the sites and a Cholesky factor: little is left of the prior's 5."""
+def test_variances_keep_their_digits_with_little_noise(inference, scale):
+    """Variances of f at and between training points, compared with a prior variance of 5."""
     x = np.sort(np.random.default_rng(1).uniform(-2.0, 2.0, 40))
     K, between = (5.0 * np.exp(-2.0 * np.subtract.outer(x, z) ** 2) for z in (x, np.array([0.05, 1.11, x[7]])))
-    found = gp_t.infer(
+    found = infer(
         gp_t.problem_of(Rows(x[:, None], np.sin(2.0 * x)), gp_t.Config(inference=inference)),
         np.log([0.5, 5.0, scale, 4.0]),
     )
     half = np.linalg.solve(np.linalg.cholesky(K + np.diag(1.0 / found.precisions)), between)
-    variance = 5.0 - divided(K, found.precisions).lost(between.T)
+    variance = 5.0 - divided(K, found.precisions).variance_reduction(between.T)
     np.testing.assert_allclose(variance, 5.0 - (half**2).sum(axis=0), rtol=1e-4)
 
 
 @pytest.mark.parametrize("inference", NAMES)
 class TestAllInferences:
-    def test_learning_ends_where_the_bound_is_flat(self, inference):
+    def test_gradient_is_zero_at_the_end_of_a_search(self, inference):
         rows, config = conflicting(), gp_t.Config(prior="none", nu="optimize", inference=inference)
         state, trace = gp_t.fit(rows, config, np.random.default_rng(0))
         theta = state.best.theta
         start = gp_t.problem_of(rows, config).hyper.start()
-        slope = gp_t.evidence(gp_t.problem_of(rows, config), theta)[1]
+        slope = evidence(gp_t.problem_of(rows, config), theta)[1]
         assert state.converged
         assert np.abs(slope).max() < (0.02 if inference == "fvb" else 1e-3)
-        assert state.log_evidence > gp_t.evidence(gp_t.problem_of(rows, config), start)[0] + 1.0
+        assert state.log_evidence > evidence(gp_t.problem_of(rows, config), start)[0] + 1.0
         assert trace["objective"][-1] * 25 == pytest.approx(-state.log_evidence, rel=1e-9)
         assert (np.diff(trace["objective"]) < 0).all()
 
-    def test_what_does_not_converge_is_told(self, inference, monkeypatch):
+    def test_no_convergence_is_an_error(self, inference, monkeypatch):
         monkeypatch.setattr(kl if inference == "kl" else variational, "STEPS", 2)
-        with pytest.raises(FloatingPointError, match=r"no (fixed|stationary) point; mismatch .* scale 0.3"):
+        with pytest.raises(FloatingPointError, match=r"no (fixed|stationary) point found; mismatch .* scale 0.3"):
             gp_t.fit(conflicting(), gp_t.Config(optimize=False, inference=inference), None)
 
 
 class TestExpectationMaximisation:
-    def test_both_ways_of_learning_end_at_the_same_hyperparameters(self):
+    def test_em_and_gradients_find_the_same_hyperparameters(self):
         direct, by_steps = (
             gp_t.fit(conflicting(), gp_t.Config(inference=name, nu="optimize"), np.random.default_rng(0))[0]
             for name in ("vb", "fvb")
@@ -233,17 +234,17 @@ class TestExpectationMaximisation:
         theta = np.log([1.3, 0.6, 0.3, 6.0])
         problem, at = problem_at(theta, nu="optimize", prior="none")
         first = variational.factors(*at)
-        rows, room = Rows(problem.X, problem.y), square(25)
-        after = em.maximised(rows, problem.covariance, problem.hyper, theta, first, room)
+        rows, workspace = Rows(problem.X, problem.y), square(25)
+        after = em.maximised(rows, problem.covariance, problem.hyper, theta, first, workspace)
         assert (np.abs(after - theta) > 0.01).all()
         V = 1.0 / first.precisions
 
         def targets(point):
-            C = gp_t.matrix(problem.covariance, point, problem.X) + np.diag(V)
+            C = matrix(problem.covariance, point, problem.X) + np.diag(V)
             return stats.multivariate_normal.logpdf(problem.y, cov=C)
 
         def scales(log_sigma, log_nu):
-            nodes, weights = roots_genlaguerre(60, 2.5)  # of a gamma law with the shape (6 + 1) / 2
+            nodes, weights = roots_genlaguerre(60, 2.5)  # of a gamma distribution with the shape (6 + 1) / 2
             V = 3.5 / np.outer(first.precisions, nodes)
             heights = stats.invgamma.logpdf(V, 0.5 * np.exp(log_nu), scale=0.5 * np.exp(log_nu + 2 * log_sigma))
             return (heights @ weights).sum() / weights.sum()
@@ -255,7 +256,7 @@ class TestExpectationMaximisation:
                 assert max(plus, minus) < here
                 assert abs(plus - minus) < 0.1 * (2 * here - plus - minus)
 
-    def test_the_mean_of_the_scales_log_density(self):
+    def test_mean_log_density_of_the_scales(self):
         n, mean_log, mean_precision = 7, 0.4, 1.9
         point = np.array([-0.3, 1.1])
         _, gradient = em.log_scales(*point, n, mean_log, mean_precision)
@@ -268,7 +269,7 @@ class TestExpectationMaximisation:
         expected = 0.5 * nu * np.log(0.5 * s2) - gammaln(0.5 * nu) - 0.5 * nu * mean_log - 0.5 * s2 * mean_precision
         assert value(point) == pytest.approx(n * expected)
 
-    def test_its_limit_of_steps_is_told(self):
+    def test_the_limit_of_steps_warns(self):
         config = gp_t.Config(inference="fvb", steps=3)
         with pytest.warns(ConvergenceWarning, match="ended after 3 of at most 3 steps"):
             state, _ = gp_t.fit(conflicting(), config, np.random.default_rng(0))
@@ -276,11 +277,13 @@ class TestExpectationMaximisation:
         assert state.n_iterations == 3
 
 
-def test_evidence_given_the_scales():
+def test_evidence_at_fixed_scales():
     rng = np.random.default_rng(2)
     X, y, V = rng.normal(size=(15, 2)), rng.normal(size=15), rng.uniform(0.01, 4.0, 15)
-    covariance, theta, room = build("se", 2, True), np.log([0.8, 1.5, 2.0]), square(15)
-    value, gradient = fixed_scales.evidence(covariance, theta, X, y, V, room)
-    C = gp_t.matrix(covariance, theta, X) + np.diag(V)
+    covariance, theta, workspace = build("se", 2, True), np.log([0.8, 1.5, 2.0]), square(15)
+    value, gradient = fixed_scales.evidence(covariance, theta, X, y, V, workspace)
+    C = matrix(covariance, theta, X) + np.diag(V)
     assert value == pytest.approx(stats.multivariate_normal.logpdf(y, cov=C), rel=1e-12)
-    check_gradient(lambda at: fixed_scales.factorised(covariance, at, X, y, V, room).log_evidence, theta, gradient, rng)
+    check_gradient(
+        lambda at: fixed_scales.factorised(covariance, at, X, y, V, workspace).log_evidence, theta, gradient, rng
+    )

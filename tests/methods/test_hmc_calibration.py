@@ -1,4 +1,4 @@
-"""Calibration over draws from the prior, the reference of boston, and a study's row of a run that has not mixed."""
+"""Calibration over draws from the prior, reference values on boston, and the result of a run without convergence."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ep_bench import data, experiments
 from ep_bench.estimator import Estimator
 from ep_bench.experiments.sbc_2018.calibration.compute import QUANTITIES, Config, compute, judge
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import NetworkModel
 from ep_bench.methods.hmc.joint_draws import draw
+from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.runner.execute import run_cell
 from tests.methods.hmc_support import TOLERANCE, by_chain, small_model, standard_error
 from tests.runner.test_execute import jobs_of
@@ -29,15 +29,15 @@ class TestJudge:
         assert judge(rng.integers(3, 20, size=400), 19)["shift"] > 5
         assert judge(rng.integers(4, 16, size=400), 19)["spread"] < -5
 
-    def test_its_p_values_are_uniform(self):
+    def test_p_values_are_uniform(self):
         rng = np.random.default_rng(1)
         found = np.array([list(judge(rng.integers(10, size=300), 9).values()) for _ in range(500)])
         assert abs(np.mean(found[:, 1] < 0.1) - 0.1) < 0.05
         np.testing.assert_allclose(found[:, 2:].std(axis=0), 1.0, atol=0.15)
 
 
-def test_draws_of_the_joint_law():
-    """Second moments under IG(5, 4), mean 1: of weights 1, of targets E f^2 + 1."""
+def test_draws_from_the_joint_distribution():
+    """Under IG(5, 4), with mean 1, second moments are 1 for weights and E f^2 + 1 for targets."""
     model, rng = small_model(weight_prior=(5.0, 4.0), noise_prior=(5.0, 4.0)), np.random.default_rng(0)
     drawn = [draw(model, model.rows.X, rng) for _ in range(4000)]
     for values in (
@@ -63,7 +63,7 @@ def test_ranks_are_uniform(cases):
 
 
 @pytest.mark.slow
-def test_a_wrong_noise_is_found_out(monkeypatch):
+def test_a_wrong_noise_is_detected(monkeypatch):
     right = hyperparameters.draw_variance
     wrong = Config(**QUICK, **RECTIFIED)
 
@@ -99,7 +99,7 @@ def test_options_and_files(tmp_path: Path):
     )
 
 
-def test_a_studys_row_says_that_chains_have_not_mixed(tmp_path: Path):
+def test_the_reason_of_a_cell_without_convergence(tmp_path: Path):
     text = (
         "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
         "methods: [{use: hmc, hidden: [5], samples: 10, warmup: 0, steps: 1}]\n"
@@ -112,7 +112,7 @@ def test_a_studys_row_says_that_chains_have_not_mixed(tmp_path: Path):
 
 
 def score_series(distribution, y):
-    """RMSE, log-likelihood, and of each what every draw adds to it to first order, (S,), all of mean 0."""
+    """Return RMSE and log-likelihood, each with the first-order contributions (S,) of the draws, of mean 0."""
     errors = distribution.mean() - y
     rmse = np.sqrt(np.mean(errors**2))
     by_draw = (distribution.means - distribution.mean()) @ errors / (len(y) * rmse)
@@ -124,14 +124,14 @@ def score_series(distribution, y):
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_bostons_first_split():
-    """Samplers of other programs, pooled, give RMSE 2.292 and log-likelihood -2.232 under the same priors."""
+def test_reference_values_of_boston():
+    """Pooled draws of other programs give RMSE 2.292 and log-likelihood -2.232 under the same priors."""
     boston = data.load_dataset("boston")
     train, test = data.standard_split(len(boston.y), 0)
     options = {"chains": 2, "samples": 800, "warmup": 200, "steps": 300, "stored": 1600}
     model = Estimator("hmc", **options, random_state=0).fit(boston.X[train], boston.y[train])
     scores = score_series(model.predict_dist(boston.X[test]), boston.y[test])
-    for (found, by_draw), expected, most in zip(scores, (2.292, -2.232), (0.02, 0.01), strict=True):
+    for (found, by_draw), expected, limit in zip(scores, (2.292, -2.232), (0.02, 0.01), strict=True):
         error = standard_error(by_chain(model.state_, by_draw))
-        assert error < most  # else the comparison says little
+        assert error < limit  # otherwise the comparison is too weak
         assert abs(found - expected) < 4 * error, (found, expected, error)

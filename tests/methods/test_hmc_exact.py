@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo where the answer is known: linear models, the integrator, the orbits of rectified units."""
+"""Hamiltonian Monte Carlo with known results: linear models, the integrator, the orbits of rectified units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.adaptation import RunningCurvature
-from ep_bench.methods.hmc.chain import log_joint
+from ep_bench.methods.hmc.model import log_joint
 from ep_bench.methods.hmc.trajectory import leapfrog
 from ep_bench.models import mlp, residuals
 from ep_bench.types import Rows
@@ -29,13 +29,13 @@ def design(X):
 
 
 def posterior(A, y, noise, prior):
-    """Mean and covariance of the weights given both variances."""
+    """Return mean and covariance of the weights given both variances."""
     covariance = np.linalg.inv(A.T @ A / noise + np.eye(A.shape[1]) / prior)
     return covariance @ A.T @ y / noise, covariance
 
 
 def assert_moments(state, mean, covariance):
-    """Mean and covariance of the weights' draws, in standard errors."""
+    """Return the errors of mean and covariance of the draws of weights, in standard errors."""
     W = by_chain(state, state.W)
     for i in range(len(mean)):
         assert distance(W[:, :, i], mean[i]) < TOLERANCE, i
@@ -59,13 +59,13 @@ class TestLinearModels:
         assert_moments(state, *posterior(design(train.X), train.y, 0.3, 2.0))
 
     def test_sampled_variances_against_quadrature(self):
-        """Over logarithms of both variances; the weights are integrated out in closed form."""
+        """Quadrature over logarithms of both variances; the weights are integrated out in closed form."""
         train, a_w, b_w, a_n, b_n = linear_rows(1), 2.0, 1.5, 2.5, 0.7
         config = hmc.Config(**SAMPLING, weight_prior=(a_w, b_w), noise_prior=(a_n, b_n))
         state, _ = hmc.fit(train, config, np.random.default_rng(2))
         A, y = design(train.X), train.y
         log_noise, log_prior = np.linspace(-6, 4, 161), np.linspace(-5, 8, 161)
-        eigenvalues, vectors = np.linalg.eigh(A @ A.T)  # of the covariance of y but for the noise
+        eigenvalues, vectors = np.linalg.eigh(A @ A.T)  # of the covariance of y without the noise
         turned = vectors.T @ y
         density, means, seconds = np.empty((161, 161)), np.empty((161, 161, 3)), np.empty((161, 161, 3, 3))
         for i, s2 in enumerate(np.exp(log_noise)):
@@ -90,7 +90,7 @@ class TestLinearModels:
 
 
 def moved(model, w, p, step, count):
-    """Where a trajectory ends, and the change of the energy; inverse masses differ from weight to weight."""
+    """Return the end of a trajectory and the change of the energy; inverse masses differ between weights."""
     w, p, P = w.copy(), p.copy(), len(w)
     tau, inverse_mass = np.linspace(0.5, 2.0, P), np.linspace(1.5, 0.5, P)
     work = residuals.workspace(model.rows.layers, model.rows.kind)
@@ -112,13 +112,13 @@ def start_of(model, seed=3):
 class TestIntegrator:
     @pytest.mark.parametrize("activation", ["tanh", "probit"])
     @pytest.mark.parametrize("hidden", [(3,), (9,), (4, 3)])
-    def test_the_energys_error_falls_with_the_square_of_the_step(self, activation, hidden):
+    def test_the_error_of_the_energy_is_quadratic_in_the_step(self, activation, hidden):
         model = small_model(hidden=hidden, rows=20, activation=activation)
         errors = [moved(model, *start_of(model), 1.0 / n, n)[2] for n in (200, 400, 800)]
         np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 4.0, rtol=0.02)
 
     @pytest.mark.parametrize("activation", residuals.ACTIVATIONS)
-    def test_a_trajectory_comes_back_when_its_momentum_is_turned(self, activation):
+    def test_a_trajectory_is_reversible(self, activation):
         model = small_model(hidden=(9,), rows=20, activation=activation)
         w, p = start_of(model)
         there, momentum, change = moved(model, w, p, 0.02, 40)
@@ -128,7 +128,7 @@ class TestIntegrator:
         np.testing.assert_allclose(turned, -p, rtol=0, atol=1e-9)
         assert other == pytest.approx(-change, abs=1e-8)
 
-    def test_volume_stays(self):
+    def test_volume_is_preserved(self):
         model = small_model(d=1, hidden=(2,), rows=4)
         w, p = start_of(model)
         point, P, h = np.concatenate([w, p]), len(w), 1e-4
@@ -141,7 +141,7 @@ class TestIntegrator:
 
         assert np.linalg.det((4 * slope(h / 2) - slope(h)) / 3) == pytest.approx(1.0, abs=1e-8)
 
-    def test_a_trajectory_that_is_lost_is_told(self):
+    def test_a_divergent_trajectory(self):
         model = small_model(hidden=(9,), rows=20, activation="relu")
         w, p = start_of(model)
         work, ones = residuals.workspace(model.rows.layers, model.rows.kind), np.ones(len(w))
@@ -153,15 +153,15 @@ class TestIntegrator:
 class TestCurvature:
     @pytest.mark.parametrize("activation", residuals.ACTIVATIONS)
     @pytest.mark.parametrize("hidden", [(), (3,), (4, 3)])
-    def test_it_is_the_jacobians_columns_squared_and_summed(self, activation, hidden):
-        """The mean over draws of weights, each as often as it has probes, whose variance is twice its mean's square."""
+    def test_the_mean_is_the_squared_norm_of_the_columns_of_the_jacobian(self, activation, hidden):
+        """Draws of weights count as often as they have probes; the variance of a probe is twice its squared mean."""
         model, rng = small_model(hidden=hidden, rows=20, activation=activation), np.random.default_rng(4)
         X, _, layers, kind = model.rows
         probes, h = (1000, 3000), 1e-5
         draws = start_of(model)
         found, squares = RunningCurvature(len(draws[0])), []
         for w, count in zip(draws, probes, strict=True):
-            found.learn(model.rows, w, residuals.workspace(layers, model.rows.kind), rng, count)
+            found.add(model.rows, w, residuals.workspace(layers, model.rows.kind), rng, count)
             steps = h * np.eye(len(w))
             up, down = (residuals.outputs(X, ends, layers, kind) for ends in (w + steps, w - steps))
             squares.append(np.sum(((up - down) / (2 * h)) ** 2, axis=1))
@@ -174,7 +174,7 @@ class TestCurvature:
 class TestLogJoint:
     @pytest.mark.parametrize(("prior", "scales"), [("gaussian", "one"), ("gaussian", "layer"), ("ard", "one")])
     @pytest.mark.parametrize("given", [{}, {"noise_variance": 0.4}, {"prior_variance": 1.3}])
-    def test_it_is_the_sum_of_scipys_densities(self, prior, scales, given):
+    def test_the_sum_of_densities_by_scipy(self, prior, scales, given):
         model = small_model(prior=prior, scales=scales, weight_prior=(2.0, 0.7), noise_prior=(1.5, 0.2), **given)
         rng, w = np.random.default_rng(0), start_of(model)[0]
         groups = model.group.max() + 1
@@ -205,14 +205,14 @@ class TestGroups:
 
 
 class TestConditionals:
-    """The inverse-gamma laws themselves, by the test of Kolmogorov and Smirnov."""
+    """The inverse-gamma conditionals, by the Kolmogorov-Smirnov test."""
 
     def test_prior_variances(self):
         rng, group, w = np.random.default_rng(0), np.array([0, 0, 1, 1, 1]), np.array([1.0, -2.0, 0.5, 0.1, 3.0])
         draws = np.array([hyperparameters.draw_prior_variances(w, group, (1.2, 0.3), rng) for _ in range(4000)])
         for g, (n, squares) in enumerate([(2, 5.0), (3, 9.26)]):
-            law = stats.invgamma(1.2 + n / 2, scale=0.3 + squares / 2)
-            assert stats.kstest(draws[:, g], law.cdf).pvalue > 1e-3
+            expected = stats.invgamma(1.2 + n / 2, scale=0.3 + squares / 2)
+            assert stats.kstest(draws[:, g], expected.cdf).pvalue > 1e-3
 
     def test_density(self):
         v = np.array([0.3, 2.0])
@@ -220,14 +220,14 @@ class TestConditionals:
         assert hyperparameters.log_inverse_gamma(v, (1.7, 0.4)) == pytest.approx(expected)
 
 
-def scales_law(power, grows, shrinks):
-    """Of e^{2 t} where t has density exp(power t - grows e^{2 t} - shrinks e^{-2 t}): generalised inverse Gaussian."""
-    return stats.geninvgauss(power / 2, 2 * np.sqrt(grows * shrinks), scale=np.sqrt(shrinks / grows))
+def scale_distribution(power, incoming, outgoing):
+    """Return the distribution of e^{2 t}, t with density exp(power t - incoming e^{2 t} - outgoing e^{-2 t})."""
+    return stats.geninvgauss(power / 2, 2 * np.sqrt(incoming * outgoing), scale=np.sqrt(outgoing / incoming))
 
 
 class TestOrbits:
     @pytest.mark.parametrize("hidden", [(1,), (9,), (4, 3), (9, 17, 5)])
-    def test_outputs_stay(self, hidden):
+    def test_outputs_do_not_change(self, hidden):
         rng, layers = np.random.default_rng(0), mlp.layout(3, hidden)
         X, w = rng.normal(size=(30, 3)), rng.normal(size=mlp.count(layers))
         before = w.copy()
@@ -244,24 +244,24 @@ class TestOrbits:
         np.testing.assert_array_equal(w, np.arange(1.0, 5.0))
 
     @pytest.mark.parametrize(
-        ("power", "grows", "shrinks"), [(2, 0.5, 3.0), (-47, 2.0, 30.0), (13, 40.0, 1e-3), (0, 1, 1)]
+        ("power", "incoming", "outgoing"), [(2, 0.5, 3.0), (-47, 2.0, 30.0), (13, 40.0, 1e-3), (0, 1, 1)]
     )
-    def test_one_update_keeps_the_law(self, power, grows, shrinks):
+    def test_one_update_leaves_the_distribution_invariant(self, power, incoming, outgoing):
         rng, n = np.random.default_rng(1), 5000
-        law = scales_law(power, grows, shrinks)
-        z = law.rvs(n, random_state=rng)
-        t = hyperparameters._slice(float(power), grows * z, shrinks / z, rng)
+        expected = scale_distribution(power, incoming, outgoing)
+        z = expected.rvs(n, random_state=rng)
+        t = hyperparameters._slice_update(float(power), incoming * z, outgoing / z, rng)
         assert np.mean(t == 0.0) == 0.0
-        assert stats.kstest(z * np.exp(2 * t), law.cdf).pvalue > 1e-3
+        assert stats.kstest(z * np.exp(2 * t), expected.cdf).pvalue > 1e-3
 
-    def test_updates_find_the_law_from_afar(self):
-        """Thousands of units with the same weights, of their own precisions; all are off by a factor of 1,000."""
+    def test_updates_converge_from_a_distant_start(self):
+        """Thousands of independent units with the same weights, which are wrong by a factor of 1,000."""
         units, rng, layers = 5000, np.random.default_rng(2), mlp.layout(2, (5000,))
         u, v, tau = np.array([0.3, -1.0, 0.7]) * 1e3, 0.9e-3, np.array([2.0, 0.5, 1.0])
         w = np.concatenate([np.repeat(u, units), np.full(units, v), [1.0]])
         precisions = np.concatenate([np.repeat(tau, units), np.full(units, 1.7), [1.0]])
         for _ in range(12):
             hyperparameters.rescale(w, layers, precisions, rng)
-        law = scales_law(3 - 1, 0.5 * np.sum(tau * u**2), 0.5 * 1.7 * v**2)
-        assert stats.kstest((w[:units] / u[0]) ** 2, law.cdf).pvalue > 1e-3
+        expected = scale_distribution(3 - 1, 0.5 * np.sum(tau * u**2), 0.5 * 1.7 * v**2)
+        assert stats.kstest((w[:units] / u[0]) ** 2, expected.cdf).pvalue > 1e-3
         np.testing.assert_allclose(w[:units] * w[3 * units : 4 * units], u[0] * v)

@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ep_bench.methods.hmc import chain, hyperparameters
-from ep_bench.methods.hmc.chain import _Walker
+from ep_bench.methods.hmc import hyperparameters
+from ep_bench.methods.hmc import walker as walker_module
+from ep_bench.methods.hmc.walker import Walker
 from ep_bench.models import residuals
 from tests.methods.hmc_support import TOLERANCE, small_model, standard_error
 
@@ -24,12 +25,12 @@ CASES = [
 FURTHER_CASES = [
     *CASES, ("relu", "gaussian", "one", (3,)), ("relu", "gaussian", "layer", (3,)), ("tanh", "ard", "one", (3,)),
 ]  # fmt: skip
-SEED, CHAINS, STEP, STEPS = 5, 2, 0.5, 4  # long steps, so that many a trajectory is refused
-FEW, MANY = 4000, 8000  # draws of a chain; few still find the faults below, at 5 standard errors and more
+SEED, CHAINS, STEP, STEPS = 5, 2, 0.5, 4  # long steps, so that many trajectories are rejected
+FEW, MANY = 4000, 8000  # draws per chain; FEW draws find the faults below, at 5 standard errors or more
 
 
 def from_prior(model, rng, n):
-    """Draws of weights (n, P), noise (n,), prior variances (n, G) and targets (n, N)."""
+    """Return draws of weights (n, P), noise (n,), prior variances (n, G) and targets (n, N) from the prior."""
     groups = model.group.max() + 1
     prior = hyperparameters.draw_variance(np.full((n, groups), model.weight_prior[0]), model.weight_prior[1], rng)
     noise = hyperparameters.draw_variance(np.full(n, model.noise_prior[0]), model.noise_prior[1], rng)
@@ -39,11 +40,11 @@ def from_prior(model, rng, n):
 
 
 def in_turns(model, rng, n):
-    """The same by the sampler: a transition, then targets, n times."""
+    """Return the same from n alternating transitions of the sampler and draws of the targets."""
     start = from_prior(model, rng, 1)
     y = start[3][0].copy()
     model = replace(model, rows=model.rows._replace(y=y))
-    walker = _Walker(model, rng)
+    walker = Walker(model, rng)
     walker.w, walker.noise, walker.prior = start[0][0].copy(), float(start[1][0]), start[2][0].copy()
     walker.curvature[:] = np.linspace(1.0, 3.0, len(walker.w))
     out = []
@@ -58,7 +59,7 @@ def in_turns(model, rng, n):
 
 
 def quantities(model, W, noise, prior, y):
-    """Functions (n, M) of the draws, with light tails."""
+    """Return functions (n, M) of the draws, with light tails."""
     logs = np.column_stack([np.log(noise), np.log(prior)])
     squashed, targets = np.tanh(W), np.tanh(y)
     squares = np.log([np.bincount(model.group, weights=w * w) for w in W])
@@ -69,7 +70,7 @@ def quantities(model, W, noise, prior, y):
 
 
 def distances(model, seed, draws):
-    """How far the two simulators' means lie apart, in standard errors, (M,)."""
+    """Return the distances (M,) between the means of both simulators, in standard errors."""
     rng = np.random.default_rng(seed)
     free = quantities(model, *from_prior(model, rng, 40_000))
     bound = np.array([quantities(model, *in_turns(model, stream, draws)) for stream in rng.spawn(CHAINS)])
@@ -79,7 +80,7 @@ def distances(model, seed, draws):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), CASES)
-def test_the_transition_keeps_the_joint_law(activation, prior, scales, hidden):
+def test_the_transition_leaves_the_joint_distribution_invariant(activation, prior, scales, hidden):
     model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
     assert distances(model, SEED, FEW).max() < TOLERANCE
 
@@ -87,21 +88,23 @@ def test_the_transition_keeps_the_joint_law(activation, prior, scales, hidden):
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), FURTHER_CASES)
-def test_the_transition_keeps_the_joint_law_over_many_draws(activation, prior, scales, hidden):
+def test_the_transition_leaves_the_joint_distribution_invariant_over_many_draws(activation, prior, scales, hidden):
     model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
     assert distances(model, SEED, MANY).max() < TOLERANCE
 
 
 def wrong_power(monkeypatch):
-    right = hyperparameters._slice
-    monkeypatch.setattr(hyperparameters, "_slice", lambda power, *rest: right(power + 1.0, *rest))
+    right = hyperparameters._slice_update
+    monkeypatch.setattr(hyperparameters, "_slice_update", lambda power, *rest: right(power + 1.0, *rest))
 
 
 def wrong_outgoing(monkeypatch):
-    """A unit's outgoing weights are taken for one, as they are of the last hidden layer; the first has 3 units of 2."""
-    right = hyperparameters._slice
+    """Treat each unit as if it had one outgoing weight, as in the last hidden layer; here the first has 3 units."""
+    right = hyperparameters._slice_update
     monkeypatch.setattr(
-        hyperparameters, "_slice", lambda power, grows, *rest: right(power + (len(grows) == 3), grows, *rest)
+        hyperparameters,
+        "_slice_update",
+        lambda power, incoming, *rest: right(power + (len(incoming) == 3), incoming, *rest),
     )
 
 
@@ -115,7 +118,7 @@ def wrong_noise_shape(monkeypatch):
 
 
 def wrong_counts(monkeypatch):
-    """The weights of a group are counted two short."""
+    """Count two weights too few per group."""
     right = hyperparameters.draw_prior_variances
 
     def short(w, group, prior, rng):
@@ -125,14 +128,14 @@ def wrong_counts(monkeypatch):
 
 
 def wrong_acceptance(monkeypatch):
-    """Every trajectory that is not lost is accepted. (Up to 3 nats alone is too small a fault for so many draws.)"""
-    right = chain.leapfrog
+    """Accept every trajectory that does not diverge. (A limit of 3 nats would be too small a fault to detect.)"""
+    right = walker_module.leapfrog
 
     def lenient(*arguments):
         change, error, gradients = right(*arguments)
         return 0.0 if change < np.inf else change, error, gradients
 
-    monkeypatch.setattr(chain, "leapfrog", lenient)
+    monkeypatch.setattr(walker_module, "leapfrog", lenient)
 
 
 @pytest.mark.slow
@@ -143,7 +146,7 @@ def wrong_acceptance(monkeypatch):
      (wrong_outgoing, (3, 2))],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )  # fmt: skip
-def test_a_wrong_step_is_found_out(monkeypatch, spoil, hidden):
-    """Its seed is that of the right one, which passes."""
+def test_a_wrong_step_is_detected(monkeypatch, spoil, hidden):
+    """The correct step passes with the same seed."""
     spoil(monkeypatch)
     assert distances(small_model(activation="relu", hidden=hidden), SEED, MANY).max() > TOLERANCE + 2

@@ -1,4 +1,4 @@
-"""Sparse Gaussian-process regression: dense twins, other programs' values, limits, its search, what it refuses."""
+"""Sparse Gaussian-process regression: dense twins, reference values, limits, search, invalid options."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def wave(n=60, d=2, seed=1, noise=0.2):
 
 
 def problem_of(rows, count=7, seed=2, **options):
-    """The method's problem, and random hyperparameters with inducing inputs near some of the rows."""
+    """The problem of the method, and random hyperparameters with inducing inputs close to training inputs."""
     problem = sgp.problem_of(rows, sgp.Config(**options))
     rng = np.random.default_rng(seed)
     Z = rows.X[:count] + 0.1 * rng.normal(size=(count, rows.X.shape[1]))
@@ -66,7 +66,7 @@ def log_posterior(state):
 
 
 class Dense:
-    """The approximations as printed, by N x N matrices."""
+    """The approximations by the formulas of the papers, with N x N matrices."""
 
     def __init__(self, problem, point):
         theta, self.Z = bound.split(problem, point)
@@ -88,13 +88,13 @@ class Dense:
         return value if self.problem.fitc else value - self.rest.sum() / (2 * self.noise)
 
     def latent(self, X):
-        """By f* and y under one joint Gaussian, cov(f*, y) = K_*u K_uu^-1 K_uf: Quinonero-Candela, Rasmussen (2005)."""
+        """From the joint Gaussian of f* and y, cov(f*, y) = K_*u K_uu^-1 K_uf: Quinonero-Candela, Rasmussen (2005)."""
         Q = self.cross(X) @ np.linalg.solve(self.Kuu, self.Kfu.T)
         prior = self.problem.covariance.diagonal(self.share, X)
         return Q @ np.linalg.solve(self.C, self.problem.y), prior - np.diag(Q @ np.linalg.solve(self.C, Q.T))
 
 
-class TestValuesOfOtherPrograms:
+class TestReferenceValues:
     i = np.arange(40)
     X = np.column_stack([np.linspace(-2, 2, 40), np.cos(3.0 * i), np.sin(5.0 * i)])
     y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] ** 2 + 0.1 * np.cos(17 * i)
@@ -111,7 +111,7 @@ class TestValuesOfOtherPrograms:
 
     @every_approximation
     @pytest.mark.parametrize("kernel", VALUES["exact"])
-    def test_all_rows_as_inducing_inputs_are_exact(self, kernel, approximation):
+    def test_all_data_points_as_inducing_inputs_are_exact(self, kernel, approximation):
         options = {"kernel": kernel, "approximation": approximation, **VALUES["options"]}
         model = Estimator("sgp", **FIXED, **options).fit(self.X, self.y, inducing_inputs=self.X)
         assert model.log_evidence_ == pytest.approx(VALUES["exact"][kernel], rel=1e-6)
@@ -135,7 +135,7 @@ class TestDenseTwins:
             np.testing.assert_allclose(by_blocks, gradient, rtol=1e-7, atol=1e-8 * np.abs(gradient).max())
 
     def test_each_derivative(self, kernel, approximation):
-        """Every hyperparameter and every inducing input's coordinate by itself."""
+        """Each hyperparameter and each coordinate of each inducing input separately."""
         problem, point, _ = problem_of(wave(n=25, d=2), 4, kernel=kernel, approximation=approximation)
         _, gradient = bound.evidence(problem, point)
         for at, step in enumerate(1e-4 * np.eye(len(point))):
@@ -164,7 +164,7 @@ class TestLimits:
         return gp._state(problem, theta, 0, True)
 
     @every_approximation
-    def test_all_rows_as_inducing_inputs_are_exact(self, kernel, approximation):
+    def test_all_data_points_as_inducing_inputs_are_exact(self, kernel, approximation):
         rows, X = wave(n=30, d=3), wave(n=9, d=3, seed=4).X
         problem, point, _ = problem_of(rows, kernel=kernel, approximation=approximation)
         theta, _ = bound.split(problem, point)
@@ -182,7 +182,7 @@ class TestLimits:
         assert bounds == sorted(bounds)
         assert bounds[-1] < self.exact(rows, kernel, theta).log_evidence + 1e-9
 
-    def test_one_row(self, kernel):
+    def test_one_data_point(self, kernel):
         rows = Rows(np.ones((1, 2)), np.array([0.7]))
         problem, point, _ = problem_of(rows, 1, kernel=kernel)
         theta, _ = bound.split(problem, point)
@@ -193,7 +193,7 @@ class TestLimits:
 
 class TestJitter:
     @every_approximation
-    def test_inducing_inputs_twice_count_once(self, approximation):
+    def test_duplicate_inducing_inputs_count_once(self, approximation):
         problem, point, _ = problem_of(wave(n=30), 6, approximation=approximation)
         theta, Z = bound.split(problem, point)
         once, twice = (state_of(problem, np.append(theta, rows)) for rows in (Z, np.repeat(Z, 2, axis=0)))
@@ -205,7 +205,7 @@ class TestJitter:
         np.testing.assert_allclose(gradient[: len(theta)], expected[: len(theta)], rtol=1e-4)
         np.testing.assert_allclose(by_Z.ravel(), expected[len(theta) :], rtol=1e-4, atol=1e-4)
 
-    def test_it_is_in_parts_of_the_covariance(self):
+    def test_jitter_is_relative_to_the_covariance(self):
         rows = wave(n=30)
         problem, point, _ = problem_of(rows, 6, approximation="vfe")
         large = sgp.problem_of(Rows(rows.X, 1e4 * rows.y), sgp.Config(approximation="vfe"))
@@ -215,18 +215,20 @@ class TestJitter:
         point[size - 2 : size] += np.log(1e8)
         assert bound.evidence(large, point)[0] == pytest.approx(value - 30 * np.log(1e4), rel=1e-9)
 
-    def test_more_of_it_where_it_takes_more_and_an_error_beyond(self, monkeypatch):
+    def test_jitter_increases_up_to_a_limit(self, monkeypatch):
         problem, point, _ = problem_of(wave(n=30), 25)
         monkeypatch.setattr(bound, "JITTER", 1e-22)
         point[:2] = 4.0
         found = state_of(problem, point)
         assert 1e-20 < found.jitter < 1e-12
-        monkeypatch.setattr(bound, "MOST", 1e-21)
-        with pytest.raises(FloatingPointError, match="inducing outputs is not positive definite, jitter 1e-21 and all"):
+        monkeypatch.setattr(bound, "MAX_JITTER", 1e-21)
+        with pytest.raises(
+            FloatingPointError, match="inducing outputs is not positive definite, even with jitter 1e-21"
+        ):
             state_of(problem, point)
 
     @every_approximation
-    def test_inducing_outputs_that_are_nothing(self, approximation):
+    def test_inducing_outputs_of_variance_zero(self, approximation):
         rows = Rows(np.zeros((8, 2)), wave(n=8).y)
         options = {"kernel": "linear", "optimize": False, "noise_variance": 0.3}
         config = sgp.Config(approximation=approximation, **options)
@@ -235,12 +237,12 @@ class TestJitter:
         assert state.log_evidence == pytest.approx(exact.log_evidence, rel=1e-9)
         np.testing.assert_array_equal(sgp.latent(state, rows.X), np.zeros((2, 8)))
 
-    def test_the_estimator_tells(self):
-        assert Estimator("sgp", inducing=5, optimize=False).fit(wave(n=20).X, wave(n=20).y).jitter_ == bound.JITTER
+    def test_the_estimator_reports_the_jitter(self):
+        assert Estimator("sgp", inducing=5, optimize=False).fit(*wave(n=20)).jitter_ == bound.JITTER
 
 
 class TestCentres:
-    def test_those_of_clusters(self):
+    def test_centres_of_clusters(self):
         rng = np.random.default_rng(0)
         means = 10.0 * rng.normal(size=(4, 3))
         X = np.repeat(means, 30, axis=0) + 0.01 * rng.normal(size=(120, 3))
@@ -249,14 +251,14 @@ class TestCentres:
         assert sorted(distances.argmin(axis=1)) == [0, 1, 2, 3]
         assert distances.min(axis=1).max() < 0.02
 
-    def test_distinct_rows_where_there_are_no_more(self):
+    def test_distinct_inputs_if_there_are_not_enough(self):
         X = np.repeat(np.arange(6.0).reshape(3, 2), 4, axis=0)
         for count in (3, 5):
             np.testing.assert_array_equal(centres(X, count, np.random.default_rng(0)), X[::4])
         assert len(centres(X, 2, np.random.default_rng(0))) == 2
 
-    def test_a_part_of_very_many(self, monkeypatch):
-        monkeypatch.setattr("ep_bench.covariances.inducing.ENOUGH", 2)
+    def test_large_data_sets_are_subsampled(self, monkeypatch):
+        monkeypatch.setattr("ep_bench.covariances.inducing.PER_CENTRE", 2)
         found = centres(wave(n=500).X, 10, np.random.default_rng(0))
         assert found.shape == (10, 2)
 
@@ -264,7 +266,7 @@ class TestCentres:
 class TestSearch:
     @every_approximation
     @pytest.mark.parametrize("kernel", ["matern52", {"sum": ["se", "linear"]}], ids=str)
-    def test_no_slope_is_left(self, kernel, approximation):
+    def test_gradient_is_zero_at_the_end_of_a_search(self, kernel, approximation):
         rows = wave(noise=0.4)
         options = {"kernel": kernel, "approximation": approximation, "inducing": 5, "noise_variance": 0.2}
         state = fitted(rows, starts=1, **options)
@@ -275,7 +277,7 @@ class TestSearch:
         assert state.converged
 
     @every_approximation
-    def test_higher_than_with_the_inducing_inputs_held(self, approximation):
+    def test_higher_than_with_fixed_inducing_inputs(self, approximation):
         rows = wave(n=100)
         options = {"approximation": approximation, "inducing": 8, "prior": "none"}
         problem = sgp.problem_of(rows, sgp.Config(**options))
@@ -286,25 +288,25 @@ class TestSearch:
         assert found.log_evidence > bound.evidence(problem, np.append(found.theta, Z))[0] + 0.1
         assert not np.allclose(found.inducing_inputs, Z)
 
-    def test_the_bound_comes_near_the_exact_evidence(self):
+    def test_the_bound_is_close_to_the_exact_evidence(self):
         rows = wave(n=150, d=1)
         sparse = fitted(rows, approximation="vfe", inducing=15, prior="none")
         exact = gp.fit(rows, gp.Config(prior="none", starts=1), np.random.default_rng(0))[0]
         assert exact.log_evidence - 0.1 < sparse.log_evidence < exact.log_evidence + 1e-3
         np.testing.assert_allclose(sparse.theta, exact.theta, atol=0.05)
 
-    def test_the_better_of_two_ends_goes_on(self, monkeypatch):
+    def test_the_better_of_two_trials_continues(self, monkeypatch):
         gains = []
         for seed in (2, 4, 5):
             rows, found = wave(n=80, d=4, seed=seed), []
-            for held in ((10, 10), (10, 100)):
-                monkeypatch.setattr(sgp, "HELD", held)
+            for steps in ((10, 10), (10, 100)):
+                monkeypatch.setattr(sgp, "FIXED_INPUTS_STEPS", steps)
                 found.append(fitted(rows, inducing=9, steps=sgp.TRIAL))
             gains.append(log_posterior(found[1]) - log_posterior(found[0]))
         assert min(gains) >= 0.0
         assert max(gains) > 0.1
 
-    def test_units_of_the_inducing_inputs(self):
+    def test_scales_of_the_inducing_inputs(self):
         values = {"lengthscale": np.array([4.0, 9.0]), "magnitude": 100.0}
         np.testing.assert_allclose(sgp.step_scales(values, 2), [2.0, 3.0])
         np.testing.assert_allclose(
@@ -312,27 +314,27 @@ class TestSearch:
         )
         np.testing.assert_allclose(sgp.step_scales({"bias_variance": 4.0}, 3), np.ones(3))
 
-    def test_what_is_given_stays(self):
+    def test_fixed_hyperparameters_do_not_change(self):
         state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2, inducing=6)
         np.testing.assert_allclose(state.hyperparameters["lengthscale"], [0.5, 4.0])
         assert state.hyperparameters["noise_variance"] == pytest.approx(0.07)
         assert state.hyperparameters["magnitude"] != 1.0
 
-    def test_inducing_inputs_are_learned_where_all_else_is_given(self):
+    def test_inducing_inputs_are_learned_if_all_else_is_fixed(self):
         given = {"lengthscale": 1.0, "magnitude": 2.0, "noise_variance": 0.3, "approximation": "vfe", "inducing": 6}
-        held, moved = fitted(wave(), optimize=False, **given), fitted(wave(), **given)
-        assert (held.n_iterations, held.converged) == (0, True)
-        np.testing.assert_allclose(held.theta, moved.theta)
-        assert moved.log_evidence > held.log_evidence + 0.1
+        fixed, learned = fitted(wave(), optimize=False, **given), fitted(wave(), **given)
+        assert (fixed.n_iterations, fixed.converged) == (0, True)
+        np.testing.assert_allclose(fixed.theta, learned.theta)
+        assert learned.log_evidence > fixed.log_evidence + 0.1
 
-    def test_inducing_inputs_that_are_given(self):
+    def test_inducing_inputs_as_an_argument(self):
         rows, Z = wave(), wave(n=4, seed=3).X
         config = sgp.Config(optimize=False)
         state, trace = sgp.fit(rows, config, np.random.default_rng(0), inducing_inputs=Z.tolist())
         np.testing.assert_array_equal(state.inducing_inputs, Z)
         assert trace == {}
         for wrong in (np.ones((2, 3)), np.ones(2), np.full((1, 2), np.nan), np.ones((0, 2))):
-            with pytest.raises(ValueError, match="inducing_inputs must be rows of 2 finite numbers"):
+            with pytest.raises(ValueError, match="inducing_inputs must be finite, of shape \\(M, 2\\)"):
                 sgp.fit(rows, config, np.random.default_rng(0), inducing_inputs=wrong)
 
     def test_the_trace_ends_at_the_state(self):
@@ -342,13 +344,13 @@ class TestSearch:
         assert {len(values) for values in trace.values()} == {state.n_iterations}
         assert trace["objective"] == sorted(trace["objective"], reverse=True)
 
-    def test_an_end_short_of_an_optimum_is_told(self):
+    def test_a_search_without_an_optimum_warns(self):
         with pytest.warns(ConvergenceWarning, match="ended after 2 of at most 2 steps"):
             state, _ = sgp.fit(wave(), sgp.Config(steps=2, starts=1, inducing=9), np.random.default_rng(0))
         assert not state.converged
 
     @every_approximation
-    def test_the_numbers_hang_on_no_place_in_memory(self, approximation):
+    def test_results_do_not_depend_on_memory_alignment(self, approximation):
         rows, found, kept = wave(n=101, d=3), set(), []
         for size in np.random.default_rng(0).integers(1, 5000, size=6):
             kept.append(np.empty(size))
@@ -360,13 +362,13 @@ class TestSearch:
 
 class TestFailures:
     @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
-    def test_rows_that_no_number_stands(self, part, value):
+    def test_data_that_are_not_finite(self, part, value):
         rows = wave()
         getattr(rows, part)[3] = value
         with pytest.raises(FloatingPointError, match="finite"):
             sgp.fit(rows, sgp.Config(inducing=5), np.random.default_rng(0))
 
-    def test_the_cell_fails_and_says_why(self, tmp_path):
+    def test_the_cell_fails_with_a_reason(self, tmp_path):
         (tmp_path / "s.yaml").write_text(
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             "methods: [{use: sgp, optimize: false, kernel: linear, weight_variance: 1.0e+308}]\n"
@@ -375,7 +377,7 @@ class TestFailures:
         row = run_cell(cell.job).row
         assert row["status"] == "failed"
         assert (
-            "not positive definite, jitter 1e-05 and all, at weight_variance 1e+308, noise_variance 0.1"
+            "not positive definite, even with jitter 1e-05, at weight_variance 1e+308, noise_variance 0.1"
             in row["reason"]
         )
 
@@ -385,7 +387,7 @@ class TestOptions:
         ("options", "message"),
         [({"approximation": "fitcc"}, "fitc"), ({"inducing": 0}, "greater than 0"), ({"kernel": "s"}, "covariance")],
     )
-    def test_mistakes_are_told(self, options, message):
+    def test_invalid_options(self, options, message):
         with pytest.raises(ValidationError, match=message):
             sgp.Config(**options)
         (problem,) = InstalledCatalogue().check_options("sgp", options, Path())
@@ -400,7 +402,7 @@ class TestOptions:
 
 
 @every_approximation
-def test_an_evaluation_takes_a_few_times_the_covariances_with_inducing_inputs(approximation):
+def test_memory_of_an_evaluation(approximation):
     problem, point, _ = problem_of(wave(n=4000, d=20), 40, approximation=approximation)
     bound.evidence(problem, point)
     tracemalloc.start()

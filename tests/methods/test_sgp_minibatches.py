@@ -1,4 +1,4 @@
-"""Sparse Gaussian processes by minibatches: the bound of any q, its estimates, steps that climb, sizes."""
+"""Sparse Gaussian processes on minibatches: the bound for any q, its estimates, steps, sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wave(n=60, d=2, seed=1, noise=0.3):
 
 
 class Case:
-    """A problem with a point, and some q that is not the best."""
+    """A problem with a point and a q that is not optimal."""
 
     def __init__(self, approximation, kernel="se", n=48, count=6):
         self.rng = np.random.default_rng(3)
@@ -57,9 +57,9 @@ class Case:
 
 
 @every_approximation
-class TestTheBoundOfAnyQ:
-    def test_row_by_row(self, approximation):
-        """Of u itself, not whitened: E log N(y | f, noise) by quadrature over u's marginal, less KL by its formula."""
+class TestBoundForAnyQ:
+    def test_sum_over_data_points(self, approximation):
+        """For u, not whitened: E log N(y | f, noise) by quadrature over the marginal of u, minus KL by its formula."""
         case = Case(approximation)
         theta, Z = bound.split(case.problem, case.point)
         L = np.tril(case.base().factor)
@@ -92,7 +92,7 @@ class TestTheBoundOfAnyQ:
         assert value == pytest.approx(same, rel=1e-12)
         np.testing.assert_allclose(gradient, by_same, rtol=1e-8, atol=1e-9 * np.abs(gradient).max())
 
-    def test_no_other_q_comes_as_high(self, approximation):
+    def test_no_other_q_has_a_higher_bound(self, approximation):
         case = Case(approximation)
         best = case.best()
         highest = case.bound(q=best)[0]
@@ -103,7 +103,7 @@ class TestTheBoundOfAnyQ:
             other, _ = bound.of_precision(case.problem, case.base(), inverse, shift)
             assert case.bound(q=other)[0] < highest
 
-    def test_minibatches_estimate_the_whole_without_bias(self, approximation):
+    def test_minibatches_give_unbiased_estimates(self, approximation):
         case = Case(approximation)
         order = case.rng.permutation(48)
         found = [case.bound(rows=rows, scale=4.0) for rows in np.split(order, 4)]
@@ -114,28 +114,28 @@ class TestTheBoundOfAnyQ:
 
 @every_approximation
 class TestSteps:
-    def test_a_whole_natural_step_on_all_rows_is_the_best_q(self, approximation, monkeypatch):
-        monkeypatch.setattr(minibatches, "SHARE", 1.0)
+    def test_a_full_natural_step_on_all_data_gives_the_best_q(self, approximation, monkeypatch):
+        monkeypatch.setattr(minibatches, "RHO", 1.0)
         case = Case(approximation)
         elsewhere = case.point.copy()
         elsewhere[:3] += 0.5
-        steps = minibatches._Steps(case.problem, elsewhere)
-        steps.rows = np.arange(48)
-        steps(case.point)
+        estimate = minibatches._StochasticBound(case.problem, elsewhere)
+        estimate.rows = np.arange(48)
+        estimate(case.point)
         best = case.best()
-        np.testing.assert_allclose(steps.q.mean, best.mean, rtol=1e-9)
-        np.testing.assert_allclose(steps.q.covariance, best.covariance, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(estimate.q.mean, best.mean, rtol=1e-9)
+        np.testing.assert_allclose(estimate.q.covariance, best.covariance, rtol=1e-9, atol=1e-12)
 
-    def test_small_natural_steps_come_to_the_best_q(self, approximation, monkeypatch):
+    def test_small_natural_steps_converge_to_the_best_q(self, approximation, monkeypatch):
         case = Case(approximation)
-        steps, best = minibatches._Steps(case.problem, case.point), case.best()
-        steps.T[...], steps.t[...] = np.eye(6), 0.0
-        steps.rows = np.arange(48)
+        estimate, best = minibatches._StochasticBound(case.problem, case.point), case.best()
+        estimate.T[...], estimate.t[...] = np.eye(6), 0.0
+        estimate.rows = np.arange(48)
         for _ in range(200):
-            steps(case.point)
-        np.testing.assert_allclose(steps.q.mean, best.mean, rtol=1e-6)
+            estimate(case.point)
+        np.testing.assert_allclose(estimate.q.mean, best.mean, rtol=1e-6)
 
-    def test_as_high_as_the_search_of_all_rows(self, approximation, monkeypatch):
+    def test_evidence_is_close_to_that_of_the_full_search(self, approximation, monkeypatch):
         rows = wave(n=600)
         options = {"approximation": approximation, "inducing": 12, "starts": 1, "noise_variance": 0.2}
         with warnings.catch_warnings():
@@ -155,7 +155,7 @@ class TestSteps:
         assert len(trace["objective"]) == len(trace["log_evidence"]) == len(trace["noise_deviation"]) == 300
         assert found.hyperparameters["noise_variance"] == pytest.approx(0.2)
 
-    def test_the_limits_hold(self, approximation):
+    def test_limits_are_respected(self, approximation):
         rows = wave(n=200)
         problem = sgp.problem_of(rows, sgp.Config(approximation=approximation))
         point = np.append(problem.hyper.start(), rows.X[:5])
@@ -165,7 +165,7 @@ class TestSteps:
 
 
 class TestFits:
-    def test_the_evidence_is_that_of_all_rows(self):
+    def test_the_evidence_is_that_of_all_data_points(self):
         rows = wave(n=300)
         config = sgp.Config(minibatch=True, batch_size=70, epochs=8, inducing=9)
         with warnings.catch_warnings():
@@ -175,13 +175,13 @@ class TestFits:
         value, _ = bound.evidence(problem, np.append(state.theta, state.inducing_inputs))
         assert state.log_evidence == pytest.approx(value, rel=1e-11)
 
-    def test_too_few_epochs_are_told(self):
+    def test_too_few_epochs_warn(self):
         model = Estimator("sgp", minibatch=True, epochs=1, inducing=4, random_state=0)
-        with pytest.warns(ConvergenceWarning, match="had not settled in 1 epochs of minibatches"):
-            model.fit(wave(n=100).X, wave(n=100).y)
+        with pytest.warns(ConvergenceWarning, match="did not converge in 1 epochs of minibatches"):
+            model.fit(*wave(n=100))
         assert not model.converged_
 
-    def test_of_which_sizes(self):
+    def test_sizes_that_use_minibatches(self):
         auto = sgp.Config()
         assert [sgp.by_minibatches(auto, n) for n in (455, 20_000, 20_001)] == [False, False, True]
         assert sgp.by_minibatches(sgp.Config(minibatch=True), 10)
@@ -190,7 +190,7 @@ class TestFits:
         assert sgp.passes(auto, 463_715) == 22
         assert sgp.passes(sgp.Config(epochs=3), 463_715) == 3
 
-    def test_minibatches_take_each_row_once(self):
+    def test_minibatches_use_each_data_point_once(self):
         order = np.random.default_rng(0).permutation(103)
         found = minibatches.minibatches(order, 20)
         np.testing.assert_array_equal(np.concatenate(found), order)
@@ -214,7 +214,7 @@ class TestFits:
         np.testing.assert_array_equal(ends[0], ends[1])
         assert not np.array_equal(ends[0], ends[2])
 
-    def test_no_array_of_all_rows_with_inducing_inputs_is_kept(self, monkeypatch):
+    def test_memory_does_not_include_all_covariances(self, monkeypatch):
         monkeypatch.setattr(bound, "BLOCK", 2**14)
         monkeypatch.setattr(sgp, "FIRST_ROWS", 500)
         rows, kept = wave(n=40_000), 40_000 * 50 * 8

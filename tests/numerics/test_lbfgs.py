@@ -1,4 +1,4 @@
-"""Searches for a least value: known minima, limits, holes, starts that have no value."""
+"""Searches for a minimum: known minima, bounds, holes, starts without a value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def banana(x):
 
 
 def wells(x):
-    """Two wells an input; the one below 0 is the deeper."""
+    """A function with two wells per input; the one below 0 is deeper."""
     return float(((x**2 - 1) ** 2 + 0.3 * x).sum()), 4 * x * (x**2 - 1) + 0.3
 
 
@@ -40,7 +40,7 @@ def test_the_best_of_several_starts():
     assert found.value == min(minimise(wells, [start], LOW, HIGH, 100).value for start in starts)
 
 
-def test_limits_hold():
+def test_bounds_are_respected():
     found = minimise(lambda x: (float(x.sum()), np.ones(3)), [np.zeros(3)], LOW, HIGH, 100)
     np.testing.assert_array_equal(found.point, LOW)
     assert found.converged
@@ -48,7 +48,7 @@ def test_limits_hold():
     assert np.all(outside.point >= 2.0)
 
 
-def test_an_end_at_the_limit_of_steps_is_told():
+def test_the_limit_of_steps_is_no_convergence():
     found = minimise(banana, [np.full(3, -1.2)], LOW, HIGH, 3)
     assert not found.converged
     assert found.iterations == 3
@@ -56,7 +56,7 @@ def test_an_end_at_the_limit_of_steps_is_told():
 
 class TestHoles:
     @pytest.mark.parametrize("edge", [1.05, 1.3, 2.0])
-    def test_a_search_comes_back_from_a_place_without_a_value(self, edge):
+    def test_a_search_returns_from_points_without_a_value(self, edge):
         met = []
 
         def function(x):
@@ -70,8 +70,8 @@ class TestHoles:
         assert found.converged
         np.testing.assert_allclose(found.point, 1.0, atol=1e-3)
 
-    def test_the_end_before_a_wall_is_a_point_with_its_value(self):
-        """The least lies where there is no value; what is returned is the lowest point that has been met."""
+    def test_the_end_next_to_a_hole_has_its_own_value(self):
+        """The minimum is inside the hole; the result is the best point with a value."""
         lowest = []
 
         def function(x):
@@ -88,7 +88,7 @@ class TestHoles:
         np.testing.assert_array_equal(found.point, point)
         assert point[0] + 2 * point[1] > 0.8
 
-    def test_a_start_without_a_value_is_passed_over_and_none_left_is_an_error(self):
+    def test_starts_without_a_value_are_skipped(self):
         def function(x):
             if x[0] < 0:
                 raise FloatingPointError(f"nothing at {x[0]:g}")
@@ -99,8 +99,8 @@ class TestHoles:
             minimise(function, [-np.ones(3), -2 * np.ones(3)], LOW, HIGH, 500)
 
     @pytest.mark.parametrize("offset", [0.0, 1e8])
-    def test_an_end_in_front_of_points_without_a_value_is_none(self, offset):
-        """With the offset, what a step gains there is so little of the value that L-BFGS takes it for the last."""
+    def test_an_end_next_to_points_without_a_value_is_no_convergence(self, offset):
+        """With the offset, the relative decrease of a step is so small that L-BFGS stops."""
 
         def function(x):
             if x[0] > 1.0:
@@ -118,8 +118,8 @@ class TestHoles:
     ("value", "slope", "converged"),
     [(-20.0, 0.9, True), (-20.0, 1.1, False), (-20.0, -600.0, False), (1e4, 9.0, True), (1e4, 11.0, False)],
 )
-def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeypatch):
-    """As where values jump: L-BFGS creeps up to the place, and takes its own short steps for convergence."""
+def test_an_end_with_a_steep_slope_is_no_convergence(value, slope, converged, monkeypatch):
+    """At a jump of the value, L-BFGS takes ever shorter steps and reports convergence."""
     gradient = np.array([0.0, slope, 0.1])
     ended = OptimizeResult(x=np.zeros(3), fun=value, jac=gradient, nit=7, status=0, success=True, message="")
     monkeypatch.setattr("scipy.optimize.minimize", Mock(return_value=ended))
@@ -131,7 +131,7 @@ def test_an_end_with_a_steep_slope_left_is_none(value, slope, converged, monkeyp
     assert search(np.where(gradient > 0, 0.0, LOW), np.where(gradient < 0, 0.0, HIGH)).converged
 
 
-def test_a_search_that_gains_next_to_nothing_has_settled():
+def test_a_search_with_a_small_gain_has_converged():
     wide = np.full(100, 5.0)
     starts = [np.zeros(100)]
     whole = minimise(banana, starts, -wide, wide, 5000)

@@ -1,4 +1,4 @@
-"""Slice sampling: laws that are known, far from symmetric and far from the ellipses' own."""
+"""Slice sampling from known distributions, asymmetric and different from the approximation of the ellipses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = np.array([[1.0, 0.0], [0.4, 0.7]])
 
 
 def log_density(x):
-    """Of x = ROOT g, the entries of g logarithms of gamma variables with the shapes 1 and 3."""
+    """Return the log density of x = ROOT g; entries of g are logarithms of gamma variables with shapes 1 and 3."""
     first, second = x[0], (x[1] - 0.4 * x[0]) / 0.7
     return first - math.exp(min(first, 50.0)) + 3.0 * second - math.exp(min(second, 50.0))
 
@@ -31,8 +31,8 @@ def by_lines(at, rng):
     return update_along_line(log_density, at, ROOT @ rng.standard_normal(2), rng)
 
 
-def by_ellipses(at, rng, law=StudentTApproximation(np.array([0.3, 0.9]), np.array([[1.5, 0.0], [0.5, 0.6]]))):  # noqa: B008
-    return update_on_ellipse(log_density, at, law, rng)
+def by_ellipses(at, rng, t=StudentTApproximation(np.array([0.3, 0.9]), np.array([[1.5, 0.0], [0.5, 0.6]]))):  # noqa: B008
+    return update_on_ellipse(log_density, at, t, rng)
 
 
 def by_tiny_steps(at, rng):
@@ -40,7 +40,7 @@ def by_tiny_steps(at, rng):
 
 
 @pytest.mark.parametrize("update", [by_axes, by_lines, by_ellipses, by_tiny_steps])
-def test_a_known_law(update):
+def test_a_known_distribution(update):
     rng = np.random.default_rng(1)
     at, draws = ChainPoint(np.zeros(2), log_density(np.zeros(2))), []
     for _ in range(DRAWS):
@@ -59,7 +59,7 @@ def test_a_known_law(update):
     assert (np.abs(series.mean(axis=0) - expected.mean(axis=0)) / error).max() < 4.0
 
 
-def test_the_log_density_goes_with_the_point():
+def test_the_log_density_is_that_of_the_point():
     rng = np.random.default_rng(0)
     at = ChainPoint(np.zeros(2), log_density(np.zeros(2)))
     for update in (by_axes, by_lines, by_ellipses):
@@ -68,19 +68,19 @@ def test_the_log_density_goes_with_the_point():
         assert not np.array_equal(at.x, np.zeros(2))
 
 
-def test_what_has_no_density_is_never_met():
+def test_points_without_density_are_never_accepted():
     rng = np.random.default_rng(0)
 
     def half(x):
         return -0.5 * float(x @ x) if x[0] > 0.0 else -math.inf
 
-    at, law = ChainPoint(np.ones(2), half(np.ones(2))), StudentTApproximation(np.zeros(2), np.eye(2))
+    at, t = ChainPoint(np.ones(2), half(np.ones(2))), StudentTApproximation(np.zeros(2), np.eye(2))
     for _ in range(200):
-        at = update_on_ellipse(half, update_along_line(half, at, np.array([1.0, 0.3]), rng), law, rng)
+        at = update_on_ellipse(half, update_along_line(half, at, np.array([1.0, 0.3]), rng), t, rng)
         assert at.x[0] > 0.0
 
 
-def test_a_point_stays_where_no_other_will_do():
+def test_a_point_does_not_move_if_no_other_is_accepted():
     start = ChainPoint(np.zeros(2), 0.0)
 
     def needle(x):
@@ -91,8 +91,8 @@ def test_a_point_stays_where_no_other_will_do():
     assert update_on_ellipse(needle, start, StudentTApproximation(np.zeros(2), np.eye(2)), rng) is start
 
 
-def test_slices_step_out_of_what_is_narrow(monkeypatch):
-    """Of a width a hundredth of the density's, both sides together as far as the steps allow."""
+def test_slices_step_out_from_a_narrow_width(monkeypatch):
+    """The width is a hundredth of that of the density; the number of steps limits both sides together."""
     monkeypatch.setattr(slice_sampling, "STEPS_OUT", 50)
     rng = np.random.default_rng(0)
 
@@ -104,23 +104,23 @@ def test_slices_step_out_of_what_is_narrow(monkeypatch):
     assert np.mean(moved) == pytest.approx(0.0, abs=0.05)
 
 
-class TestLaw:
-    def test_of_many_draws(self):
+class TestApproximation:
+    def test_many_draws(self):
         rng = np.random.default_rng(0)
         covariance = ROOT @ ROOT.T
-        law = StudentTApproximation.of(np.array([2.0, -1.0]) + rng.standard_normal((20_000, 2)) @ ROOT.T)
-        np.testing.assert_allclose(law.mean, [2.0, -1.0], atol=0.03)
-        np.testing.assert_allclose(law.factor @ law.factor.T, covariance, atol=0.04)
+        t = StudentTApproximation.of(np.array([2.0, -1.0]) + rng.standard_normal((20_000, 2)) @ ROOT.T)
+        np.testing.assert_allclose(t.mean, [2.0, -1.0], atol=0.03)
+        np.testing.assert_allclose(t.factor @ t.factor.T, covariance, atol=0.04)
 
-    def test_of_few_draws_of_many_entries(self):
+    def test_few_draws_of_many_entries(self):
         draws = np.random.default_rng(0).standard_normal((3, 10))
-        law = StudentTApproximation.of(draws)
-        covariance = law.factor @ law.factor.T
+        t = StudentTApproximation.of(draws)
+        covariance = t.factor @ t.factor.T
         np.testing.assert_allclose(covariance.diagonal(), draws.var(axis=0), rtol=1e-9)
         off = covariance - np.diag(covariance.diagonal())
         assert 0.0 < np.abs(off).max() < 0.1 * covariance.diagonal().max()
 
-    def test_of_draws_that_stand_still(self):
-        law = StudentTApproximation.of(np.ones((5, 2)))
-        assert np.isfinite(law.factor).all()
-        assert (law.factor.diagonal() > 0.0).all()
+    def test_constant_draws(self):
+        t = StudentTApproximation.of(np.ones((5, 2)))
+        assert np.isfinite(t.factor).all()
+        assert (t.factor.diagonal() > 0.0).all()

@@ -1,4 +1,4 @@
-"""Rows held back from a fit."""
+"""Random splits into data to fit and validation data."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ep_bench.numerics.validation_split import hold_out
 
 
 @pytest.mark.parametrize(
-    ("n", "fraction", "held"), [(2, 0.2, 1), (10, 0.25, 2), (10, 0.3, 3), (5, 0.99, 4), (3, 0.01, 1), (442, 0.2, 88)]
+    ("n", "fraction", "size"), [(2, 0.2, 1), (10, 0.25, 2), (10, 0.3, 3), (5, 0.99, 4), (3, 0.01, 1), (442, 0.2, 88)]
 )
-def test_both_sides_have_rows_and_share_none(n, fraction, held):
+def test_both_parts_are_disjoint_and_not_empty(n, fraction, size):
     inner, outer = hold_out(n, fraction, np.random.default_rng(0))
-    assert len(outer) == held
+    assert len(outer) == size
     assert sorted([*inner, *outer]) == list(range(n))
 
 
 @pytest.mark.parametrize("fraction", [0.01, 0.5, 0.99])
-def test_a_single_row_stands_on_both_sides(fraction):
+def test_a_single_data_point_is_in_both_parts(fraction):
     inner, outer = hold_out(1, fraction, np.random.default_rng(0))
     assert inner.tolist() == outer.tolist() == [0]
 
 
-def test_every_row_is_held_back_as_often():
+def test_data_points_are_selected_equally_often():
     rng, times = np.random.default_rng(1), 4000
     counts = sum(np.bincount(hold_out(10, 0.3, rng)[1], minlength=10) for _ in range(times))
     assert np.all(np.abs(counts / times - 0.3) < 4.5 * np.sqrt(0.3 * 0.7 / times))

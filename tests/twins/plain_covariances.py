@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the covariances: one pair of rows at a time, by the formulas as printed."""
+"""Slow reference implementations of the covariances: one pair of points at a time, by the formulas of the papers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def linear(x, z, variances):
 
 
 def matrix(k, X, Z):
-    """The matrix (n, m) of a covariance k(x, z)."""
+    """Return the matrix (n, m) of a covariance k(x, z)."""
     return np.array([[k(x, z) for z in Z] for x in X])
 
 

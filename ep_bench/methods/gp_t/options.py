@@ -20,7 +20,7 @@ class Config(GaussianProcessConfig):
     inference: Literal["ep", "laplace", "vb", "fvb", "kl", "mcmc"] = Field(
         "ep",
         description="ep, laplace, vb (variational bounds), fvb (factorising variational Bayes, hyperparameters by EM), "
-        "kl (the Gaussian that minimises KL(q || p)) or mcmc (samples what others learn); Jylanki et al. (2011): ep",
+        "kl (the Gaussian that minimises KL(q || p)) or mcmc (samples hyperparameters); Jylanki et al. (2011): ep",
     )
     noise_variance: PositiveFloat | None = Field(
         None, description="always null: a t likelihood has scale and nu instead"
@@ -45,8 +45,7 @@ class Config(GaussianProcessConfig):
     warmup: NonNegativeInt = Field(500, description="warm-up iterations of mcmc per chain; ours")
     stored: PositiveInt = Field(
         200,
-        description="draws of mcmc stored for predictions over all chains, evenly thinned, at least one per chain; "
-        "ours",
+        description="draws of mcmc stored for predictions, of all chains, evenly thinned, at least one per chain; ours",
     )
     starts: int = Field(1, ge=1, description="number of searches for the hyperparameters; ours")
 

@@ -65,7 +65,7 @@ class SiteBlocks(NamedTuple):
     C: Array  # (Q, Q)
 
     def variance_reduction(self, k: Array) -> Array:
-        """Return k' (K + S^-1)^-1 k (n,), prior minus posterior variance, from covariances k (n, N).
+        """Return k' (K + S^-1)^-1 k (n,), prior minus posterior variance, for k (n, N) with the training points.
 
         The block P is summed as squares, because its terms may be as large as 1 / sigma^2 and nearly cancel.
         """

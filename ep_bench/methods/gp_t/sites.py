@@ -38,7 +38,7 @@ class SitePosterior(NamedTuple):
     """Sites with their posterior, cavities, tilted moments and mismatch.
 
     The mismatch is the largest distance of tilted moments from the marginals: of means in standard deviations, of
-    variances relative to the marginal. If a cavity is improper, the mismatch is infinite and its moments are NaN.
+    variances relative to the marginal. With an improper cavity the mismatch is infinite and its tilted moments are NaN.
     """
 
     tau: Array  # (N,)

@@ -50,7 +50,7 @@ class Config(BaseModel):
     )
     activation: Literal["relu", "tanh", "probit"] = Field(
         "relu",
-        description="activation of hidden units; probit: scaled error function of Jylanki et al., eq. 2; ours: relu",
+        description="activation; probit: the scaled error function of Jylanki et al., eq. 2; ours: relu",
     )
     prior: Literal["gaussian", "ard"] = Field(
         "gaussian",
@@ -61,7 +61,7 @@ class Config(BaseModel):
     )
     weight_prior: tuple[PositiveFloat, PositiveFloat] = Field(
         (0.1, 0.1),
-        description="inverse-gamma shape and rate of the prior variances of weights; ours, the papers call it broad",
+        description="inverse-gamma shape and rate of the prior variances; ours, the papers call it broad",
     )
     noise_prior: tuple[PositiveFloat, PositiveFloat] = Field(
         (0.1, 0.01), description="inverse-gamma shape and rate of the noise variance, standardised target; ours"

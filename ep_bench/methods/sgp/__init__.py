@@ -80,7 +80,7 @@ class Config(GaussianProcessConfig):
     )
     starts: PositiveInt = Field(
         1,
-        description="number of starting points, the first at the priors' medians, each with its own k-means; ours",
+        description="number of starts, the first at the medians of the priors, each with its own k-means; ours",
     )
     steps: PositiveInt = Field(2000, description="maximum iterations of the search over all parameters; ours")
     minibatch: Literal["auto"] | bool = Field(

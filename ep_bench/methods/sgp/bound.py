@@ -93,7 +93,7 @@ class ExpectedLogLikelihood(NamedTuple):
     """The sum of l_i over a subset of the data points, and its derivatives."""
 
     log_likelihood: float  # nats
-    by_v: Array  # (n, M)
+    by_features: Array  # (n, M)
     by_rest: Array  # (n,) -h
     by_noise_variance: float
 
@@ -226,8 +226,8 @@ def bound(
         for part in parts:
             found = expected(part, weights, problem.fitc)
             value += scale * found.log_likelihood
-            product += scale * (found.by_v.T @ part.V)
-            A = symmetric.half_solve_back(base.factor, found.by_v)
+            product += scale * (found.by_features.T @ part.V)
+            A = symmetric.half_solve_back(base.factor, found.by_features)
             by_parameters, by_inputs = covariance.contract_both(parameters, part.X, A, Z)
             by_diagonal = covariance.contract_diagonal(parameters, part.X, found.by_rest)
             by_theta[:-1] += scale * (by_parameters + by_diagonal)
