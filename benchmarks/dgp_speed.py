@@ -21,7 +21,8 @@ from threadpoolctl import threadpool_limits
 from ep_bench.methods.dgp_ep.energy import DGPProblem, evaluator
 from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure
-from ep_bench.methods.dgp_ep.training import AdamSchedule, run
+from ep_bench.methods.dgp_ep.training import run
+from ep_bench.numerics.minibatch import AdamSchedule
 from ep_bench.plotting.style import LOOKS, STYLE, finish
 
 INPUTS, ROWS, BATCH, RATE = 13, 455, 50, 0.005
@@ -56,7 +57,7 @@ def walker(hidden=(), inducing=50, batch=BATCH):
 
     def walk(steps):
         schedule = AdamSchedule(steps, batch, RATE, None)
-        run(evaluate, theta, X, y, schedule, (0, 1), rng, lambda: None)
+        run(evaluate, theta, X, y, schedule, (0, 1), rng, dict)
 
     return walk
 

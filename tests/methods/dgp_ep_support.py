@@ -1,4 +1,4 @@
-"""What the tests of deep Gaussian processes share: networks by formula, parameters for twins and in one vector."""
+"""Common parts of the tests of deep Gaussian processes: networks by formula, conversion of parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = {
 
 
 def network(dims, inducing=4, *, shared=True):
-    """The layers of the reference values; where outputs share nothing, hyperparameters differ a little."""
+    """Return the layers of the reference values; without sharing, hyperparameters differ slightly."""
     found = []
     for l, (d_in, d_out) in enumerate(pairwise(dims)):
         d, o, m = np.arange(d_in), np.arange(d_out), np.arange(inducing)
@@ -38,7 +38,7 @@ def network(dims, inducing=4, *, shared=True):
 
 
 def rows(n=10, d=2, likelihood="gaussian", classes=3):
-    """The inputs and targets of the reference values; classes of the multiclass likelihood by turns."""
+    """Return inputs and targets of the reference values; classes of the softmax alternate."""
     i = np.arange(n)
     X = 1.5 * np.sin(1.3 * i[:, None] + 0.7 * np.arange(d) + 0.1)
     y = np.sin(1.1 * i) + 0.3 * np.cos(2.3 * i)
@@ -48,14 +48,14 @@ def rows(n=10, d=2, likelihood="gaussian", classes=3):
 
 
 def structure_of(net):
-    """The sizes of a network given by its layers."""
+    """Return the sizes of a network from its layers."""
     dims = (net[0]["Z"].shape[2], *(len(layer["Z"]) for layer in net))
     shared = all(len(layer["log_sf"]) == 1 for layer in net)
     return Structure(dims=dims, inducing=net[0]["Z"].shape[1], shared=shared)
 
 
 def vector(net):
-    """Its parameters in one vector."""
+    """Return the parameters in one vector."""
     structure = structure_of(net)
     theta = np.zeros(size(structure))
     for views, layer in zip(layers(structure, theta), net, strict=True):
@@ -65,12 +65,12 @@ def vector(net):
 
 
 def unpacked(structure, theta):
-    """The layers as the twins take them, from the vector of parameters or of their derivatives."""
+    """Return the layers in the form of the twins, from a vector of parameters or derivatives."""
     return [{name: getattr(one, field) for name, field in FIELDS.items()} for one in layers(structure, theta)]
 
 
 def layer_moments(net, X, share=1.0, *, noisy=True):
-    """Of the package, by a network's layers; the last one's noise only where ``noisy``."""
+    """Return the package's moments for a network's layers; noise of the last layer only if ``noisy``."""
     found = moments(structure_of(net), vector(net), X, share)
     if noisy:
         mean, variance = found[-1]
@@ -79,7 +79,7 @@ def layer_moments(net, X, share=1.0, *, noisy=True):
 
 
 def scattered(dims, inducing, rng, *, shared=True, spread=0.5):
-    """A network with parameters at random."""
+    """Return a network with random parameters."""
     net = network(dims, inducing, shared=shared)
     for layer in net:
         for name in layer:
@@ -88,7 +88,7 @@ def scattered(dims, inducing, rng, *, shared=True, spread=0.5):
 
 
 def stiff():
-    """Two layers, the second as at the start of training: its inducing inputs close to each other, on a line."""
+    """Return two layers; the second has its initial values, with close inducing inputs on a line."""
     net = network((2, 2, 1), 20)
     net[1]["Z"] = np.repeat(np.linspace(-1.0, 1.0, 20)[None, :, None], 2, axis=2)
     net[1]["log_ls"], net[1]["log_sf"], net[1]["log_sn"] = np.zeros((1, 2)), np.zeros(1), np.array([-2.0])
@@ -96,7 +96,7 @@ def stiff():
 
 
 def drawn(net, x, share, count, rng):
-    """Draws (count, D_out) of every layer: of u in every draw anew, and of f given u and the layer below."""
+    """Yield draws (count, D_out) of every layer, with new draws of u, and of f given u and the layer below."""
     found, h = [], np.tile(x, (count, 1))
     for layer in net:
         columns = []

@@ -1,4 +1,4 @@
-"""What the tests of EP for networks share: the method's sites as the twin's and back, small problems."""
+"""Common parts of the tests of EP for networks: conversion of sites between method and twin, small problems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLAN = schedule.SweepSchedule(400, 1e-4, 0.8, 0.5, 0.8, False, False, np.inf, Tr
 
 
 def tiny(**changes):
-    """The twin's model of the tiny problem of the reference values."""
+    """Return the twin's model of the tiny problem of the reference values."""
     given = VALUES["tiny"]["inputs"]
     K, w_tau, v_tau = given["K"], 1 / np.array(given["prior_w_var"]), 1 / np.array(given["prior_v_var"])
     model = {
@@ -33,7 +33,7 @@ def tiny(**changes):
 def approximation(
     model, *, sequential=False, order=None, kind=GAUSSIAN, groups=None, scale_prior=(-9.2, 6.25), prior_eta=0.8
 ):
-    """The method's approximation of a twin's model, its likelihood's sites empty."""
+    """Return the method's approximation of a twin's model, with empty sites of the likelihood."""
     n, K = len(model.y), model.K
     groups = np.zeros(model.w_tau.shape, np.int64) if groups is None else groups
     problem = NetworkProblem(
@@ -58,7 +58,7 @@ def approximation(
 
 
 def some_sites(model, seed=0, size=0.3):
-    """Proper sites of any old values, some of negative precision, for the twin."""
+    """Return random proper sites for the twin, some of negative precision."""
     rng, sites = np.random.default_rng(seed), plain.Sites.empty(len(model.y), model.K)
     sites.tau[:] = size * rng.uniform(-0.3, 1.0, sites.tau.shape)
     sites.nu[:], sites.b[:] = size * rng.normal(size=sites.nu.shape), size * rng.normal(size=sites.b.shape)
@@ -74,14 +74,14 @@ def some_sites(model, seed=0, size=0.3):
 
 
 def given_sites():
-    """The fixed point of the tiny problem."""
+    """Return the fixed point of the tiny problem."""
     given = {key: np.array(value) for key, value in VALUES["tiny"]["fixed_point"].items()}
     T = np.einsum("n,na,nb->nab", given["alpha_sign"], given["alpha"], given["alpha"])
     return plain.Sites(given["tau"], given["nu"], T, given["beta"], np.zeros(len(T)), np.zeros(len(T)))
 
 
 def put(ours, sites):
-    """Give the twin's sites to the method's approximation."""
+    """Copy the twin's sites to the method's approximation."""
     theirs = ours.sites
     theirs.tau[:], theirs.nu[:], theirs.beta[:] = sites.tau, sites.nu, sites.b
     theirs.noise_precision[:], theirs.noise_location[:] = sites.t, sites.r
@@ -95,7 +95,7 @@ def put(ours, sites):
 
 
 def taken(ours):
-    """The method's sites as the twin's."""
+    """Return the method's sites in the form of the twin."""
     found = ours.sites
     T = np.einsum("n,na,nb->nab", found.sign, found.alpha, found.alpha)
     return plain.Sites(
@@ -109,7 +109,7 @@ def taken(ours):
 
 
 def close(found, expected, tolerance):
-    """Within a tolerance relative to the largest of an array."""
+    """Assert equality within a tolerance relative to the maximum of an array."""
     expected = np.asarray(expected)
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(abs(expected).max(), 1e-3))
 
@@ -120,7 +120,7 @@ def sites_close(found, expected, tolerance):
 
 
 def posteriors_close(ours, q, tolerance):
-    """The method's posterior and the twin's."""
+    """Assert that the posteriors of method and twin are equal."""
     for k, (mean, S) in enumerate(q.w):
         close(ours.post.weight_mean[k], mean, tolerance)
         close(ours.post.weight_covariance[k], S, tolerance)
@@ -130,7 +130,7 @@ def posteriors_close(ours, q, tolerance):
 
 
 def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
-    """Sweep to the fixed point; the number of sweeps."""
+    """Sweep to the fixed point; return the number of sweeps."""
     for turn in range(most):
         steps = ours.sweep(damping, output_damping or damping, damping).steps
         assert ours.refresh()
@@ -140,14 +140,14 @@ def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
 
 
 def stub(sizes):
-    """An approximation whose sweeps tell of steps of given sizes and do nothing else; what they were told, too."""
+    """Return an approximation whose sweeps only report steps of given sizes, and the list of their arguments."""
     told = []
 
     def sweep(*damping):
         told.append(damping)
         steps = np.zeros((len(GROUPS), 2))
         steps[0] = sizes(len(told)) ** 2, 1.0
-        return SweepRecord(record().counts, steps, record().least)
+        return SweepRecord(record().counts, steps, record().min_cavity)
 
     n = 3
     sites = LikelihoodSites(
@@ -162,6 +162,6 @@ def stub(sizes):
         evidence=lambda: (0.0, 0.0),
         recover=lambda *_: True,
         refresh=lambda: True,
-        copied=lambda: (np.zeros(4), np.ones(n)),
+        snapshot=lambda: (np.zeros(4), np.ones(n)),
     )
     return one, told

@@ -10,7 +10,7 @@ from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.methods import bb_alpha
-from ep_bench.methods.bb_alpha.energy import deviations, energy, workspace
+from ep_bench.methods.bb_alpha.energy import energy, fill_factor, workspace
 from ep_bench.methods.vi import bound as vi_bound
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import draw_weights
@@ -26,7 +26,7 @@ V0 = 0.7
 
 
 class Case:
-    """A random q over a random network, a batch of ``total`` rows, samples of the noise."""
+    """A random q over a random network, a batch of ``total`` data points, samples of the noise."""
 
     def __init__(self, hidden, seed, d=5, rows=9, K=8, total=40):
         rng = np.random.default_rng(seed)
@@ -37,10 +37,10 @@ class Case:
         self.noise, self.total = rng.normal(size=(K, self.P)), total
 
     def energy(self, alpha, theta=None, draw=None):
-        """Energy and gradient at the noise, or at fresh noise from the stream ``draw``."""
+        """Return energy and gradient for the noise, or for new noise from the stream ``draw``."""
         theta = self.theta if theta is None else theta
         work = workspace(len(self.noise), len(self.y), self.P, mlp.units(self.layers), mlp.widest(self.layers))
-        deviations(theta, V0, work, self.total)
+        fill_factor(theta, V0, work, self.total)
         if draw is None:
             work.noise[:] = self.noise
             work.W[:] = theta[: self.P] + work.vectors[0] * self.noise
@@ -52,20 +52,20 @@ class Case:
     def twin(self, alpha):
         return plain.alpha_energy(self.theta, self.X, self.y, self.sizes, self.total, alpha, V0, self.noise)
 
-    def deviation(self):
+    def std(self):
         return np.sqrt(V0 / (1 + np.exp(-self.theta[self.P : -1])))
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestEnergy:
     @pytest.mark.parametrize("alpha", ALPHAS)
-    def test_it_is_the_twins(self, hidden, alpha):
+    def test_it_agrees_with_the_twin(self, hidden, alpha):
         case = Case(hidden, 1)
         assert case.energy(alpha)[0] == pytest.approx(case.twin(alpha), rel=1e-8 if alpha == 1e-6 else 1e-11)
 
     @pytest.mark.parametrize("alpha", ALPHAS)
     def test_gradient(self, hidden, alpha):
-        """At an alpha of 1e-6 the energy itself is only good to ten digits, and its differences to five."""
+        """For alpha = 1e-6 the energy has ten digits, and its differences have five."""
         step, rel = (5e-6, 2e-5) if alpha == 1e-6 else (1e-6, 1e-6)
         for seed in (2, 3):
             case = Case(hidden, seed)
@@ -75,15 +75,15 @@ class TestEnergy:
             )
 
     @pytest.mark.parametrize("alpha", [0.0, 0.5])
-    def test_gradient_of_one_row_and_one_sample(self, hidden, alpha):
+    def test_gradient_of_one_data_point_and_one_sample(self, hidden, alpha):
         case = Case(hidden, 4, d=1, rows=1, K=1)
         gradient = case.energy(alpha)[1]
         check_gradient(lambda at: case.energy(alpha, at)[0], case.theta, gradient, case.rng, step=1e-6)
 
     def test_a_small_alpha_is_the_bound_with_a_sampled_divergence(self, hidden):
-        """Exact algebra at 0: log q - log prior of the samples instead of the closed form."""
+        """Exact at 0: log q - log prior of the samples replaces the closed form."""
         case = Case(hidden, 5)
-        m, s = case.theta[: case.P], case.deviation()
+        m, s = case.theta[: case.P], case.std()
         W = m + s * case.noise
         ratios = plain.log_normal(W, m, s**2).sum(axis=1) - plain.log_normal(W, 0.0, V0).sum(axis=1)
         f = np.array([plain.outputs(case.X, w, case.sizes) for w in W])
@@ -101,14 +101,14 @@ class TestEnergy:
         np.testing.assert_allclose(np.mean(gradients, axis=0), limit, rtol=1e-5, atol=1e-7 * np.abs(limit).max())
 
     def test_at_zero_it_is_variational_inference_on_average(self, hidden):
-        """Values and gradients by m, within Monte Carlo errors of the kernels that have the closed divergence."""
+        """Values and gradients, within Monte Carlo errors of the kernels with the closed-form divergence."""
         case, times = Case(hidden, 6), 4000
-        s, prior = case.deviation(), np.full(case.P, V0)
+        s, prior = case.std(), np.full(case.P, V0)
         theta = np.concatenate([case.theta[: case.P], np.log(s), case.theta[-1:]])
         work = vi_bound.workspace(8, len(case.y), case.P, mlp.units(case.layers), mlp.widest(case.layers))
         ours, theirs = np.empty((times, 2 * case.P + 2)), np.empty((times, 2 * case.P + 2))
         words = [stream(np.random.default_rng(seed)) for seed in (7, 8)]
-        # by rho: d log s / d rho = (1 - v / v0) / 2
+        # chain rule for rho: d log s / d rho = (1 - v / v0) / 2
         chain = np.concatenate([np.ones(case.P), 0.5 * (1 - s**2 / V0), [1.0]])
         for t in range(times):
             value, gradient = case.energy(0.0, draw=words[0])
@@ -122,7 +122,7 @@ class TestEnergy:
         assert np.all(np.abs(gap) <= 4.5 * error + 1e-9)
 
     @pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.5, 1.0])
-    def test_order_of_rows_and_of_samples(self, hidden, alpha):
+    def test_order_of_data_and_of_samples(self, hidden, alpha):
         case = Case(hidden, 9)
         value, gradient = case.energy(alpha)
         rows, samples = case.rng.permutation(len(case.y)), case.rng.permutation(len(case.noise))
@@ -132,13 +132,13 @@ class TestEnergy:
         np.testing.assert_allclose(turned, gradient, rtol=1e-8, atol=1e-9 * np.abs(gradient).max())
 
     def test_a_larger_alpha_has_the_smaller_energy_on_the_same_samples(self, hidden):
-        """Log means of exponentials, divided by alpha, do not fall as alpha grows."""
+        """Log means of exponentials, divided by alpha, increase with alpha."""
         for seed in range(10):
             case = Case(hidden, seed)
             values = [case.energy(alpha)[0] for alpha in (-3.0, -1.0, -0.3, 0.0, 0.25, 0.5, 1.0, 2.0, 5.0)]
             assert np.all(np.diff(values) < 0)
 
-    def test_between_zero_and_the_limit_nothing_jumps(self, hidden):
+    def test_the_limit_at_zero_is_continuous(self, hidden):
         case = Case(hidden, 10)
         limit = case.energy(0.0)[0]
         for alpha in (1e-15, 1e-10, 1e-8, -1e-8):
@@ -146,8 +146,8 @@ class TestEnergy:
 
 
 class TestIdentities:
-    def test_one_row_at_alpha_one_gives_the_evidence_whatever_q_is(self):
-        """With N = 1 the factor takes q back to the prior: E_q[p / f] Z_q / Z_prior = E_prior[p]."""
+    def test_one_data_point_at_alpha_one_gives_the_evidence_for_any_q(self):
+        """With N = 1 the cavity is the prior: E_q[p / f] Z_q / Z_prior = E_prior[p]."""
         case = Case((2,), 11, d=1, rows=1, K=200_000, total=1)
         f = mlp.evaluate(case.X, case.rng.normal(0.0, np.sqrt(V0), size=(1_000_000, case.P)), case.layers)
         log_p = plain.log_normal(case.y, f, np.exp(-0.4))[:, 0]
@@ -155,13 +155,13 @@ class TestIdentities:
         errors = [relative_error(log_p)]
         for seed in range(3):
             case.theta[: case.P] = 0.3 * np.random.default_rng(seed).normal(size=case.P)
-            case.theta[case.P : -1] = 1.0 + seed  # v at 0.73 v0 and more, so that the ratios' variance is finite
+            case.theta[case.P : -1] = 1.0 + seed  # v is at least 0.73 v0, so that the variance of the ratios is finite
             log_r, log_f, _ = plain_ratios(case)
             errors[1:] = [relative_error(log_r - log_f)]
             assert errors[1] < 0.02
             assert -case.energy(1.0)[0] == pytest.approx(evidence, abs=4 * np.hypot(*errors))
 
-    def test_far_residuals_do_not_overflow(self):
+    def test_large_residuals_do_not_overflow(self):
         case = Case((5,), 12)
         case.y *= 1e4
         for alpha in (-1.0, 0.5, 2.0):
@@ -201,14 +201,14 @@ class TestIdentities:
 
 
 def relative_error(logs):
-    """Standard error of the log of a mean of exponentials."""
+    """Return the standard error of the log of a mean of exponentials."""
     ratios = np.exp(logs - logs.max())
     return ratios.std() / ratios.mean() / np.sqrt(len(ratios))
 
 
 def plain_ratios(case):
-    """log p (K,) of the one row, log f (K,)."""
-    m, v = case.theta[: case.P], case.deviation() ** 2
+    """Return log p (K,) of the only data point, and log f (K,)."""
+    m, v = case.theta[: case.P], case.std() ** 2
     W = m + np.sqrt(v) * case.noise
     log_p = plain.log_normal(case.y, mlp.evaluate(case.X, W, case.layers), np.exp(case.theta[-1]))[:, 0]
     return log_p, (-0.5 * W**2 * (1 / v - 1 / V0) + W * m / v).sum(axis=1), None
@@ -222,7 +222,7 @@ def rows(n, d, seed):
 
 
 def test_an_epoch_step_by_step():
-    """Every row once in its order, fresh samples each step, Adam by its twin."""
+    """Every data point once per epoch, new samples per step, Adam by its twin."""
     train = rows(20, 3, 19)
     config = bb_alpha.Config(hidden=(4,), epochs=2, batch_size=8, samples=3, prior_variance=V0, learning_rate=0.01)
     state, trace = bb_alpha.fit(train, config, np.random.default_rng(15))
@@ -248,45 +248,45 @@ class TestFit:
         config = bb_alpha.Config(alpha=alpha, epochs=300, hidden=(20,), samples=10, learning_rate=0.01)
         state, trace = bb_alpha.fit(train, config, np.random.default_rng(0))
         mean = bb_alpha.predict(state, test.X, np.random.default_rng(1)).mean()
-        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.6  # noise 0.39, no model 1
+        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.6  # 0.39 is the noise, 1 the constant prediction
         assert 0.3 < np.sqrt(state.noise_variance) < 0.65
         assert trace["objective"][-1] < trace["objective"][0] - 0.5
         assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
         assert {len(curve) for curve in trace.values()} == {300}
 
-    def test_the_generator_decides_everything(self):
+    def test_the_generator_determines_the_fit(self):
         train, config = rows(50, 3, 22), bb_alpha.Config(hidden=(6,), epochs=3)
         first, again, other = (bb_alpha.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
         for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
             np.testing.assert_array_equal(a, b)
             assert not np.array_equal(a, c)
 
-    def test_it_begins_where_the_released_program_does(self):
+    def test_initial_values_are_those_of_the_released_program(self):
         config = bb_alpha.Config(hidden=(60,), epochs=1, learning_rate=1e-12, prior_variance=0.5)
         state, _ = bb_alpha.fit(rows(20, 8, 23), config, np.random.default_rng(0))
         assert state.mean.std() == pytest.approx(0.1, rel=0.1)
-        np.testing.assert_allclose(state.deviation, np.sqrt(0.5 / (1 + np.exp(10.0))), rtol=1e-9)
+        np.testing.assert_allclose(state.std, np.sqrt(0.5 / (1 + np.exp(10.0))), rtol=1e-9)
         assert state.noise_variance == pytest.approx(1.0)
 
-    def test_a_given_noise_is_kept(self):
+    def test_a_fixed_noise_is_not_changed(self):
         config = bb_alpha.Config(hidden=(6,), epochs=5, noise_variance=0.04)
         state, trace = bb_alpha.fit(rows(50, 3, 23), config, np.random.default_rng(1))
         assert state.noise_variance == pytest.approx(0.04, rel=1e-14)
         np.testing.assert_allclose(trace["noise_deviation"], 0.2)
 
-    def test_the_deviations_stay_below_the_priors(self):
+    def test_standard_deviations_stay_below_the_prior(self):
         config = bb_alpha.Config(hidden=(20,), epochs=300, learning_rate=0.05, alpha=1.0, prior_variance=0.3)
         state, _ = bb_alpha.fit(rows(10, 2, 24), config, np.random.default_rng(1))
-        assert np.sqrt(0.3) * 0.7 < state.deviation.max() < np.sqrt(0.3)
+        assert np.sqrt(0.3) * 0.7 < state.std.max() < np.sqrt(0.3)
 
     @pytest.mark.parametrize("n", [1, 5, 33])
-    def test_last_batch_smaller_and_batch_larger_than_the_rows(self, n):
+    def test_batch_sizes_that_do_not_divide_the_data(self, n):
         train = rows(n, 2, 25) if n > 1 else Rows(np.ones((1, 2)), np.zeros(1))
         state, trace = bb_alpha.fit(train, bb_alpha.Config(hidden=(4,), epochs=2), np.random.default_rng(1))
         assert np.isfinite(state.mean).all()
         assert np.isfinite(trace["objective"]).all()
 
-    def test_predictions_are_mixtures_with_even_weights(self):
+    def test_predictions_are_mixtures_with_equal_weights(self):
         config = bb_alpha.Config(hidden=(6,), epochs=2, test_samples=7)
         state, _ = bb_alpha.fit(rows(50, 3, 26), config, np.random.default_rng(1))
         answer = bb_alpha.predict(state, np.zeros((5, 3)), np.random.default_rng(1))
@@ -294,7 +294,7 @@ class TestFit:
         np.testing.assert_allclose(answer.weights, 1 / 7)
         np.testing.assert_array_equal(answer.variances, state.noise_variance)
 
-    def test_a_larger_alpha_predicts_wider_on_the_cubic_toy(self):
+    def test_a_larger_alpha_has_wider_predictions_on_the_cubic_data(self):
         """Supplement, section C: one layer of 100 units, noise variance 9 and prior variance 1, both fixed."""
         toy = data.load_dataset("cubic")
         grid, spread = np.linspace(-6, 6, 61)[:, None], []
@@ -308,22 +308,22 @@ class TestFit:
 
 
 class TestConfig:
-    def test_a_full_covariance_is_for_the_linear_model(self):
-        with pytest.raises(ValueError, match=r"covariance: full takes a model without hidden layers, hidden: \[\]"):
+    def test_a_full_covariance_requires_the_linear_model(self):
+        with pytest.raises(ValueError, match=r"covariance: full requires a model without hidden layers, hidden: \[\]"):
             bb_alpha.Config(covariance="full")
         assert bb_alpha.Config(covariance="full", hidden=()).covariance == "full"
-        with pytest.raises(ValueError, match=r"^options of bb_alpha: covariance: full takes .* hidden: \[\]$"):
+        with pytest.raises(ValueError, match=r"^options of bb_alpha: covariance: full requires .* hidden: \[\]$"):
             Estimator("bb_alpha", covariance="full").fit(np.zeros((3, 1)), np.arange(3.0))
 
-    def test_in_a_study_too(self, tmp_path):
+    def test_the_same_error_in_a_study(self, tmp_path):
         text = "study: s\ndatasets: [diabetes]\nmethods:\n  - use: bb_alpha\n    covariance: full\n"
         (tmp_path / "s.yaml").write_text(text)
         with pytest.raises(UserError) as caught:
             read_study(tmp_path / "s.yaml", InstalledCatalogue())
-        words = "covariance: full takes a model without hidden layers, hidden: []"
+        words = "covariance: full requires a model without hidden layers, hidden: []"
         assert str(caught.value).endswith(f"s.yaml:4: methods[0]: {words}")
 
     @pytest.mark.parametrize("alpha", [np.nan, np.inf, -np.inf])
-    def test_alpha_is_a_finite_number(self, alpha):
+    def test_alpha_must_be_finite(self, alpha):
         with pytest.raises(ValueError, match="finite number"):
             bb_alpha.Config(alpha=alpha)

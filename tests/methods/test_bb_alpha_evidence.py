@@ -16,7 +16,7 @@ def rows(n, d, seed=1):
 
 
 class TestEvidence:
-    """``log_evidence_`` of the scikit-learn face, against the marginal of the standardised targets."""
+    """``log_evidence_`` of the scikit-learn interface, against the marginal of the standardised targets."""
 
     def fitted(self, **options):
         X, y = rows(30, 3)
@@ -33,11 +33,11 @@ class TestEvidence:
         assert model.log_evidence_ == pytest.approx(evidence, rel=1e-10)
 
     def test_a_diagonal_one_has_the_bound(self):
-        """What is lost is KL(q || posterior) of the best q: half the log of Hadamard's ratio."""
+        """The gap is KL(q || posterior) of the best q: half the log of Hadamard's ratio."""
         model, evidence, precision = self.fitted(covariance="diagonal", noise_variance=0.2)
-        lost = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
-        assert lost > 0.01
-        assert model.log_evidence_ == pytest.approx(evidence - lost, rel=1e-10)
+        gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
+        assert gap > 0.01
+        assert model.log_evidence_ == pytest.approx(evidence - gap, rel=1e-10)
 
     def test_a_network_has_none(self):
         X, y = rows(20, 2)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq, root
 from scipy.stats import multivariate_normal
 
-from ep_bench.methods.bb_alpha.linear import fit_linear, linear_energy, predict_linear
+from ep_bench.methods.bb_alpha.linear import fit_linear, linear_energy
 
 EXAMPLE_1 = np.eye(2)
 EXAMPLE_2 = np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -35,7 +35,7 @@ def rows(n, d, noise=0.3, seed=1):
 
 
 def tilted_moments(X, y, mean, covariance, alpha, prior, noise):
-    """Mean and covariance of each row's tilted distribution, from the natural parameters of (8b)."""
+    """Yield mean and covariance of the tilted distributions, from the natural parameters of (8b)."""
     n, d = X.shape
     precision = np.linalg.inv(covariance)
     factor, shift = (precision - np.eye(d) / prior) / n, precision @ mean / n
@@ -47,7 +47,7 @@ def tilted_moments(X, y, mean, covariance, alpha, prior, noise):
 
 
 def moment_gap(X, y, mean, covariance, alpha, prior, noise):
-    """Equation (5), left less right: first moments (d,) and second (d, d)."""
+    """Return equation (5), left minus right: first moments (d,) and second (d, d)."""
     tilted = list(tilted_moments(X, y, mean, covariance, alpha, prior, noise))
     first = mean - np.mean([m for m, _ in tilted], axis=0)
     second = covariance + np.outer(mean, mean) - np.mean([V + np.outer(m, m) for m, V in tilted], axis=0)
@@ -55,7 +55,7 @@ def moment_gap(X, y, mean, covariance, alpha, prior, noise):
 
 
 def slow_energy(X, y, mean, covariance, alpha, prior, noise):
-    """E as defined: log normalisers of exponential families, and one integral a row by Gauss-Hermite quadrature."""
+    """Return E by definition: log normalisers, and one integral per data point by Gauss-Hermite quadrature."""
     n, d = X.shape
     precision = np.linalg.inv(covariance)
 
@@ -71,7 +71,7 @@ def slow_energy(X, y, mean, covariance, alpha, prior, noise):
         centre, spread = np.linalg.solve(*cavity), np.sqrt(x @ np.linalg.solve(cavity[0], x))
         log_density = -0.5 * np.log(2 * np.pi * noise) - (target - x @ centre - spread * nodes) ** 2 / (2 * noise)
         mean_power = np.sum(weights * np.exp(alpha * log_density)) / np.sqrt(2 * np.pi)
-        # log E_q[(p / f)^alpha]: normalisers of cavity and q, and the cavity's mean of p^alpha
+        # log E_q[(p / f)^alpha]: normalisers of cavity and q, and the mean of p^alpha under the cavity
         total -= (log_z(*cavity) - log_z(*q) + np.log(mean_power)) / alpha
     return total
 
@@ -85,7 +85,7 @@ def some_q(d, seed=2):
 @pytest.mark.parametrize("covariance", FAMILIES)
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_example_1_meets_its_closed_form(alpha, noise, covariance):
+def test_example_1_agrees_with_its_closed_form(alpha, noise, covariance):
     fit = fit_linear(
         EXAMPLE_1, np.zeros(2), alpha=alpha, prior_variance=1.0, noise_variance=noise, covariance=covariance
     )
@@ -96,7 +96,7 @@ def test_example_1_meets_its_closed_form(alpha, noise, covariance):
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("alpha", ALPHAS)
-def test_example_2_meets_its_closed_form(alpha, noise):
+def test_example_2_agrees_with_its_closed_form(alpha, noise):
     fit = fit_linear(
         EXAMPLE_2, np.zeros(2), alpha=alpha, prior_variance=1.0, noise_variance=noise, covariance="diagonal"
     )
@@ -130,7 +130,7 @@ def test_example_1_with_targets_solves_the_printed_equations(alpha, noise):
 
 @pytest.mark.parametrize("alpha", [0.3, 1.0, 1.7])
 def test_example_2_with_equal_targets_solves_the_corrected_equation(alpha):
-    """The display before B.4.2's closed form has lost a square in each denominator."""
+    """The equation before the closed form of B.4.2 lacks a square in each denominator."""
     y, noise = 0.8, 0.5
     fit = fit_linear(
         EXAMPLE_2, np.full(2, y), alpha=alpha, prior_variance=1.0, noise_variance=noise, covariance="diagonal"
@@ -156,8 +156,8 @@ def test_moments_match_those_of_the_tilted_distributions(alpha, covariance):
 
 
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 1.5])
-def test_full_covariance_meets_an_independent_solution(alpha):
-    """Equations (6a) and (6b), whitened by q: as they stand, a q that shrinks to a point solves them too."""
+def test_full_covariance_agrees_with_an_independent_solution(alpha):
+    """Equations (6a) and (6b), whitened by q; as printed, they are also solved by a q of variance 0."""
     X, y = rows(5, 2, seed=4)
     noise = 0.5
     fit = fit_linear(X, y, alpha=alpha, prior_variance=1.0, noise_variance=noise, covariance="full")
@@ -203,7 +203,7 @@ def test_diagonal_limit_is_the_mean_field_posterior():
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.5, 1.0, 2.5])
-def test_energy_meets_quadrature(alpha):
+def test_energy_agrees_with_quadrature(alpha):
     X, y = rows(4, 2)
     mean, covariance = some_q(2)
     value, _ = linear_energy(
@@ -228,7 +228,7 @@ def test_energy_of_any_q_in_the_limit_is_the_negative_evidence_bound():
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 0.0, 1e-6, 1.0, 3.0])
-def test_gradient_meets_differences(alpha):
+def test_gradient_agrees_with_differences(alpha):
     X, y = rows(6, 3)
     mean, covariance = some_q(3)
     rng = np.random.default_rng(5)
@@ -248,7 +248,7 @@ def test_gradient_meets_differences(alpha):
 
 
 def test_gradient_is_the_gap_of_the_moments():
-    """By natural parameters it is (N / alpha - 1) times the gap of (5); here by mean and covariance."""
+    """For natural parameters it is (N / alpha - 1) times the gap of (5); here for mean and covariance."""
     X, y = rows(6, 3)
     mean, covariance = some_q(3)
     alpha, prior, noise = 0.9, 1.5, 1.1
@@ -267,7 +267,7 @@ def test_gradient_is_the_gap_of_the_moments():
 
 @pytest.mark.parametrize("covariance", FAMILIES)
 @pytest.mark.parametrize("noise", [0.25, None])
-def test_order_of_the_rows_does_not_matter(covariance, noise):
+def test_order_of_the_data_does_not_matter(covariance, noise):
     X, y = rows(50, 4)
     order = np.random.default_rng(3).permutation(50)
     options = {"alpha": 0.5, "prior_variance": 1.0, "noise_variance": noise, "covariance": covariance}
@@ -278,7 +278,7 @@ def test_order_of_the_rows_does_not_matter(covariance, noise):
 
 
 @pytest.mark.parametrize("X", [EXAMPLE_1, EXAMPLE_2], ids=["figure 1", "figure 3"])
-def test_variance_grows_with_alpha(X):
+def test_variance_increases_with_alpha(X):
     fits = [
         fit_linear(X, np.zeros(2), alpha=alpha, prior_variance=1.0, noise_variance=1.0, covariance="diagonal")
         for alpha in (-200.0, -20.0, -3.0, -1.0, 0.0, 0.1, 0.5, 1.0, 1.5, 1.9, 1.99)
@@ -308,7 +308,7 @@ def test_learned_noise_is_that_of_the_data(covariance):
 
 @pytest.mark.parametrize("covariance", FAMILIES)
 @pytest.mark.parametrize("shape", [(20, 30), (40, 20), (3, 2), (1, 1)])
-def test_far_negative_alpha_stays_proper(shape, covariance):
+def test_large_negative_alpha_stays_proper(shape, covariance):
     X, y = rows(*shape)
     fit = fit_linear(X, y, alpha=-1000.0, prior_variance=1.0, noise_variance=0.3, covariance=covariance)
     assert fit.gradient_norm < 1e-8
@@ -320,15 +320,16 @@ def test_far_negative_alpha_stays_proper(shape, covariance):
 def test_predictions_are_those_of_the_marginal(covariance):
     X, y = rows(30, 3)
     fit = fit_linear(X, y, alpha=0.5, prior_variance=1.0, noise_variance=0.3, covariance=covariance)
-    mean, variance = predict_linear(fit, X[:4])
+    predictive = fit.predict(X[:4], np.random.default_rng(0))
+    mean, variance = predictive.mean(), predictive.variance()
     for i in range(4):
         assert mean[i] == pytest.approx(X[i] @ fit.mean)
         assert variance[i] == pytest.approx(X[i] @ fit.covariance @ X[i] + 0.3)
     with pytest.raises(ValueError, match=r"shape \(n, 3\), found \(30, 2\)"):
-        predict_linear(fit, X[:, :2])
+        fit.predict(X[:, :2], np.random.default_rng(0))
 
 
-def test_the_energy_falls_along_the_trace():
+def test_the_energy_decreases_along_the_trace():
     X, y = rows(60, 5)
     fit = fit_linear(X, y, alpha=1.0, prior_variance=1.0, noise_variance=0.3, covariance="full")
     assert len(fit.trace) > 2
@@ -339,7 +340,7 @@ def test_the_energy_falls_along_the_trace():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"alpha": 3.0}, "below the number of rows, 3, found 3"),
+        ({"alpha": 3.0}, "below the number of data points, 3, found 3"),
         ({"alpha": np.nan}, "alpha must be finite"),
         ({"prior_variance": 0.0}, "prior_variance must be positive and finite, found 0"),
         ({"noise_variance": -1.0}, "noise_variance must be positive and finite, found -1"),
@@ -357,16 +358,16 @@ def test_bad_arguments_are_named(changed, message):
         fit_linear(options.pop("X"), options.pop("y"), **options)
 
 
-def test_targets_that_leave_no_noise_to_learn_are_told():
+def test_zero_targets_with_learned_noise_raise():
     X, _ = rows(3, 2)
     options = {"alpha": 0.5, "prior_variance": 1.0, "covariance": "full"}
-    with pytest.raises(FloatingPointError, match=r"all targets are 0.*give noise_variance"):
+    with pytest.raises(FloatingPointError, match=r"all targets are 0.*set noise_variance"):
         fit_linear(X, np.zeros(3), noise_variance=None, **options)
     np.testing.assert_array_equal(fit_linear(X, np.zeros(3), noise_variance=0.1, **options).mean, 0.0)
 
 
 @pytest.mark.parametrize(("alpha", "exact"), [(0.0, True), (1.5, False)])
-def test_noise_that_vanishes_is_told(alpha, exact):
+def test_vanishing_noise_raises(alpha, exact):
     X, y = rows(40, 2)
     with pytest.raises(FloatingPointError, match=r"no stationary point found.*noise variance"):
         fit_linear(
@@ -374,7 +375,7 @@ def test_noise_that_vanishes_is_told(alpha, exact):
         )
 
 
-def test_an_improper_q_is_told():
+def test_an_improper_q_raises():
     X, y = rows(4, 2)
     with pytest.raises(FloatingPointError, match="improper"):
         linear_energy(X, y, alpha=-3.0, prior_variance=1.0, noise_variance=0.1, mean=np.zeros(2), covariance=np.eye(2))

@@ -22,7 +22,7 @@ shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", 
 
 
 class Case:
-    """A problem with parameters at random, and 30 draws for the softmax."""
+    """A problem with random parameters, and 30 draws for the softmax."""
 
     def __init__(self, likelihood, dims, *, alpha=1.0, shared=True, n=10, seed=0, net=None):
         self.rng = np.random.default_rng(seed)
@@ -50,7 +50,7 @@ class Case:
 class TestAgainstTheTwin:
     def test_energy(self, likelihood, dims, alpha, shared):
         case = Case(likelihood, dims, alpha=alpha, shared=shared)
-        # of powers of a probit the quadratures differ
+        # the quadratures for powers of a probit differ
         rel = 1e-6 if likelihood == "probit" and alpha < 1 else 1e-12
         assert case.energy()[0] == pytest.approx(float(case.twin()), rel=rel)
 
@@ -66,7 +66,7 @@ class TestAgainstTheTwin:
 
 class TestProbit:
     def test_closed_form(self):
-        """A mean of 0.3 and a variance of 0.7; the value is of the integral."""
+        """Mean 0.3 and variance 0.7; the expected value is the integral."""
         expected, _ = integrate.quad(lambda f: stats.norm.pdf(f, 0.3, np.sqrt(0.7)) * ndtr(f), -12, 12, epsabs=1e-14)
         assert np.log(expected) == pytest.approx(-0.52595806582638, abs=1e-12)
         found = plain_dgp.log_z("probit", np.array([0.3]), np.array([[0.7]]), 1, 1.0)
@@ -74,18 +74,18 @@ class TestProbit:
 
     @pytest.mark.parametrize("size", [30.0, 1e3, 1e8])
     def test_tails(self, size):
-        """A mean that many deviations on the wrong side, then on the right one."""
+        """A mean that many standard deviations on the wrong side, then on the right side."""
         net = network((2, 1))
         net[0]["theta2"] = net[0]["theta2"] * size
         case = Case("probit", (2, 1), net=net)
         value, gradient = case.energy()
         assert value == pytest.approx(float(case.twin()), rel=1e-10)
         assert np.all(np.isfinite(gradient))
-        # in double precision differences are of no use beyond
+        # beyond, differences in double precision are not accurate
         if size < 1e6:
             check_gradient(case.twin, case.theta, gradient, case.rng, directions=2, step=1e-4, rel=1e-5)
 
-    def test_classes_may_change_places(self):
+    def test_classes_are_exchangeable(self):
         case = Case("probit", (2, 2, 1))
         value, _ = case.energy()
         last = unpacked(case.structure, case.theta)[-1]
@@ -114,20 +114,20 @@ def by_gumbel_noise(mean, variance, label):
 class TestSoftmax:
     @pytest.mark.parametrize("label", range(3))
     def test_quadrature_of_the_twin(self, label):
-        """Over the three outputs at once, against one integral over the maximum."""
+        """A grid over three outputs against one integral over the maximum."""
         mean, variance = np.array([0.4, -1.1, 0.9]), np.array([1.3, 0.2, 2.5])
         found = plain_dgp.log_z("softmax", mean, np.diag(variance), label, 1.0)
         assert np.exp(found) == pytest.approx(by_gumbel_noise(mean, variance, label), abs=1e-9)
 
     @pytest.mark.parametrize("alpha", [1.0, 0.5])
-    def test_many_draws_come_to_the_integral(self, alpha):
+    def test_many_draws_approximate_the_integral(self, alpha):
         case = Case("softmax", (2, 2, 3), alpha=alpha, net=network((2, 2, 3)))
         draws = stats.norm.ppf(stats.qmc.Sobol(3, seed=1).random(2**14))
         expected = plain_dgp.energy(case.net, case.X, case.y, case.n, alpha, "softmax")
         assert case.energy(noise=draws)[0] == pytest.approx(float(expected), abs=2e-3)
 
-    def test_two_classes_far_apart_in_one_row(self):
-        """No overflow where outputs differ by thousands."""
+    def test_two_classes_with_distant_outputs(self):
+        """No overflow if outputs differ by thousands."""
         net = network((2, 3))
         net[0]["theta2"] = net[0]["theta2"] * 1e4
         case = Case("softmax", (2, 3), net=net)
@@ -135,7 +135,7 @@ class TestSoftmax:
         assert np.isfinite(value)
         assert np.all(np.isfinite(gradient))
 
-    def test_classes_may_change_places(self):
+    def test_classes_are_exchangeable(self):
         case = Case("softmax", (2, 2, 3), shared=False)
         value, _ = case.energy()
         order = np.array([2, 0, 1])
@@ -144,7 +144,7 @@ class TestSoftmax:
         other.y = np.argsort(order)[case.y]
         assert other.energy(noise=case.noise[:, order])[0] == pytest.approx(value, rel=1e-13)
 
-    def test_order_of_rows_does_not_matter(self):
+    def test_order_of_data_does_not_matter(self):
         case = Case("softmax", (2, 2, 3))
         value, gradient = case.energy()
         order = case.rng.permutation(case.n)
@@ -154,8 +154,8 @@ class TestSoftmax:
         np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)
 
     @pytest.mark.parametrize("alpha", [1.0, 0.0])
-    def test_what_is_no_covariance_gives_no_softmax(self, alpha):
-        """Never the mean over draws of something else."""
+    def test_an_invalid_covariance_gives_nan(self, alpha):
+        """The result must not be a finite number."""
         V = np.array([[[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]]])
         noise = np.random.default_rng(0).normal(size=(30, 3))
         value = likelihoods.joint_softmax(

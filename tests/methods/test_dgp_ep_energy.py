@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP: the energy and its gradient against twins and differences, identities, limits, edges."""
+"""Deep GPs by approximate EP: energy and gradient against twins and differences, identities, limits, extremes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", 
 
 
 class Case:
-    """A problem with parameters at random."""
+    """A problem with random parameters."""
 
     def __init__(self, dims, *, inducing=4, alpha=1.0, shared=True, n=10, seed=0, net=None):
         self.rng = np.random.default_rng(seed)
@@ -41,14 +41,14 @@ class Case:
 @every_alpha
 @shared_or_not
 class TestAgainstTheTwin:
-    def test_energy_of_all_rows_and_of_some(self, dims, alpha, shared):
+    def test_energy_of_all_data_and_of_a_minibatch(self, dims, alpha, shared):
         case = Case(dims, alpha=alpha, shared=shared)
         for some in (slice(None), slice(2, 5), slice(9, 10)):
-            # phi of posterior and cavity come with a factor of n / alpha
+            # phi of posterior and cavity have a factor of n / alpha
             assert case.energy(rows=some)[0] == pytest.approx(float(case.twin(rows=some)), rel=1e-13, abs=1e-13 / alpha)
 
     def test_gradient_by_differences_of_the_twin(self, dims, alpha, shared):
-        """In extended precision, so that the differences have ten digits."""
+        """In extended precision, so that differences have ten digits."""
         case = Case(dims, alpha=alpha, shared=shared)
         some = slice(1, 4)
         _, gradient = case.energy(rows=some)
@@ -67,7 +67,7 @@ def test_gradient_by_differences(dims, shared):
 
 @pytest.mark.parametrize("part", ["log_ls", "log_sf", "log_sn", "Z", "R", "theta2"])
 def test_every_derivative_by_differences(part):
-    """One by one: a random direction would hide a small derivative behind large ones."""
+    """One by one, because a random direction would hide a small derivative."""
     case = Case((2, 2, 1), inducing=3, alpha=0.5, shared=False)
     _, gradient = case.energy()
     for l, found in enumerate(unpacked(case.structure, gradient)):
@@ -92,14 +92,14 @@ class TestRows:
         assert other == pytest.approx(value, rel=1e-13)
         np.testing.assert_allclose(other_gradient, gradient, rtol=1e-10, atol=1e-10)
 
-    def test_minibatches_average_to_all_rows(self):
+    def test_minibatches_average_to_all_data(self):
         case = Case((2, 2, 1))
         whole, gradient = case.energy()
         parts = [case.energy(rows=slice(i, i + 2)) for i in range(0, 10, 2)]
         assert np.mean([value for value, _ in parts]) == pytest.approx(whole, rel=1e-13)
         np.testing.assert_allclose(np.mean([g for _, g in parts], axis=0), gradient, rtol=1e-10, atol=1e-10)
 
-    def test_inputs_are_left_alone(self):
+    def test_inputs_are_not_changed(self):
         case = Case((2, 2, 1))
         X, y, theta = case.X.copy(), case.y.copy(), case.theta.copy()
         first = case.energy()
@@ -120,7 +120,7 @@ class TestRows:
 
 
 def without_factor(net):
-    """q(u) is the prior."""
+    """Return the network with q(u) equal to the prior."""
     for layer in net:
         M = layer["Z"].shape[1]
         layer["theta2"] = np.zeros_like(layer["theta2"])
@@ -139,8 +139,8 @@ class TestIdentities:
         assert case.energy()[0] == pytest.approx(expected, rel=1e-12)
 
     @every_shape
-    def test_of_one_row_the_cavity_is_the_prior(self, dims):
-        """Whatever q: its factor is all that was learned."""
+    def test_the_cavity_of_one_data_point_is_the_prior(self, dims):
+        """This holds for any q, because its factor is the only one."""
         for seed in range(3):
             case = Case(dims, n=1, seed=seed)
             value, gradient = case.energy()
@@ -150,8 +150,8 @@ class TestIdentities:
                 np.testing.assert_allclose(layer["R"], 0.0, atol=1e-10)
                 np.testing.assert_allclose(layer["theta2"], 0.0, atol=1e-10)
 
-    def test_an_output_more_adds_nothing_that_the_next_layer_does_not_see(self):
-        """A second hidden unit without a factor, along which the second layer's function is all but constant."""
+    def test_an_output_that_the_next_layer_ignores_adds_nothing(self):
+        """A second hidden unit without a factor, in which the function of the second layer is almost constant."""
         one, two = network((2, 1, 1)), without_factor(network((2, 2, 1)))
         for name in one[0]:
             two[0][name][:1] = one[0][name]
@@ -162,7 +162,7 @@ class TestIdentities:
         found = [Case((2, net[0]["Z"].shape[0], 1), net=net).energy()[0] for net in (one, two)]
         assert found[1] == pytest.approx(found[0], rel=1e-12)
 
-    def test_units_of_the_hidden_layer_may_change_places(self):
+    def test_hidden_units_are_exchangeable(self):
         case = Case((2, 3, 1), shared=False)
         value, _ = case.energy()
         turned = [{name: part.copy() for name, part in layer.items()} for layer in case.net]
@@ -181,7 +181,7 @@ class TestIdentities:
         second.inputs[:, :, 1] *= -1.0
         assert case.energy(theta)[0] == pytest.approx(case.energy()[0], rel=1e-13)
 
-    def test_units_of_measurement_of_the_inputs(self):
+    def test_scales_of_the_inputs(self):
         case = Case((2, 2, 1))
         theta = case.theta.copy()
         first = layers(case.structure, theta)[0]
@@ -194,7 +194,7 @@ class TestIdentities:
 class TestSmallPowers:
     @every_shape
     def test_the_limit_is_the_variational_energy(self, dims):
-        """What is left falls with alpha."""
+        """The difference decreases with alpha."""
         case = Case(dims, net=network(dims))
         limit = float(plain_dgp.variational_energy(case.net, case.X, case.y, case.n))
         coarse, fine = (case.energy(alpha=alpha)[0] - limit for alpha in (2e-6, 1e-6))
@@ -212,7 +212,7 @@ class TestSmallPowers:
         check_gradient(self.twin(case), case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-8)
 
     def test_the_gradient_keeps_its_digits(self):
-        """The terms of posterior and cavity cancel, but for alpha of them."""
+        """The terms of posterior and cavity cancel up to order alpha."""
         case = Case((2, 2, 1))
         _, gradient = case.energy(alpha=1e-7)
         check_gradient(self.twin(case), case.theta, gradient, case.rng, directions=3, step=1e-3, rel=1e-5)
@@ -245,8 +245,8 @@ class TestEdges:
         self.finite(case)
 
     @pytest.mark.parametrize("dims", [(2, 1), (2, 2, 1)], ids=str)
-    def test_inducing_inputs_in_one_place(self, dims):
-        """K has rank one, but for its jitter."""
+    def test_identical_inducing_inputs(self, dims):
+        """K has rank one, apart from its jitter."""
         net = network(dims)
         for layer in net:
             layer["Z"] = np.full_like(layer["Z"], 0.3)
@@ -255,11 +255,11 @@ class TestEdges:
         assert value == pytest.approx(float(case.twin()), rel=1e-9)
         assert np.all(np.isfinite(gradient))
 
-    def test_a_factor_much_stronger_than_the_prior(self):
+    def test_a_factor_much_narrower_than_the_prior(self):
         net = network((2, 2, 1))
         for layer in net:
             layer["R"][:, [0, 4, 7, 9]] += 6.0
         self.finite(Case((2, 2, 1), net=net))
 
-    def test_one_inducing_input_and_one_row(self):
+    def test_one_inducing_input_and_one_data_point(self):
         self.finite(Case((2, 2, 1), inducing=1, n=1))

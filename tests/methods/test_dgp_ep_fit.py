@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP: what a fit makes of its rows, and predictions of it."""
+"""Deep GPs by approximate EP: fits, and their predictions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments, noise_va
 from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
-# Each likelihood is compiled apart with each propagation, in twenty seconds. The energy and the gradient of every pair
+# Each pair of likelihood and propagation compiles for twenty seconds. The energy and the gradient of every pair
 # are tested in test_dgp_ep_joint.py.
 PROPAGATIONS_OF_CLASSES = ["diagonal", pytest.param("full", marks=pytest.mark.exhaustive)]
 
@@ -37,8 +37,8 @@ def predicted(state, X, seed=0):
 
 
 class TestFit:
-    def test_one_value_a_pass(self):
-        """40 rows in batches of 15: two a pass, and the last pass cut short."""
+    def test_one_value_per_epoch(self):
+        """40 data points in batches of 15: two steps per epoch; the last epoch is incomplete."""
         state, trace = fitted(rows_of(), batch_size=15, steps=7)
         assert set(trace) == {"objective", "noise_deviation"}
         assert [len(values) for values in trace.values()] == [4, 4]
@@ -46,8 +46,8 @@ class TestFit:
         (last,) = state.hyperparameters["noise_deviation_2"]
         assert trace["noise_deviation"][-1] == pytest.approx(last, rel=1e-12)
 
-    def test_the_objective_is_the_mean_energy_a_row(self):
-        """Full batches: the second pass's energy is that of the parameters after one step."""
+    def test_the_objective_is_the_mean_energy_per_data_point(self):
+        """With full batches, the energy of the second epoch is that after one step."""
         train = rows_of()
         (one, _), (_, trace) = fitted(train, batch_size=40, steps=1), fitted(train, batch_size=40, steps=2)
         value, _ = energy(DGPProblem(one.structure, "gaussian", 40), one.theta, train.X, train.y)
@@ -58,12 +58,12 @@ class TestFit:
         _, trace = fitted(rows_of(classes=classes), batch_size=40, steps=3)
         assert {name: len(values) for name, values in trace.items()} == {"objective": 3}
 
-    def test_the_objective_falls(self):
+    def test_the_objective_decreases(self):
         _, trace = fitted(rows_of(), steps=400, learning_rate=0.02)
         assert np.mean(trace["objective"][-10:]) < np.mean(trace["objective"][:10]) - 0.5
 
     def test_the_plateau_rule(self):
-        """Steps so small that the choice of rows outweighs them; without the rule any end is converged."""
+        """The steps are smaller than the noise of the minibatches. Without the rule every fit counts as converged."""
         state, trace = fitted(rows_of(), steps=400, batch_size=15, learning_rate=1e-12, plateau=8)
         assert state.converged
         assert 16 <= state.n_iterations == 2 * len(trace["objective"]) < 400
@@ -75,7 +75,7 @@ class TestFit:
     @pytest.mark.parametrize("hidden", [(), (2,), (2, 1)])
     @pytest.mark.parametrize("alpha", [1.0, 0.5, 0.0])
     @pytest.mark.parametrize("classes", [0, 2])
-    def test_the_evidence_is_minus_the_energy_of_all_rows(self, hidden, alpha, classes):
+    def test_the_evidence_is_minus_the_energy_of_all_data(self, hidden, alpha, classes):
         train = rows_of(classes=classes)
         state, _ = fitted(train, hidden=hidden, alpha=alpha, steps=5)
         problem = DGPProblem(state.structure, state.likelihood, 40, alpha)
@@ -83,7 +83,7 @@ class TestFit:
         assert state.log_evidence == pytest.approx(-value, rel=1e-12)
 
     @pytest.mark.parametrize("propagation", PROPAGATIONS_OF_CLASSES)
-    def test_of_three_classes_by_many_draws(self, propagation):
+    def test_evidence_of_three_classes_by_many_draws(self, propagation):
         train = rows_of(classes=3)
         state, _ = fitted(train, propagation=propagation)
         problem = DGPProblem(state.structure, "softmax", 40, propagation=propagation)
@@ -91,8 +91,8 @@ class TestFit:
         value, _ = energy(problem, state.theta, train.X, train.y, noise)
         assert state.log_evidence == pytest.approx(-value, abs=0.3)
 
-    def test_an_estimator_tells_the_evidence(self):
-        """Of the standardised targets, whatever their units."""
+    def test_an_estimator_reports_the_evidence(self):
+        """For standardised targets, in any units."""
         train = rows_of()
         options = {"inducing": 5, "steps": 20, "random_state": 0}
         one, other = (Estimator("dgp_ep", **options).fit(train.X, scale * train.y + 5.0) for scale in (1.0, 3.0))
@@ -100,11 +100,11 @@ class TestFit:
         assert other.log_evidence_ == pytest.approx(one.log_evidence_, rel=1e-7)
 
     @pytest.mark.parametrize("rate", [1e3, 1e300])
-    def test_a_last_step_beyond_all_bounds(self, rate):
-        """No state whose predictions are nan."""
+    def test_a_huge_last_step_raises(self, rate):
+        """No state with predictions of nan is returned."""
         with (
             np.errstate(over="ignore"),
-            pytest.raises(FloatingPointError, match=r"^step 1: after it the energy of all rows is not finite"),
+            pytest.raises(FloatingPointError, match=r"^step 1: the energy of all data is not finite"),
         ):
             fitted(rows_of(), steps=1, learning_rate=rate)
 
@@ -131,8 +131,8 @@ OPTIONS = [
 
 class TestReproducible:
     @pytest.mark.parametrize("options", OPTIONS, ids=str)
-    def test_same_seed_same_bits_whatever_was_allocated_before(self, options):
-        """Where arrays begin in memory must not reach the sums' last bits."""
+    def test_the_same_seed_gives_the_same_bits(self, options):
+        """Sums must not depend on the alignment of arrays."""
         train, found, kept = rows_of(), [], []
         for turn in range(4):
             kept.extend(np.ones(8 * k + turn) for k in range(1, 40))
@@ -146,11 +146,11 @@ class TestReproducible:
             for one, again in zip(found[0], other, strict=True):
                 np.testing.assert_array_equal(one, again)
 
-    def test_another_seed_other_numbers(self):
+    def test_another_seed_gives_other_numbers(self):
         assert not np.array_equal(fitted(rows_of(), 0)[0].theta, fitted(rows_of(), 1)[0].theta)
 
 
-class TestAwkwardRows:
+class TestEdgeCases:
     @pytest.mark.parametrize(
         ("hidden", "optimizer"),
         [((), "energy"), ((2,), "energy"), ((2,), "sep"), pytest.param((), "sep", marks=pytest.mark.exhaustive)],
@@ -158,7 +158,7 @@ class TestAwkwardRows:
     @pytest.mark.parametrize(
         ("rows", "inducing"),
         [
-            (np.tile(np.arange(8.0).reshape(4, 2), (5, 1)), 4),  # fewer distinct ones than inducing inputs
+            (np.tile(np.arange(8.0).reshape(4, 2), (5, 1)), 4),  # fewer distinct inputs than inducing inputs
             (np.zeros((20, 2)), 1),
             (np.column_stack([np.linspace(-1, 1, 20), np.zeros(20)]), 5),
             (np.array([[0.3, -0.2]]), 1),
@@ -175,7 +175,7 @@ class TestAwkwardRows:
         assert np.all(np.isfinite(prediction.mean()))
         assert np.all(prediction.std() > 0.0)
 
-    def test_of_one_row_the_evidence_is_the_prior_s(self):
+    def test_the_evidence_of_one_data_point_is_that_of_the_prior(self):
         state, _ = fitted(Rows(np.array([[0.3, -0.2]]), np.array([0.7])))
         last = layers(state.structure, state.theta)[-1]
         variance = float(np.exp(2 * last.log_magnitude[0]) + np.exp(2 * last.log_noise[0]))
@@ -184,9 +184,9 @@ class TestAwkwardRows:
 
     @pytest.mark.parametrize("propagation", PROPAGATIONS_OF_CLASSES)
     @pytest.mark.parametrize(("classes", "present"), [(2, [1]), (3, [0, 2]), (4, [3])])
-    def test_a_class_without_rows(self, propagation, classes, present):
-        """It keeps a probability, the lower the further training goes."""
-        train = rows_of(classes=len(present)) if len(present) > 1 else replace(rows_of(), y=np.zeros(40))
+    def test_a_class_without_data(self, propagation, classes, present):
+        """Its probability is positive and decreases during training."""
+        train = rows_of(classes=len(present)) if len(present) > 1 else rows_of()._replace(y=np.zeros(40))
         train = Rows(train.X, np.array(present)[train.y.astype(int)].astype(float), classes)
         options = {"propagation": propagation, "steps": 150, "learning_rate": 0.02, "hidden": (1,)}
         state, trace = fitted(train, **options)
@@ -200,8 +200,8 @@ class TestAwkwardRows:
 
 
 class TestPrediction:
-    def test_samples_tend_to_the_matched_moments(self):
-        """Of two layers, which these have exactly; the states are the same but for the samples."""
+    def test_samples_converge_to_the_matched_moments(self):
+        """For two layers, where these are exact; the states differ only in the samples."""
         train = rows_of()
         one, _ = fitted(train, steps=150, learning_rate=0.02)
         count = 20_000
@@ -226,7 +226,7 @@ class TestPrediction:
         noise = noise_variances(state.structure, state.theta)[0]
         np.testing.assert_allclose(variance + noise, prediction.std() ** 2, rtol=1e-12)
 
-    def test_latent_of_two_classes_is_the_one_function_s(self):
+    def test_latent_of_two_classes(self):
         train = rows_of(classes=2)
         state, _ = fitted(train)
         mean, variance = dgp_ep.latent(state, train.X)
@@ -234,7 +234,7 @@ class TestPrediction:
         np.testing.assert_array_equal(mean, m[:, 0])
         np.testing.assert_array_equal(variance, v[:, 0])
 
-    def test_of_three_classes_there_is_no_one_function(self):
+    def test_latent_of_three_classes_raises(self):
         state, _ = fitted(rows_of(classes=3), steps=1)
-        with pytest.raises(ValueError, match="3 classes have as many latent functions"):
+        with pytest.raises(ValueError, match="found 3, one per class"):
             dgp_ep.latent(state, rows_of().X)

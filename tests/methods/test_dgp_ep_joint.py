@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP with the covariances of a layer's outputs: against twins, differences and Monte Carlo."""
+"""Deep GPs by approximate EP with covariances of outputs: against twins, differences and Monte Carlo."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ERRORS = 4.5  # standard errors
 
 
 class Case:
-    """A problem with parameters at random, and 30 draws for the softmax."""
+    """A problem with random parameters, and 30 draws for the softmax."""
 
     def __init__(self, likelihood, dims, *, alpha=1.0, shared=True, n=10, seed=0, net=None):
         self.rng = np.random.default_rng(seed)
@@ -48,12 +48,12 @@ class Case:
 
 
 def full(net, X, share=1.0):
-    """The package's moments, the last layer's without noise."""
+    """Return the package's moments, those of the last layer without noise."""
     return joint_moments(structure_of(net), vector(net), X, share)
 
 
 def wavering(dims):
-    """A network whose hidden functions are uncertain, and whose outputs hang on them."""
+    """Return a network with uncertain hidden functions, on which the outputs depend."""
     net = network(dims, shared=False)
     net[0]["log_sn"] = net[0]["log_sn"] + 0.8
     net[1]["theta2"] = 2.5 * net[1]["theta2"]
@@ -81,7 +81,7 @@ class TestMoments:
                 assert np.linalg.eigvalsh(C).min() > 0.0
 
     def test_first_layers_are_those_of_diagonal_propagation(self):
-        """The first two, of the second the variances only; what follows sees covariances."""
+        """The first layer, and the variances of the second; later layers depend on covariances."""
         net = network((2, 2, 3, 2), shared=False)
         X, _ = rows(5, 2)
         diagonal = moments(structure_of(net), vector(net), X)
@@ -91,7 +91,7 @@ class TestMoments:
             off = C - np.einsum("noo->no", C)[:, :, None] * np.eye(C.shape[1])
             assert (np.abs(off).max() > 1e-2) == (layer > 0)
 
-    def test_rows_do_not_meet(self):
+    def test_data_points_are_independent(self):
         net = network((2, 2, 3, 2))
         X, _ = rows(5, 2)
         together = full(net, X)
@@ -100,7 +100,7 @@ class TestMoments:
                 np.testing.assert_allclose(one[0][0], other[0][i], rtol=1e-12)
                 np.testing.assert_allclose(one[1][0], other[1][i], rtol=1e-12)
 
-    def test_more_rows_than_one_block_takes(self):
+    def test_more_data_points_than_one_block(self):
         net = network((2, 1, 2), 100)
         X, _ = rows(500, 2)
         mean, C = full(net, X)[-1]
@@ -112,8 +112,8 @@ class TestMoments:
 
 class TestMonteCarlo:
     @pytest.mark.parametrize("share", [1.0, 0.9])
-    def test_covariances_of_two_layers_are_the_model_s(self, share):
-        """One hidden function, three outputs: draws of everything; diagonal propagation leaves out what they show."""
+    def test_covariances_of_two_layers_are_exact(self, share):
+        """One hidden function and three outputs, against draws; diagonal propagation ignores these covariances."""
         net = wavering((2, 1, 3))
         X, _ = rows(2, 2)
         rng = np.random.default_rng(7)
@@ -137,7 +137,7 @@ class TestMonteCarlo:
 class TestEnergy:
     def test_the_twin(self, likelihood, dims, alpha, shared):
         case = Case(likelihood, dims, alpha=alpha, shared=shared)
-        # of powers of a probit the quadratures differ
+        # the quadratures for powers of a probit differ
         rel = 1e-6 if likelihood == "probit" and alpha < 1 else 1e-9
         for some in (slice(2, 5), slice(9, 10)):
             assert case.energy(rows=some)[0] == pytest.approx(case.twin(some), rel=rel)
@@ -152,7 +152,7 @@ class TestEnergy:
 
 @pytest.mark.parametrize("part", ["log_ls", "log_sf", "log_sn", "Z", "R", "theta2"])
 def test_every_derivative_by_differences(part):
-    """One by one: a random direction would hide a small derivative behind large ones."""
+    """One by one, because a random direction would hide a small derivative."""
     case = Case("softmax", (2, 2, 2, 2), alpha=0.5, shared=False, net=network((2, 2, 2, 2), 3, shared=False))
     _, gradient = case.energy()
     for l, found in enumerate(unpacked(case.structure, gradient)):
@@ -167,7 +167,7 @@ def test_every_derivative_by_differences(part):
             assert found[part][place] == pytest.approx((4 * fine - coarse) / 3, abs=1e-7 * max(scale, 1.0))
 
 
-class TestWhereDiagonalPropagationIsTheSame:
+class TestEqualToDiagonalPropagation:
     @every_alpha
     @shared_or_not
     @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ class TestWhereDiagonalPropagationIsTheSame:
         np.testing.assert_allclose(gradient, diagonal, rtol=1e-7, atol=1e-8 * np.abs(diagonal).max())
 
     @pytest.mark.parametrize(("likelihood", "dims"), [("softmax", (2, 1, 3)), ("gaussian", (2, 2, 2, 1))])
-    def test_elsewhere_it_is_not(self, likelihood, dims):
+    def test_otherwise_it_differs(self, likelihood, dims):
         case = Case(likelihood, dims)
         assert abs(case.energy()[0] - case.energy(propagation="diagonal")[0]) > 1e-3
 
@@ -196,14 +196,14 @@ class TestRows:
         assert other == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(other_gradient, gradient, rtol=1e-9, atol=1e-9)
 
-    def test_minibatches_average_to_all_rows(self):
+    def test_minibatches_average_to_all_data(self):
         case = Case("gaussian", (2, 2, 3, 1))
         whole, gradient = case.energy()
         parts = [case.energy(rows=slice(i, i + 2)) for i in range(0, 10, 2)]
         assert np.mean([value for value, _ in parts]) == pytest.approx(whole, rel=1e-12)
         np.testing.assert_allclose(np.mean([g for _, g in parts], axis=0), gradient, rtol=1e-9, atol=1e-9)
 
-    def test_evidence_is_minus_the_energy_of_all_rows(self):
+    def test_evidence_is_minus_the_energy_of_all_data(self):
         case = Case("softmax", (2, 2, 3))
         assert log_evidence(case.problem, case.theta, case.X, case.y, case.noise) == pytest.approx(
             -case.energy()[0], rel=1e-13
@@ -217,7 +217,7 @@ class TestPredictions:
             log_evidence=0.0, n_iterations=1, converged=True,
         )  # fmt: skip
 
-    def test_regression_is_the_twin_s(self):
+    def test_regression_agrees_with_the_twin(self):
         net = network((2, 2, 2, 1))
         X, _ = rows(4, 2)
         state = self.state(net, "gaussian")
@@ -229,7 +229,7 @@ class TestPredictions:
         np.testing.assert_allclose(latent_mean, mean[:, 0], rtol=1e-9)
         np.testing.assert_allclose(latent_variance + np.exp(2 * net[-1]["log_sn"][0]), C[:, 0, 0], rtol=1e-9)
 
-    def test_two_classes_are_the_twin_s(self):
+    def test_two_classes_agree_with_the_twin(self):
         net = network((2, 2, 2, 1))
         X, _ = rows(4, 2)
         found = dgp_ep.predict(self.state(net, "probit"), X, np.random.default_rng(0)).probabilities
@@ -237,7 +237,7 @@ class TestPredictions:
             expected = [plain_dgp.log_z("probit", m, C, label, 1.0) for label in range(2)]
             np.testing.assert_allclose(found[row], np.exp(expected), rtol=1e-8)
 
-    def test_three_classes_see_the_covariances(self):
+    def test_three_classes_depend_on_the_covariances(self):
         net = wavering((2, 1, 3))
         X, _ = rows(4, 2)
         found, diagonal = (
@@ -265,7 +265,7 @@ class TestEdges:
         assert np.all(np.isfinite(gradient))
 
     @pytest.mark.parametrize("dims", [(2, 2, 1), (2, 2, 2, 2)], ids=str)
-    def test_a_factor_beyond_all_bounds_gives_nan(self, dims):
+    def test_a_huge_factor_gives_nan(self, dims):
         case = Case("softmax" if dims[-1] > 1 else "gaussian", dims)
         for layer in range(len(dims) - 1):
             theta = case.theta.copy()

@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP: the gradient by the factors is what moment matching would change (appendix C)."""
+"""Deep GPs by approximate EP: the gradient of the factors is the change by moment matching (appendix C)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestTheTwin:
 
 
 @every_case
-def test_the_gradient_is_the_distance_from_the_average_of_the_matched_moments(dims, likelihood, alpha):
+def test_the_gradient_is_the_difference_from_the_average_of_the_matched_moments(dims, likelihood, alpha):
     net = network(dims, 3)
     X, y = rows(3, 2, likelihood)
     structure = structure_of(net)

@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP: predictions and the evidence of all rows, from a network's parameters."""
+"""Deep GPs by approximate EP: predictions and evidence from the parameters of a network."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ shared_or_not = pytest.mark.parametrize("shared", [True, False], ids=["shared", 
 
 
 def state_of(net, samples=0, likelihood="gaussian"):
-    """Of a network that was not fitted."""
+    """Return the state of a network that was not fitted."""
     return dgp_ep.State(structure_of(net), likelihood, "diagonal", vector(net), samples, 0.0, 1, converged=True)
 
 
 def through_samples(net, X, count, seed):
-    """Means and variances (S, n, outputs), noise included."""
+    """Return means and variances (S, n, outputs), noise included."""
     means, variances = sampled_moments(structure_of(net), vector(net), X, count, np.random.default_rng(seed))
     return means, variances + np.exp(2 * net[-1]["log_sn"])
 
@@ -40,7 +40,7 @@ class TestOnePass:
         np.testing.assert_allclose(latent_mean, mean, rtol=1e-11)
         np.testing.assert_allclose(latent_variance + np.exp(2 * net[-1]["log_sn"][0]), variance, rtol=1e-11)
 
-    def test_more_rows_than_one_block_takes(self):
+    def test_more_data_points_than_one_block(self):
         net = network((2, 2, 1), 20)
         X, _ = rows(12_000, 2)
         mean, variance = layer_moments(net, X)[-1]
@@ -53,7 +53,7 @@ class TestOnePass:
 class TestSampling:
     @every_shape
     def test_moments_of_the_mixture(self, dims):
-        """Two layers: those of the one pass, which are exact; three: those of a Gaussian no more."""
+        """For two layers they are those of moment matching, which are exact; for three layers they are not."""
         net = network(dims)
         X, _ = rows(4, 2)
         count = 40_000
@@ -70,7 +70,7 @@ class TestSampling:
             error = sample.std(0) / np.sqrt(len(sample)) + 1e-12
             np.testing.assert_array_less(np.abs(sample.mean(0) - expected), 4.5 * error)
 
-    def test_three_layers_against_draws_of_everything(self):
+    def test_three_layers_against_draws_of_all_functions(self):
         net = network((2, 2, 2, 1))
         X, _ = rows(2, 2)
         means, variances = through_samples(net, X, 60_000, 1)
@@ -78,7 +78,7 @@ class TestSampling:
         for row in range(2):
             h = np.tile(X[row], (60_000, 1))
             for layer in net[:-1]:
-                # as many rows as draws: each has a function of its own
+                # as many data points as draws, each with its own function
                 m, v = layer_moments([layer], h)[0]
                 h = m + np.sqrt(v) * rng.normal(size=m.shape)
             m, v = layer_moments(net[-1:], h)[0]
@@ -98,7 +98,7 @@ class TestSampling:
         total = variances[:, :, 0].mean(0) + means[:, :, 0].var(0)
         np.testing.assert_allclose(found.std() ** 2, total, rtol=1e-12)
 
-    def test_draws_follow_the_generator(self):
+    def test_draws_depend_on_the_generator(self):
         net = network((2, 2, 1))
         X, _ = rows(5, 2)
         runs = [through_samples(net, X, 3, seed)[0] for seed in (1, 1, 2)]
@@ -114,8 +114,8 @@ class TestClasses:
         found = dgp_ep.predict(state_of(net, likelihood="probit"), X, np.random.default_rng(0))
         np.testing.assert_allclose(found.probabilities, plain_dgp.probabilities(net, X, "probit"), rtol=1e-11)
 
-    def test_a_class_that_is_all_but_excluded_keeps_its_digits(self):
-        """One less the other's probability would be 0, its logarithm infinite."""
+    def test_a_tiny_probability_keeps_its_digits(self):
+        """One minus the other probability would be 0, and its logarithm infinite."""
         net = network((2, 1))
         net[0]["theta2"] *= 50.0
         X, _ = rows(6, 2)
@@ -137,7 +137,7 @@ class TestClasses:
         ("likelihood", "dims", "samples"), [("probit", (2, 2, 1), 50), ("softmax", (2, 2, 3), 4)]
     )  # fmt: skip
     def test_samples_through_the_layers(self, likelihood, dims, samples):
-        """Of two layers the mixture is exact, the one pass is not: but not far off."""
+        """For two layers the mixture is exact, and moment matching approximate."""
         net = network(dims)
         X, _ = rows(4, 2)
         rng = np.random.default_rng(1)
@@ -158,14 +158,14 @@ class TestClasses:
 class TestEvidence:
     @every_shape
     @pytest.mark.parametrize("alpha", [1.0, 0.5, 0.0])
-    def test_is_minus_the_energy_of_all_rows(self, dims, alpha):
+    def test_is_minus_the_energy_of_all_data(self, dims, alpha):
         net = network(dims)
         X, y = rows(10, 2)
         problem = DGPProblem(structure_of(net), "gaussian", 10, alpha)
         value, _ = energy(problem, vector(net), X, y)
         assert log_evidence(problem, vector(net), X, y) == pytest.approx(-value, rel=1e-13)
 
-    def test_more_rows_than_one_block_takes(self):
+    def test_more_data_points_than_one_block(self):
         net = network((2, 2, 1), 20)
         X, y = rows(12_000, 2)
         problem = DGPProblem(structure_of(net), "gaussian", 12_000)

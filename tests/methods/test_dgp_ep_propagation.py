@@ -51,7 +51,7 @@ class TestTheTwins:
         assert np.abs(closed[1][1][:, 0, 1]).max() > 0.01
 
     def test_diagonal_and_non_diagonal_agree_on_two_layers(self):
-        """The first layer's outputs are independent; only their sums over the second are not."""
+        """The outputs of the first layer are independent; those of the second are not."""
         net = network((2, 2, 3), shared=False)
         X, _ = rows(3, 2)
         full, diagonal = plain_dgp_full.moments(net, X, 0.9)[1], plain_dgp.moments(net, X, 0.9)[1]
@@ -80,7 +80,7 @@ class TestAgainstTheTwin:
             layer[part] = layer[part] + change
         X = rows(4, 2)[0] + offset
         for one, other in zip(layer_moments(net, X), plain_dgp.moments(net, X, 1.0), strict=True):
-            # what a mean loses to cancellation counts against its prior's deviation
+            # the error of a mean by cancellation is relative to the standard deviation of its prior
             np.testing.assert_allclose(one[0], other[0].astype(float), rtol=1e-9, atol=1e-11)
             np.testing.assert_allclose(one[1], other[1].astype(float), rtol=1e-10)
             assert np.all(one[1] > 0.0)
@@ -88,7 +88,7 @@ class TestAgainstTheTwin:
 
 class TestKnownMoments:
     @every_shape
-    def test_far_from_all_inducing_inputs_there_is_the_prior(self, dims):
+    def test_prior_far_from_all_inducing_inputs(self, dims):
         net = network(dims)
         mean, variance = layer_moments(net, np.full((1, dims[0]), 1e3))[0]
         prior = np.exp(2 * net[0]["log_sf"]) + np.exp(2 * net[0]["log_sn"])
@@ -96,7 +96,7 @@ class TestKnownMoments:
         np.testing.assert_allclose(variance, prior[0], rtol=1e-14)
 
     @every_shape
-    def test_without_a_factor_there_is_the_prior(self, dims):
+    def test_prior_without_a_factor(self, dims):
         net = network(dims)
         X, _ = rows(4, dims[0])
         for layer, (mean, variance) in zip(net, layer_moments(net, X, 0.0), strict=True):
@@ -104,15 +104,15 @@ class TestKnownMoments:
             np.testing.assert_allclose(variance, np.exp(2 * layer["log_sf"][0]) + np.exp(2 * layer["log_sn"][0]))
 
     @every_shape
-    def test_no_variance_above_the_prior_s_at_the_first_layer(self, dims):
+    def test_variances_of_the_first_layer_are_below_the_prior(self, dims):
         net = network(dims)
         X, _ = rows(8, dims[0])
         _, variance = layer_moments(net, X)[0]
         assert np.all(variance < np.exp(2 * net[0]["log_sf"][0]) + np.exp(2 * net[0]["log_sn"][0]))
         assert np.all(variance > np.exp(2 * net[0]["log_sn"][0]))
 
-    def test_an_input_that_is_certain_goes_through_as_it_is(self):
-        """A hidden layer without uncertainty: the second one's moments are those at its mean."""
+    def test_a_known_input_is_propagated_exactly(self):
+        """For a hidden layer without uncertainty, the moments of the second are those at its mean."""
         net = network((2, 2, 1))
         net[0]["log_sn"][:], net[0]["log_sf"][:] = -18.0, -18.0
         net[0]["theta2"] *= np.exp(36.0)
@@ -124,7 +124,7 @@ class TestKnownMoments:
         np.testing.assert_allclose(last[0], expected[0], rtol=1e-9)
         np.testing.assert_allclose(last[1], expected[1], rtol=1e-9)
 
-    def test_rows_do_not_meet(self):
+    def test_data_points_are_independent(self):
         net = network((2, 3, 2))
         X, _ = rows(6, 2)
         together = layer_moments(net, X)
@@ -138,7 +138,7 @@ class TestMonteCarlo:
     @pytest.mark.parametrize("share", [1.0, 0.9])
     @shared_or_not
     def test_two_layers_are_exact(self, share, shared):
-        """Gaussian at the first layer, the first two moments of the second without approximation, draw by draw."""
+        """Moments of the Gaussian first layer and the first two moments of the second, against draws."""
         net = network((2, 2, 2), shared=shared)
         X, _ = rows(3, 2)
         rng = np.random.default_rng(4)
@@ -163,8 +163,8 @@ class TestMonteCarlo:
             error = products.std(0) / np.sqrt(len(sample))
             np.testing.assert_array_less(np.abs(products.mean(0) - covariances[row]), ERRORS * error)
 
-    def test_a_third_layer_sees_a_gaussian(self):
-        """What is drawn of the second layer's moments instead of the layer itself."""
+    def test_a_third_layer_has_gaussian_inputs(self):
+        """Against draws from a Gaussian with the moments of the second layer."""
         net = network((2, 2, 2, 1))
         X, _ = rows(2, 2)
         rng = np.random.default_rng(6)

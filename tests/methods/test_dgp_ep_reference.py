@@ -22,7 +22,7 @@ every_layer_case = pytest.mark.parametrize("which", ["cavity", "posterior"])
 
 
 class Case:
-    """A case of the file, with its network and rows."""
+    """A case of the file, with its network and data."""
 
     def __init__(self, case):
         self.values, self.likelihood, self.alpha = case, case["likelihood"], case["alpha"]
@@ -93,8 +93,8 @@ class TestTheKernels:
 
 
 @pytest.mark.parametrize("values", VALUES["stiff"], ids=lambda values: str(values["alpha"]))
-def test_no_digits_are_lost_where_inducing_inputs_are_close(values):
-    """The condition of K in the second layer is 1.3e7: by inverses of it the energy has an error of 2e-9."""
+def test_close_inducing_inputs_lose_no_digits(values):
+    """The condition number of K in the second layer is 1.3e7; with its inverse the energy has an error of 2e-9."""
     net = stiff()
     X, y = rows(N, D)
     structure = structure_of(net)

@@ -1,4 +1,4 @@
-"""Deep GPs by approximate EP without a hidden layer: where the tied factor's energy stands against untied EP.
+"""Deep GPs by approximate EP without a hidden layer: the energy of the tied factor compared with untied EP.
 
 The best tied energy is no evidence: at alpha = 1 it is below minus log Z of untied EP, which with Gaussian noise is
 FITC's, exact with all inputs as inducing inputs. In the limit of small powers there is no difference.
@@ -34,7 +34,7 @@ class Case:
         return plain_dgp_sites.untied(self.layer, self.X, self.y, self.alpha, self.likelihood)
 
     def stationary(self):
-        """Theta_1 and theta_2 of the tied energy's stationary point."""
+        """Theta_1 and theta_2 at the stationary point of the tied energy."""
         return plain_dgp_sites.moments_averaged(self.layer, self.X, self.y, self.alpha, self.likelihood)
 
     def best(self):
@@ -46,7 +46,7 @@ class Case:
         return plain_dgp_sites.tied_energy(self.layer, *factor, self.X, self.y, self.alpha, self.likelihood)
 
     def minimised(self):
-        """The energy at the end of a search over R and theta_2."""
+        """The energy after a search over R and theta_2."""
         count = self.layer["R"].shape[1]
 
         def value(point):
@@ -76,7 +76,7 @@ class TestTheTwins:
         case = Case(inducing=10)
         layer = {**case.layer, "Z": case.X[None]}
         expected = plain_dgp_sites.exact(layer, case.X, case.y)
-        # the jitter is in K of the inducing inputs alone
+        # the jitter is only in K of the inducing inputs
         assert plain_dgp_sites.fitc(layer, case.X, case.y, alpha) == pytest.approx(expected, abs=2e-4)
 
     def test_the_best_energy_by_a_general_optimiser(self):
@@ -88,7 +88,7 @@ class TestTheTwins:
 class TestTheBestTiedFactor:
     @every_alpha
     def test_has_the_average_of_the_tilted_moments(self, alpha):
-        """Section 4.2: there the gradient with respect to the factor is zero."""
+        """Section 4.2: the gradient with respect to the factor is zero."""
         case = Case(alpha=alpha)
         layer = case.best()
         value, gradient = case.energy(layer)
@@ -111,20 +111,20 @@ class TestTheBestTiedFactor:
         case = Case(likelihood)
         assert case.minimised() < -case.untied()[0] - 0.1
 
-    def test_may_ask_for_an_indefinite_factor(self):
-        """With a probit: then a search over R ends at the edge of what R can have, above the stationary point."""
+    def test_may_require_an_indefinite_factor(self):
+        """For a probit; a search over R ends on the border of the proper region, above the stationary point."""
         case = Case("probit")
         assert np.linalg.eigvalsh(case.stationary()[0])[0] == pytest.approx(-0.01783505, abs=1e-7)
         assert 0.0 < case.minimised() - case.smallest() < 2e-4
 
-    def test_on_ten_rows(self):
-        """10.57 against 11.55."""
+    def test_on_ten_data_points(self):
+        """10.57 compared with 11.55."""
         case = Case()
         assert case.energy(case.best())[0] == pytest.approx(10.56977434492, abs=1e-9)
         assert case.untied()[0] == pytest.approx(-11.54862093473, abs=1e-9)
 
     @every_likelihood
-    def test_the_gap_a_row_falls_as_rows_are_repeated(self, likelihood):
+    def test_the_gap_per_data_point_decreases_with_repeated_data(self, likelihood):
         gaps = []
         for times in (1, 2, 4):
             case = Case(likelihood, n=5)
@@ -133,7 +133,7 @@ class TestTheBestTiedFactor:
         assert gaps[0] > gaps[1] > gaps[2] > 0.0
 
     @every_alpha
-    def test_is_no_worse_where_all_rows_are_the_same(self, alpha):
+    def test_is_exact_for_identical_data_points(self, alpha):
         """One inducing input: all untied factors are the same."""
         case = Case(alpha=alpha, inducing=1)
         case.X, case.y = np.repeat(case.X[:1], 6, axis=0), np.repeat(case.y[1:2], 6)
@@ -145,11 +145,11 @@ class TestTheBestTiedFactor:
 
 
 def best_of_small_powers(layer, X, y):
-    """The optimal q(u) of the variational bound, as a factor."""
+    """Return the optimal q(u) of the variational bound as a factor."""
     out, _, a, _ = plain_dgp_sites.projection(layer, X)
     noise = float(out.sn) ** 2
     precision = a.T @ a / noise
-    # the factor has to be positive definite, if only just
+    # the factor has to be positive definite
     return plain_dgp_sites.with_factor(layer, precision + 1e-9 * np.eye(len(precision)), a.T @ y / noise)
 
 
@@ -179,8 +179,8 @@ class TestSmallPowers:
         layer = best_of_small_powers(case.layer, case.X, case.y)
         assert case.energy(layer)[0] == pytest.approx(-plain_dgp_sites.exact(layer, case.X, case.y), abs=1e-3)
 
-    def test_not_so_at_alpha_one(self):
-        """Nor is the tied energy exact with all inputs as inducing inputs."""
+    def test_not_exact_at_alpha_one(self):
+        """The tied energy is not exact even with all inputs as inducing inputs."""
         case = Case(inducing=10)
         case.layer["Z"] = case.X[None]
         exact = plain_dgp_sites.exact(case.layer, case.X, case.y)
@@ -188,7 +188,7 @@ class TestSmallPowers:
 
 
 class TestStochasticEP:
-    """The other way to a tied factor: the average of the factors that the rows ask for (appendices B and C)."""
+    """The tied factor by averaging the factors of single data points (appendices B and C)."""
 
     def test_its_fixed_point_is_another_one(self):
         case = Case()
@@ -200,7 +200,7 @@ class TestStochasticEP:
         assert np.abs(found["theta2"]).max() > 1e-3
 
     def test_with_gaussian_noise_it_is_untied_ep(self):
-        """There the factor of a row does not depend on the cavity, and the average to the power N is the product."""
+        """The factor of a data point does not depend on the cavity, and the average to the power N is the product."""
         case = Case()
         factor = plain_dgp_sites.naturals_averaged(case.layer, case.X, case.y)
         (out,) = plain_dgp.outputs(plain_dgp_sites.with_factor(case.layer, *factor))

@@ -1,4 +1,4 @@
-"""Stochastic EP by moment matching: against the network's factors, the energy's minimum, closed forms, its limits."""
+"""Stochastic EP by moment matching: against the factors of ``network``, minima of the energy and closed forms."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 from ep_bench.methods import dgp_ep
-from ep_bench.methods.dgp_ep import network, stochastic_ep
+from ep_bench.methods.dgp_ep import stochastic_ep, whitened_factor
 from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, log_evidence, model_of, moments, sampled_moments
 from ep_bench.methods.dgp_ep.initialisation import start
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 from ep_bench.methods.dgp_ep.likelihoods import LikelihoodTerm
+from ep_bench.methods.dgp_ep.outputs import allocate_parameters
 from ep_bench.types import Rows
 from tests.twins.plain_networks import check_gradient
 
@@ -23,7 +24,7 @@ every_depth = pytest.mark.parametrize("hidden", [(), (2,), (2, 1)], ids=str)
 
 
 class Case(NamedTuple):
-    """A network at its start, with factors R' R, and rows."""
+    """A network with initial parameters and factors R' R, and data."""
 
     structure: Structure
     theta: np.ndarray
@@ -43,7 +44,7 @@ class Case(NamedTuple):
         """The same parameters with whitened factors."""
         theta = self.theta.copy()
         model = model_of(self.problem)
-        stochastic_ep.whiten(model, theta, network.units(model, 1))
+        whitened_factor.whiten(model, theta, allocate_parameters(model, 1))
         return theta
 
 
@@ -58,41 +59,43 @@ def case_of(hidden=(), n=40, d=2, M=4, noise=0.5, shared=True, residual=0.2, see
 
 
 def factors_of(structure):
-    """Tell which parameters belong to the factors (P,)."""
+    """Return which parameters belong to the factors (P,)."""
     marks = np.zeros(size(structure))
     for layer in layers(structure, marks):
         layer.factor[:] = layer.linear[:] = 1.0
     return marks > 0.0
 
 
-def units_of(case, theta):
+def outputs_of(case, theta):
     model = model_of(case.problem)
     outputs = [(i, o) for i, width in enumerate(case.structure.dims[1:]) for o in range(width)]
-    return [(i, o, stochastic_ep.unit_of(model, theta, i, o, network.units(model, 1), 0)) for i, o in outputs]
+    return [
+        (i, o, whitened_factor.unpack_output(model, theta, i, o, allocate_parameters(model, 1), 0)) for i, o in outputs
+    ]
 
 
 def matching(case, rate):
-    """Steps of the case's problem by matching moments."""
+    """Return moment-matching steps for the case."""
     return stochastic_ep.MomentMatching(
         model_of(case.problem), LikelihoodTerm("gaussian", case.problem.n, case.problem.alpha), rate
     )
 
 
 def rooted(case, theta):
-    """Return the parameters with R' R in the place of whitened factors, which must be positive definite."""
+    """Return the parameters with R' R in place of whitened factors, which must be positive definite."""
     found, upper = theta.copy(), np.triu_indices(case.structure.inducing)
-    for i, o, unit in units_of(case, theta):
-        L = np.linalg.cholesky(unit.K)
-        R = np.linalg.qr(np.linalg.solve(L.T, np.linalg.cholesky(unit.R)).T, mode="r")
+    for i, o, gp in outputs_of(case, theta):
+        L = np.linalg.cholesky(gp.K)
+        R = np.linalg.qr(np.linalg.solve(L.T, np.linalg.cholesky(gp.R)).T, mode="r")
         R *= np.sign(np.diag(R))[:, None]
         R[np.diag_indices(len(R))] = np.log(np.diag(R))
         layer = layers(case.structure, found)[i]
-        layer.factor[o], layer.linear[o] = R[upper], np.linalg.solve(L.T, unit.theta_2)
+        layer.factor[o], layer.linear[o] = R[upper], np.linalg.solve(L.T, gp.theta_2)
     return found
 
 
 def settle(case, theta, rate=0.1, limit=4000):
-    """Match moments on all rows until the factors stand still; return the energy there and its gradient."""
+    """Match moments on all data until the factors have converged; return the energy there and its gradient."""
     step, gradient, draws = matching(case, rate), np.empty(len(theta)), np.zeros((0, 1))
     for _ in range(limit):
         before = theta.copy()
@@ -142,10 +145,10 @@ class TestKernels:
         np.testing.assert_allclose(found, wanted, atol=1e-12)
 
     def test_fifty_close_inducing_inputs(self):
-        """Whose K has a condition number of 5e7."""
+        """K has a condition number of 5e7."""
         case = case_of((1,), M=50)
-        unit = units_of(case, case.white)[-1][2]
-        assert np.linalg.cond(unit.K) > 1e7
+        gp = outputs_of(case, case.white)[-1][2]
+        assert np.linalg.cond(gp.K) > 1e7
         wanted = moments(case.structure, case.theta, case.X)
         for layer, other in zip(moments(case.whitened.structure, case.white, case.X), wanted, strict=True):
             np.testing.assert_allclose(layer, other, atol=1e-9)
@@ -184,14 +187,14 @@ class TestFixedPoints:
         wanted, whole = energy(case.problem, root, case.X, case.y)
         at_start = energy(case.problem, case.theta, case.X, case.y)[1][free]
         assert np.abs(whole[free]).max() < 1e-7 * np.abs(at_start).max()
-        # There it does not matter what is held fixed while hyperparameters move.
+        # The gradient of hyperparameters does not depend on the parametrisation of the fixed factors.
         np.testing.assert_allclose(gradient[~free], whole[~free], atol=1e-7 * np.abs(whole).max())
         assert value == pytest.approx(wanted, abs=1e-9)
         found, expected = moments(case.whitened.structure, theta, case.X), moments(case.structure, root, case.X)
         for layer, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(layer, other, atol=1e-9)
 
-    def test_energys_minimum(self):
+    def test_minimum_of_the_energy(self):
         case = case_of(noise=0.3)
         theta = case.white
         value, _ = settle(case, theta)
@@ -205,13 +208,13 @@ class TestFixedPoints:
         ):
             np.testing.assert_allclose(found, wanted, atol=1e-5)
 
-    def test_rows_far_off_take_factors_that_no_root_has(self):
-        """Residuals beyond the prior's variance: T is not positive definite, the energy lower than any R' R has."""
+    def test_outliers_have_indefinite_factors(self):
+        """Residuals beyond the prior variance: T is not positive definite, and its energy below that of any R' R."""
         case = case_of(noise=0.1, residual=1.5)
         theta = case.white
         value, _ = settle(case, theta, rate=0.02)
-        unit = units_of(case, theta)[0][2]
-        lowest = np.linalg.eigvalsh(unit.R)[0]
+        gp = outputs_of(case, theta)[0][2]
+        lowest = np.linalg.eigvalsh(gp.R)[0]
         assert -1.0 < lowest < -0.1
         starts = (case.theta, np.where(factors_of(case.structure), 0.0, case.theta))
         assert value < min(minimum(case, start)[0] for start in starts) - 0.1
@@ -219,7 +222,7 @@ class TestFixedPoints:
         assert np.isfinite(m).all()
         assert (v > 0.0).all()
 
-    def test_one_row_many_times_is_exact(self):
+    def test_one_repeated_data_point_is_exact(self):
         case = case_of(n=30, M=3)
         same = case._replace(X=np.repeat(case.X[:1], 30, axis=0), y=np.full(30, 0.7))
         theta = same.white
@@ -230,7 +233,7 @@ class TestFixedPoints:
         evidence = multivariate_normal(np.zeros(30), k @ k + s * np.eye(30)).logpdf(same.y)
         assert -value == pytest.approx(evidence, abs=1e-9)
 
-    def test_one_row_is_exact_after_one_step(self):
+    def test_one_data_point_is_exact_after_one_step(self):
         case = case_of(n=1)
         theta = case.white
         theta[factors_of(case.structure)] = 0.0
@@ -245,7 +248,7 @@ class TestFixedPoints:
         assert log_evidence(case.whitened, theta, case.X, case.y) == pytest.approx(evidence, abs=1e-12)
 
     def test_average_of_moments_and_of_natural_parameters(self):
-        """Single rows' factors are exact; that of all rows' averaged moments is less by the covariance of a."""
+        """Factors of single data points are exact; that of averaged moments is smaller by the covariance of a."""
         case = case_of(n=200, M=3)
         old, rate = case.white, 1e-6
         settle(case, old)
@@ -275,43 +278,45 @@ class TestFixedPoints:
 
 
 def row_of(case, theta):
-    """Return the first row's whitened covariances k (M,) and conditional variance, and the first factor, T and t."""
-    unit = units_of(case, theta)[0][2]
-    squares = ((case.X[0][:, None] - unit.Zt) ** 2 / unit.l2[:, None]).sum(axis=0)
-    k = np.linalg.solve(np.linalg.cholesky(unit.K), unit.s2 * np.exp(-0.5 * squares))
+    """Return whitened covariances k (M,) and conditional variance of the first data point, and T, t."""
+    gp = outputs_of(case, theta)[0][2]
+    squares = ((case.X[0][:, None] - gp.Zt) ** 2 / gp.l2[:, None]).sum(axis=0)
+    k = np.linalg.solve(np.linalg.cholesky(gp.K), gp.s2 * np.exp(-0.5 * squares))
     noise = float(np.exp(2.0 * layers(case.structure, theta)[-1].log_noise[0]))
-    return k, unit.s2 - k @ k + noise, unit.R, unit.theta_2
+    return k, gp.s2 - k @ k + noise, gp.R, gp.theta_2
 
 
 class TestDamping:
-    def test_steps_are_halved_and_precisions_kept(self):
+    def test_steps_are_halved_to_limit_the_change_of_precisions(self):
         case = case_of(noise=0.02, residual=1.5)
         theta = np.where(factors_of(case.structure), 0.0, case.white)
         step, gradient = matching(case, 1.0), np.empty(len(theta))
         for _ in range(30):
-            before = units_of(case, theta)[0][2].R + np.eye(4)
+            before = outputs_of(case, theta)[0][2].R + np.eye(4)
             value = step(theta, case.X, case.y, np.zeros((0, 1)), gradient)
-            after = units_of(case, theta)[0][2].R + np.eye(4)
+            after = outputs_of(case, theta)[0][2].R + np.eye(4)
             assert np.isfinite(value)
-            assert np.linalg.eigvalsh(after - stochastic_ep.KEPT * before)[0] > -1e-9 * np.linalg.norm(before)
+            assert np.linalg.eigvalsh(after - whitened_factor.MIN_PRECISION_RATIO * before)[0] > -1e-9 * np.linalg.norm(
+                before
+            )
         assert max(step.halvings) > 0
 
-    def test_no_covariance_matrix_no_factor(self):
+    def test_an_invalid_covariance_gives_no_factor(self):
         case = case_of()
         theta, model = case.white, model_of(case.problem)
-        unit, before = stochastic_ep.unit_of(model, theta, 0, 0, network.units(model, 1), 0), theta.copy()
-        own = stochastic_ep.state_of(unit, model.power.beta)
-        # C beyond the cavity's precision
-        D = 2.0 * len(case.y) * own.P
-        assert stochastic_ep._match(model, unit, own, D, np.zeros(4), 0.1, theta, 0, 0) >= 0
+        gp, before = whitened_factor.unpack_output(model, theta, 0, 0, allocate_parameters(model, 1), 0), theta.copy()
+        cavity = stochastic_ep.cavity_of(gp, model.power.beta)
+        # C larger than the precision of the cavity
+        D = 2.0 * len(case.y) * cavity.P
+        assert whitened_factor.update_factor(model, gp, cavity, D, np.zeros(4), 0.1, theta, 0, 0) >= 0
         theta[:] = before
-        assert stochastic_ep._match(model, unit, own, -D, np.zeros(4), 0.1, theta, 0, 0) == -1
+        assert whitened_factor.update_factor(model, gp, cavity, -D, np.zeros(4), 0.1, theta, 0, 0) == -1
         np.testing.assert_array_equal(theta, before)
 
     def test_failure_names_its_step(self, monkeypatch):
         taken = []
 
-        def backward(model, done, rate, theta, gradient):
+        def backward(model, saved, rate, theta, gradient):
             taken.append(rate)
             return -1 if len(taken) == 3 else 0
 
@@ -342,7 +347,7 @@ class TestMethod:
         problem = case.whitened._replace(structure=state.structure, n=60)
         assert state.structure.whitened
         assert state.log_evidence == pytest.approx(-energy(problem, state.theta, case.X, case.y)[0], rel=1e-9)
-        assert state.theta.size == size(state.structure)  # nothing is kept of single rows
+        assert state.theta.size == size(state.structure)  # nothing is stored per data point
         again, _ = fit(case, hidden=(1,), steps=600)
         np.testing.assert_array_equal(state.theta, again.theta)
 
@@ -361,10 +366,10 @@ class TestMethod:
             ({"site_rate": 0.2}, "optimizer: sep"),
         ],
     )
-    def test_options_without_meaning(self, options, words):
+    def test_invalid_options(self, options, words):
         with pytest.raises(ValidationError, match=words):
             dgp_ep.Config(**options)
 
-    def test_answers_to_no_published_column(self):
+    def test_has_no_published_column(self):
         assert dgp_ep.METHOD.published(dgp_ep.Config()) == ("DGP-2-50", "DGP-2")
         assert dgp_ep.METHOD.published(dgp_ep.Config(optimizer="sep")) == ()

@@ -1,4 +1,4 @@
-"""EP for networks: how the way to a fixed point is shortened, on linear maps and on steps of given directions."""
+"""EP for networks: acceleration on linear maps and on prescribed steps."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class TestAccelerator:
         return turns
 
     def test_a_linear_map(self):
-        """Mixing as many iterates as there are directions ends it."""
+        """Mixing as many iterates as there are dimensions reaches the fixed point."""
         for weights in (np.ones(6), np.array([1.0, 10.0, 0.1, 3.0, 1.0, 0.5])):
             assert self.way(Accelerator(), 100, weights, 1e-3) <= 20
         assert self.way(None, 3000, np.ones(6), 1e-3) > 500
 
-    def test_jumps_from_far(self):
+    def test_extrapolation_far_from_the_fixed_point(self):
         assert self.way(Accelerator(), 3000, np.ones(6), 100.0) < 0.3 * self.way(None, 3000, np.ones(6), 100.0)
 
     def steady(self, accelerator, ratio, size=1.0, turns=SETTLE + 1):
-        """Follow steps that shrink by a ratio towards 0; return the last proposal, in parts of the last point."""
+        """Follow geometrically decreasing steps; return the last proposal, divided by the last point."""
         point = np.array([1.0, -2.0, 0.5])
         for _ in range(turns):
             last, point = point, accelerator.propose(point, (ratio - 1.0) * point, np.ones(3), size)
@@ -43,20 +43,20 @@ class TestAccelerator:
         np.testing.assert_allclose(parts, parts[0])
         return parts[0]
 
-    def test_a_steady_step_is_followed_to_its_end(self):
+    def test_a_steady_step_is_extrapolated_to_its_limit(self):
         assert self.steady(Accelerator(), 0.75, turns=SETTLE) == pytest.approx(0.75)  # the map itself
         assert self.steady(Accelerator(), 0.75) == pytest.approx(0.0, abs=1e-15)
 
-    def test_jumps_are_bounded(self):
-        """Twice as far each time, less far after one that made the relative step grow."""
+    def test_extrapolations_are_bounded(self):
+        """The bound doubles each time, and decreases after the relative step has grown."""
         accelerator = Accelerator()
         lengths = [(1.0 - self.steady(accelerator, 0.999, size)) / 0.001 - 1.0 for size in (1.0, 1.0, 1.2, 2.0, 2.0)]
         np.testing.assert_allclose(lengths, [4.0, 8.0, 16.0, 4.0, 8.0])
         lengths = [(1.0 - self.steady(accelerator, 1.001)) / -0.001 - 1.0 for _ in range(10)]  # steps that grow
         assert max(lengths) == pytest.approx(LONGEST)
 
-    def test_a_turning_step_is_not(self):
-        """Until mixing has its turn, whose failure does not change where it would else take over."""
+    def test_steps_that_change_direction_are_not_extrapolated(self):
+        """Mixing starts instead; its failure does not change the threshold for mixing."""
         accelerator, point = Accelerator(), np.ones(2)
         for turn in range(RINGING + 1):
             step = np.array([np.cos(turn), np.sin(turn)])
@@ -68,7 +68,7 @@ class TestAccelerator:
         assert accelerator.near == NEAR
 
     @pytest.mark.parametrize("first", [1e-4, 1.0])
-    def test_what_has_no_weight_goes_where_the_map_says(self, first):
+    def test_entries_of_weight_zero_follow_the_map(self, first):
         accelerator, weights = Accelerator(), np.array([1.0, 1, 1, 1, 1, 0])
         point = self.fixed + first
         for _ in range(15):
@@ -76,7 +76,7 @@ class TestAccelerator:
             last, point = point, accelerator.propose(point, step, weights, first * np.linalg.norm(step))
             assert point[-1] == last[-1] + step[-1]
 
-    def test_mixing_that_leads_away_gives_way(self):
+    def test_diverging_mixing_ends(self):
         accelerator, rng = Accelerator(), np.random.default_rng(0)
         for size in (0.5 * NEAR, 0.4 * NEAR, 10 * NEAR):
             accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), size)
@@ -84,14 +84,14 @@ class TestAccelerator:
         assert accelerator.near < 0.4 * NEAR
 
     @pytest.mark.parametrize(("rate", "stays"), [(0.99, False), (0.9, True)])
-    def test_mixing_that_does_not_get_on_gives_way(self, rate, stays):
+    def test_slow_mixing_ends(self, rate, stays):
         accelerator, rng = Accelerator(), np.random.default_rng(0)
         for turn in range(TRIAL + 1):
             accelerator.propose(rng.normal(size=3), rng.normal(size=3), np.ones(3), 0.9 * NEAR * rate**turn)
         assert accelerator.mixing == stays
 
     @pytest.mark.parametrize("step", [0.0, 1.0])
-    def test_steps_that_do_not_change_cannot_be_mixed(self, step):
+    def test_constant_steps_are_not_mixed(self, step):
         accelerator, point = Accelerator(), np.ones(3)
         for _ in range(TRIAL):
             np.testing.assert_array_equal(

@@ -1,4 +1,4 @@
-"""EP for networks: whole fits of small problems."""
+"""EP for networks: complete fits of small problems."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = ("input", "output", "noise", "weight_prior", "scale", "output_prior")
 
 
 def rows(n=40, seed=0):
-    """A step along the first of two inputs, standardised."""
+    """Return a step function of the first of two inputs, standardised."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     y = np.tanh(1.5 * X[:, 0]) + 0.1 * rng.normal(size=n)
@@ -39,7 +39,7 @@ def fit(data=None, seed=0, **options):
 @cache
 def converged(**options):
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a fit that does not converge says so
+        warnings.simplefilter("error")  # a fit that does not converge warns
         state, trace = fit(**options)
     assert state.converged
     return state, trace
@@ -48,16 +48,16 @@ def converged(**options):
 class TestConvergence:
     @pytest.mark.parametrize("prior", ["laplace", "ard", "gaussian"])
     @pytest.mark.parametrize("updates", ["sequential", "parallel"])
-    def test_one_more_sweep_moves_nothing(self, updates, prior):
-        """As the method tells, and as the twin does, whose step is undamped and parallel."""
+    def test_another_sweep_changes_nothing(self, updates, prior):
+        """By the trace of the method, and by an undamped parallel step of the twin."""
         assert any(self.stands_still(rows(seed=seed), prior, updates) for seed in range(2))
 
     @pytest.mark.slow
     @pytest.mark.exhaustive
     @pytest.mark.parametrize("prior", ["laplace", "ard", "gaussian"])
     @pytest.mark.parametrize("updates", ["sequential", "parallel"])
-    def test_one_more_sweep_moves_nothing_on_most_sets_of_rows(self, updates, prior):
-        """One set of four may go on."""
+    def test_another_sweep_changes_nothing_on_most_data(self, updates, prior):
+        """One data set of four may continue to change."""
         assert sum(self.stands_still(rows(seed=seed), prior, updates) for seed in range(4)) >= 3
 
     def stands_still(self, data, prior, updates):
@@ -67,10 +67,10 @@ class TestConvergence:
             problem(X, data.y, config), NOISE_START, along_a_direction(X, np.random.default_rng(0))
         )
         start(ours, 0.5, 4.0)
-        path, done = schedule.run(ours, schedule_of(config))
+        history, done = schedule.run(ours, schedule_of(config))
         if not done:
             return False
-        assert path.sizes[-1] < TOLERANCE
+        assert history.sizes[-1] < TOLERANCE
         sites, prior_sites = taken(ours), ours.prior
         model = plain.Model(
             X, data.y, 2, config.fraction, noise_prior=ours.problem.noise_prior, clip=True,
@@ -86,14 +86,14 @@ class TestConvergence:
         return True
 
     @pytest.mark.parametrize("sweeps", [1, 30, 55])
-    def test_too_few_sweeps_are_told(self, sweeps):
+    def test_too_few_sweeps_are_reported(self, sweeps):
         with pytest.warns(ConvergenceWarning, match="relative step"):
             state, trace = fit(sweeps=sweeps)
         assert not state.converged
         assert state.n_iterations == sweeps
         assert max(trace[f"step_{name}"][-1] for name in STEPS) > TOLERANCE
 
-    def test_a_flag_is_a_step_below_the_tolerance(self):
+    def test_converged_means_a_step_below_the_tolerance(self):
         for tolerance in (1e-2, 1e-6):
             state, trace = converged(tolerance=tolerance)
             last = [trace[f"step_{name}"][-1] for name in STEPS]
@@ -102,7 +102,7 @@ class TestConvergence:
             assert max(trace[f"step_{name}"][-2] for name in STEPS) >= tolerance
 
     @pytest.mark.parametrize("prior", ["laplace", "ard"])
-    def test_acceleration_and_updates_leave_the_fixed_point(self, prior):
+    def test_acceleration_and_updates_do_not_change_the_fixed_point(self, prior):
         found = [
             converged(prior=prior, tolerance=1e-6, sweeps=2000, **options)[0]
             for options in ({}, {"accelerate": False}, {"updates": "parallel"}, {"final_damping": 0.6})
@@ -113,7 +113,7 @@ class TestConvergence:
             for ours, theirs in zip(METHOD.latent(one, rows().X), METHOD.latent(found[0], rows().X), strict=True):
                 np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-4)
 
-    def test_the_order_of_the_rows_in_the_file(self):
+    def test_the_order_of_the_data_does_not_matter(self):
         data, moved = rows(), np.random.default_rng(1).permutation(40)
         state, trace = converged()
         theirs, their_trace = fit(Rows(data.X[moved], data.y[moved]))
@@ -150,7 +150,7 @@ class TestTheTrace:
             assert (steps[first : first + 5] > 0).all(), name
         np.testing.assert_allclose(trace["noise_deviation"][:40], 0.3)
 
-    def test_the_sum_of_log_z_rises(self):
+    def test_the_sum_of_log_z_increases(self):
         _, trace = converged()
         assert trace["sum_log_z"][-1] > trace["sum_log_z"][0] + 5
 
@@ -175,31 +175,31 @@ class TestOptions:
         assert np.mean((mean - data.y) ** 2) < 0.05
         assert 0.05 < np.exp(0.5 * state.noise_mean) < 0.25
 
-    def test_a_given_noise(self):
+    def test_a_fixed_noise(self):
         state, trace = converged(noise_variance=0.02)
         assert np.exp(state.noise_mean) == pytest.approx(0.02)
         assert state.noise_variance == 0
         assert max(trace["step_noise"]) == 0
 
-    def test_gaussian_priors_stay_as_they_are(self):
+    def test_gaussian_priors_are_not_changed(self):
         state, trace = converged(prior="gaussian")
         assert state.scale_means.size == 0
         assert max(trace["step_weight_prior"]) == 0
         assert converged(prior="gaussian", weight_variance=0.05)[0].log_evidence != state.log_evidence
 
-    def test_priors_updated_once_stay_where_they_settled(self):
+    def test_priors_updated_once_stay_at_their_fixed_point(self):
         state, trace = converged(prior_updates="once")
         assert max(trace["step_scale"]) == 0
         assert state.scale_means.shape == (1,)
         assert state.log_evidence == pytest.approx(converged()[0].log_evidence, abs=1.0)
 
-    def test_priors_that_are_updated_once_must_settle(self, monkeypatch):
+    def test_priors_that_are_updated_once_must_converge(self, monkeypatch):
         assert converged(prior_updates="once")[0].converged
         monkeypatch.setattr(schedule, "MORE_PRIOR_SWEEPS", 2)
-        with pytest.warns(ConvergenceWarning, match="priors that did not settle"):
+        with pytest.warns(ConvergenceWarning, match="priors of weights that did not converge"):
             assert not fit(prior_updates="once")[0].converged
 
-    def test_ard_finds_the_input_that_matters(self):
+    def test_ard_finds_the_relevant_input(self):
         state, _ = converged(prior="ard")
         first, second, _ = state.hyperparameters["weight_deviations"]
         assert first > 20 * second
@@ -209,7 +209,7 @@ class TestOptions:
         assert sum(trace["clipped"]) == sum(np.minimum(trace["clipped"], trace["negative"])) > 0
         assert sum(converged(clip=False)[1]["clipped"]) == 0
 
-    def test_a_start_at_a_maximum_begins_nearer(self):
+    def test_a_start_at_a_maximum_has_a_better_first_sweep(self):
         assert converged(start="map")[1]["sum_log_z"][0] > converged()[1]["sum_log_z"][0]
 
     @pytest.mark.parametrize(
@@ -219,18 +219,18 @@ class TestOptions:
          ({"prior": "gaussian", "scale_deviation": 1.0}, "scale_deviation"),
          ({"prior": "gaussian", "bias": "own"}, "bias"), ({"noise_variance": 0.1, "noise_mean": -3.0}, "noise_mean"),
          ({"prior": "ard", "bias": "own"}, "bias: own"), ({"groups": "weight", "bias": "own"}, "bias: own"),
-         ({"groups": (0, 1), "bias": "own"}, "bias: own"), ({"groups": (0, 2, 2)}, "without a gap"),
-         ({"groups": ()}, "without a gap"),
+         ({"groups": (0, 1), "bias": "own"}, "bias: own"), ({"groups": (0, 2, 2)}, "without gaps"),
+         ({"groups": ()}, "without gaps"),
          ({"scale_mean": np.nan}, "scale_mean"), ({"noise_deviation": np.inf}, "noise_deviation"),
          ({"fraction": 0.0}, "fraction"), ({"damping": 1.5}, "damping"),
          ({"hidden": (3, 3)}, "hidden"), ({"sweeps": 0}, "sweeps"), ({"noise_variance": -1.0}, "noise_variance")],
     )  # fmt: skip
-    def test_what_cannot_be(self, options, message):
+    def test_invalid_options(self, options, message):
         with pytest.raises(ValidationError, match=message):
             Config(**{"hidden": (2,), **options})
 
-    def test_groups_of_another_number_of_inputs(self):
-        with pytest.raises(ValueError, match="3 expected"):
+    def test_groups_of_a_wrong_length(self):
+        with pytest.raises(ValueError, match="must have 3 entries"):
             fit(groups=(0, 1))
 
     def test_groups(self):
@@ -271,13 +271,13 @@ class TestPredictions:
             )
             np.testing.assert_allclose(found.logpdf(y), logsumexp(logs, axis=1) + np.log(grid[1] - grid[0]), atol=1e-6)
 
-    def test_a_given_noise_is_one_gaussian(self):
+    def test_a_fixed_noise_gives_one_gaussian(self):
         state, _ = converged(noise_variance=0.02)
         found = METHOD.predict(state, self.X, np.random.default_rng(0))
         assert found.means.shape == (1, 5)
         np.testing.assert_allclose(found.std() ** 2, METHOD.latent(state, self.X)[1] + 0.02, rtol=1e-12)
 
-    def test_another_number_of_inputs(self):
+    def test_a_wrong_number_of_inputs(self):
         with pytest.raises(ValueError, match="shape"):
             METHOD.latent(converged()[0], np.zeros((3, 4)))
 
@@ -297,7 +297,7 @@ class TestPredictions:
 @pytest.mark.parametrize("sweeps", [20, 21, 22, 41, 51])
 @pytest.mark.parametrize("updates", ["sequential", "parallel"])
 def test_a_fit_that_ends_just_after_a_release_has_a_posterior(sweeps, updates):
-    """With large steps, and perhaps without an evidence."""
+    """With large steps; the evidence may be undefined."""
     with pytest.warns(ConvergenceWarning, match="relative step"):
         state, _ = fit(rows(30, 3), hidden=(3,), sweeps=sweeps, updates=updates)
     assert np.isfinite(METHOD.predict(state, rows().X, np.random.default_rng(0)).logpdf(rows().y)).all()

@@ -1,4 +1,4 @@
-"""EP for networks: fixed points and evidence against given values, a slow twin and exact posteriors."""
+"""EP for networks: fixed points and evidence against reference values, a slow twin and exact posteriors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TestTheTinyProblem:
         np.testing.assert_allclose(variance, FIXED["pred_var_f"], rtol=0, atol=1e-9)
 
     def test_the_twin(self):
-        """Its undamped step from the given sites is none, and its evidence the given one."""
+        """Its undamped step from the reference sites is zero, and its evidence the reference value."""
         sites_close(plain.updated(tiny(), given_sites()), given_sites(), 1e-9)
         log_evidence, log_z = plain.log_evidence(tiny(), given_sites())
         assert log_evidence == pytest.approx(FIXED["log_Z_EP"], abs=1e-10)
@@ -62,8 +62,8 @@ class TestTheTinyProblem:
 
 class TestTheEvidence:
     @pytest.mark.parametrize("changes", [{}, LEARNED, {**LEARNED, "eta": 0.6, "linear": (True, False)}], ids=str)
-    def test_anywhere(self, changes):
-        """Not only at a fixed point, and with sites of negative precision."""
+    def test_arbitrary_sites(self, changes):
+        """Also away from fixed points, and with sites of negative precision."""
         model = tiny(**changes)
         for seed in range(3):
             ours, sites = approximation(model), some_sites(model, seed)
@@ -74,7 +74,7 @@ class TestTheEvidence:
             assert sum_log_z == pytest.approx(log_z.sum(), abs=1e-9)
 
     @pytest.mark.parametrize("changes", [{}, LEARNED], ids=["known", "learned"])
-    def test_sequential_and_parallel_meet(self, changes):
+    def test_sequential_and_parallel_agree(self, changes):
         found = []
         for sequential in (False, True):
             ours = approximation(tiny(**changes), sequential=sequential)
@@ -83,25 +83,25 @@ class TestTheEvidence:
         np.testing.assert_allclose(found[0][0], found[1][0], rtol=0, atol=1e-8)
         sites_close(found[0][1], found[1][1], 1e-7)
 
-    def test_it_does_not_move_with_theta_at_a_fixed_point(self):
-        """Its derivatives with respect to the sites of theta are 0, whatever the moments of h and v: (37) is exact."""
+    def test_it_is_stationary_in_the_sites_of_theta(self):
+        """The derivatives at a fixed point are 0 for any moments of h and v, because (37) is exact."""
         model = tiny(**LEARNED)
         ours = approximation(model)
         settle(ours, 0.4, 0.3)
         for array in (ours.sites.noise_precision, ours.sites.noise_location):
             for i in (0, 5):
                 assert abs(derivative(ours, array, i)) < 1e-6
-        ours.sites.noise_location[5] += 0.5  # and it does elsewhere
+        ours.sites.noise_location[5] += 0.5  # not stationary elsewhere
         assert abs(derivative(ours, ours.sites.noise_precision, 5)) > 1e-3
 
-    def test_it_does_with_the_sites_of_h_and_v(self):
-        """Whose tilted moments, (33, 36), are no derivatives of ln Z_i, (37), but where units are known or linear."""
+    def test_it_is_not_stationary_in_the_sites_of_h_and_v(self):
+        """Their tilted moments, (33, 36), are derivatives of ln Z_i, (37), only for known or linear units."""
         ours = approximation(tiny())
         settle(ours, 0.4, 0.3)
         assert abs(derivative(ours, ours.sites.tau, (4, 1))) > 1e-4
         assert abs(derivative(ours, ours.sites.beta, (4, 1))) > 1e-4
 
-    def test_a_cavity_that_is_missing(self):
+    def test_an_improper_cavity(self):
         model = tiny(eta=1.0)
         model.X[4] = model.X[5]
         sites = some_sites(model)
@@ -112,7 +112,7 @@ class TestTheEvidence:
 
 
 def derivative(ours, array, place, step=1e-4):
-    """Of log Z_EP with respect to one number of the sites."""
+    """Return the derivative of log Z_EP with respect to one site parameter."""
     start, values = array[place], []
     for sign in (1, -1):
         array[place] = start + sign * step
@@ -124,7 +124,7 @@ def derivative(ours, array, place, step=1e-4):
 
 
 def linear_model(slack, n=9, eta=0.9):
-    """One linear unit whose output weight is 1.3 and whose output bias is 0.2, up to a variance of ``slack``."""
+    """One linear unit with output weight 1.3 and output bias 0.2, both with variance ``slack``."""
     rng = np.random.default_rng(4)
     X = np.column_stack([rng.normal(size=(n, 2)), np.ones(n)])
     y = X @ [1.0, -0.7, 0.3] + 0.4 * rng.normal(size=n)
@@ -145,7 +145,7 @@ def linear_model(slack, n=9, eta=0.9):
 
 
 def exact(model):
-    """Posterior of w and log evidence of y - 0.2 = 1.3 X w + noise."""
+    """Return the posterior of w and the log evidence of y - 0.2 = 1.3 X w + noise."""
     F, y, noise, prior = 1.3 * model.X, model.y - 0.2, np.exp(model.noise), model.w_nu[0] / model.w_tau[0]
     covariance = noise * np.eye(len(y)) + F @ np.diag(1 / model.w_tau[0]) @ F.T
     gap = y - F @ prior
@@ -157,7 +157,7 @@ class TestALinearUnitOfKnownOutput:
     @pytest.mark.parametrize("sequential", [False, True])
     @pytest.mark.parametrize("eta", [1.0, 0.6])
     def test_posterior_and_evidence_are_exact(self, eta, sequential):
-        """In the limit: what is left falls with the variance of the output weights."""
+        """The error decreases with the variance of the output weights."""
         gaps = []
         for slack in (1e-4, 1e-6):
             model = linear_model(slack, eta=eta)
@@ -172,7 +172,7 @@ class TestALinearUnitOfKnownOutput:
         assert (np.array(gaps[1]) < 0.02 * np.array(gaps[0]) + 1e-7).all()
 
     def test_a_sweep_is_enough(self):
-        """The sites are the likelihood's terms, whatever the cavity."""
+        """The sites are equal to the likelihood terms for any cavity."""
         model = linear_model(1e-8)
         ours = approximation(model)
         ours.sweep(1.0, 1.0, 1.0)
@@ -191,7 +191,7 @@ class TestALinearUnitOfKnownOutput:
         assert abs(derivative(ours, ours.sites.tau, (3, 0), 1e-2)) > 1e-3
 
     def test_known_inputs_of_the_output(self):
-        """Units that are known make a linear model of v instead: (42, 43) are then the likelihood's terms."""
+        """Known units give a linear model of v, for which (42, 43) are the likelihood terms."""
         model = tiny()
         w = np.array([[1.0, 0.3, -0.2], [-0.5, 0.8, 0.1]])
         model.w_tau[:], model.w_nu[:] = 1e9, 1e9 * w

@@ -14,11 +14,11 @@ from tests.twins import plain_ep_nn as plain
 
 KINDS = {LAPLACE: plain.log_laplace, GAUSSIAN: plain.log_gaussian}
 KIND = pytest.mark.parametrize("kind", KINDS, ids=["laplace", "gaussian"])
-KNOWN = 1e-9  # variance of a scale that is all but known
+KNOWN = 1e-9  # variance of an almost fixed scale
 
 
 class OneUnit:
-    """Input weights of one unit under a likelihood N(w | m, V), and the sites of their priors."""
+    """Return input weights of one unit under a likelihood N(w | m, V), and the sites of their priors."""
 
     def __init__(self, m, V, phi, phi_V, groups=(0,)):
         D, L = len(groups), max(groups) + 1
@@ -72,7 +72,7 @@ class OneUnit:
 class TestOneWeight:
     @KIND
     @pytest.mark.parametrize(("m", "V", "phi"), [(0.4, 0.04, -3.0), (-0.02, 0.01, -5.0), (2.0, 0.3, -4.0)])
-    def test_a_known_scale(self, kind, m, V, phi):
+    def test_a_fixed_scale(self, kind, m, V, phi):
         one = OneUnit([m], [[V]], phi, KNOWN)
         one.sweep(kind, 1.0)
         _, (mean, variance), _ = plain.weight_moments(m, V, phi, 0.0, 1.0, KINDS[kind])
@@ -121,7 +121,7 @@ class TestManyWeights:
         one.assert_moments_match(kind, 0.8, 1e-6)
         one.assert_q_is_its_sites()
 
-    def test_a_group_hears_of_its_own_weights_only(self):
+    def test_a_group_depends_on_its_own_weights_only(self):
         found = []
         for other in (1.2, 9.0):
             one = OneUnit([0.5, other], np.diag([0.1, 0.1]), -3.0, 1.5, (0, 1))
@@ -130,7 +130,7 @@ class TestManyWeights:
         assert found[0][:2] == found[1][:2]
         assert found[1][2][0] > found[0][2][0]
 
-    def test_small_weights_that_share_a_scale_shrink_more(self):
+    def test_small_weights_with_a_common_scale_shrink_more(self):
         m = np.array([0.5, 0.01, 0.02, -0.01])
         alone, shared = OneUnit(m, self.V, -3.0, 4.0, (0, 1, 2, 3)), OneUnit(m, self.V, -3.0, 4.0, (0, 0, 0, 0))
         for one in (alone, shared):
@@ -138,9 +138,9 @@ class TestManyWeights:
         assert shared.phi()[0] < alone.phi()[0]
         assert abs(shared.weight(0)[0]) < abs(alone.weight(0)[0])
 
-    def test_sites_without_a_cavity_are_left_alone(self):
+    def test_sites_without_a_proper_cavity_are_skipped(self):
         one = OneUnit([0.5], [[0.1]], -3.0, 1.0)
-        one.prior.scale_precision[:] = 5.0  # more than q(phi) has
+        one.prior.scale_precision[:] = 5.0  # more precision than q(phi) has
         before = [array.copy() for array in one.prior]
         assert one.sweep(LAPLACE, 0.9).counts[SKIPPED_PRIORS] == 1
         for old, new in zip(before, one.prior, strict=True):
@@ -148,7 +148,7 @@ class TestManyWeights:
 
 
 def output(P, r, eta, prior_tau=1.0):
-    """q(v) of K + 1 entries after EP on the truncated priors."""
+    """Return q(v) with K + 1 entries after EP on the truncated priors."""
     K1 = len(r)
     tau, nu = np.full(K1, prior_tau), np.zeros(K1)
     tau[-1] = 1.0
@@ -191,14 +191,14 @@ class TestOutputPriors:
         assert prior.output_tau[3] == 1.0  # of v_0, whose prior is a Gaussian
         assert (told.steps[OUTPUT_PRIOR] > 0).all()
 
-    def test_no_posterior_is_told(self):
+    def test_an_improper_posterior_is_reported(self):
         prior = PriorSites(*np.zeros((4, 1, 1)), np.zeros(2), np.zeros(2))
         post = NetworkPosterior(*np.zeros((2, 1, 1)), np.empty(2), np.empty((2, 2)), np.zeros(2), np.ones((2, 1)))
         assert not output_priors(-np.eye(2), np.zeros(2), prior, post, 1.0, 4.0, 1.0, 5, 1e-9, record())
 
 
 def one_weight(kind, slack, prior_eta=1.0):
-    """y = 1.3 w + 0.2 + noise of a known variance, as a network: one linear unit, its only input the constant."""
+    """y = 1.3 w + 0.2 + noise of known variance as a network: one linear unit, the constant as only input."""
     y = np.array([0.9, 0.4, 1.1, 0.7])
     tau = np.full(2, 1 / slack)
     model = plain.Model(
@@ -213,7 +213,7 @@ def one_weight(kind, slack, prior_eta=1.0):
 class TestTheEvidence:
     @KIND
     def test_of_one_weight_and_its_scale(self, kind):
-        """Against integration over w and phi, in the limit of a known output."""
+        """Against integration over w and phi, for an almost known output layer."""
         model, ours = one_weight(kind, 1e-7)
         settle(ours, 1.0, tolerance=1e-8)
         precision = 4 * 1.3**2 / 0.3
@@ -254,7 +254,7 @@ class TestTheEvidence:
 
     @staticmethod
     def assert_stationary(ours):
-        """With respect to the sites of phi and theta, whose tilted moments are those of their ln Z."""
+        """The evidence is stationary in the sites of phi and theta, whose tilted moments are derivatives of ln Z."""
         for array in (ours.prior.scale_precision, ours.prior.scale_location):
             assert abs(derivative(ours, array, (1, 0))) < 1e-5
         assert abs(derivative(ours, ours.sites.noise_location, 3)) < 1e-5
@@ -262,7 +262,7 @@ class TestTheEvidence:
         assert abs(derivative(ours, ours.prior.scale_precision, (1, 0))) > 1e-4
 
     def test_before_and_after_release(self):
-        """Sites of priors that are no more than the Gaussian terms of the start stand as such."""
+        """Prior sites equal to the initial Gaussian terms have the same effect as these."""
         model = tiny(noise=None, noise_prior=(-2.4, 0.3))
         ours = approximation(model)
         ours.sweep(0.5, 0.5, 0.5)

@@ -1,4 +1,4 @@
-"""When ``ep_nn`` lets the priors of input weights go: after some sweeps, or once EP without them has converged."""
+"""Release of the priors of input weights in ``ep_nn``: after some sweeps, or when EP without them has converged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fixed() -> Any:
 
 
 def shared(first: Any, second: Any) -> int:
-    """Return over how many sweeps two fits are one."""
+    """Return the number of sweeps in which two fits are equal."""
     count = min(first.n_iterations_, second.n_iterations_)
     same = np.isclose(first.trace_["sum_log_z"][:count], second.trace_["sum_log_z"][:count], rtol=1e-12)
     return count if same.all() else int(np.argmin(same))
@@ -43,14 +43,14 @@ def test_by_default_it_is_after_fifty_sweeps(fixed: Any) -> None:
     assert shared(fixed, fit(prior="ard")) == schedule.WEIGHTS_FROM
 
 
-def test_a_small_step_goes_on_from_the_fit_with_fixed_priors(fixed: Any) -> None:
+def test_a_small_step_continues_from_the_fit_with_fixed_priors(fixed: Any) -> None:
     ard = fit(prior="ard", release=1e-4)
     assert shared(fixed, ard) == fixed.n_iterations_ < ard.n_iterations_
     assert ard.state_.scale_means.shape == (3,)
     assert ard.state_.scale_means[0] > ard.state_.scale_means[1] + 1.0  # the second input has no effect
 
 
-def test_half_of_the_sweeps_are_kept_for_what_comes_after(fixed: Any) -> None:
+def test_half_of_the_sweeps_remain_after_the_release(fixed: Any) -> None:
     strict = {"tolerance": 1e-30}
     unending, ard = fit(prior="gaussian", **strict), fit(prior="ard", release=1e-30, **strict)
     assert unending.n_iterations_ == ard.n_iterations_ == SWEEPS

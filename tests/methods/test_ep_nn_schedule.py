@@ -1,4 +1,4 @@
-"""EP for networks: starts, what happens where there is no posterior, how a fit goes towards its fixed point."""
+"""EP for networks: initial values, improper posteriors, and convergence to the fixed point."""
 
 from __future__ import annotations
 
@@ -52,29 +52,29 @@ class TestStarts:
         expected += (model.v_tau * (v - model.v_nu / model.v_tau) ** 2).sum() / 2
         assert value == pytest.approx(expected, rel=1e-12)
 
-    def test_the_maximum_is_where_the_gradient_vanishes(self):
+    def test_the_gradient_is_zero_at_the_maximum(self):
         model = tiny()
         ours, before = approximation(model), approximation(model)
         start_at_maximum(ours, np.random.default_rng(0))
         point = np.concatenate([(ours.prior.nu / ours.prior.tau).ravel(), ours.prior.output_nu / ours.prior.output_tau])
-        point[-1] = 0.0  # the bias keeps its prior; the best one follows
+        point[-1] = 0.0  # the bias keeps its prior; its optimum follows
         np.testing.assert_array_equal(ours.prior.tau, before.prior.tau)
         assert (point[6:8] > 0).all()
         arguments = model.X, model.y, ours.problem.linear, 0.09, before
         assert log_posterior(point, *arguments)[0] < 0.2 * log_posterior(np.zeros(9), *arguments)[0]
 
-    def test_theta_is_released_where_it_is_told(self):
+    def test_theta_is_released_at_the_given_moments(self):
         ours = approximation(tiny(noise=None, noise_prior=(-9.2, 4.0)))
         ours.release_noise(-2.4, 0.2)
         assert ours.refresh()
         np.testing.assert_allclose(ours.post.noise, [-2.4, 0.2], rtol=1e-12)
         assert np.ptp(ours.sites.noise_precision) == np.ptp(ours.sites.noise_location) == 0
 
-    def test_rows_along_a_direction(self):
+    def test_data_points_along_a_direction(self):
         rng = np.random.default_rng(3)
         X = np.column_stack([rng.normal(size=(30, 4)), np.ones(30)])
         order = along_a_direction(X, np.random.default_rng(5))
-        # a direction by which they are in order: a half-space that holds all differences has a vector inside
+        # they are ordered along some direction if a half-space contains all differences
         differences = np.diff(X[order, :4], axis=0)
         found = linprog(np.zeros(4), -differences, -1e-3 * np.ones(29), bounds=[(-1, 1)] * 4)
         assert found.success
@@ -83,11 +83,11 @@ class TestStarts:
 
 
 class TestWithoutAPosterior:
-    def test_a_step_is_halved_until_there_is_one(self):
+    def test_a_step_is_halved_until_the_posterior_is_proper(self):
         model = tiny()
         ours = approximation(model)
         put(ours, some_sites(model))
-        before, told, start_tau = ours.copied(), record(), ours.sites.tau.copy()
+        before, told, start_tau = ours.snapshot(), record(), ours.sites.tau.copy()
         ours.sites.tau[:] -= 10.0
         ours.recover(before, told)
         halvings = int(told.counts[SHORTENED])
@@ -97,13 +97,13 @@ class TestWithoutAPosterior:
         ours.sites.tau[:] = start_tau - 10.0 / 2 ** (halvings - 1)
         assert not ours.refresh()
 
-    def test_a_sign_that_has_turned_turns_back(self):
-        """Under its new sign the site at the start leaves no posterior, however much of the step is taken back."""
+    def test_a_changed_sign_is_restored(self):
+        """With its new sign the initial site gives no proper posterior for any step size."""
         ours = approximation(tiny())
         put(ours, some_sites(tiny()))
         ours.sites.sign[0], ours.sites.alpha[0] = 1.0, 5.0
         assert ours.refresh()
-        before, told = ours.copied(), record()
+        before, told = ours.snapshot(), record()
         ours.sites.sign[0] = -1.0
         ours.sites.beta[0] += 1.0
         ours.recover(before, told)
@@ -111,38 +111,38 @@ class TestWithoutAPosterior:
         np.testing.assert_array_equal(ours.sites.sign, before[1])
         np.testing.assert_array_equal(ours.vector, before[0])
 
-    def test_none_however_short_the_step(self):
+    def test_no_step_size_helps(self):
         ours = approximation(tiny())
         ours.sites.tau[:] = -10.0
         with pytest.raises(FloatingPointError, match="posterior"):
-            ours.recover(ours.copied(), record())
+            ours.recover(ours.snapshot(), record())
 
     @pytest.mark.parametrize("name", ["tau", "nu", "alpha", "beta", "noise_precision", "noise_location"])
-    def test_what_is_no_number_is_no_posterior(self, name):
+    def test_a_nan_is_not_a_proper_posterior(self, name):
         ours = approximation(tiny(noise=None, noise_prior=(-9.2, 4.0)))
         array = getattr(ours.sites, name)
         array[(1,) * array.ndim] = np.nan
         assert not ours.refresh()
 
-    def test_a_proposal_without_a_posterior_is_taken_back(self):
+    def test_a_proposal_without_a_proper_posterior_is_rolled_back(self):
         ours = approximation(tiny())
-        before, accelerator = ours.copied(), Accelerator()
+        before, accelerator = ours.snapshot(), Accelerator()
         ours.sweep(0.5, 0.5, 0.5)
-        swept, accelerator.bound = ours.copied(), 64.0
+        swept, accelerator.bound = ours.snapshot(), 64.0
         for proposed in (np.full(len(swept[0]), np.nan), swept[0] - 1e6 * (np.arange(len(swept[0])) < 2)):
             accelerator.propose = lambda *_, proposed=proposed: proposed.copy()
             ours.problem = ours.problem._replace(clip=False)
             assert not schedule.accelerate(ours, accelerator, before, 1.0)
             np.testing.assert_array_equal(ours.vector, swept[0])
-        assert accelerator.bound == 64.0 / 16.0  # each is a failure of the accelerator's
+        assert accelerator.bound == 64.0 / 16.0  # each counts as a failure of the accelerator
         accelerator.propose = lambda *_: swept[0].copy()
         assert not schedule.accelerate(ours, accelerator, before, 1.0)
-        assert accelerator.bound == 64.0 / 16.0  # and this none
+        assert accelerator.bound == 64.0 / 16.0  # and this one does not
 
-    def test_alphas_end_in_no_negative_number(self):
-        """alpha and -alpha are the same site, of which damping and measuring of steps expect one."""
+    def test_the_last_entry_of_alpha_is_not_negative(self):
+        """alpha and -alpha give the same site; damping and step sizes require a unique one."""
         ours = approximation(tiny())
-        before = ours.copied()
+        before = ours.snapshot()
         ours.sweep(0.5, 0.5, 0.5)
         proposed, place = ours.vector.copy(), 2 * ours.sites.tau.size
         alpha = proposed[place : place + ours.sites.alpha.size].reshape(ours.sites.alpha.shape)
@@ -155,72 +155,74 @@ class TestWithoutAPosterior:
 
 
 class TestTheWayToAFixedPoint:
-    def test_it_ends_at_the_first_step_below_the_tolerance(self):
+    def test_it_stops_at_the_first_step_below_the_tolerance(self):
         one, told = stub(lambda turn: 0.5**turn)
-        path = schedule.ConvergenceHistory()
-        assert schedule.converge(one, PLAN, path)
-        assert path.sizes == [0.5**turn for turn in range(1, 15)]
+        history = schedule.ConvergenceHistory()
+        assert schedule.converge(one, PLAN, history)
+        assert history.sizes == [0.5**turn for turn in range(1, 15)]
         assert set(told) == {(0.8, 0.8, 0.8)}
 
-    def test_going_round_is_damped_and_told(self):
+    def test_cycles_are_damped_and_reported(self):
         one, told = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
-        path = schedule.ConvergenceHistory()
-        assert not schedule.converge(one, PLAN._replace(sweeps=700), path)
-        damping = np.array(path.trace["damping"])
-        assert len(path.sizes) == 700
+        history = schedule.ConvergenceHistory()
+        assert not schedule.converge(one, PLAN._replace(sweeps=700), history)
+        damping = np.array(history.trace["damping"])
+        assert len(history.sizes) == 700
         assert (np.diff(damping) <= 0).all()
         assert damping[0] == 0.8
         assert 0.1 <= damping[-1] <= 0.2
         np.testing.assert_array_equal(damping, [one[0] for one in told])
 
-    def test_more_damping_is_another_map(self, monkeypatch):
-        """What the accelerator has seen before is forgotten."""
+    def test_more_damping_resets_the_accelerator(self, monkeypatch):
+        """The map has changed."""
         forgotten = []
         monkeypatch.setattr(Accelerator, "forget", lambda *_: forgotten.append(1))
         monkeypatch.setattr(schedule, "accelerate", lambda *_: False)
         one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
-        path = schedule.ConvergenceHistory()
-        assert not schedule.converge(one, PLAN._replace(sweeps=700, accelerate=True), path)
-        assert len(forgotten) == 1 + len(np.unique(path.trace["damping"])) - 1 + (path.trace["damping"][-1] <= 0.1)
+        history = schedule.ConvergenceHistory()
+        assert not schedule.converge(one, PLAN._replace(sweeps=700, accelerate=True), history)
+        assert len(forgotten) == 1 + len(np.unique(history.trace["damping"])) - 1 + (
+            history.trace["damping"][-1] <= 0.1
+        )
 
-    def test_a_step_that_is_no_number_is_astray(self):
+    def test_a_step_of_nan_counts_as_diverged(self):
         one, _ = stub(lambda turn: np.nan if turn == 3 else 0.5**turn)
-        one.evidence, path = lambda: (np.nan, np.nan), schedule.ConvergenceHistory()
+        one.evidence, history = lambda: (np.nan, np.nan), schedule.ConvergenceHistory()
         one.refresh = lambda: False
         with pytest.raises(FloatingPointError, match="no sweep"):
-            schedule.converge(one, PLAN._replace(sweeps=3), path)
-        assert path.sizes == [0.5, 0.25, np.inf]
-        one, path = stub(lambda _: np.nan)[0], schedule.ConvergenceHistory()
+            schedule.converge(one, PLAN._replace(sweeps=3), history)
+        assert history.sizes == [0.5, 0.25, np.inf]
+        one, history = stub(lambda _: np.nan)[0], schedule.ConvergenceHistory()
         one.evidence = lambda: (np.nan, np.nan)
-        assert not schedule.converge(one, PLAN._replace(sweeps=3), path)  # where a posterior is there, it stays
-        assert path.back is None
+        assert not schedule.converge(one, PLAN._replace(sweeps=3), history)  # a proper posterior is kept
+        assert history.restored is None
 
-    def test_a_stage_without_sweeps_leaves_the_last_step_to_the_one_before(self):
-        path = schedule.ConvergenceHistory()
-        path.sizes = [0.5, 7.0]
-        assert not schedule.converge(stub(np.zeros_like)[0], PLAN._replace(sweeps=2), path)
-        assert path.back is None
+    def test_a_stage_without_sweeps_changes_nothing(self):
+        history = schedule.ConvergenceHistory()
+        history.sizes = [0.5, 7.0]
+        assert not schedule.converge(stub(np.zeros_like)[0], PLAN._replace(sweeps=2), history)
+        assert history.restored is None
 
     def test_nothing_converges_without_evidence(self):
         one, _ = stub(lambda turn: 0.5**turn)
-        one.evidence, path = lambda: (np.nan, 0.0), schedule.ConvergenceHistory()
-        assert not schedule.converge(one, PLAN._replace(sweeps=30), path)
+        one.evidence, history = lambda: (np.nan, 0.0), schedule.ConvergenceHistory()
+        assert not schedule.converge(one, PLAN._replace(sweeps=30), history)
 
     def test_a_small_damping_stays_small(self):
-        path = schedule.ConvergenceHistory()
+        history = schedule.ConvergenceHistory()
         one, _ = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
-        assert not schedule.converge(one, PLAN._replace(sweeps=700, final_damping=0.03), path)
-        assert set(path.trace["damping"]) == {0.03}
+        assert not schedule.converge(one, PLAN._replace(sweeps=700, final_damping=0.03), history)
+        assert set(history.trace["damping"]) == {0.03}
 
-    def test_a_fit_that_settles_without_evidence_stays_where_it_is(self):
+    def test_a_fit_that_settles_without_evidence_is_not_restored(self):
         one, _ = stub(lambda turn: 0.5**turn)
-        one.evidence, path = lambda: (np.nan, np.nan), schedule.ConvergenceHistory()
-        path.back = 2  # as an earlier stage may have left it
-        assert not schedule.converge(one, PLAN._replace(sweeps=5), path)
-        assert path.back is None
-        assert path.reason() == "a relative step of 0.031 after 5 sweeps"
+        one.evidence, history = lambda: (np.nan, np.nan), schedule.ConvergenceHistory()
+        history.restored = 2  # set by an earlier stage
+        assert not schedule.converge(one, PLAN._replace(sweeps=5), history)
+        assert history.restored is None
+        assert history.reason() == "a relative step of 0.031 after 5 sweeps"
 
-    def test_a_step_that_had_to_be_halved_is_no_convergence(self):
+    def test_a_halved_step_is_not_convergence(self):
         one, _ = stub(lambda turn: 0.5**turn)
         one.recover = lambda *_: False
         assert not schedule.converge(one, PLAN._replace(sweeps=40), schedule.ConvergenceHistory())
@@ -240,27 +242,27 @@ class TestTheWayToAFixedPoint:
 
     @pytest.mark.parametrize("sequential", [False, True])
     def test_acceleration_shortens_it(self, sequential):
-        """To the fixed point of plain sweeps."""
+        """With the same fixed point as plain sweeps."""
         lengths, found = [], []
         for accelerate in (False, True):
-            ours, path = approximation(tiny(), sequential=sequential), schedule.ConvergenceHistory()
+            ours, history = approximation(tiny(), sequential=sequential), schedule.ConvergenceHistory()
             assert schedule.converge(
-                ours, PLAN._replace(accelerate=accelerate, final_damping=0.1, tolerance=1e-8, sweeps=3000), path
+                ours, PLAN._replace(accelerate=accelerate, final_damping=0.1, tolerance=1e-8, sweeps=3000), history
             )
-            lengths.append(len(path.sizes))
+            lengths.append(len(history.sizes))
             found.append(ours)
         assert lengths[1] < 0.5 * lengths[0]
         for name in ("tau", "nu", "T", "b"):
             close(getattr(taken(found[1]), name), getattr(taken(found[0]), name), 1e-5)
 
-    def test_a_fit_ends_with_sweeps(self, monkeypatch):
-        """However far an accelerator throws it."""
-        ours, path, thrown = approximation(tiny()), schedule.ConvergenceHistory(), []
-        monkeypatch.setattr(schedule, "accelerate", lambda *_: thrown.append(len(path.sizes)) or False)
-        assert not schedule.converge(ours, PLAN._replace(sweeps=30, tolerance=1e-12, accelerate=True), path)
+    def test_a_fit_ends_with_plain_sweeps(self, monkeypatch):
+        """For any proposals of the accelerator."""
+        ours, history, thrown = approximation(tiny()), schedule.ConvergenceHistory(), []
+        monkeypatch.setattr(schedule, "accelerate", lambda *_: thrown.append(len(history.sizes)) or False)
+        assert not schedule.converge(ours, PLAN._replace(sweeps=30, tolerance=1e-12, accelerate=True), history)
         assert thrown == list(range(1, 31 - schedule.LAST))
 
-    def test_a_turned_sign_leaves_no_direction(self):
+    def test_a_changed_sign_has_no_direction(self):
         model = tiny()
         ours = approximation(model)
         put(ours, some_sites(model))
@@ -268,14 +270,14 @@ class TestTheWayToAFixedPoint:
         ours.sites.alpha[2] += 0.3
         ours.sites.alpha[3] += 0.3
         ours.sites.sign[2] *= -1
-        start_vector = schedule.forget_turned_signs(ours, (start_vector, signs))
+        start_vector = schedule.align_changed_signs(ours, (start_vector, signs))
         step = ours.vector - start_vector
         place = 2 * ours.sites.tau.size
         step = step[place : place + ours.sites.alpha.size].reshape(-1, 3)
         assert not step[2].any()
         np.testing.assert_allclose(step[3], 0.3)
 
-    def test_sites_are_made_comparable(self):
+    def test_weights_make_sites_comparable(self):
         ours = approximation(tiny())
         settle(ours)
         weighted, place = ours.vector * schedule.group_weights(ours), 0
@@ -287,36 +289,36 @@ class TestTheWayToAFixedPoint:
         assert place == weighted.size
 
 
-def test_best_is_the_least_step_that_has_an_evidence():
-    ours, path = approximation(tiny()), schedule.ConvergenceHistory()
+def test_the_best_sweep_has_the_minimum_step_with_an_evidence():
+    ours, history = approximation(tiny()), schedule.ConvergenceHistory()
     start(ours, 0.5, 4.0)
     best = schedule.BestSweep(ours)
     with pytest.raises(FloatingPointError, match="no sweep"):
         best.restore(ours)
     points = []
     for size, log_evidence in ((0.1, -3.0), (0.05, np.nan), (0.2, -1.0)):
-        path.add(ours.sweep(0.5, 0.5, 0.5), ours, 0.5)
+        history.add(ours.sweep(0.5, 0.5, 0.5), ours, 0.5)
         ours.refresh()
-        path.trace["log_evidence"][-1] = log_evidence
-        best.consider(ours, size, path)
+        history.trace["log_evidence"][-1] = log_evidence
+        best.consider(ours, size, history)
         points.append(ours.vector.copy())
     assert best.restore(ours) == 1
     np.testing.assert_array_equal(ours.vector, points[0])
     assert best.size == 0.1
 
 
-def test_a_fit_says_where_it_went_back_to():
-    path = schedule.ConvergenceHistory()
-    path.trace["skipped"], path.sizes, path.back, path.unsettled = [3.0], [7.0], 12, True
-    assert path.reason() == (
-        "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, weights' priors that did not settle; "
-        "went back to sweep 12"
+def test_the_reason_names_the_restored_sweep():
+    history = schedule.ConvergenceHistory()
+    history.trace["skipped"], history.sizes, history.restored, history.unsettled = [3.0], [7.0], 12, True
+    assert history.reason() == (
+        "a relative step of 7 after 1 sweeps, 3 terms without a proper cavity, "
+        "priors of weights that did not converge; returned to sweep 12"
     )
 
 
 @pytest.mark.parametrize("signs", [False, True])
 def test_posteriors_of_many_weights(signs):
-    """Against inverses, of more weights than a block of the mirror has."""
+    """Against inverses, for more weights than one block of the copy has."""
     rng, n, K, D = np.random.default_rng(3), 90, 2, 71
     X, (_, sites, prior) = rng.normal(size=(n, D)), empty(n, K, D)
     sites.tau[:], sites.nu[:] = rng.uniform(-0.02 if signs else 0.0, 1.0, (n, K)), rng.normal(size=(n, K))

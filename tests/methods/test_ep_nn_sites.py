@@ -21,7 +21,7 @@ from tests.methods.ep_nn_support import (
 from tests.twins import plain_ep_nn as plain
 
 NOISES = pytest.mark.parametrize("noise", [np.log(0.09), None], ids=["known", "learned"])
-CLOSE = 1e-7  # grids of a fit against fine ones
+CLOSE = 1e-7  # grids of a fit compared with fine ones
 
 
 def with_noise(noise, **changes):
@@ -29,7 +29,7 @@ def with_noise(noise, **changes):
 
 
 def contradicted(clip):
-    """The tiny problem with two rows against all others, for which two modes of h compete."""
+    """Return the tiny problem with two data points that contradict all others, so that h has two modes."""
     model = tiny(clip=clip)
     model.y[[2, 9]] *= -1.0
     return model
@@ -51,7 +51,7 @@ class TestASweep:
 
     @NOISES
     @pytest.mark.parametrize("eta", [1.0, 0.6])
-    def test_a_row_in_sequence_matches_the_tilted_moments(self, noise, eta):
+    def test_a_sequential_update_matches_the_tilted_moments(self, noise, eta):
         """Equation (25): the cavity times the new site to the power eta has them; with eta = 1 q itself does."""
         model, i = with_noise(noise, eta=eta), 4
         ours, sites = approximation(model, sequential=True, order=np.array([i])), some_sites(model, 1)
@@ -84,8 +84,8 @@ class TestASweep:
         close(ours.post.output_covariance, v_hat[1], CLOSE)
 
     @NOISES
-    def test_rows_in_sequence_see_those_before_them(self, noise):
-        """q(w_k) and q(theta) after every row, q(v) after the sweep."""
+    def test_sequential_updates_use_earlier_ones(self, noise):
+        """q(w_k) and q(theta) change after every data point, q(v) after the sweep."""
         model, order = with_noise(noise), np.array([3, 7, 0])
         ours, sites = approximation(model, sequential=True, order=order), some_sites(model, 2)
         put(ours, sites)
@@ -136,7 +136,7 @@ class TestASweep:
             assert m[k] + V[k] * model.eta * ours.sites.nu[i, k] == pytest.approx(h_hat[k][0], rel=CLOSE)
             assert h_hat[k][1] > V[k]
 
-    def test_a_row_without_a_cavity_is_left_alone(self):
+    def test_a_data_point_without_a_proper_cavity_is_skipped(self):
         model = tiny(eta=1.0)
         model.X[4] = model.X[5]
         sites = some_sites(model)
@@ -150,8 +150,8 @@ class TestASweep:
         np.testing.assert_array_equal(after.b[5], before.b[5])
         assert (after.tau[6] != before.tau[6]).all()
 
-    def test_the_steps_that_are_told(self):
-        """Lengths of the undamped change and of the new values, whatever the damping."""
+    def test_the_reported_steps(self):
+        """Norms of the undamped change and of the new values, for any damping."""
         model = with_noise(None)
         sites = some_sites(model)
         new = plain.updated(model, sites)
@@ -166,11 +166,11 @@ class TestASweep:
 
 
 def damped(rng, K, eta, delta, old_sign, sign):
-    """A row of any old values: what ``damp_output`` is told and what it makes of it."""
+    """Return random arguments of ``damp_output`` and its result."""
     root = rng.normal(size=(K + 1, K + 3))
     Sigma, mu = root @ root.T / (K + 3), rng.normal(size=K + 1)  # of the cavity
     old, new, b_old, b_new = 0.4 * rng.normal(size=(4, K + 1))
-    old *= 0.25 if old_sign < 0 else 1.0  # so that there is a q
+    old *= 0.25 if old_sign < 0 else 1.0  # so that q is proper
     P, r = plain.natural(mu, Sigma)
     mean, S = plain.usual(P + eta * old_sign * np.outer(old, old), r + eta * b_old)
     found_mu, spread, cross, u = np.empty((4, K + 1))
@@ -180,7 +180,7 @@ def damped(rng, K, eta, delta, old_sign, sign):
     b, alpha, beta = b_old + delta * (b_new - b_old), old.copy(), np.empty(K + 1)
     merged = damp_output(
         eta, delta, alpha, old_sign, new, sign, b, mu, S, u, s, alpha, beta, np.empty(K + 1)
-    )  # in place, as a sweep does
+    )  # in place, as in a sweep
     T = (1 - delta) * old_sign * np.outer(old, old) + delta * sign * np.outer(new, new)
     return (P, r), T, b, (merged * np.outer(alpha, alpha), beta, alpha), (new, b_new)
 
@@ -189,7 +189,7 @@ def damped(rng, K, eta, delta, old_sign, sign):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("delta", [0.02, 0.5, 0.9, 1.0])
 class TestDampedOutputSites:
-    """Equations (44) and (45): of rank one again, with the mean of the damped site of rank two."""
+    """Equations (44) and (45): a site of rank one with the mean of the damped site of rank two."""
 
     def test_the_mean_is_kept(self, delta, sign, old_sign):
         rng = np.random.default_rng(0)
@@ -197,7 +197,7 @@ class TestDampedOutputSites:
             (P, r), T, b, (merged, beta, _), _ = damped(rng, K, eta, delta, old_sign, sign)
             expected = plain.usual(P + eta * T, r + eta * b)[0]
             np.testing.assert_allclose(plain.usual(P + eta * merged, r + eta * beta)[0], expected, rtol=0, atol=1e-11)
-            if delta < 0.6 and K > 1:  # and it is (45) that keeps it
+            if delta < 0.6 and K > 1:  # and only because of (45)
                 assert abs(plain.usual(P + eta * merged, r + eta * b)[0] - expected).max() > 1e-4
 
     def test_the_precision_is_the_nearest_of_rank_one(self, delta, sign, old_sign):
@@ -207,12 +207,12 @@ class TestDampedOutputSites:
             values, vectors = np.linalg.eigh(T)
             j = np.argmax(abs(values))
             np.testing.assert_allclose(merged, values[j] * np.outer(vectors[:, j], vectors[:, j]), rtol=0, atol=1e-13)
-            assert alpha[-1] >= 0  # of alpha and -alpha always the same
+            assert alpha[-1] >= 0  # a unique choice of alpha and -alpha
 
 
 @pytest.mark.parametrize("old_sign", [1.0, -1.0])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_whole_step_is_the_new_site(sign, old_sign):
+def test_an_undamped_step_gives_the_new_site(sign, old_sign):
     _, _, _, (merged, beta, _), (new, b_new) = damped(np.random.default_rng(2), 4, 0.8, 1.0, old_sign, sign)
     np.testing.assert_allclose(merged, sign * np.outer(new, new), rtol=0, atol=1e-14)
     np.testing.assert_allclose(beta, b_new, rtol=0, atol=1e-13)
@@ -231,7 +231,7 @@ def test_eigenvalue_of_largest_magnitude():
     rng = np.random.default_rng(5)
     for _ in range(50):
         root = rng.normal(size=(2, 2))
-        A = root @ root.T @ np.diag(rng.choice([1.0, -1.0], 2))  # of real eigenvalues
+        A = root @ root.T @ np.diag(rng.choice([1.0, -1.0], 2))  # with real eigenvalues
         value, *vector = dominant_eigenpair(*A.ravel())
         values = np.linalg.eigvals(A)
         assert value == pytest.approx(values[np.argmax(abs(values))].real, rel=1e-9)

@@ -21,7 +21,7 @@ SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 
 
 class Case:
-    """A random q over a random network, priors of many variances, a batch and noise for both forms."""
+    """A random q over a random network, random prior variances, a batch and noise for both forms."""
 
     def __init__(self, hidden, seed, d=5, rows=9, K=3, total=40):
         rng = np.random.default_rng(seed)
@@ -32,18 +32,18 @@ class Case:
         self.X, self.y = rng.normal(size=(rows, d)), rng.normal(size=rows)
         self.noise = rng.normal(size=(K, self.P))
         self.copies = [rng.normal(size=(K * rows, units)) for units in self.sizes[1:]]
-        self.K, self.total = K, total  # rows of the whole training set, for which the batch stands
+        self.K, self.total = K, total  # data points of the training set that the batch represents
 
     def weights(self, theta=None, draw=None):
-        """Negative bound and gradient of the form that draws weights; ``draw`` is a stream for fresh noise."""
+        """Return negative bound and gradient of the form that draws weights; ``draw`` is a stream for new noise."""
         theta = self.theta if theta is None else theta
         work = weights_form.workspace(
             len(self.noise), len(self.y), self.P, mlp.units(self.layers), mlp.widest(self.layers)
         )
         if draw is None:
             work.noise[:] = self.noise
-            work.deviation[:] = np.exp(theta[self.P : -1])
-            work.W[:] = theta[: self.P] + work.deviation * self.noise
+            work.std[:] = np.exp(theta[self.P : -1])
+            work.W[:] = theta[: self.P] + work.std * self.noise
         else:
             weights_form.draw(theta, draw, work)
         gradient = np.full(len(theta), np.nan)
@@ -51,13 +51,13 @@ class Case:
         return value, gradient
 
     def local(self, theta=None, draw=None):
-        """Do as ``weights`` for the form that draws the units' inputs."""
+        """Return the same for the form that draws the inputs of the units."""
         theta = self.theta if theta is None else theta
         X, y = np.tile(self.X, (self.K, 1)), np.tile(self.y, self.K)
         work = local_form.workspace(len(y), self.P, sum(self.sizes[1:]), mlp.widest(self.layers), self.sizes[0])
         if draw is None:
             work.noise[:] = np.concatenate([one.ravel() for one in self.copies])
-            local_form.spread_of(theta, work)
+            local_form.fill_variances(theta, work)
         else:
             local_form.draw(theta, draw, work)
         gradient = np.full(len(theta), np.nan)
@@ -66,7 +66,7 @@ class Case:
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestKernels:
-    def test_the_bound_is_the_twins(self, hidden):
+    def test_the_bound_agrees_with_the_twin(self, hidden):
         case = Case(hidden, 1)
         args = (case.theta, case.X, case.y, case.sizes, case.total, case.prior, case.noise)
         assert case.weights()[0] == pytest.approx(plain.negative_bound(*args), rel=1e-12)
@@ -82,12 +82,12 @@ class TestKernels:
             check_gradient(lambda at, of=of: of(at)[0], case.theta, of()[1], case.rng, step=1e-6)
 
     @pytest.mark.parametrize("form", ["weights", "local"])
-    def test_gradient_of_a_single_row_and_a_single_draw(self, hidden, form):
+    def test_gradient_of_a_single_data_point_and_a_single_draw(self, hidden, form):
         case = Case(hidden, 4, d=1, rows=1, K=1)
         of = getattr(case, form)
         check_gradient(lambda at: of(at)[0], case.theta, of()[1], case.rng, step=1e-6)
 
-    def test_both_forms_have_one_expectation(self, hidden):
+    def test_both_forms_have_the_same_expectation(self, hidden):
         """Values and gradients, over many draws, within Monte Carlo errors."""
         case, times = Case(hidden, 5), 6000
         found = []
@@ -101,7 +101,7 @@ class TestKernels:
         assert np.mean(np.abs(gap) <= 2 * error + 1e-9) > 0.7
 
     @pytest.mark.parametrize("form", ["weights", "local"])
-    def test_order_of_rows(self, hidden, form):
+    def test_order_of_data(self, hidden, form):
         case = Case(hidden, 8)
         value, gradient = getattr(case, form)()
         order = case.rng.permutation(len(case.y))
@@ -114,7 +114,7 @@ class TestKernels:
 
 
 def hidden_units_changed(case, change):
-    """Apply ``change`` to the layers of every vector over the weights; it is told what the vector is."""
+    """Apply ``change`` to the layers of every vector over the weights, together with the name of the vector."""
     parts = {
         "mean": case.theta[: case.P], "deviation": np.exp(case.theta[case.P : -1]), "prior": case.prior
     }  # fmt: skip
@@ -149,7 +149,7 @@ class TestSymmetries:
 
     @pytest.mark.parametrize("form", ["weights", "local"])
     def test_scale_of_a_rectified_unit(self, form):
-        """Its inputs c times as large, its outputs' weights a c-th, the priors alike: nothing changes."""
+        """Input weights times c, output weights divided by c, and priors likewise, change nothing."""
         case = Case((4, 3), 10)
         value, _ = getattr(case, form)()
 
@@ -198,8 +198,8 @@ class TestLinearModel:
             case = LinearCase(seed)
             assert -getattr(case, form)()[0] < case.log_evidence(np.exp(case.theta[-1]))
 
-    def test_its_top_is_the_known_one(self, form):
-        """m the posterior mean, s^2 the inverse diagonal of the precision: no derivative, nothing near is better."""
+    def test_its_maximum_is_the_known_one(self, form):
+        """m is the posterior mean, s^2 the inverse diagonal of the precision: the gradient is 0, neighbours are worse."""
         case = LinearCase(12)
         mean, precision = case.posterior(np.exp(-0.4))
         top = np.concatenate([mean, -0.5 * np.log(np.diag(precision)), [-0.4]])
@@ -208,9 +208,9 @@ class TestLinearModel:
         for _ in range(20):
             step = np.append(0.1 * case.rng.normal(size=2 * case.P), 0.0)
             assert getattr(case, form)(top + step)[0] > value
-        # what is lost is KL(q || posterior): half the log of Hadamard's ratio
-        lost = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
-        assert case.log_evidence(np.exp(-0.4)) + value == pytest.approx(lost, rel=1e-9)
+        # the gap is KL(q || posterior): half the log of Hadamard's ratio
+        gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
+        assert case.log_evidence(np.exp(-0.4)) + value == pytest.approx(gap, rel=1e-9)
 
     def test_with_orthogonal_inputs_the_bound_is_the_evidence(self, form):
         case = LinearCase(13)
@@ -222,7 +222,7 @@ class TestLinearModel:
         top = np.concatenate([mean, -0.5 * np.log(np.diag(precision)), [-0.4]])
         assert -getattr(case, form)(top)[0] == pytest.approx(case.log_evidence(np.exp(-0.4)), rel=1e-10)
 
-    def test_the_fit_meets_it(self, form):
+    def test_the_fit_reaches_it(self, form):
         rng = np.random.default_rng(14)
         X = rng.normal(size=(60, 3)) @ [[1.0, 0.7, 0.0], [0.0, 0.7, 0.3], [0.0, 0.0, 1.0]]
         y = X @ [1.0, -0.5, 0.2] + 0.3 + 0.6 * rng.normal(size=60)
@@ -233,24 +233,24 @@ class TestLinearModel:
         state, trace = vi.fit(Rows(X, y), config, np.random.default_rng(0))
         A = np.column_stack([X, np.ones(60)])
         precision = np.eye(4) / 0.5 + A.T @ A / 0.36
-        expected, deviation = np.linalg.solve(precision, A.T @ y / 0.36), 1 / np.sqrt(np.diag(precision))
-        assert np.all(np.abs(state.mean - expected) < 0.15 * deviation)
-        np.testing.assert_allclose(state.deviation, deviation, rtol=0.05)
+        expected, std = np.linalg.solve(precision, A.T @ y / 0.36), 1 / np.sqrt(np.diag(precision))
+        assert np.all(np.abs(state.mean - expected) < 0.15 * std)
+        np.testing.assert_allclose(state.std, std, rtol=0.05)
         assert state.noise_variance == pytest.approx(0.36, rel=1e-12)
         truth = -stats.multivariate_normal.logpdf(y, np.zeros(60), 0.36 * np.eye(60) + 0.5 * A @ A.T)
-        lost = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
-        assert np.mean(trace["objective"][-200:]) * 60 == pytest.approx(truth + lost, abs=0.5)
+        gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
+        assert np.mean(trace["objective"][-200:]) * 60 == pytest.approx(truth + gap, abs=0.5)
 
 
 def averaged_bound(case, theta, seed, times):
-    """Mean of the negative bound over draws and its standard error."""
+    """Return the mean of the negative bound over draws and its standard error."""
     words = stream(np.random.default_rng(seed))
     values = np.array([case.weights(theta, words)[0] for _ in range(times)])
     return values.mean(), values.std() / np.sqrt(times)
 
 
 def test_the_bound_of_a_small_network_is_below_its_evidence():
-    """The evidence by importance sampling from the prior: one input, two hidden units, five rows."""
+    """The evidence by importance sampling from the prior: one input, two hidden units, five data points."""
     rng = np.random.default_rng(15)
     case = Case((2,), 16, d=1, rows=5, K=50, total=5)
     case.X, case.prior = np.array([[-1.5], [-0.7], [0.1], [0.6], [1.4]]), np.ones(case.P)
@@ -265,7 +265,7 @@ def test_the_bound_of_a_small_network_is_below_its_evidence():
     assert error < 0.01
     config = vi.Config(hidden=(2,), epochs=2000, batch_size=5, samples=20, noise_variance=noise)
     state, _ = vi.fit(Rows(case.X, case.y), config, np.random.default_rng(0))
-    fitted = np.concatenate([state.mean, np.log(state.deviation), [np.log(noise)]])
+    fitted = np.concatenate([state.mean, np.log(state.std), [np.log(noise)]])
     value, spread = averaged_bound(case, fitted, 17, 400)
     assert -value < evidence + 4 * (error + spread)
     assert -value > evidence - 5.0
@@ -277,19 +277,19 @@ def test_the_bound_of_a_small_network_is_below_its_evidence():
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
-def test_the_empirical_prior_is_where_the_divergence_has_no_derivative(hidden):
+def test_the_empirical_prior_minimises_the_divergence(hidden):
     case = Case(hidden, 19)
     m, s = case.theta[: case.P], np.exp(case.theta[case.P : -1])
     best = np.full(case.P, np.nan)
     weights_form.best_prior(case.theta, s, case.layers, best)
-    least = divergence(m, s, best)
+    minimum = divergence(m, s, best)
     for offset, n_in, n_out in case.layers:
         layer = np.zeros(case.P, dtype=bool)
         layer[offset : offset + (n_in + 1) * n_out] = True
         assert np.ptp(best[layer]) == 0.0
         up, down = (divergence(m, s, best * np.where(layer, np.exp(h), 1.0)) for h in (1e-4, -1e-4))
         assert (up - down) / 2e-4 == pytest.approx(0.0, abs=1e-5)
-        assert min(up, down) > least
+        assert min(up, down) > minimum
 
 
 def rows(n, d, seed):
@@ -308,21 +308,21 @@ class TestFit:
         train, test = rows(300, 2, 20), rows(300, 2, 21)
         state, trace = vi.fit(train, vi.Config(epochs=300, hidden=(20,), **options), np.random.default_rng(0))
         mean = vi.predict(state, test.X, np.random.default_rng(1)).mean()
-        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.6  # noise 0.39, no model 1
+        assert np.sqrt(np.mean((mean - test.y) ** 2)) < 0.6  # 0.39 is the noise, 1 the constant prediction
         assert 0.3 < np.sqrt(state.noise_variance) < 0.65
         assert trace["objective"][-1] < trace["objective"][0] - 0.5
         assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
         assert {len(curve) for curve in trace.values()} == {300}
 
     @pytest.mark.parametrize("options", FORMS)
-    def test_the_generator_decides_everything(self, options):
+    def test_the_generator_determines_the_fit(self, options):
         train, config = rows(50, 3, 22), vi.Config(hidden=(6,), epochs=3, **options)
         first, again, other = (vi.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
         for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
             np.testing.assert_array_equal(a, b)
             assert not np.array_equal(a, c)
 
-    def test_a_given_noise_is_kept(self):
+    def test_a_fixed_noise_is_not_changed(self):
         for options in FORMS:
             config = vi.Config(hidden=(6,), epochs=5, noise_variance=0.04, **options)
             state, trace = vi.fit(rows(50, 3, 23), config, np.random.default_rng(1))
@@ -330,14 +330,14 @@ class TestFit:
             np.testing.assert_allclose(trace["noise_deviation"], 0.2)
             assert vi.predict(state, np.zeros((2, 3)), np.random.default_rng(0)).variance().min() >= 0.04
 
-    def test_a_prior_that_is_fixed_stays_and_an_empirical_one_has_a_value_a_layer(self):
+    def test_a_fixed_prior_is_not_changed_and_an_empirical_one_has_a_value_per_layer(self):
         train = rows(50, 3, 24)
         state, _ = vi.fit(train, vi.Config(hidden=(6, 4), epochs=2, prior_variance=0.7), np.random.default_rng(1))
         np.testing.assert_array_equal(state.prior_variance, 0.7)
         state, _ = vi.fit(train, vi.Config(hidden=(6, 4), epochs=2, prior="empirical"), np.random.default_rng(1))
         assert len(set(state.prior_variance)) == 3
 
-    def test_last_batch_smaller_and_batch_larger_than_the_rows(self):
+    def test_batch_sizes_that_do_not_divide_the_data(self):
         for options in FORMS:
             for n in (1, 5, 33):
                 train = rows(n, 2, 25) if n > 1 else Rows(np.ones((1, 2)), np.zeros(1))
@@ -346,14 +346,14 @@ class TestFit:
                 assert np.isfinite(state.mean).all()
                 assert np.isfinite(trace["objective"]).all()
 
-    def test_predictions_are_mixtures_with_even_weights(self):
+    def test_predictions_are_mixtures_with_equal_weights(self):
         state, _ = vi.fit(rows(50, 3, 26), vi.Config(hidden=(6,), epochs=2, test_samples=7), np.random.default_rng(1))
         answer = vi.predict(state, np.zeros((5, 3)), np.random.default_rng(1))
         assert answer.means.shape == answer.variances.shape == (7, 5)
         np.testing.assert_allclose(answer.weights, 1 / 7)
         np.testing.assert_array_equal(answer.variances, state.noise_variance)
 
-    def test_columns_of_the_papers_tables(self):
+    def test_published_columns(self):
         later = ("MCVI-1 (mean-field reparam S=10)", "hoDVI-1 (homoscedastic)")
         for hidden in ((50,), (100,)):
             assert vi.METHOD.published(vi.Config(hidden=hidden)) == ("VI(KW)-1", *later)

@@ -1,4 +1,4 @@
-"""Graves' variational inference: its steps against a plain twin, its estimators against what they estimate."""
+"""Graves' variational inference: steps against a plain twin, estimators against their expectations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = [(), (5,), (4, 3), (19,), (9, 17)]
 
 
 class Case:
-    """A random q over a random network and one row."""
+    """A random q over a random network and one data point."""
 
     def __init__(self, hidden, seed, d=5):
         rng = np.random.default_rng(seed)
@@ -30,24 +30,24 @@ class Case:
         self.work.noise[:] = rng.normal(size=self.P)
 
     def step(self, prior, residual, square, n, rate, momentum):
-        self.work.deviation[:] = np.exp(self.theta[self.P : -1])
+        self.work.std[:] = np.exp(self.theta[self.P : -1])
         vi_graves.take_step(self.theta, prior, residual, square, n, rate, momentum, self.work)
 
     def row(self, w):
-        """Residual f - y at weights w and the squared gradient of f, which is left in the scratch."""
+        """Return residual f - y at weights w and the squared gradient of f, which remains in the workspace."""
         work = self.work
         square = mlp.row_gradient(self.x, w, self.layers, work.Z, work.f, work.g, work.D)
         return work.f[0] - self.y, square
 
     def gradient(self, w):
-        """Gradient of -log p(y | w) by w."""
+        """Return the gradient of -log p(y | w) with respect to w."""
         residual, _ = self.row(w)
         return residual * self.work.g / np.exp(self.theta[-1])
 
 
 @pytest.mark.parametrize("hidden", SHAPES)
 class TestSteps:
-    def test_gradient_of_a_row(self, hidden):
+    def test_gradient_of_a_data_point(self, hidden):
         case = Case(hidden, 1)
         w = case.theta[: case.P] + np.exp(case.theta[case.P : -1]) * case.work.noise
 
@@ -57,7 +57,7 @@ class TestSteps:
         check_gradient(loss, w, case.gradient(w), case.rng, step=1e-6)
 
     @pytest.mark.parametrize(("rate", "momentum"), [(1e-3, 0.0), (0.01, 0.7), (0.3, 0.5)])
-    def test_steps_are_the_twins(self, hidden, rate, momentum):
+    def test_steps_agree_with_the_twin(self, hidden, rate, momentum):
         case, n, prior = Case(hidden, 2), 12, np.array([0.2, 0.6])
         theta, velocity, most = case.theta.copy(), np.zeros(2 * case.P + 1), (1 - momentum) / rate
         for _ in range(5):
@@ -67,8 +67,8 @@ class TestSteps:
             slope = case.work.g.copy()
             assert square == pytest.approx(slope @ slope, rel=1e-12)
             g = residual * slope / sigma2
-            by_variance = g**2 / 2 + (1 / prior[1] - 1 / s**2) / (2 * n)  # one row's share
-            # the row's part of the step on m brings its output to its target at most
+            by_variance = g**2 / 2 + (1 / prior[1] - 1 / s**2) / (2 * n)  # of one data point
+            # the step on m by the data point does not overshoot its target
             part = min(rate, (1 - momentum) / square) * sigma2 * g
             moves = np.concatenate([
                 part + rate * sigma2 * (m - prior[0]) / (n * prior[1]),
@@ -81,7 +81,7 @@ class TestSteps:
             np.testing.assert_allclose(case.theta, theta, rtol=1e-11, atol=1e-13)
 
     def test_gradients_of_the_noise_and_the_divergence(self, hidden):
-        """By log sigma2 that of a row's misfit; by m and log s, without data, that of the divergence."""
+        """log sigma2: the gradient of the misfit; m and log s, without data: that of the divergence."""
         case, n, prior, rate = Case(hidden, 3), 7, np.array([0.1, 0.5]), 1e-3
         residual = 1.3
         case.work.g[:] = 0.0
@@ -98,10 +98,10 @@ class TestSteps:
         by_m = found[: case.P] / np.exp(before[-1]) * n
         check_gradient(distance, before[:-1], np.append(by_m, found[case.P : -1]), case.rng, step=1e-5)
 
-    def test_no_row_moves_a_logarithm_by_more_than_one(self, hidden):
+    def test_no_data_point_changes_a_logarithm_by_more_than_one(self, hidden):
         case, rate, momentum = Case(hidden, 4), 0.05, 0.9
         before = case.theta.copy()
-        for t in range(300):  # the first row is far off, then rows that say nothing
+        for t in range(300):  # the first target is an outlier; the others have no residual
             residual = 1e6 if t == 0 else 0.0
             if t:
                 case.work.g[:] = 0.0
@@ -114,8 +114,8 @@ class TestSteps:
 
 
 class TestEstimators:
-    def test_squared_gradients_have_the_mean_of_the_curvature_where_residuals_are_the_noise(self):
-        """A linear model; the target so far off that the residual's mean square over the draws is sigma2."""
+    def test_squared_gradients_average_to_the_curvature_if_residuals_are_the_noise(self):
+        """A linear model, with a target for which the mean squared residual over the draws is sigma2."""
         case = Case((), 4, d=3)
         x, sigma2 = np.append(case.x[0], 1.0), np.exp(case.theta[-1])
         m, s = case.theta[: case.P], np.exp(case.theta[case.P : -1])
@@ -129,7 +129,7 @@ class TestEstimators:
         assert np.all(error < 0.02 * curvature)
 
     def test_on_average_over_targets_too(self):
-        """Targets from the model itself: E g^2 over y is the curvature at any weights, for a network as well."""
+        """For targets from the model, E g^2 over y is the curvature at any weights, also for a network."""
         case = Case((4,), 5)
         w = case.theta[: case.P].copy()
         f, sigma2 = plain.outputs(case.x, w, case.sizes)[0], np.exp(case.theta[-1])
@@ -160,7 +160,7 @@ def rows(n, d, seed):
 
 class TestFit:
     def test_a_fit_step_by_step(self):
-        """Orders and noise from the same generators, gradients and steps as tested above."""
+        """Orders and noise from the same generators, with the gradients and steps tested above."""
         train, config = rows(15, 5, 10), vi_graves.Config(hidden=(9,), epochs=2, learning_rate=0.02, momentum=0.3)
         state, trace = vi_graves.fit(train, config, np.random.default_rng(11))
         rng, case = np.random.default_rng(11), Case((9,), 0)
@@ -181,11 +181,11 @@ class TestFit:
             distance = plain.divergence(m - prior[0], s, np.full(case.P, prior[1]))
             assert trace["objective"][epoch] == pytest.approx(np.mean(misfits) + distance / 15, rel=1e-9)
         np.testing.assert_allclose(state.mean, m, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(state.deviation, s, rtol=1e-9)
+        np.testing.assert_allclose(state.std, s, rtol=1e-9)
         assert state.noise_variance == pytest.approx(np.exp(case.theta[-1]), rel=1e-9)
 
-    def test_deviations_of_a_linear_model_come_near_those_of_the_mean_field_optimum(self):
-        """Where the noise model holds, the stationary point is the bound's; steps are noisy, hence the width."""
+    def test_standard_deviations_of_a_linear_model_are_close_to_the_mean_field_optimum(self):
+        """If the noise model holds, the stationary point is that of the bound; noisy steps require a tolerance."""
         rng = np.random.default_rng(7)
         X = rng.normal(size=(400, 4))
         y = X @ [1.0, -0.5, 0.3, -0.8] + 0.5 * rng.normal(size=400)
@@ -195,10 +195,10 @@ class TestFit:
         best = 1 / np.sqrt((A**2).sum(axis=0) / 0.25 + 1 / state.mean.var())
         exact = np.linalg.lstsq(A, y, rcond=None)[0]
         assert np.all(np.abs(state.mean - exact) < best)
-        np.testing.assert_allclose(state.deviation, best, rtol=0.2)
+        np.testing.assert_allclose(state.std, best, rtol=0.2)
         assert state.noise_variance == pytest.approx(0.25, rel=0.15)
 
-    def test_it_learns_where_a_line_does_not(self):
+    def test_it_fits_better_than_a_line(self):
         friedman = data.load_dataset("friedman1")
         X, y = friedman.X, friedman.y
         model = Estimator("vi_graves", random_state=0).fit(X[:450], y[:450])
@@ -215,14 +215,14 @@ class TestFit:
         assert trace["objective"][-1] < trace["objective"][0]
         assert trace["noise_deviation"][-1] == pytest.approx(np.sqrt(state.noise_variance))
 
-    def test_the_generator_decides_everything(self):
+    def test_the_generator_determines_the_fit(self):
         train, config = rows(50, 3, 9), vi_graves.Config(hidden=(6,), epochs=3)
         first, again, other = (vi_graves.fit(train, config, np.random.default_rng(seed))[0] for seed in (1, 1, 2))
         for a, b, c in zip(first[1:3], again[1:3], other[1:3], strict=True):
             np.testing.assert_array_equal(a, b)
             assert not np.array_equal(a, c)
 
-    def test_columns_of_the_papers_tables(self):
+    def test_published_columns(self):
         assert vi_graves.METHOD.published(vi_graves.Config()) == ("VI", "VI(G)-1")
         assert vi_graves.METHOD.published(vi_graves.Config(hidden=(50, 50))) == ()
         assert vi_graves.METHOD.published(vi_graves.Config(epochs=39)) == ()

@@ -24,21 +24,21 @@ def test_fifty_steps(rate):
     assert state.steps[0] == 50
 
 
-def test_the_gradient_is_left_alone_and_the_first_step_has_the_size_of_the_rate():
+def test_the_gradient_is_not_changed_and_the_first_step_has_the_size_of_the_rate():
     theta, gradient = np.zeros(3), np.array([2.0, -3e-3, 5e5])
     adam_step(theta, gradient, moments(3), 0.01)
     np.testing.assert_allclose(theta, [-0.01, 0.01, -0.01], rtol=1e-5)
     np.testing.assert_array_equal(gradient, [2.0, -3e-3, 5e5])
 
 
-def test_the_bottom_of_a_bowl():
+def test_the_minimum_of_a_quadratic():
     theta, state = np.array([3.0, -2.0]), moments(2)
     for step in range(4000):
         adam_step(theta, 2 * (theta - [1.0, 5.0]) * [1.0, 30.0], state, 0.05 * (1 - step / 4000))
     np.testing.assert_allclose(theta, [1.0, 5.0], atol=1e-4)
 
 
-def test_a_value_that_is_no_number_stays_visible():
+def test_nan_is_propagated():
     theta = np.zeros(2)
     adam_step(theta, np.array([np.nan, 1.0]), moments(2), 0.1)
     assert np.isnan(theta[0])

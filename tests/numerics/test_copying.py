@@ -18,7 +18,7 @@ def test_vectors_and_matrices_of_any_layout_are_copied():
     np.testing.assert_array_equal(out[0], [5.0, 11.0, 17.0, 23.0, 4.0, 5.0])
 
 
-def test_rows_fill_the_first_rows_of_a_batch():
+def test_data_points_fill_the_first_rows_of_a_batch():
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
     batch, targets = np.full((4, 2), np.nan), np.full(4, np.nan)
     copy_rows(X, y, np.array([5, 0, 2]), batch, targets)

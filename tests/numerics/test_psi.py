@@ -13,7 +13,7 @@ every_size = pytest.mark.parametrize(("D", "M", "B"), [(1, 1, 1), (1, 4, 3), (2,
 
 
 class Case:
-    """Inputs and points at random; all of them in one vector, with the logarithms of l (D,) and s."""
+    """Random inputs and points, all in one vector, with the logarithms of l (D,) and s."""
 
     def __init__(self, D, M, B, shift=0.0, seed=0):
         self.rng = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def psi1(case, point=None):
 
 
 def spread(x, v, Zt, l2, mean, Q):
-    """The contraction and what the backward pass needs of it."""
+    """Return the contraction and its terms for the backward pass."""
     excesses = np.empty((len(x), len(Q) * (len(Q) + 1) // 2))
     return psi.contract_spread(x, v, Zt, l2, mean, Q, excesses), excesses
 
@@ -85,7 +85,7 @@ class TestValues:
         expected = [[plain_dgp.psi1(*one, z, out) for z in out.Z] for one in zip(x, v, strict=True)]
         np.testing.assert_allclose(psi1(case), np.array(expected), rtol=1e-12)
 
-    def test_certain_inputs_have_the_covariance_itself(self, D, M, B):
+    def test_known_inputs_give_the_covariance_function(self, D, M, B):
         case, out = Case(D, M, B), Case(D, M, B).output()
         x, v, *rest = case.split()
         found = np.empty((B, M))
@@ -148,7 +148,7 @@ class TestGradients:
 class TestEdges:
     @pytest.mark.parametrize("shift", [1e2, 1e4])
     def test_a_common_shift_of_inputs_and_points_changes_nothing(self, shift):
-        """As far as the shifted values keep their own digits; the squares of the gaps lose them twice."""
+        """Up to the digits that shifted values lose; squares of differences lose them twice."""
         cases = [Case(2, 5, 4, at) for at in (0.0, shift)]
         Q, g = symmetric(cases[0].rng, 5), cases[0].rng.normal(size=4)
         found = []
@@ -161,7 +161,7 @@ class TestEdges:
         for here, there in zip(*found, strict=True):
             np.testing.assert_allclose(there, here, rtol=1e-15 * shift**2 * 10, atol=1e-15 * shift**2 * 10)
 
-    def test_nothing_but_zeros_far_away(self):
+    def test_zeros_far_away(self):
         case = Case(2, 5, 4)
         x, v, Zt, l2, s2 = case.split()
         x += 1e5
@@ -183,7 +183,7 @@ class TestEdges:
         found = contracted(case, Q) + np.sum(psi1(case) ** 2, axis=1)
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-300)
 
-    def test_small_variances_leave_the_covariances_their_digits(self):
+    def test_small_variances_lose_no_digits(self):
         """They are v k'(z) k'(z') to first order, 1e-17 of psi2: a difference would have no digit left."""
         case = Case(1, 5, 4)
         x, _, Zt, l2, _ = case.split()

@@ -1,4 +1,4 @@
-"""Moments of covariance functions over dependent Gaussian inputs: against slow twins, Gauss-Hermite sums, `psi`."""
+"""Moments of covariance functions over correlated Gaussian inputs: against twins, Gauss-Hermite sums, `psi`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ every_size = pytest.mark.parametrize(("D", "M", "B"), [(1, 1, 1), (1, 4, 3), (2,
 
 
 class Case:
-    """Inputs, and the points and logarithms of l (D,) and s of two functions, at random; all of them in one vector."""
+    """Random inputs, points and logarithms of l (D,) and s of two functions, all in one vector."""
 
     def __init__(self, D, M, B, seed=0):
         self.rng = np.random.default_rng(seed)
@@ -31,7 +31,7 @@ class Case:
         return np.concatenate([np.ravel(part) for part in parts])
 
     def split(self, point=None):
-        """x, C, and (Zt, l2, s2) of both functions; of C what is symmetric."""
+        """Return x, C, symmetrised, and (Zt, l2, s2) of both functions."""
         parts, at = [], 0
         for shape in self.shapes:
             count = int(np.prod(shape))
@@ -47,7 +47,7 @@ class Case:
         return [np.zeros(shape) for shape in self.shapes]
 
     def twins(self):
-        """Both functions as the twins take them."""
+        """Return both functions in the form of the twins."""
         return [plain_dgp.Output(np.sqrt(l2), np.sqrt(s2), 0.0, Zt.T, None, None) for Zt, l2, s2 in self.split()[2:]]
 
 
@@ -59,14 +59,14 @@ def psi1(case, point=None):
 
 
 def contracted(case, T, point=None, *, same=False):
-    """Of the first function and the second, or the first with itself."""
+    """Return the contraction of the first function with the second, or with itself."""
     x, C, one, other = case.split(point)
     (Za, la, sa), (Zb, lb, sb) = one, one if same else other
-    return psi_joint.contract(x, C, psi_joint.couples_of(Za, la, Zb, lb, sa * sb), T)
+    return psi_joint.contract(x, C, psi_joint.point_pairs(Za, la, Zb, lb, sa * sb), T)
 
 
 def psi1_gradient(case, weights):
-    """Of sum(weights o psi1)."""
+    """Return the gradient of sum(weights o psi1)."""
     x, C, (Zt, l2, _), _ = case.split()
     dx, dC, dZt, dlog_l, *rest = case.zeros()
     dlog_s = psi_joint.psi1_back(x, C, Zt, l2, weights * psi1(case), dx, dC, dZt, dlog_l)
@@ -74,15 +74,15 @@ def psi1_gradient(case, weights):
 
 
 def contract_gradient(case, T, g, *, same=False):
-    """Of g @ contract, and that with respect to T."""
+    """Return the gradient of g @ contract, and that with respect to T."""
     x, C, one, other = case.split()
     (Za, la, sa), (Zb, lb, sb) = one, one if same else other
-    couples = psi_joint.couples_of(Za, la, Zb, lb, sa * sb)
+    pairs = psi_joint.point_pairs(Za, la, Zb, lb, sa * sb)
     dx, dC, dZa, dlog_la, _, dZb, dlog_lb, _ = case.zeros()
     dT = np.empty((case.M, case.M))
     if same:
         dZb, dlog_lb = dZa, dlog_la
-    slope = psi_joint.contract_back(x, C, Za, la, Zb, lb, couples, T, g, dx, dC, dZa, dlog_la, dZb, dlog_lb, dT)
+    slope = psi_joint.contract_back(x, C, Za, la, Zb, lb, pairs, T, g, dx, dC, dZa, dlog_la, dZb, dlog_lb, dT)
     if same:
         return case.join(dx, dC, dZa, dlog_la, 2 * slope, np.zeros(dZb.size + dlog_lb.size + 1)), dT
     return case.join(dx, dC, dZa, dlog_la, slope, dZb, dlog_lb, slope), dT
@@ -113,7 +113,7 @@ class TestValues:
             expected.append(np.sum(T * np.array(whole)))
         np.testing.assert_allclose(contracted(case, T, same=same), expected, rtol=1e-10, atol=1e-12)
 
-    def test_of_independent_inputs_there_are_those_of_psi(self, D, M, B):
+    def test_independent_inputs_agree_with_psi(self, D, M, B):
         case = Case(D, M, B)
         x, C, (Zt, l2, s2), _ = case.split()
         v = np.einsum("njj->nj", C).copy()
@@ -128,7 +128,7 @@ class TestValues:
         expected = spread + np.einsum("na,ab,nb->n", first, Q, first)
         np.testing.assert_allclose(contracted(case, Q, same=True), expected, rtol=1e-11, atol=1e-12)
 
-    def test_of_certain_inputs_there_are_products_of_the_functions(self, D, M, B):
+    def test_known_inputs_give_products_of_the_functions(self, D, M, B):
         case = Case(D, M, B)
         x, C, *_ = case.split()
         case.point = case.join(x, np.zeros_like(C), case.point[x.size + C.size :])
@@ -138,14 +138,14 @@ class TestValues:
         expected = np.einsum("na,ab,nb->n", k, T, other)
         np.testing.assert_allclose(contracted(case, T), expected, rtol=1e-11, atol=1e-13)
 
-    def test_functions_may_change_places(self, D, M, B):
+    def test_functions_are_exchangeable(self, D, M, B):
         case = Case(D, M, B)
         x, C, (Za, la, sa), (Zb, lb, sb) = case.split()
         T = case.rng.normal(size=(M, M))
-        turned = psi_joint.contract(x, C, psi_joint.couples_of(Zb, lb, Za, la, sb * sa), T.T.copy())
+        turned = psi_joint.contract(x, C, psi_joint.point_pairs(Zb, lb, Za, la, sb * sa), T.T.copy())
         np.testing.assert_allclose(turned, contracted(case, T), rtol=1e-11, atol=1e-13)
 
-    def test_what_stands_beyond_the_inputs_is_not_read(self, D, M, B):
+    def test_columns_beyond_the_inputs_are_not_read(self, D, M, B):
         case = Case(D, M, B)
         x, C, (Zt, l2, s2), _ = case.split()
         wide, wide_C = np.full((B, D + 2), np.nan), np.full((B, D + 2, D + 2), np.nan)
@@ -155,28 +155,28 @@ class TestValues:
         for at, cov in ((x, C), (wide, wide_C)):
             first, dT = np.empty((B, M)), np.empty((M, M))
             psi_joint.psi1(at, cov, Zt, l2, s2, first)
-            couples = psi_joint.couples_of(Zt, l2, Zt, l2, s2 * s2)
+            pairs = psi_joint.point_pairs(Zt, l2, Zt, l2, s2 * s2)
             dx, dC, dZt, dlog_l = np.zeros(at.shape), np.zeros(cov.shape), np.zeros(Zt.shape), np.zeros(D)
             psi_joint.psi1_back(at, cov, Zt, l2, first, dx, dC, dZt, dlog_l)
-            psi_joint.contract_back(at, cov, Zt, l2, Zt, l2, couples, T, g, dx, dC, dZt, dlog_l, dZt, dlog_l, dT)
+            psi_joint.contract_back(at, cov, Zt, l2, Zt, l2, pairs, T, g, dx, dC, dZt, dlog_l, dZt, dlog_l, dT)
             assert not dx[:, D:].any()
             assert not dC[:, D:].any()
             assert not dC[:, :, D:].any()
-            sums = psi_joint.contract(at, cov, couples, T)
+            sums = psi_joint.contract(at, cov, pairs, T)
             found.append((first, sums, dx[:, :D], dC[:, :D, :D], dZt, dlog_l, dT))
         for narrow, broad in zip(*found, strict=True):
             np.testing.assert_array_equal(broad, narrow)
 
 
 def hermite(mean, covariance, count=100):
-    """Points (count^2, 2) and weights of the Gauss-Hermite rule."""
+    """Return points (count^2, 2) and weights of the Gauss-Hermite rule."""
     t, w = np.polynomial.hermite_e.hermegauss(count)
     grid = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
     return mean + grid @ np.linalg.cholesky(covariance).T, np.outer(w, w).ravel() / (2 * np.pi)
 
 
 def test_gauss_hermite_sums():
-    """The integrals themselves, which the twins' closed forms are of: a correlation of 0.9 between two inputs."""
+    """The closed forms of the twins against the integrals, for two inputs with correlation 0.9."""
     case = Case(2, 4, 1)
     x, _, *functions = case.split()
     C = np.array([[[0.5, 0.36], [0.36, 0.32]]])
@@ -214,7 +214,7 @@ class TestGradients:
         # linear in T
         assert np.sum(dT * other) == pytest.approx(g @ contracted(case, other, same=same), rel=1e-10, abs=1e-12)
 
-    def test_of_independent_inputs_there_are_those_of_psi(self, D, M, B):
+    def test_independent_inputs_agree_with_psi(self, D, M, B):
         case = Case(D, M, B)
         x, C, (Zt, l2, s2), _ = case.split()
         v = np.einsum("njj->nj", C).copy()
@@ -231,15 +231,15 @@ class TestGradients:
 
 
 class TestEdges:
-    def test_nothing_but_zeros_far_away(self):
+    def test_zeros_far_away(self):
         case = Case(2, 5, 4)
         case.point[:8] += 1e5
         np.testing.assert_allclose(psi1(case), 0.0, atol=1e-300)
         np.testing.assert_allclose(contracted(case, np.ones((5, 5))), 0.0, atol=1e-300)
 
     @pytest.mark.parametrize("correlation", [0.999999, -0.999999, 1.0])
-    def test_inputs_that_all_but_determine_each_other(self, correlation):
-        """The lengthscales keep the matrix regular."""
+    def test_almost_collinear_inputs(self, correlation):
+        """The lengthscales make the matrix regular."""
         case = Case(2, 5, 2)
         x, C, *_ = case.split()
         C[:] = [[0.8, correlation * 0.4], [correlation * 0.4, 0.2]]
@@ -250,8 +250,8 @@ class TestEdges:
         whole = [plain_dgp_full.psi2(x[0], C[0], a, out, b, other) for a in out.Z for b in other.Z]
         assert contracted(case, np.ones((5, 5)))[0] == pytest.approx(sum(whole), rel=1e-11)
 
-    def test_no_covariance_matrix_gives_nan(self):
-        """L + C without a factor: never a number that looks fine."""
+    def test_an_invalid_covariance_gives_nan(self):
+        """The result must not be finite if L + C has no Cholesky factor."""
         case = Case(2, 3, 1)
         x, C, *_ = case.split()
         C[0] = [[1.0, 0.0], [0.0, -50.0]]

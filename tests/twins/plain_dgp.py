@@ -42,7 +42,7 @@ def triangle(packed, M):
 
 
 def outputs(layer):
-    """The outputs of a layer, their parameters out of their logarithms."""
+    """Return the outputs of a layer from the logarithms of their parameters."""
     found = []
     for o, Z in enumerate(layer["Z"]):
         g = 0 if len(layer["log_sf"]) == 1 else o
@@ -53,7 +53,7 @@ def outputs(layer):
 
 
 def eliminate(A):
-    """Inverse and log determinant of a positive definite matrix, by Gauss and Jordan."""
+    """Return inverse and log determinant of a positive definite matrix, by Gauss-Jordan elimination."""
     n = len(A)
     table, log_det = np.hstack([np.asarray(A, dtype=Real), np.eye(n, dtype=Real)]), Real(0)
     for i in range(n):
@@ -71,7 +71,7 @@ def kernel(x, z, out):
 
 
 def gram(out):
-    """K_uu (M, M), the jitter in it."""
+    """Return K_uu (M, M), jitter included."""
     K = np.array([[kernel(a, b, out) for b in out.Z] for a in out.Z], dtype=Real)
     return K + JITTER * np.eye(len(K), dtype=Real)
 
@@ -159,7 +159,7 @@ def grid(mean, covariance, *, step=0.2, end=9.0):
 
 
 def log_likelihood(likelihood, f, y):
-    """log p(y | f) of a class y for latent values f (P, C): one column for the probit, else one a class."""
+    """log p(y | f) of a class y for latent values f (P, C): one column for the probit, else one per class."""
     if likelihood == "probit":
         return log_ndtr((2 * y - 1) * f[:, 0])
     top = f.max(axis=1)
@@ -167,7 +167,7 @@ def log_likelihood(likelihood, f, y):
 
 
 def log_z(likelihood, mean, covariance, y, alpha, sn=None, noise=None):
-    """Log of the integral of N(f; mean, covariance) p(y | f)^alpha of one row; mean (C,), covariance (C, C).
+    """Log of the integral of N(f; mean, covariance) p(y | f)^alpha of one data point; mean (C,), covariance (C, C).
 
     ``noise`` (S, C) are standard normal draws to take an average over instead.
     """
@@ -185,7 +185,7 @@ def log_z(likelihood, mean, covariance, y, alpha, sn=None, noise=None):
 
 
 def log_zs(layers, X, y, n, alpha, likelihood="gaussian", noise=None):
-    """log Z of each row (B,) through the cavity of n rows."""
+    """Return log Z (B,) of each data point under the cavity for n data points."""
     mean, variance = moments(layers, X, (n - alpha) / Real(n), latent=True)[-1]
     sn = outputs(layers[-1])[0].sn
     rows = zip(mean, variance, y, strict=True)
@@ -205,13 +205,13 @@ def divergences(layers, n, alpha):
 
 
 def energy(layers, X, y, n, alpha=1.0, likelihood="gaussian", noise=None):
-    """Tied power EP: of a minibatch X (B, d), y (B,) out of n rows, to be minimised."""
+    """Tied power EP: the energy of a minibatch X (B, d), y (B,) of n data points, to be minimised."""
     total = np.sum(log_zs(layers, X, y, n, alpha, likelihood, noise))
     return divergences(layers, n, alpha) - n / (alpha * len(y)) * total
 
 
 def expected_log(likelihood, mean, covariance, y, sn=None, noise=None):
-    """E log p(y | f), f ~ N(mean, covariance), of one row, as ``log_z``."""
+    """E log p(y | f), f ~ N(mean, covariance), of one data point, as ``log_z``."""
     if likelihood == "gaussian":
         return log_normal(y, mean[0], sn**2) - covariance[0, 0] / (2 * sn**2)
     if noise is not None:
@@ -243,13 +243,13 @@ def variational_energy(layers, X, y, n, likelihood="gaussian", noise=None):
 
 
 def predict(layers, X):
-    """Mean and variance (n,) of the target, noise included: one pass with the posterior."""
+    """Return mean and variance (n,) of the target, noise included, by moment matching."""
     mean, variance = moments(layers, X, Real(1))[-1]
     return mean[:, 0].astype(float), variance[:, 0].astype(float)
 
 
 def probabilities(layers, X, likelihood):
-    """(n, classes), each by quadrature on its own."""
+    """Return probabilities (n, classes), each by its own quadrature."""
     mean, variance = moments(layers, X, Real(1), latent=True)[-1]
     classes = 2 if likelihood == "probit" else mean.shape[1]
     one = [

@@ -38,7 +38,7 @@ def psi1(mean, covariance, z, out):
 
 
 def psi2(mean, covariance, za, first, zb, second):
-    """E k(h, za) k'(h, zb), the kernels of two outputs: their product is a bump about a point between za and zb."""
+    """E k(h, za) k'(h, zb), the kernels of two outputs: their product is a Gaussian centred between za and zb."""
     La, Lb = np.diag(first.l**2), np.diag(second.l**2)
     S = np.linalg.inv(np.linalg.inv(La) + np.linalg.inv(Lb))
     centre = S @ (np.linalg.solve(La, za) + np.linalg.solve(Lb, zb))
@@ -74,7 +74,7 @@ def expected_by_grid(mean, covariance, outs, parts, **options):
 
 
 def moments(layers, X, beta, *, latent=False, rule=expected):
-    """Means (n, D_out) and covariances (n, D_out, D_out) of every layer; ``latent`` leaves out the last one's noise."""
+    """Means (n, D_out) and covariances (n, D_out, D_out) of every layer; ``latent`` omits the noise of the last one."""
     found, below = [], None
     for index, layer in enumerate(layers):
         outs = outputs(layer)

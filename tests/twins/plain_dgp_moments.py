@@ -19,7 +19,7 @@ def cavities(layers, n, alpha):
 
 
 def forward(layers, gaussians, x, y, alpha, likelihood):
-    """log Z of one row."""
+    """Return log Z of one data point."""
     below = None
     for index, (layer, given) in enumerate(zip(layers, gaussians, strict=True)):
         found = []
@@ -34,7 +34,7 @@ def forward(layers, gaussians, x, y, alpha, likelihood):
 
 
 def difference(function):
-    """Its derivative at 0, of the fourth order."""
+    """Return its derivative at 0, by differences of fourth order."""
     coarse, fine = ((function(h) - function(-h)) / (2 * h) for h in (2 * STEP, STEP))
     return (4 * fine - coarse) / 3
 
@@ -61,7 +61,7 @@ def slopes(layers, gaussians, place, x, y, alpha, likelihood):
 
 
 def matched(layers, place, X, y, n, alpha, likelihood="gaussian"):
-    """Mean (B, M) and covariance (B, M, M) of u of an output after each row: the two updates of appendix C."""
+    """Mean (B, M) and covariance (B, M, M) of u of an output after each data point: the updates of appendix C."""
     gaussians = cavities(layers, n, alpha)
     m, V = gaussians[place[0]][place[1]]
     means, covariances = [], []
@@ -73,7 +73,7 @@ def matched(layers, place, X, y, n, alpha, likelihood="gaussian"):
 
 
 def by_theta(layers, place, X, y, n, alpha, likelihood="gaussian"):
-    """The tied energy's derivatives by theta_2 (M,) and Theta_1 (M, M): how far q is from the rows' average moments.
+    """The derivatives of the tied energy by theta_2 (M,) and Theta_1 (M, M): q minus the average tilted moments.
 
     Setting appendix E's gradient in natural parameters to 0 gives section 4.2's average.
     """

@@ -13,7 +13,7 @@ from tests.twins.plain_dgp import energy, gram, kernel, log_normal, log_z, outpu
 
 
 def projection(layer, X):
-    """The one output, K (M, M), the rows a (n, M) and the variances r (n,) of f given u."""
+    """The only output, K (M, M), the coefficients a (n, M) and the variances r (n,) of f given u."""
     (out,) = outputs(layer)
     K = gram(out).astype(float)
     k = np.array([[float(kernel(x, z, out)) for z in out.Z] for x in X])
@@ -56,7 +56,7 @@ def usual(precision, shift):
 
 
 def untied(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5, sweeps=200):
-    """log Z of power EP with a Gaussian site on u for each row, and the moments of u. Sites change all at once."""
+    """log Z of power EP with a Gaussian site on u per data point, and the moments of u; parallel updates."""
     out, K, a, r = projection(layer, X)
     n, M, sn = len(y), len(K), float(out.sn)
     prior = np.linalg.inv(K)
@@ -79,12 +79,12 @@ def untied(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5, sweeps=20
 
 
 def packed(R):
-    """An upper triangle's rows one after the other, logarithms on its diagonal."""
+    """Return the rows of an upper triangle in one vector, with logarithms of its diagonal."""
     return np.concatenate([np.append(np.log(R[i, i]), R[i, i + 1 :]) for i in range(len(R))])
 
 
 def with_factor(layer, precision, shift):
-    """The layer with the factor g^N of these natural parameters."""
+    """Return the layer with the factor g^N of these natural parameters."""
     R = np.linalg.cholesky(precision).T
     return {**layer, "R": packed(R)[None], "theta2": np.asarray(shift)[None]}
 
@@ -105,7 +105,7 @@ def moments_averaged(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5,
 
 
 def naturals_averaged(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5, sweeps=2000):
-    """The fixed point of stochastic EP: the factor is the average of what the rows ask for; Theta_1, theta_2."""
+    """The fixed point of stochastic EP: the average of the factors of the data points; Theta_1, theta_2."""
 
     def new(cavity, found):
         one = [natural(*moments) for moments in found]
@@ -116,7 +116,7 @@ def naturals_averaged(layer, X, y, alpha=1.0, likelihood="gaussian", damping=0.5
 
 
 def iterate(new, layer, X, y, alpha, likelihood, damping, sweeps):
-    """Damped fixed-point iteration of the tied factor, from none."""
+    """Damped fixed-point iteration of the tied factor, from an empty one."""
     out, K, a, r = projection(layer, X)
     n, sn, prior = len(y), float(out.sn), np.linalg.inv(K)
     T, t = np.zeros_like(K), np.zeros(len(K))
@@ -125,7 +125,7 @@ def iterate(new, layer, X, y, alpha, likelihood, damping, sweeps):
         m, V = usual(*cavity)
         found = [tilted(m, V, a[i], r[i], likelihood, y[i], alpha, sn)[1:] for i in range(n)]
         precision, shift = new(cavity, found)
-        # what is new against the cavity is alpha of the n factors
+        # the difference from the cavity is alpha of the n factors
         change = n * (precision - cavity[0]) / alpha - T, n * (shift - cavity[1]) / alpha - t
         T, t = T + damping / n * change[0], t + damping / n * change[1]
         if max(abs(change[0]).max(), abs(change[1]).max()) < 1e-11 * n:
@@ -135,7 +135,7 @@ def iterate(new, layer, X, y, alpha, likelihood, damping, sweeps):
 
 
 def smallest_energy(layer, X, y, alpha=1.0, likelihood="gaussian"):
-    """The tied energy at the best factor, everything else held, by a general optimiser with differences."""
+    """The tied energy at the optimal factor, everything else fixed, by a general optimiser with differences."""
     shape = layer["R"].shape[1]
 
     def value(point):
@@ -175,7 +175,7 @@ def fitc(layer, X, y, alpha=1.0):
 
 
 def exact(layer, X, y):
-    """log N(y; 0, K + noise) of the Gaussian process that nothing approximates."""
+    """log N(y; 0, K + noise) of the exact Gaussian process."""
     (out,) = outputs(layer)
     K = np.array([[float(kernel(a, b, out)) for b in X] for a in X])
     return log_evidence(K + float(out.sn) ** 2 * np.eye(len(y)), y)

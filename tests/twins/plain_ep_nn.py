@@ -1,4 +1,4 @@
-"""Slow, obvious twins of EP for networks: Jylanki, Nummenmaa and Vehtari (2014), appendices A to G, errata mended.
+"""Slow, obvious twins of EP for networks: Jylanki, Nummenmaa and Vehtari (2014), appendices A to G, errata corrected.
 
 One-dimensional integrals are sums over fine uniform grids, cavities differences of natural parameters, sites quotients
 of Gaussians, the evidence a sum of log partition functions. Sites of v are whole matrices here.
@@ -13,11 +13,11 @@ import numpy as np
 from scipy.special import erf, gammaln, logsumexp
 
 FINE = 8001  # nodes of a grid
-REACH = 12.0  # half its width in standard deviations
+REACH = 12.0  # of a grid, standard deviations
 
 
 def natural(mean, covariance):
-    """Precision and location of a Gaussian; numbers as well as matrices."""
+    """Return precision and location of a Gaussian; numbers or matrices."""
     mean, covariance = np.asarray(mean, dtype=float), np.asarray(covariance, dtype=float)
     if covariance.ndim == 2:
         precision = np.linalg.inv(covariance)
@@ -26,13 +26,13 @@ def natural(mean, covariance):
 
 
 def usual(precision, location):
-    """Mean and covariance, the inverse of ``natural``."""
+    """Return mean and covariance, the inverse of ``natural``."""
     covariance, mean = natural(location, precision)
     return mean, covariance
 
 
 def psi(mean, covariance):
-    """The log of the integral of exp(-z' P z / 2 + r' z), appendix G."""
+    """Return the log of the integral of exp(-z' P z / 2 + r' z), appendix G."""
     mean, covariance = np.atleast_1d(mean), np.atleast_2d(covariance)
     square = mean @ np.linalg.solve(covariance, mean)
     return 0.5 * (square + np.linalg.slogdet(covariance)[1] + len(mean) * np.log(2 * np.pi))
@@ -43,7 +43,7 @@ def log_normal(x, mean, variance):
 
 
 def moments_on_grid(x, log_density, *functions):
-    """log of the integral, and the mean and the variance of x and of each of the functions (values at x)."""
+    """Return log of the integral, and mean and variance of x and of each function (values at x)."""
     log_z = logsumexp(log_density)
     p = np.exp(log_density - log_z)
     found = []
@@ -63,13 +63,13 @@ def activation(h, K, linear=False):
 
 
 def activation_moments(m, V, K, linear=False):
-    """Mean and variance of g(h), h ~ N(m, V)."""
+    """Return mean and variance of g(h), h ~ N(m, V)."""
     h = around(m, V)
     return moments_on_grid(h, log_normal(h, m, V), activation(h, K, linear))[2]
 
 
 def function_moments(m_g, V_g, mu, Sigma):
-    """Mean and variance of f, and its covariance with v, (34)."""
+    """Return mean and variance of f, and its covariance with v, (34)."""
     return mu @ m_g, m_g @ Sigma @ m_g + V_g @ (np.diag(Sigma) + mu**2), Sigma @ m_g
 
 
@@ -79,11 +79,11 @@ def log_power(theta, eta):
 
 
 def noise_moments(y, m_f, V_f, eta, mean, variance):
-    """log Z_i, (mean, variance) of theta, (mean, variance) of 1 / V_y under (37); a variance of 0 is a known theta."""
+    """Return log Z_i, moments of theta and of 1 / V_y under (37); a variance of 0 means a fixed theta."""
     if variance == 0:
         V_y = V_f + np.exp(mean) / eta
         return log_power(mean, eta) + log_normal(y, m_f, V_y), (mean, 0.0), (1 / V_y, 0.0)
-    # heavy tails of the likelihood in theta draw the tilted mean far up: by at most eta / 2 times the variance
+    # heavy tails of the likelihood in theta raise the tilted mean by at most eta / 2 times the variance
     theta = around(mean, variance, 20.0, 4 * FINE)
     V_y = V_f + np.exp(theta) / eta
     logs = log_power(theta, eta) + log_normal(y, m_f, V_y) + log_normal(theta, mean, variance)
@@ -91,7 +91,7 @@ def noise_moments(y, m_f, V_f, eta, mean, variance):
 
 
 def tilted_activation(y, theta, k, m, V, m_g, V_g, mu, Sigma, eta, linear=False, count=FINE):
-    """Mean and variance of h_k under (36), theta known: (34) is evaluated again at every h_k."""
+    """Return mean and variance of h_k under (36) for a fixed theta, with (34) at every h_k."""
     K, h = len(m), around(m[k], V[k], count=count)
     logs = np.empty(len(h))
     for j, g in enumerate(activation(h, K, linear)):
@@ -103,7 +103,7 @@ def tilted_activation(y, theta, k, m, V, m_g, V_g, mu, Sigma, eta, linear=False,
 
 
 def tilted_output(y, m_f, cross, ratio, ratio_V, mu, Sigma):
-    """Mean and covariance of v, (38) and (39)."""
+    """Return mean and covariance of v, (38) and (39)."""
     a = ratio - (y - m_f) ** 2 * ratio_V
     return mu + cross * ratio * (y - m_f), Sigma - np.outer(cross, cross) * a
 
@@ -119,14 +119,14 @@ def log_gaussian(w, phi):
 
 
 def log_truncated(v, freedom=4.0, variance=1.0):
-    """(5): a t of v >= 0, twice as high."""
+    """(5): a Student-t truncated to v >= 0."""
     constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2) - 0.5 * np.log(np.pi * freedom * variance)
     return np.log(2) + constant - (freedom + 1) / 2 * np.log1p(v**2 / (freedom * variance))
 
 
 @dataclass
 class Model:
-    """Rows, network and known numbers; ``noise`` is a known theta or None, the priors' sites are Gaussian terms."""
+    """Data, network and constants; ``noise`` is a fixed theta or None; the prior sites are Gaussian terms."""
 
     X: np.ndarray
     y: np.ndarray
@@ -147,7 +147,7 @@ class Model:
 
 @dataclass
 class Sites:
-    """Of the likelihood."""
+    """Sites of the likelihood."""
 
     tau: np.ndarray
     nu: np.ndarray
@@ -181,7 +181,7 @@ def posterior(model, sites):
 
 
 def cavities(model, sites, q, i):
-    """Of row i: means and variances of h, mean and covariance of v, mean and variance of theta: (31), (32)."""
+    """For data point i: means and variances of h, mean and covariance of v, mean and variance of theta: (31), (32)."""
     x, m, V = model.X[i], [], []
     for k, (mean, S) in enumerate(q.w):
         t, r = natural(x @ mean, x @ S @ x)
@@ -203,7 +203,7 @@ def unit_moments(model, m, V):
 
 
 def tilted(model, sites, q, i):
-    """Of row i: log Z_i, the tilted (mean, variance) of every h, of v and of theta, and the cavities."""
+    """For data point i: log Z_i, tilted moments of every h, of v and of theta, and the cavities."""
     cavity = cavities(model, sites, q, i)
     m, V, (mu, Sigma), theta = cavity
     m_g, V_g = unit_moments(model, m, V)
@@ -217,13 +217,13 @@ def tilted(model, sites, q, i):
 
 
 def quotient(hat, cavity, eta):
-    """The site of a variable whose tilted and cavity moments are given, (25)."""
+    """Return the site of a variable from its tilted and cavity moments, (25)."""
     (P, r), (P_cavity, r_cavity) = natural(*hat), natural(*cavity)
     return (P - P_cavity) / eta, (r - r_cavity) / eta
 
 
 def updated(model, sites):
-    """New sites of all rows, undamped, from one posterior."""
+    """Return new sites of all data points, undamped, from one posterior."""
     q, new = posterior(model, sites), Sites.empty(len(model.y), model.K)
     for i in range(len(model.y)):
         _, h_hat, v_hat, theta_hat, (m, V, v, theta) = tilted(model, sites, q, i)
@@ -271,7 +271,7 @@ def likelihood_term(model, sites, q, i):
 
 
 def over_both_signs(low=-45.0, high=5.0, count=6001):
-    """Nodes and log weights over the real line, ever closer towards 0, where a Laplace density has its kink."""
+    """Return nodes and log weights over the real line, denser towards 0, the kink of a Laplace density."""
     u = np.linspace(low, high, count)
     return np.concatenate([-np.exp(u), np.exp(u)]), np.tile(u + np.log(u[1] - u[0]), 2)
 
@@ -302,19 +302,19 @@ def output_moments(m, V, eta, freedom=4.0, variance=1.0):
 
 
 def without(marginal, site, eta):
-    """The cavity of a scalar: mean and variance."""
+    """Return mean and variance of the cavity of a scalar."""
     (P, r), (t, s) = natural(*marginal), site
     return usual(P - eta * t, r - eta * s)
 
 
 def weight_term(marginal, site, scale, scale_site, eta, log_prior):
-    """The local term in (48) of the prior of one weight."""
+    """Return the local term in (48) of the prior of one weight."""
     cavity, scale_cavity = without(marginal, site, eta), without(scale, scale_site, eta)
     log_z = weight_moments(*cavity, *scale_cavity, eta, log_prior)[0]
     return (log_z + psi(*cavity) - psi(*marginal) + psi(*scale_cavity) - psi(*scale)) / eta
 
 
 def output_term(marginal, site, eta, freedom=4.0, variance=1.0):
-    """And of one output weight."""
+    """Return the local term of one output weight."""
     cavity = without(marginal, site, eta)
     return (output_moments(*cavity, eta, freedom, variance)[0] + psi(*cavity) - psi(*marginal)) / eta

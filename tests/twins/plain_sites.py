@@ -32,7 +32,7 @@ def cavities(K, tau, b, eta):
 
 
 def mismatch(K, y, nu, scale, eta, tau, b):
-    """Largest distance of tilted moments from the marginals: means in standard deviations, variances relative."""
+    """Largest difference of tilted moments from the marginals: means in standard deviations, variances relative."""
     Sigma, mean = posterior(K, tau, b)
     m, v = cavities(K, tau, b, eta)
     assert np.all(v > 0.0)
@@ -58,7 +58,7 @@ def log_evidence(K, y, nu, scale, eta, tau, b):
 
 
 def plain_ep(K, y, nu, scale, eta=1.0, damping=0.5, sweeps=60):
-    """Update the sites one after the other, with the posterior recomputed after each; return the sites."""
+    """Update one site after the other, with a new solve after each; return the sites."""
     tau, b = np.zeros(len(y)), np.zeros(len(y))
     for _ in range(sweeps):
         for i in range(len(y)):
@@ -71,7 +71,7 @@ def plain_ep(K, y, nu, scale, eta=1.0, damping=0.5, sweeps=60):
 
 
 def plain_double_loop(K, y, nu, scale, eta, tau, b, rounds):
-    """A general optimiser in the inner loop; the sites, and G after each round."""
+    """Use a general optimiser in the inner loop; return the sites, and G after each round."""
     n, values = len(y), []
     for _ in range(rounds):
         Sigma, mean = posterior(K, tau, b)
@@ -87,7 +87,7 @@ def plain_double_loop(K, y, nu, scale, eta, tau, b, rounds):
                 tilted(s / p, 1.0 / p, yi, nu, scale, eta, 301) for p, s, yi in zip(precision, shift, y, strict=True)
             ]
             log_Z, tilted_mean, tilted_variance = np.array(found).T
-            # the cavities unnormalised: each log normaliser without a constant that outer and cavity share
+            # the cavities are unnormalised: the log normalisers omit a common constant
             log_Z = log_Z + 0.5 * shift**2 / precision - 0.5 * np.log(precision)
             log_Z_s = 0.5 * outer[1] ** 2 / outer[0] - 0.5 * np.log(outer[0])
             log_Z_q = 0.5 * b @ mean - 0.5 * np.linalg.slogdet(np.eye(n) + K * tau)[1]
