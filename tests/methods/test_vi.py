@@ -199,7 +199,7 @@ class TestLinearModel:
             assert -getattr(case, form)()[0] < case.log_evidence(np.exp(case.theta[-1]))
 
     def test_its_maximum_is_the_known_one(self, form):
-        """m is the posterior mean, s^2 the inverse diagonal of the precision: the gradient is 0, neighbours are worse."""
+        """m is the posterior mean, s^2 the inverse diagonal of the precision: zero gradient, worse neighbours."""
         case = LinearCase(12)
         mean, precision = case.posterior(np.exp(-0.4))
         top = np.concatenate([mean, -0.5 * np.log(np.diag(precision)), [-0.4]])
