@@ -37,27 +37,27 @@ class Sum(_Compound):
     """k = k_1 + k_2 + ..., the covariance of a sum of independent functions."""
 
     def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
-        (first, share), *others = self._split(theta)
-        first.fill(share, X, out, Z)
+        (first, own_theta), *others = self._split(theta)
+        first.fill(own_theta, X, out, Z)
         other = like(X, Z)
-        for part, share in others:
-            part.fill(share, X, other, Z)
+        for part, own_theta in others:
+            part.fill(own_theta, X, other, Z)
             if Z is None:
                 symmetric.add(out, other)
             else:
                 out += other
 
     def diagonal(self, theta: Array, X: Array) -> Array:
-        return np.asarray(sum(part.diagonal(share, X) for part, share in self._split(theta)))
+        return np.asarray(sum(part.diagonal(own_theta, X) for part, own_theta in self._split(theta)))
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
-        return np.concatenate([part.contract(share, X, A, Z) for part, share in self._split(theta)])
+        return np.concatenate([part.contract(own_theta, X, A, Z) for part, own_theta in self._split(theta)])
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
-        return np.concatenate([part.contract_diagonal(share, X, a) for part, share in self._split(theta)])
+        return np.concatenate([part.contract_diagonal(own_theta, X, a) for part, own_theta in self._split(theta)])
 
     def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
-        return _joined(part.contract_both(share, X, A, Z) for part, share in self._split(theta))
+        return _joined(part.contract_both(own_theta, X, A, Z) for part, own_theta in self._split(theta))
 
 
 @dataclass(frozen=True)
@@ -65,38 +65,38 @@ class Product(_Compound):
     """k = k_1 k_2 ...; only the product of the magnitudes of several parts is identified by the data."""
 
     def fill(self, theta: Array, X: Array, out: Array, Z: Array | None = None) -> None:
-        (first, share), *others = self._split(theta)
-        first.fill(share, X, out, Z)
-        for part, share in others:
-            _multiply(out, part, share, X, Z)
+        (first, own_theta), *others = self._split(theta)
+        first.fill(own_theta, X, out, Z)
+        for part, own_theta in others:
+            _multiply(out, part, own_theta, X, Z)
 
     def diagonal(self, theta: Array, X: Array) -> Array:
-        return math.prod((part.diagonal(share, X) for part, share in self._split(theta)), start=np.ones(len(X)))
+        return math.prod((part.diagonal(own_theta, X) for part, own_theta in self._split(theta)), start=np.ones(len(X)))
 
     def contract(self, theta: Array, X: Array, A: Array, Z: Array | None = None) -> Array:
         parts = self._weighted(theta, X, A, Z)
-        return np.concatenate([part.contract(share, X, weights, Z) for part, share, weights in parts])
+        return np.concatenate([part.contract(own_theta, X, weights, Z) for part, own_theta, weights in parts])
 
     def contract_diagonal(self, theta: Array, X: Array, a: Array) -> Array:
         pairs, gradients = list(self._split(theta)), []
-        for at, (part, share) in enumerate(pairs):
-            rest = (other.diagonal(theirs, X) for other, theirs in (*pairs[:at], *pairs[at + 1 :]))
-            gradients.append(part.contract_diagonal(share, X, math.prod(rest, start=a)))
+        for at, (part, own_theta) in enumerate(pairs):
+            rest = (other.diagonal(other_theta, X) for other, other_theta in (*pairs[:at], *pairs[at + 1 :]))
+            gradients.append(part.contract_diagonal(own_theta, X, math.prod(rest, start=a)))
         return np.concatenate(gradients)
 
     def contract_both(self, theta: Array, X: Array, A: Array, Z: Array) -> tuple[Array, Array]:
         parts = self._weighted(theta, X, A, Z)
-        return _joined(part.contract_both(share, X, weights, Z) for part, share, weights in parts)
+        return _joined(part.contract_both(own_theta, X, weights, Z) for part, own_theta, weights in parts)
 
     def _weighted(self, theta: Array, X: Array, A: Array, Z: Array | None) -> Iterator[tuple[Covariance, Array, Array]]:
         """Yield each part, its parameters, and A times the matrices of the other parts."""
         pairs = list(self._split(theta))
-        for at, (part, share) in enumerate(pairs):
+        for at, (part, own_theta) in enumerate(pairs):
             weights = like(X, Z)
             weights[...] = A
-            for other, theirs in (*pairs[:at], *pairs[at + 1 :]):
-                _multiply(weights, other, theirs, X, Z)
-            yield part, share, weights
+            for other, other_theta in (*pairs[:at], *pairs[at + 1 :]):
+                _multiply(weights, other, other_theta, X, Z)
+            yield part, own_theta, weights
 
 
 def _joined(found: Iterable[tuple[Array, Array]]) -> tuple[Array, Array]:

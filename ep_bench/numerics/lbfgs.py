@@ -90,7 +90,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
     ended = minimize(bounded, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=note, options=options)
     point, value, gradient = best
     if not math.isfinite(value):
-        raise FloatingPointError("the search ended where the value is not finite")
+        raise FloatingPointError("the search ended at a point whose value is not finite")
     slope = float(np.abs(_projected_gradient(point, gradient, low, high)).max())
     flat, steep = slope < NEARLY_FLAT, slope > STEEP * max(1.0, 1e-3 * abs(value))
     # a line search that fails because of rounding errors is at an optimum; a search that stops at a cliff, or next to

@@ -163,8 +163,8 @@ class TestStationary:
         """1 - k of points 1e-6 apart and far from the origin: s / 2, 3 s / 2, 5 s / 6, up to rounding errors of 1."""
         X = 1e3 + np.array([[0.0], [2.0**-20]])
         near = matrix(Stationary(kind, 1), np.zeros(2), X)[0, 1]
-        share = {"se": 0.5, "matern32": 1.5, "matern52": 5 / 6}[kind]
-        assert 1 - near == pytest.approx(share * 2.0**-40, rel=1e-3)
+        factor = {"se": 0.5, "matern32": 1.5, "matern52": 5 / 6}[kind]
+        assert 1 - near == pytest.approx(factor * 2.0**-40, rel=1e-3)
 
     def test_the_slope_at_equal_points(self, kind):
         gradient = Stationary(kind, 1).contract(np.zeros(2), np.zeros((3, 1)), np.ones((3, 3)))

@@ -32,8 +32,8 @@ def test_the_prior_is_gaussian_in_the_logarithms():
     value, gradient = space.log_prior(theta)
     by_role = {"lengthscale": (np.log(2), 2), "weight_variance": (np.log(0.25), 3), "noise_variance": (np.log(0.1), 3),
                "bias_variance": (0, 3)}  # fmt: skip
-    laws = {name: by_role[name.split(".")[-1]] for name in space.names if not name.endswith("magnitude")}
-    expected = sum(norm.logpdf(t, *laws[n]) for t, n in zip(theta, space.names, strict=True) if n in laws)
+    priors = {name: by_role[name.split(".")[-1]] for name in space.names if not name.endswith("magnitude")}
+    expected = sum(norm.logpdf(t, *priors[n]) for t, n in zip(theta, space.names, strict=True) if n in priors)
     assert value == pytest.approx(expected, rel=1e-12)
     check_gradient(lambda at: space.log_prior(at)[0], theta, gradient, rng, step=1e-3, rel=1e-9)
 

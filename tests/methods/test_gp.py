@@ -138,9 +138,9 @@ class TestClosedForms:
     def test_predictions_by_dense_solves(self, kernel, monkeypatch):
         rows, X = wave(n=30, d=3), wave(n=17, d=3, seed=5).X
         problem, theta, _ = problem_of(rows, kernel=kernel)
-        state, share = gp._state(problem, theta, 0, True), theta[:-1]
-        C = matrix(problem.covariance, share, rows.X) + np.exp(theta[-1]) * np.eye(30)
-        k, among = matrix(problem.covariance, share, X, rows.X), matrix(problem.covariance, share, X)
+        state, own_theta = gp._state(problem, theta, 0, True), theta[:-1]
+        C = matrix(problem.covariance, own_theta, rows.X) + np.exp(theta[-1]) * np.eye(30)
+        k, among = matrix(problem.covariance, own_theta, X, rows.X), matrix(problem.covariance, own_theta, X)
         for block in (gp.BLOCK, 1, 90):
             monkeypatch.setattr(gp, "BLOCK", block)
             mean, variance = gp.latent(state, X)

@@ -212,7 +212,7 @@ def test_laplace_leaves_a_saddle_of_symmetric_targets(x, y):
 
 
 def test_a_noise_variance_is_rejected():
-    with pytest.raises(ValueError, match="give scale, the t's sigma"):
+    with pytest.raises(ValueError, match="set scale, the sigma of the t"):
         gp_t.Config(noise_variance=0.1)
     assert "always null" in gp_t.Config.model_fields["noise_variance"].description
 

@@ -1,8 +1,8 @@
-"""The whole transition by the test of joint distributions (Geweke 2004): every draw of it must keep the joint law.
+"""The whole transition by the test of joint distributions (Geweke 2004).
 
-One simulator draws hyperparameters, weights and targets from the prior. The other takes turns: the sampler's transition
-given the targets, and fresh targets given weights and noise. Both have the same law if every step of the transition is
-right, conditionals, orbits, acceptance and masses alike. Steps made wrong on purpose are found out.
+One simulator draws hyperparameters, weights and targets from the prior. The other alternates transitions of the sampler
+given the targets with draws of the targets given weights and noise. If conditionals, orbits, acceptance and masses are
+correct, both have the same distribution. Deliberately wrong steps are detected.
 """
 
 from __future__ import annotations

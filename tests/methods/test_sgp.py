@@ -70,17 +70,17 @@ class Dense:
 
     def __init__(self, problem, point):
         theta, self.Z = bound.split(problem, point)
-        self.problem, self.share, self.noise = problem, theta[:-1], np.exp(theta[-1])
-        self.Kuu = matrix(problem.covariance, self.share, self.Z)
+        self.problem, self.own_theta, self.noise = problem, theta[:-1], np.exp(theta[-1])
+        self.Kuu = matrix(problem.covariance, self.own_theta, self.Z)
         self.Kuu += bound.JITTER * np.trace(self.Kuu) / len(self.Z) * np.eye(len(self.Z))
         self.Kfu = self.cross(problem.X)
         Q = self.Kfu @ np.linalg.solve(self.Kuu, self.Kfu.T)
-        self.rest = problem.covariance.diagonal(self.share, problem.X) - np.diag(Q)
+        self.rest = problem.covariance.diagonal(self.own_theta, problem.X) - np.diag(Q)
         self.Lambda = self.noise + (self.rest if problem.fitc else np.zeros(len(Q)))
         self.C = Q + np.diag(self.Lambda)
 
     def cross(self, X):
-        return matrix(self.problem.covariance, self.share, X, self.Z)
+        return matrix(self.problem.covariance, self.own_theta, X, self.Z)
 
     def log_evidence(self):
         """Snelson and Ghahramani (2006), equation (9); Titsias (2009), equation (9)."""
@@ -90,7 +90,7 @@ class Dense:
     def latent(self, X):
         """From the joint Gaussian of f* and y, cov(f*, y) = K_*u K_uu^-1 K_uf: Quinonero-Candela, Rasmussen (2005)."""
         Q = self.cross(X) @ np.linalg.solve(self.Kuu, self.Kfu.T)
-        prior = self.problem.covariance.diagonal(self.share, X)
+        prior = self.problem.covariance.diagonal(self.own_theta, X)
         return Q @ np.linalg.solve(self.C, self.problem.y), prior - np.diag(Q @ np.linalg.solve(self.C, Q.T))
 
 

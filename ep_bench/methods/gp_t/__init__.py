@@ -16,7 +16,7 @@ convergence is judged by the predictions, as in ``hmc``.
 Modules: ``options``, ``inference`` (evidence at fixed hyperparameters), ``learning`` (hyperparameters), ``state``
 (posteriors and predictions). Of EP: ``ep``, ``sites``, ``sweeps``, ``double_loop``, ``newton``, ``tilted``. Other
 inferences: ``laplace``, ``variational``, ``em``, ``kl``, ``sampling`` with ``chain`` and ``fixed_scales``.
-``posterior`` has linear algebra that all share, ``annealing`` the evidence by annealed importance sampling.
+``posterior`` has linear algebra of all inferences, ``annealing`` the evidence by annealed importance sampling.
 
 Deviation: ``kl`` is not among the inferences of the paper. Hyperparameters have wide priors
 (``covariances.hyperparameters``); ``prior: none`` makes them flat. The prior of ``nu: integrate`` is then flat on the

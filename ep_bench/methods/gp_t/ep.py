@@ -68,8 +68,8 @@ LIMITS = EPLimits(CLOSE, 1000)
 class SchemeTrace(NamedTuple):
     """The course of a scheme, with one entry per sweep or per round of the outer loop."""
 
-    mismatch: Array  # (T,) infinite where a cavity was improper
-    log_evidence: Array  # (T,) nats, NaN where a cavity was improper
+    mismatch: Array  # (T,) infinite if a cavity was improper
+    log_evidence: Array  # (T,) nats, NaN if a cavity was improper
     precisions: Array  # (T, N) of the sites
 
 
