@@ -1,4 +1,4 @@
-"""A fit that diverges raises an error with its epoch, and becomes a failed cell with its reason in the runner."""
+"""A fit that diverges raises an error that names the epoch; in the runner, the cell fails with this reason."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class TestMethods:
     @pytest.mark.parametrize(
         ("part", "value"), [("y", 1e200), ("y", np.nan), ("X", np.nan), ("X", np.inf), ("X", 1e200)]
     )
-    def test_data_that_overflow(self, name, part, value):
+    def test_data_that_make_the_fit_infinite_raise(self, name, part, value):
         rows = train()
         getattr(rows, part)[3] = value
         with pytest.raises(FloatingPointError, match=r"epoch 1: .* finite"):
             fit(name, rows)
 
-    def test_huge_steps(self, name):
+    def test_infinite_steps_raise(self, name):
         with pytest.raises(FloatingPointError, match=r"epoch \d: .* finite"):
             fit(name, train(), learning_rate=1e308)
 
     def test_normal_data_do_not_raise(self, name):
         fit(name, train())
 
-    def test_the_cell_fails_with_a_reason(self, name, tmp_path):
+    def test_the_cell_fails_with_the_reason(self, name, tmp_path):
         (tmp_path / "s.yaml").write_text(
             "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\n"
             f"methods: [{{use: {name}, hidden: [4], epochs: 5, learning_rate: 1.0e+300}}]\n"
@@ -57,8 +57,8 @@ class TestMethods:
         assert "rmse" not in row or not np.isfinite(row["rmse"] or np.nan)
 
 
-class TestNonsense:
-    """Fits with finite but useless results."""
+class TestFiniteDivergence:
+    """Fits whose numbers are finite but implausible."""
 
     @pytest.mark.parametrize(
         ("name", "rate", "words"),
@@ -66,7 +66,7 @@ class TestNonsense:
             ("vi", 10.0, "diverged: mean squared residual"),
             ("bb_alpha", 10.0, "diverged: mean squared residual"),
             ("dropout", 100.0, "diverged: mean squared residual"),
-            ("bp", 1e4, "not finite"),  # its steps are shortened; only the weight decay diverges
+            ("bp", 1e4, "not finite"),  # its steps are shortened, so only the weight decay diverges
             ("vi_graves", 10.0, "not finite"),
         ],
     )
@@ -77,19 +77,19 @@ class TestNonsense:
         with pytest.raises(FloatingPointError, match=words):
             fit(name, rows, learning_rate=rate)
 
-    @pytest.mark.parametrize("name", ENGINES)
-    def test_every_method_checks_its_result(self, name, monkeypatch):
-        """With a limit that no fit satisfies, good fits are rejected too."""
-        monkeypatch.setattr(mlp, "NONSENSE", 1e-9)
-        with pytest.raises(FloatingPointError, match=r"diverged: .* at most 1e-09 .* smaller learning_rate"):
+    @pytest.mark.parametrize("name", METHODS)
+    def test_every_method_checks_its_fit(self, name, monkeypatch):
+        """With a very small limit, a good fit raises too."""
+        monkeypatch.setattr(mlp, "DIVERGENCE_LIMIT", 1e-9)
+        with pytest.raises(FloatingPointError, match=r"diverged: .* limit is 1e-09; a smaller learning_rate"):
             fit(name, train(), **({"tau": 1.0} if name == "dropout" else {}))
 
     @pytest.mark.parametrize(("sd", "limit"), [(1.0, 1e3), (0.1, 1e3), (0.0, 1e3), (4.0, 16e3)])
     def test_the_limit_is_a_thousand_variances_or_a_thousand(self, sd, limit):
         layers, X, y = mlp.layout(1, ()), np.zeros((10, 1)), sd * np.resize([-1.0, 1.0], 10)
 
-        def answer(square):  # a constant function with that mean squared residual
-            return np.array([0.0, np.sqrt(square - spread**2)])
+        def constant(square):  # weights of a constant prediction with that mean squared residual
+            return np.array([0.0, np.sqrt(square - sd**2)])
 
         mlp.refuse_divergence(constant(0.999 * limit), layers, X, y)
         with pytest.raises(FloatingPointError, match=f"limit is {limit:.3g}".replace("+", r"\+")):
