@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -184,7 +186,7 @@ class TestEdgeCases:
     @pytest.mark.parametrize(("classes", "present"), [(2, [1]), (3, [0, 2]), (4, [3])])
     def test_a_class_without_data(self, propagation, classes, present):
         """Its probability is positive and decreases during training."""
-        train = rows_of(classes=len(present)) if len(present) > 1 else rows_of()._replace(y=np.zeros(40))
+        train = rows_of(classes=len(present)) if len(present) > 1 else replace(rows_of(), y=np.zeros(40))
         train = Rows(train.X, np.array(present)[train.y.astype(int)].astype(float), classes)
         options = {"propagation": propagation, "steps": 150, "learning_rate": 0.02, "hidden": (1,)}
         state, trace = fitted(train, **options)
