@@ -238,7 +238,8 @@ class TestJitter:
         np.testing.assert_array_equal(sgp.latent(state, rows.X), np.zeros((2, 8)))
 
     def test_the_estimator_reports_the_jitter(self):
-        assert Estimator("sgp", inducing=5, optimize=False).fit(*wave(n=20)).jitter_ == bound.JITTER
+        rows = wave(n=20)
+        assert Estimator("sgp", inducing=5, optimize=False).fit(rows.X, rows.y).jitter_ == bound.JITTER
 
 
 class TestCentres:

@@ -176,9 +176,9 @@ class TestFits:
         assert state.log_evidence == pytest.approx(value, rel=1e-11)
 
     def test_too_few_epochs_warn(self):
-        model = Estimator("sgp", minibatch=True, epochs=1, inducing=4, random_state=0)
+        model, rows = Estimator("sgp", minibatch=True, epochs=1, inducing=4, random_state=0), wave(n=100)
         with pytest.warns(ConvergenceWarning, match="did not converge in 1 epochs of minibatches"):
-            model.fit(*wave(n=100))
+            model.fit(rows.X, rows.y)
         assert not model.converged_
 
     def test_sizes_that_use_minibatches(self):
