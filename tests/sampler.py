@@ -15,7 +15,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     chains: int = Field(2, ge=1, description="chains")
     draws: int = Field(40, ge=1, description="draws of each")
-    apart: float = Field(0.0, description="of the last chain, in deviations")
+    apart: float = Field(0.0, description="of the last chain, in standard deviations")
 
 
 class State(NamedTuple):

@@ -72,23 +72,23 @@ def test_a_predictive_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    ("body", "message"),
     [
         ("return np.zeros(3), np.ones(3)", "shape"),
         ("return np.zeros((len(X), 1)), np.ones(len(X))", "shape"),
     ],
 )
-def test_wrong_shapes_are_reported(tmp_path: Path, body: str, says: str) -> None:
+def test_wrong_shapes_are_reported(tmp_path: Path, body: str, message: str) -> None:
     (tmp_path / "m.py").write_text(
         "import numpy as np\nclass Wrong:\n    def fit(self, X, y):\n        return self\n"
         f"    def predict(self, X, return_std=False):\n        {body}\n"
     )
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         adapters.build("./m.py:Wrong", {}, tmp_path).fit(X, y).predict_dist(X)
 
 
 @pytest.mark.parametrize(
-    ("use", "says"),
+    ("use", "message"),
     [
         ("no_such_package.x:Y", "cannot import"),
         ("sklearn.linear_model:BayesianRigde", "did you mean 'BayesianRidge'"),
@@ -97,10 +97,10 @@ def test_wrong_shapes_are_reported(tmp_path: Path, body: str, says: str) -> None
         ("./constant.py:X", "does not name a class"),
     ],
 )
-def test_a_target_that_cannot_be_had_is_one_clear_message(tmp_path: Path, use: str, says: str) -> None:
+def test_a_target_that_cannot_be_had_is_one_clear_message(tmp_path: Path, use: str, message: str) -> None:
     (tmp_path / "broken.py").write_text("import no_such_thing\n")
     (tmp_path / "constant.py").write_text("X = 3\n")
-    with pytest.raises(UserError, match=says):
+    with pytest.raises(UserError, match=message):
         adapters.resolve(use, tmp_path)
 
 

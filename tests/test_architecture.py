@@ -1,4 +1,4 @@
-"""The import table of docs/ARCHITECTURE.md, held against the code."""
+"""The import table of docs/ARCHITECTURE.md, compared with the code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "ep_bench"
 
-# Package or module -> the others of ep_bench that it may import. The same table stands in docs/ARCHITECTURE.md.
+# Package or module -> the others of ep_bench that it may import. The same table is in docs/ARCHITECTURE.md.
 ALLOWED = {
     "errors": set(),
     "types": set(),

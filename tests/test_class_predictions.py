@@ -80,7 +80,7 @@ def test_scores_are_those_of_scikit_learn(classes: int) -> None:
         assert scores["brier"] == pytest.approx(2.0 * np.mean((table[:, 1] - y) ** 2), rel=1e-12)
 
 
-def test_a_class_that_no_test_row_has_does_no_harm() -> None:
+def test_a_class_without_data_points_in_the_test_set_does_no_harm() -> None:
     prediction, y = draw(30, 4)
     scores = scoring.score(prediction, np.minimum(y, 2.0))
     assert np.isfinite(list(scores.values())).all()

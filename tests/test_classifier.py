@@ -74,7 +74,7 @@ def test_a_method_sees_standardised_inputs_and_plain_indices(monkeypatch: pytest
         seen.append(train)
         return discriminant.fit(train, config, rng)
 
-    altered(monkeypatch, "watched", fit=fit)(classes=range(4)).fit(X, KIND)
+    altered(monkeypatch, "monitored", fit=fit)(classes=range(4)).fit(X, KIND)
     (rows,) = seen
     np.testing.assert_allclose(rows.X.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(rows.X.std(axis=0), 1.0)
@@ -82,7 +82,7 @@ def test_a_method_sees_standardised_inputs_and_plain_indices(monkeypatch: pytest
     assert rows.classes == 4
 
 
-def test_a_class_without_training_rows_has_a_column() -> None:
+def test_a_class_without_training_points_has_a_column() -> None:
     model = Estimator(NAME, task="classification", classes=["maybe", "never", "no", "yes"]).fit(X, TEXTS)
     assert model.classes_.tolist() == ["maybe", "never", "no", "yes"]
     proba = model.predict_proba(X)

@@ -13,7 +13,7 @@ from ep_bench import Estimator, UserError, methods
 from ep_bench.estimator import Scaling, estimator_class, warm_up
 
 
-def test_scaling_is_that_of_the_training_rows() -> None:
+def test_scaling_is_that_of_the_training_set() -> None:
     X = np.random.default_rng(0).normal(3.0, 7.0, (100, 4))
     out = Scaling.of(X).apply(X)
     np.testing.assert_allclose(out.mean(axis=0), 0.0, atol=1e-14)

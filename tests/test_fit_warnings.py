@@ -23,17 +23,17 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_convergence_names_the_method_at_the_callers_line() -> None:
-    with pytest.warns(ConvergenceWarning) as told:
+    with pytest.warns(ConvergenceWarning) as caught:
         Estimator("restless", unfinished=["three sweeps", "at its limit"]).fit(X, y)
-    assert [str(w.message) for w in told] == ["restless: three sweeps", "restless: at its limit"]
-    assert {(w.category, Path(w.filename).name) for w in told} == {(ConvergenceWarning, Path(__file__).name)}
-    assert "Estimator(" in Path(__file__).read_text().splitlines()[told[0].lineno - 1]
+    assert [str(w.message) for w in caught] == ["restless: three sweeps", "restless: at its limit"]
+    assert {(w.category, Path(w.filename).name) for w in caught} == {(ConvergenceWarning, Path(__file__).name)}
+    assert "Estimator(" in Path(__file__).read_text().splitlines()[caught[0].lineno - 1]
 
 
 def test_other_warnings_keep_their_origin() -> None:
-    with pytest.warns(RuntimeWarning, match=r"^overflow$") as told:
+    with pytest.warns(RuntimeWarning, match=r"^overflow$") as caught:
         Estimator("restless", unfinished=[], other="overflow").fit(X, y)
-    assert [w.filename for w in told] == [restless.__file__]
+    assert [w.filename for w in caught] == [restless.__file__]
 
 
 def test_a_fit_that_fails_has_warned_before() -> None:
@@ -51,10 +51,10 @@ def test_filters_of_the_caller_hold() -> None:
             Estimator("restless").fit(X, y)
         with pytest.raises(RuntimeWarning, match=r"^overflow$"):
             Estimator("restless", unfinished=[], other="overflow").fit(X, y)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         Estimator("restless", other="overflow").fit(X, y)
-    assert not told
+    assert not caught
 
 
 def test_a_logger_in_the_place_of_showing_sees_both(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,18 +82,18 @@ def test_a_fit_does_not_take_another_threads_warnings(monkeypatch: pytest.Monkey
     from ep_bench.estimator import estimator_class
 
     estimator_class.cache_clear()
-    with pytest.warns(ConvergenceWarning) as told:
+    with pytest.warns(ConvergenceWarning) as caught:
         Estimator("restless").fit(X, y)
     estimator_class.cache_clear()
-    assert sorted(str(w.message) for w in told) == ["of another thread", "restless: three sweeps"]
+    assert sorted(str(w.message) for w in caught) == ["of another thread", "restless: three sweeps"]
 
 
 def test_the_reason_of_a_row_leaves_the_methods_name_out() -> None:
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         Estimator("restless").fit(X, y)
-    assert unconverged(told, "restless") == "not converged: three sweeps"
-    assert unconverged(told, "walk") == "not converged: restless: three sweeps"
+    assert unconverged(caught, "restless") == "not converged: three sweeps"
+    assert unconverged(caught, "walk") == "not converged: restless: three sweeps"
     assert unconverged([], "restless") == ""
 
 

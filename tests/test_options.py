@@ -90,7 +90,7 @@ def test_what_an_option_takes_is_read_off_its_type() -> None:
     assert {option.name: option.takes for option in options.table(Config)} == TAKES
 
 
-def test_defaults_stand_as_a_study_writes_them() -> None:
+def test_defaults_are_shown_as_a_study_writes_them() -> None:
     shown = {option.name: option.default for option in options.table(Config)}
     assert [shown[name] for name in ("given", "flag", "pair", "mixed", "few")] == [
         "null", "false", "[0.1, 0.01]", "[1, true]", "[]",

@@ -77,7 +77,7 @@ def test_weights_and_variances_must_be_those_of_a_distribution(weights: list[flo
         Predictive(weights, [[0.0], [1.0]], [[variance], [1.0]])
 
 
-def test_a_user_error_says_all_in_one_line() -> None:
+def test_a_user_error_reports_everything_in_one_line() -> None:
     error = UserError(
         "unknown name", where="a.yaml:3", field="datasets[0]", found="bostn", allowed=["boston", "wine"], name="bostn"
     )

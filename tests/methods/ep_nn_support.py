@@ -129,9 +129,9 @@ def posteriors_close(ours, q, tolerance):
     close(ours.post.noise, q.theta, tolerance)
 
 
-def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
+def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, max_sweeps=3000):
     """Sweep to the fixed point; return the number of sweeps."""
-    for turn in range(most):
+    for turn in range(max_sweeps):
         steps = ours.sweep(damping, output_damping or damping, damping).steps
         assert ours.refresh()
         if (steps[:, 0] <= tolerance**2 * np.maximum(steps[:, 1], 1e-300)).all():
@@ -141,12 +141,12 @@ def settle(ours, damping=0.5, output_damping=None, tolerance=1e-11, most=3000):
 
 def stub(sizes):
     """Return an approximation whose sweeps only report steps of given sizes, and the list of their arguments."""
-    told = []
+    calls = []
 
     def sweep(*damping):
-        told.append(damping)
+        calls.append(damping)
         steps = np.zeros((len(GROUPS), 2))
-        steps[0] = sizes(len(told)) ** 2, 1.0
+        steps[0] = sizes(len(calls)) ** 2, 1.0
         return SweepRecord(record().counts, steps, record().min_cavity)
 
     n = 3
@@ -164,4 +164,4 @@ def stub(sizes):
         refresh=lambda: True,
         snapshot=lambda: (np.zeros(4), np.ones(n)),
     )
-    return one, told
+    return one, calls

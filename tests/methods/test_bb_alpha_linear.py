@@ -299,11 +299,11 @@ def test_learned_noise_is_that_of_the_data(covariance):
             mean=fit.mean, covariance=fit.covariance,
         )[1]  # fmt: skip
         assert abs(slope.noise) < 1e-8
-    least = [
+    energies = [
         fit_linear(X, y, alpha=0.5, **(options | {"noise_variance": factor * fit.noise_variance})).energy
         for factor in (0.99, 1.01)
     ]
-    assert min(least) > fit.energy
+    assert min(energies) > fit.energy
 
 
 @pytest.mark.parametrize("covariance", FAMILIES)

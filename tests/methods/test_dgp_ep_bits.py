@@ -14,9 +14,9 @@ OFFSETS = (0, 1, 3, 4, 7)  # doubles after a cache line
 
 def begun_at(array, offset):
     """Return a copy that begins ``offset`` doubles after a cache line."""
-    room = np.empty(array.size + 16)
-    first = -room.ctypes.data % 64 // 8 + offset
-    copy = room[first : first + array.size].reshape(array.shape)
+    buffer = np.empty(array.size + 16)
+    first = -buffer.ctypes.data % 64 // 8 + offset
+    copy = buffer[first : first + array.size].reshape(array.shape)
     copy[...] = array
     return copy
 

@@ -101,10 +101,10 @@ class TestTheBestTiedFactor:
     def test_is_a_minimum(self, seed):
         case, rng = Case(), np.random.default_rng(seed)
         layer = case.best()
-        least, _ = case.energy(layer)
+        minimum, _ = case.energy(layer)
         for size in (0.3, 0.01):
             other = {name: layer[name] + size * rng.normal(size=layer[name].shape) for name in ("R", "theta2")}
-            assert case.energy({**layer, **other})[0] > least
+            assert case.energy({**layer, **other})[0] > minimum
 
     @every_likelihood
     def test_overstates_the_evidence_of_untied_ep(self, likelihood):

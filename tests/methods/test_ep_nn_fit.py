@@ -126,7 +126,9 @@ class TestTheTrace:
         state, trace = converged()
         expected = {"sum_log_z", "log_evidence", "noise_deviation", "skipped", "shortened", "negative", "clipped",
                     "negative_output", "negative_noise", "damping"}  # fmt: skip
-        assert set(trace) == expected | {f"{told}_{name}" for told in ("step", "least_cavity") for name in STEPS}
+        assert set(trace) == expected | {
+            f"{quantity}_{name}" for quantity in ("step", "least_cavity") for name in STEPS
+        }
         assert {len(values) for values in trace.values()} == {state.n_iterations}
         assert np.isfinite([*trace.values()]).all()
         assert trace["log_evidence"][-1] == pytest.approx(state.log_evidence, rel=1e-8)

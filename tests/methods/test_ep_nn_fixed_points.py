@@ -162,7 +162,7 @@ class TestALinearUnitOfKnownOutput:
         for slack in (1e-4, 1e-6):
             model = linear_model(slack, eta=eta)
             ours = approximation(model, sequential=sequential)
-            settle(ours, 1.0, tolerance=1e-9, most=100)
+            settle(ours, 1.0, tolerance=1e-9, max_sweeps=100)
             (mean, covariance), evidence = exact(model)
             gaps.append(
                 [abs(ours.post.weight_mean[0] - mean).max(), abs(ours.post.weight_covariance[0] - covariance).max(),
@@ -184,7 +184,7 @@ class TestALinearUnitOfKnownOutput:
 
     def test_the_evidence_is_stationary(self):
         ours = approximation(linear_model(1e-6))
-        settle(ours, 1.0, tolerance=1e-9, most=100)
+        settle(ours, 1.0, tolerance=1e-9, max_sweeps=100)
         for array in (ours.sites.tau, ours.sites.nu):
             assert abs(derivative(ours, array, (3, 0), 1e-2)) < 1e-5
         ours.sites.nu[3, 0] += 5.0

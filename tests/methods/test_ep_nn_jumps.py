@@ -96,11 +96,11 @@ class TestAJumpThatLeadsAstray:
     @pytest.mark.parametrize("jumped", [True, False])
     def test_a_sweep_without_a_proper_posterior(self, monkeypatch, jumped):
         """After an extrapolation it is rolled back; otherwise the fit ends at the best sweep and reports it."""
-        one, told = stub(lambda turn: 0.5**turn)
+        one, calls = stub(lambda turn: 0.5**turn)
         history, restored, whole = schedule.ConvergenceHistory(), [], one.sweep
 
         def sweep(*damping):
-            if len(told) == 3 and len(restored) == 0:
+            if len(calls) == 3 and len(restored) == 0:
                 raise FloatingPointError("lost")
             return whole(*damping)
 

@@ -36,9 +36,9 @@ class OneUnit:
 
     def sweep(self, kind, eta, damping=1.0, times=1):
         for _ in range(times):
-            told = record()
-            weight_priors(self.groups, self.prior, self.post, eta, damping, kind, told)
-        return told
+            counters = record()
+            weight_priors(self.groups, self.prior, self.post, eta, damping, kind, counters)
+        return counters
 
     def weight(self, j):
         return self.post.weight_mean[0, j], self.post.weight_covariance[0, j, j]
@@ -115,9 +115,9 @@ class TestManyWeights:
     @pytest.mark.parametrize("groups", [(0, 0, 0, 0), (0, 1, 1, 2)])
     def test_every_site_matches(self, kind, groups):
         one = OneUnit(self.m, self.V, -3.0, 1.5, groups)
-        told = one.sweep(kind, 0.8, 1.0, 80)
-        assert (told.steps[3:5, 0] < 1e-18 * told.steps[3:5, 1]).all()
-        assert told.counts[SKIPPED_PRIORS] == told.counts[SHORTENED] == 0
+        counters = one.sweep(kind, 0.8, 1.0, 80)
+        assert (counters.steps[3:5, 0] < 1e-18 * counters.steps[3:5, 1]).all()
+        assert counters.counts[SKIPPED_PRIORS] == counters.counts[SHORTENED] == 0
         one.assert_moments_match(kind, 0.8, 1e-6)
         one.assert_q_is_its_sites()
 
@@ -156,9 +156,9 @@ def output(P, r, eta, prior_tau=1.0):
     post = NetworkPosterior(
         np.zeros((1, 1)), np.ones((1, 1, 1)), np.empty(K1), np.empty((K1, K1)), np.zeros(2), np.ones((2, 1))
     )
-    told = record()
-    assert output_priors(P, r, prior, post, eta, 4.0, 1.0, 200, 1e-12, told)
-    return prior, post, told
+    counters = record()
+    assert output_priors(P, r, prior, post, eta, 4.0, 1.0, 200, 1e-12, counters)
+    return prior, post, counters
 
 
 class TestOutputPriors:
@@ -180,7 +180,7 @@ class TestOutputPriors:
         rng, eta = np.random.default_rng(0), 0.7
         root = rng.normal(size=(4, 9))
         P, r = root @ root.T, np.array([4.0, -6.0, 9.0, 1.0])
-        prior, post, told = output(P, r, eta)
+        prior, post, counters = output(P, r, eta)
         for k in range(3):
             marginal = post.output_mean[k], post.output_covariance[k, k]
             cavity = plain.without(marginal, (prior.output_tau[k], prior.output_nu[k]), eta)
@@ -189,7 +189,7 @@ class TestOutputPriors:
         np.testing.assert_allclose(post.output_mean, mean, rtol=1e-9)
         np.testing.assert_allclose(post.output_covariance, S, rtol=1e-9, atol=1e-12)
         assert prior.output_tau[3] == 1.0  # of v_0, whose prior is a Gaussian
-        assert (told.steps[OUTPUT_PRIOR] > 0).all()
+        assert (counters.steps[OUTPUT_PRIOR] > 0).all()
 
     def test_an_improper_posterior_is_reported(self):
         prior = PriorSites(*np.zeros((4, 1, 1)), np.zeros(2), np.zeros(2))

@@ -87,10 +87,10 @@ class TestWithoutAPosterior:
         model = tiny()
         ours = approximation(model)
         put(ours, some_sites(model))
-        before, told, start_tau = ours.snapshot(), record(), ours.sites.tau.copy()
+        before, counters, start_tau = ours.snapshot(), record(), ours.sites.tau.copy()
         ours.sites.tau[:] -= 10.0
-        ours.recover(before, told)
-        halvings = int(told.counts[SHORTENED])
+        ours.recover(before, counters)
+        halvings = int(counters.counts[SHORTENED])
         assert halvings > 0
         np.testing.assert_allclose(ours.sites.tau, start_tau - 10.0 / 2**halvings)
         posteriors_close(ours, plain.posterior(model, taken(ours)), 1e-9)
@@ -103,11 +103,11 @@ class TestWithoutAPosterior:
         put(ours, some_sites(tiny()))
         ours.sites.sign[0], ours.sites.alpha[0] = 1.0, 5.0
         assert ours.refresh()
-        before, told = ours.snapshot(), record()
+        before, counters = ours.snapshot(), record()
         ours.sites.sign[0] = -1.0
         ours.sites.beta[0] += 1.0
-        ours.recover(before, told)
-        assert told.counts[SHORTENED] == 1
+        ours.recover(before, counters)
+        assert counters.counts[SHORTENED] == 1
         np.testing.assert_array_equal(ours.sites.sign, before[1])
         np.testing.assert_array_equal(ours.vector, before[0])
 
@@ -156,14 +156,14 @@ class TestWithoutAPosterior:
 
 class TestTheWayToAFixedPoint:
     def test_it_stops_at_the_first_step_below_the_tolerance(self):
-        one, told = stub(lambda turn: 0.5**turn)
+        one, calls = stub(lambda turn: 0.5**turn)
         history = schedule.ConvergenceHistory()
         assert schedule.converge(one, PLAN, history)
         assert history.sizes == [0.5**turn for turn in range(1, 15)]
-        assert set(told) == {(0.8, 0.8, 0.8)}
+        assert set(calls) == {(0.8, 0.8, 0.8)}
 
     def test_cycles_are_damped_and_reported(self):
-        one, told = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
+        one, calls = stub(lambda turn: 0.1 + 0.05 * np.sin(turn))
         history = schedule.ConvergenceHistory()
         assert not schedule.converge(one, PLAN._replace(sweeps=700), history)
         damping = np.array(history.trace["damping"])
@@ -171,7 +171,7 @@ class TestTheWayToAFixedPoint:
         assert (np.diff(damping) <= 0).all()
         assert damping[0] == 0.8
         assert 0.1 <= damping[-1] <= 0.2
-        np.testing.assert_array_equal(damping, [one[0] for one in told])
+        np.testing.assert_array_equal(damping, [one[0] for one in calls])
 
     def test_more_damping_resets_the_accelerator(self, monkeypatch):
         """The map has changed."""

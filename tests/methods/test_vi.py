@@ -116,13 +116,13 @@ class TestKernels:
 def hidden_units_changed(case, change):
     """Apply ``change`` to the layers of every vector over the weights, together with the name of the vector."""
     parts = {
-        "mean": case.theta[: case.P], "deviation": np.exp(case.theta[case.P : -1]), "prior": case.prior
+        "mean": case.theta[: case.P], "standard_deviation": np.exp(case.theta[case.P : -1]), "prior": case.prior
     }  # fmt: skip
     for name, vector in parts.items():
         layers = plain.matrices(vector, case.sizes)
         change(layers, name)
         parts[name] = plain.flat(layers)
-    case.theta = np.concatenate([parts["mean"], np.log(parts["deviation"]), case.theta[-1:]])
+    case.theta = np.concatenate([parts["mean"], np.log(parts["standard_deviation"]), case.theta[-1:]])
     case.prior = parts["prior"]
 
 

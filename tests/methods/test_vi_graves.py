@@ -59,7 +59,7 @@ class TestSteps:
     @pytest.mark.parametrize(("rate", "momentum"), [(1e-3, 0.0), (0.01, 0.7), (0.3, 0.5)])
     def test_steps_agree_with_the_twin(self, hidden, rate, momentum):
         case, n, prior = Case(hidden, 2), 12, np.array([0.2, 0.6])
-        theta, velocity, most = case.theta.copy(), np.zeros(2 * case.P + 1), (1 - momentum) / rate
+        theta, velocity, bound = case.theta.copy(), np.zeros(2 * case.P + 1), (1 - momentum) / rate
         for _ in range(5):
             m, s, sigma2 = theta[: case.P], np.exp(theta[case.P : -1]), np.exp(theta[-1])
             w = m + s * case.rng.normal(size=case.P)
@@ -72,8 +72,8 @@ class TestSteps:
             part = min(rate, (1 - momentum) / square) * sigma2 * g
             moves = np.concatenate([
                 part + rate * sigma2 * (m - prior[0]) / (n * prior[1]),
-                rate * np.minimum(n * 2 * s**2 * by_variance, most),
-                [rate * max(0.5 * (1 - residual**2 / sigma2), -most)],
+                rate * np.minimum(n * 2 * s**2 * by_variance, bound),
+                [rate * max(0.5 * (1 - residual**2 / sigma2), -bound)],
             ])  # fmt: skip
             velocity = momentum * velocity - moves
             theta = theta + velocity
@@ -146,9 +146,9 @@ class TestEstimators:
         rng = np.random.default_rng(6)
         m, s = rng.normal(0.4, 1.0, size=30), np.exp(rng.normal(-1, 0.5, size=30))
         mean, variance = vi_graves._best_prior(m, np.log(s))
-        least = divergence(m - mean, s, np.full(30, variance))
+        minimum = divergence(m - mean, s, np.full(30, variance))
         for shift, scale in ((1e-3, 1.0), (-1e-3, 1.0), (0.0, 1.001), (0.0, 0.999)):
-            assert least < divergence(m - mean - shift, s, np.full(30, variance * scale)) < least + 1e-4
+            assert minimum < divergence(m - mean - shift, s, np.full(30, variance * scale)) < minimum + 1e-4
 
 
 def rows(n, d, seed):

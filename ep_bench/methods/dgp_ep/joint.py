@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.methods.dgp_ep import factor, network, outputs
-from ep_bench.methods.dgp_ep.outputs import DGPModel, UnpackedParameters
+from ep_bench.methods.dgp_ep.network import ForwardPass
+from ep_bench.methods.dgp_ep.outputs import DGPModel
 from ep_bench.numerics import psi, psi_joint
 from ep_bench.numerics.jit import FUSE, jit
 
@@ -35,38 +36,16 @@ class JointLayerMoments(NamedTuple):
     d_covariances: Any  # (L + 1, B, V, V)
 
 
-class JointForwardPass(NamedTuple):
-    """Results of the forward pass of U outputs, in the order of the layers, for the backward pass."""
-
-    moments: JointLayerMoments
-    parameters: UnpackedParameters
-    S: Any  # (U, M, M) as in ``factor``, also the next ones
-    G: Any  # (U, M, M)
-    H: Any  # (U, M, M)
-    A: Any  # (U, M)
-    mean: Any  # (U, M)
-    e: Any  # (U, M)
-    Ke: Any  # (U, M)
-    k: Any  # (U, B, M) k of the first layer, psi1 of later ones
-    Sk: Any  # (U, B, M) of the first layer
-
-
-def allocate_pass(model: DGPModel, rows: int) -> JointForwardPass:
-    """Allocate the arrays for a pass of ``rows`` data points."""
-    U, M, V = int(model.dims[1:].sum()), model.inducing, model.dims[1:].max()
+def allocate_pass(model: DGPModel, rows: int) -> ForwardPass:
+    """Allocate the arrays for a pass of ``rows`` data points; its moments are ``JointLayerMoments``."""
+    V = model.dims[1:].max()
     means, covariances = (len(model.dims), rows, model.dims.max()), (len(model.dims), rows, V, V)
-    square, vector = (U, M, M), (U, M)
-    return JointForwardPass(
-        JointLayerMoments(np.zeros(means), np.zeros(covariances), np.zeros(means), np.zeros(covariances)),
-        outputs.allocate_parameters(model, U),
-        np.empty(square), np.empty(square), np.empty(square),
-        np.empty(vector), np.empty(vector), np.empty(vector), np.empty(vector),
-        np.empty((U, rows, M)), np.empty((U, rows, M)),
-    )  # fmt: skip
+    moments = JointLayerMoments(np.zeros(means), np.zeros(covariances), np.zeros(means), np.zeros(covariances))
+    return network.allocate_results(model, rows, moments, 0)
 
 
 @jit(relaxed=FUSE)
-def forward(model: DGPModel, theta: Any, X: Any, saved: JointForwardPass) -> float:
+def forward(model: DGPModel, theta: Any, X: Any, saved: ForwardPass) -> float:
     """Return the energy of a minibatch X (B, d) without its likelihood term, nats; write the moments of every layer.
 
     They include noise except for the last layer. Moments and energy are nan if a matrix has no Cholesky factor.
@@ -107,7 +86,7 @@ def forward(model: DGPModel, theta: Any, X: Any, saved: JointForwardPass) -> flo
 
 
 @jit(relaxed=FUSE)
-def _point_pairs(saved: JointForwardPass, one: int, other: int, D: int) -> tuple[Any, Any]:
+def _point_pairs(saved: ForwardPass, one: int, other: int, D: int) -> tuple[Any, Any]:
     """Return the pairs of inducing inputs of two outputs, and the weights (M, M) of their expectations."""
     a, b = outputs.output_at(saved.parameters, one, D), outputs.output_at(saved.parameters, other, D)
     T = network.outer(saved.A[one], saved.A[other])
@@ -117,7 +96,7 @@ def _point_pairs(saved: JointForwardPass, one: int, other: int, D: int) -> tuple
 
 
 @jit(relaxed=FUSE)
-def _covariances(saved: JointForwardPass, first: int, width: int, D: int, x: Any, C: Any, m: Any, out: Any) -> None:
+def _covariances(saved: ForwardPass, first: int, width: int, D: int, x: Any, C: Any, m: Any, out: Any) -> None:
     """Write the covariances of a later layer, without noise, to ``out`` (B, V, V).
 
     Its inputs have means x (B, W) and covariances C (B, V, V); m (B, W) are the means of its outputs.
@@ -135,7 +114,7 @@ def _covariances(saved: JointForwardPass, first: int, width: int, D: int, x: Any
 
 
 @jit(relaxed=FUSE)
-def backward(model: DGPModel, saved: JointForwardPass, gradient: Any) -> None:
+def backward(model: DGPModel, saved: ForwardPass, gradient: Any) -> None:
     """Add to the gradient (P,) from the gradients of the last layer's moments; write those of the other layers."""
     first = len(saved.A)
     for layer in range(len(model.dims) - 2, -1, -1):
@@ -144,7 +123,7 @@ def backward(model: DGPModel, saved: JointForwardPass, gradient: Any) -> None:
 
 
 @jit(relaxed=FUSE)
-def _layer_back(model: DGPModel, layer: int, saved: JointForwardPass, first: int, gradient: Any) -> None:
+def _layer_back(model: DGPModel, layer: int, saved: ForwardPass, first: int, gradient: Any) -> None:
     """Write the gradient of the parameters of one layer and of the moments of its inputs."""
     M, D, width, last = model.inducing, model.dims[layer], model.dims[layer + 1], layer == len(model.dims) - 2
     moments = saved.moments
@@ -184,7 +163,7 @@ def _layer_back(model: DGPModel, layer: int, saved: JointForwardPass, first: int
 
 @jit(relaxed=FUSE)
 def _covariances_back(
-    saved: JointForwardPass,
+    saved: ForwardPass,
     first: int,
     x: Any,
     C: Any,

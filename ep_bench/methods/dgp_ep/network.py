@@ -56,7 +56,7 @@ class LayerMoments(NamedTuple):
 class ForwardPass(NamedTuple):
     """Results of the forward pass of U outputs, in the order of the layers, for the backward pass."""
 
-    moments: LayerMoments
+    moments: Any  # LayerMoments; JointLayerMoments with full propagation
     parameters: UnpackedParameters
     S: Any  # (U, M, M) as in ``factor``, also the next ones
     G: Any  # (U, M, M)
@@ -67,7 +67,7 @@ class ForwardPass(NamedTuple):
     Ke: Any  # (U, M)
     k: Any  # (U, B, M) k of the first layer, psi1 of later ones
     Sk: Any  # (U, B, M)
-    excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``
+    excesses: Any  # (outputs of later layers, B, P), as in ``numerics.psi``; empty with full propagation
 
 
 def allocate_moments(model: DGPModel, rows: int) -> LayerMoments:
@@ -78,10 +78,15 @@ def allocate_moments(model: DGPModel, rows: int) -> LayerMoments:
 
 def allocate_pass(model: DGPModel, rows: int) -> ForwardPass:
     """Allocate the arrays for a pass of ``rows`` data points."""
+    return allocate_results(model, rows, allocate_moments(model, rows), int(model.dims[2:].sum()))
+
+
+def allocate_results(model: DGPModel, rows: int, moments: Any, later: int) -> ForwardPass:
+    """Allocate all but the moments, with excesses for ``later`` outputs."""
     U, M = int(model.dims[1:].sum()), model.inducing
-    later, square, vector = U - model.dims[1], (U, M, M), (U, M)
+    square, vector = (U, M, M), (U, M)
     return ForwardPass(
-        allocate_moments(model, rows), allocate_parameters(model, U),
+        moments, allocate_parameters(model, U),
         np.empty(square), np.empty(square), np.empty(square),
         np.empty(vector), np.empty(vector), np.empty(vector), np.empty(vector),
         np.empty((U, rows, M)), np.empty((U, rows, M)), np.empty((later, rows, M * (M + 1) // 2)),
