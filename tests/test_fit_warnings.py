@@ -11,6 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, methods
+from ep_bench.estimator import estimator_class
 from ep_bench.runner.records import unconverged
 from tests import restless
 
@@ -79,12 +80,9 @@ def test_a_fit_does_not_take_another_threads_warnings(monkeypatch: pytest.Monkey
         return restless.fit(train, config, rng)
 
     monkeypatch.setattr(restless, "METHOD", restless.METHOD.__class__(**{**vars(restless.METHOD), "fit": fit}))
-    from ep_bench.estimator import estimator_class
-
-    estimator_class.cache_clear()
+    uncached = estimator_class.__wrapped__("restless", "regression")
     with pytest.warns(ConvergenceWarning) as caught:
-        Estimator("restless").fit(X, y)
-    estimator_class.cache_clear()
+        uncached().fit(X, y)
     assert sorted(str(w.message) for w in caught) == ["of another thread", "restless: three sweeps"]
 
 
