@@ -28,11 +28,13 @@ HEAD_COLUMNS = (
 MORE_COLUMNS = (
     "ll_gaussian", "ll_median", "ll_std", "ll_prct1", "se_std", "se_prct99", "coverage50", "coverage90",
     "width50", "width90", "width95", "pit_error", "train_rmse", "train_ll", "target_std", "error_rate", "brier",
-    "compile_seconds", "tune_seconds", "peak_mb",
+    "compile_seconds", "tune_seconds", "peak_mb", "fit_cpu_seconds", "predict_cpu_seconds", "tune_cpu_seconds",
+    "ll_unseen", "ll_min", "r_hat", "converged",
 )  # fmt: skip
 COLUMNS = HEAD_COLUMNS + MORE_COLUMNS
-TEXT_COLUMNS = frozenset({"study", "method", "dataset", "status", "cell", "reason"})
+TEXT_COLUMNS = frozenset({"study", "method", "dataset", "status", "cell", "reason", "converged"})
 COUNT_COLUMNS = frozenset({"split", "n_train", "n_test", "seed"})
+MEASURED_COLUMNS = (*(c for c in COLUMNS if c.endswith("_seconds")), "peak_mb")  # they differ from run to run
 SCORE_COLUMNS = tuple(c for c in COLUMNS if c not in TEXT_COLUMNS | COUNT_COLUMNS)
 
 

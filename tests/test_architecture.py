@@ -159,20 +159,15 @@ def test_a_plan_and_an_empty_run_load_what_they_need(command: str, tmp_path: Pat
     """Every method of the registry may be in the study; the run has nothing left to do."""
     from ep_bench import methods
     from ep_bench.catalogue import InstalledCatalogue
-    from ep_bench.results import store
     from ep_bench.runner.plan import make_plan
     from ep_bench.spec import read_study
+    from tests.finished import finish
 
     entries = "".join(f"\n  - {{use: {name}, label: {name}}}" for name in methods.REGISTRY)
     study = tmp_path / "study.yaml"
     study.write_text(f"study: all\ndatasets: [friedman1]\nsplits: {{scheme: standard, count: 1}}\nmethods:{entries}\n")
     plan = make_plan(read_study(study, InstalledCatalogue()), tmp_path / "results")
-    store.write_lock(plan.folder, plan.lock())
-    rows = [
-        {"study": "all", "method": cell.method, "dataset": cell.dataset, "split": cell.split, "cell": cell.key}
-        for cell in (planned.job.cell for planned in plan.cells)
-    ]
-    store.write_rows(plan.folder / store.RESULTS, [{**row, "seed": 0, "status": "ok"} for row in rows])
+    finish(plan)
 
     words = [command, str(study), "--results", str(tmp_path / "results")]
     modules = loaded_modules(f"from ep_bench.cli import cli\ncli.main({words!r}, standalone_mode=False)")

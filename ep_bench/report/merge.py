@@ -19,12 +19,11 @@ from typing import Any
 import pandas as pd
 
 from ep_bench.results import curves, row_scores, store
-from ep_bench.types import SCORE_COLUMNS, Task
+from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
-MEASURED = ("fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb")
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED)
+COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
 
 
 @dataclass
@@ -71,7 +70,7 @@ class MergedStudies:
 def merge(folders: Sequence[Path]) -> MergedStudies:
     """Return the cells of all folders as one table. Raises UserError if a folder has no results."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
-    studies = [store.read_study(folder, update=True) for folder in different]
+    studies = [store.read_intact(folder, update=True) for folder in different]
     for study in studies:
         with contextlib.suppress(OSError):  # a read-only folder can still be reported
             curves.update(study.folder, study.rows)

@@ -25,7 +25,21 @@ def environment() -> dict[str, Any]:
             "processor": _processor(),
             "cores": os.cpu_count(),
         },
+        "blas": _blas(),
     }
+
+
+def _blas() -> list[str]:
+    """Return the BLAS libraries that NumPy and SciPy load: name, version and kernel."""
+    import scipy.linalg  # noqa: F401 loads its BLAS
+    from threadpoolctl import threadpool_info
+
+    found = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    names = (
+        " ".join(str(pool[key]) for key in ("internal_api", "version", "architecture") if pool.get(key))
+        for pool in found
+    )
+    return sorted(set(names))
 
 
 def _version(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -30,6 +29,7 @@ from ep_bench.runner.records import (
     printable,
     reason_of,
     seed_globals,
+    timed,
     unconverged,
 )
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
@@ -49,7 +49,9 @@ def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             missing_reason = _fill(record, job, started)
-        record.row["reason"] = one_line("; ".join(filter(None, (unconverged(warned, job.use), missing_reason))))
+        warning = unconverged(warned, job.use)
+        record.row |= {"converged": "false"} if warning else {}
+        record.row["reason"] = one_line("; ".join(filter(None, (warning, missing_reason))))
     except CellError as error:
         fail(record, error.status, reason_of(error))
         record.traceback = printable(traceback.format_exc())
@@ -70,11 +72,10 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     record.row |= {"target_std": float(np.std(y))} if dataset.task == "regression" else {}
     model = _prepared(record, job, dataset, X, y, started)
     seed_globals(job.cell.seed)
-    begun = time.perf_counter()
-    model.fit(X, y)
-    fitted = time.perf_counter()
-    prediction = model.predict_dist(dataset.X[split.test])
-    record.row |= {"fit_seconds": fitted - begun, "predict_seconds": time.perf_counter() - fitted}
+    with timed(record, "fit"):
+        model.fit(X, y)
+    with timed(record, "predict"):
+        prediction = model.predict_dist(dataset.X[split.test])
     record.trace = {name: [float(value) for value in values] for name, values in model.trace_.items()}
     scores = _scores(model, prediction, dataset, split)
     record.row |= scores
@@ -84,11 +85,14 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
             del record.row[name]
         why = scoring.zero_probability_reason(prediction, dataset.y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(non_finite)}" + (f": {why}" if why else ""))
-    record.notes |= row_scores.note(scoring.by_row(prediction, dataset.y[split.test]))
+    by_row = scoring.by_row(prediction, dataset.y[split.test])
+    record.row |= _tail_scores(by_row, X, dataset.X[split.test])
+    record.notes |= row_scores.note(by_row)
     grid = prediction_grid.over_grid(model, job.dataset, dataset, split)
     if grid is not None:
         record.notes["curve"] = grid
     record.notes |= chain_summary.of(model, dataset.X[split.test])
+    record.row |= _convergence(model, record.notes.get("diagnostics", {}))
     return missing_density(prediction)
 
 
@@ -117,6 +121,32 @@ def _training_scores(model: Any, X: Array, y: Array) -> dict[str, float]:
     parts = [scoring.score_training(model.predict_dist(X[block]), y[block]) for block in blocks]
     weights = np.array([len(y[block]) for block in blocks]) / len(y)
     return scoring.joined(parts, weights)
+
+
+def _tail_scores(by_row: Mapping[str, Array], train: Array, test: Array) -> dict[str, float]:
+    """Return the log density of the worst test point, and the mean over test points whose inputs are not in ``train``.
+
+    Both are in nats, and omitted for point predictions. ``train`` is (n, d) and ``test`` (N, d), in original units.
+    """
+    ll = by_row.get("ll")
+    if ll is None:
+        return {}
+    known = set(_point_hashes(train))
+    unseen = np.array([key not in known for key in _point_hashes(test)])
+    return {"ll_min": float(ll.min())} | ({"ll_unseen": float(ll[unseen].mean())} if unseen.any() else {})
+
+
+def _point_hashes(X: Array) -> list[int]:
+    """Return a hash of each row of X (n, d), the same for -0.0 and 0.0."""
+    return [hash(point.tobytes()) for point in np.ascontiguousarray(X) + 0.0]
+
+
+def _convergence(model: Any, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return R-hat of the worst test prediction of a sampler, and whether the method met its own criterion."""
+    r_hat = diagnostics.get("r_hat_test_rows")
+    met = getattr(model, "converged_", None)
+    found = {} if r_hat is None else {"r_hat": r_hat}
+    return found | ({"converged": "true"} if met or (met is None and r_hat is not None) else {})
 
 
 def keep_dataset(ref: DatasetRef, dataset: Dataset) -> None:

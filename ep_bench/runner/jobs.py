@@ -22,5 +22,6 @@ class Job:
     base: str  # the folder of the study, for methods in files
     seconds: float | None = None  # limits of the cell
     memory_gb: float | None = None
+    cpu_seconds: float | None = None
     tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the factor ``tune`` of the cell
     estimate: float | None = None  # seconds, from earlier records or estimated by the method

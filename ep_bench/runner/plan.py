@@ -15,7 +15,6 @@ from typing import Any
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.spec import MethodEntry, Study
@@ -45,8 +44,7 @@ class Plan:
     infos: dict[str, DatasetInfo]
     groups: list[dict[str, Any]] = field(default_factory=list)
     stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
-    damaged: list[Path] = field(default_factory=list)  # cell files that are ignored
-    rows: dict[str, store.Row] = field(default_factory=dict)  # all finished rows in the folder, by hash
+    finished: store.FinishedRows = field(default_factory=store.FinishedRows)  # all finished rows in the folder
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the unfinished jobs, the longest first."""
@@ -72,7 +70,8 @@ class Plan:
             f"and are not comparable with the papers; run `ep-bench data verify {label}`"
             for label in self.altered()
         ]
-        return [*altered, *filter(None, [store.damage_warning(self.damaged)])]
+        warnings = store.damage_warning(self.finished.damaged), store.suspect_warning(self.finished.suspect)
+        return [*altered, *filter(None, warnings)]
 
     def select(self, patterns: Sequence[str]) -> Plan:
         """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
@@ -85,11 +84,8 @@ class Plan:
             raise UserError("no cell of the study matches", where="--select", found=" ".join(patterns))
         return replace(self, cells=kept)
 
-    def lock(self, made_by: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the content of ``study.lock.json``: the plan and the factors behind each hash.
-
-        ``made_by`` is the environment of the results, by default the present one.
-        """
+    def lock(self) -> dict[str, Any]:
+        """Return the content of ``study.lock.json``: the plan with its factors, and the checksum of each row."""
         study = self.study
         altered = self.altered()
         datasets = {
@@ -115,7 +111,7 @@ class Plan:
             "accept": [dict(item) for item in study.accept_items()],
             "groups": self.groups,
             "superseded": self.superseded(),
-            "environment": environment() if made_by is None else dict(made_by),
+            **self.finished.lock_entries(),
         }
 
     def superseded(self) -> list[dict[str, Any]]:
@@ -150,7 +146,7 @@ def make_plan(study: Study, results: Path) -> Plan:
             cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
             hashes = {str(job.cell.split): job.cell.key for job in jobs}
             groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
-    return Plan(study, folder, cells, infos, groups, past.stamps, past.damaged, past.rows)
+    return Plan(study, folder, cells, infos, groups, past.stamps, past.finished)
 
 
 def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
@@ -264,7 +260,7 @@ def _jobs(
         jobs.append(
             Job(
                 cell, study.name, ref, scheme, entry.use, dict(options), base,
-                limits.seconds, limits.memory_gb, factors.get("tune"),
+                limits.seconds, limits.memory_gb, limits.cpu_seconds, factors.get("tune"),
             )
         )  # fmt: skip
     return jobs
@@ -275,8 +271,8 @@ class _EarlierResults:
 
     def __init__(self, folder: Path) -> None:
         self.stamps = store.stamps(folder)
-        self.damaged: list[Path] = []
-        self.rows = store.known_rows(folder, self.damaged)
+        self.finished = store.finished_rows(folder)
+        self.rows = self.finished.rows
         self.lock = store.read_lock(folder) or {}
 
     def describe(self, ref: DatasetRef) -> DatasetInfo:

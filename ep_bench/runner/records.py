@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ep_bench.errors import UserError
+from ep_bench.processes.cpu_time import CPUTimer
 from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
 from ep_bench.types import UNCONVERGED, Record
@@ -43,6 +46,15 @@ def blank_record(job: Job) -> Record:
     }
     provenance = {**environment(), "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     return Record(row, dict(cell.factors), provenance)
+
+
+@contextlib.contextmanager
+def timed(record: Record, what: str) -> Iterator[None]:
+    """Store the wall time and the CPU time of the block in ``<what>_seconds`` and ``<what>_cpu_seconds``."""
+    cpu, started = CPUTimer(), time.perf_counter()
+    yield
+    record.row[f"{what}_seconds"] = time.perf_counter() - started
+    record.row[f"{what}_cpu_seconds"] = cpu.seconds()
 
 
 def fail(record: Record, status: str, reason: str) -> None:

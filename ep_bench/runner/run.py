@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import statistics
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ep_bench import data
 from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
-from ep_bench.results.store import Row
 from ep_bench.runner.claims import Claims
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
@@ -22,6 +22,7 @@ from ep_bench.runner.progress import Progress
 from ep_bench.types import Record
 
 _OVERHEAD = 0.01  # seconds per cell in addition to fit and prediction
+_EXPORT_INTERVAL = 30.0  # seconds between two updates of results.csv
 _POLL_INTERVAL = 1.0  # seconds between two checks of the cells of other runs
 
 
@@ -61,30 +62,58 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     curves.read(plan.folder)  # raise an error for an unreadable file before the run, not after hours
     row_scores.read(plan.folder)
     store.remove_drafts(plan.folder)
-    lock = _write_lock(whole, ran=bool(jobs))
-    ran, stopped = 0, False
+    lock = _write_lock(whole)
     try:
-        ran, stopped = _run(jobs, plan, options)
+        with PeriodicExport(plan):
+            ran, stopped = _run(jobs, plan, options)
     except BaseException:
         with contextlib.suppress(OSError, UserError):  # keep the original error
-            store.export(plan.folder, plan.rows | _stored_by_others(plan))
+            _export_known(plan)
         raise
-    rows = store.known_rows(plan.folder)
-    finished = store.export(plan.folder, rows)
-    curves.update(plan.folder, finished)
-    row_scores.update(plan.folder, lock, finished)
-    found = (rows.get(planned.job.cell.key) for planned in plan.cells)
+    finished = store.finished_rows(plan.folder)
+    rows = store.export(plan.folder, finished)
+    curves.update(plan.folder, rows)
+    row_scores.update(plan.folder, lock, rows)
+    found = (finished.rows.get(planned.job.cell.key) for planned in plan.cells)
     return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
 
 
-def _stored_by_others(plan: Plan) -> dict[str, Row]:
-    """Return the rows of cell files that are not in the plan's rows: of other runs, or stored at the moment of a stop.
+def _export_known(plan: Plan) -> None:
+    """Write the rows of the plan, and those of new cell files: of other runs, or stored at the moment of a stop.
 
     Known files are not read again, so that the reaction to Ctrl-C is immediate.
     """
-    unknown = store.stamps(plan.folder).keys() - plan.rows.keys()
-    fresh = {key: store.record_since(plan.folder, key, None) for key in unknown}
-    return {key: record.row for key, record in fresh.items() if record is not None}
+    for key in store.stamps(plan.folder).keys() - plan.finished.rows.keys():
+        record = store.record_since(plan.folder, key, None)
+        if record is not None:
+            plan.finished.add(record)
+    store.export(plan.folder, plan.finished)
+
+
+class PeriodicExport:
+    """Writes ``results.csv`` while cells are running, if a cell has finished since the last time."""
+
+    def __init__(self, plan: Plan, interval: float = _EXPORT_INTERVAL) -> None:
+        self._plan, self._interval = plan, interval
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="export of results", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        written = store.stamps(self._plan.folder)
+        while not self._end.wait(self._interval):
+            stamps = store.stamps(self._plan.folder)
+            if stamps != written:
+                with contextlib.suppress(OSError, UserError):  # the run reports them at its end
+                    _export_known(self._plan)
+                    written = stamps
 
 
 def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
@@ -122,7 +151,7 @@ class ClaimedCells:
     """The cells of this run: those without a claim of another live run, and those that other runs leave unfinished."""
 
     def __init__(self, plan: Plan, claims: Claims, progress: Progress) -> None:
-        self._folder, self._stamps, self._rows = plan.folder, plan.stamps, plan.rows
+        self._folder, self._stamps, self._finished = plan.folder, plan.stamps, plan.finished
         self._claims, self._progress = claims, progress
         self._elsewhere: dict[str, Job] = {}
 
@@ -143,7 +172,7 @@ class ClaimedCells:
         """Store a record, then release its cell. Raises UserError if it cannot be written."""
         with self._explain_write_errors():
             store.write_record(self._folder, record)
-        self._rows[record.key] = record.row
+        self._finished.add(record)
         self._claims.release(record.key)
         self._progress.finished(record)
 
@@ -179,15 +208,14 @@ class ClaimedCells:
     def _is_finished(self, key: str) -> bool:
         record = store.record_since(self._folder, key, self._stamps.get(key))
         if record is not None:
-            self._rows[key] = record.row
+            self._finished.add(record)
             self._progress.elsewhere(record)
         return record is not None
 
 
-def _write_lock(whole: Plan, *, ran: bool) -> dict[str, Any]:
-    """Write the plan to the lock file and return it; if nothing is run, the recorded environment does not change."""
-    before = store.read_lock(whole.folder)
-    lock = whole.lock(None if ran or before is None else before.get("environment"))
+def _write_lock(whole: Plan) -> dict[str, Any]:
+    """Write the plan to the lock file and return it. Raises UserError if the folder is not writable."""
+    lock = whole.lock()
     try:
         store.write_lock(whole.folder, lock)
     except OSError as error:

@@ -18,16 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.processes.child_process import ChildProcess, ending
-from ep_bench.processes.memory import used_gb
+from ep_bench.runner.cell_limits import CellLimits
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.payload import Payload, UnpackedPayload
 from ep_bench.runner.records import KILLED, LOST, blank_record, fail
 from ep_bench.runner.worker import IDLE_EXIT, STARTED
 from ep_bench.types import DatasetRef, Record
 
-_POLL = 0.05  # minimum seconds between two memory checks
-_PAUSE_FACTOR = 10  # ratio of the pause to the duration of a memory check: a check of PSS halts the method
-_STARTUP_SECONDS = 120.0  # additional time of a cell for libraries, data and compilation
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
 _PARENT_INTERVAL = 0.5  # seconds between two checks whether the run is alive
 
@@ -162,11 +159,10 @@ class WorkerProcess:
             self._send_data(job.dataset, payload)
             self._child.connection.send(job)
             # Loading and compilation do not count as work of the cell, but have a limit of their own.
-            timeout = None if job.seconds is None else _STARTUP_SECONDS + job.seconds
-            answer = self._answer(job, sent_at, timeout)
+            answer = self._answer(CellLimits(job, self._child.pid, startup=True))
             if answer == STARTED:
                 started = True
-                answer = self._answer(job, time.monotonic(), job.seconds)
+                answer = self._answer(CellLimits(job, self._child.pid))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return self._died(time.monotonic() - sent_at, started)
         except BaseException:
@@ -203,21 +199,12 @@ class WorkerProcess:
             self._child.connection.send(payload.paths)
             self._paths = payload.paths
 
-    def _answer(self, job: Job, since: float, seconds: float | None) -> Any:
+    def _answer(self, limits: CellLimits) -> Any:
         """Return the next message of the worker process, or an unfinished cell if a limit was exceeded."""
-        pause = None if job.memory_gb is None else _POLL
-        while not self._child.connection.poll(_timeout(since, seconds, pause)):
-            if seconds is not None and time.monotonic() - since >= seconds:
-                limit = f"over the limit of {job.seconds:g} seconds"
-                return UnfinishedCell(
-                    "timeout", limit if seconds == job.seconds else f"{limit} before its work began", self._child.tail()
-                )
-            if job.memory_gb is not None:
-                check_started = time.monotonic()
-                if (used := used_gb(self._child.pid, job.memory_gb)) > job.memory_gb:
-                    reason = f"{used:.1f} GiB, over the limit of {job.memory_gb:g} GiB"
-                    return UnfinishedCell("memory", reason, self._child.tail())
-                pause = max(_POLL, _PAUSE_FACTOR * (time.monotonic() - check_started))
+        while not self._child.connection.poll(limits.pause()):
+            exceeded = limits.exceeded()
+            if exceeded is not None:
+                return UnfinishedCell(*exceeded, self._child.tail())
         return self._child.connection.recv()
 
     def _died(self, seconds: float, started: bool) -> UnfinishedCell:
@@ -229,13 +216,6 @@ class WorkerProcess:
         killed = code == -signal.SIGKILL
         what = f"{KILLED}: SIGKILL" if killed else ending(code)
         return UnfinishedCell("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
-
-
-def _timeout(since: float, seconds: float | None, pause: float | None) -> float | None:
-    """Return the seconds until the next check of the limits; None if there are no limits."""
-    waits = [] if pause is None else [pause]
-    waits += [] if seconds is None else [max(0.0, since + seconds - time.monotonic())]
-    return min(waits, default=None)
 
 
 def _own_worker() -> WorkerProcess:

@@ -6,7 +6,6 @@ The test points are not passed to this module, so that no trial can use them.
 from __future__ import annotations
 
 import contextlib
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
@@ -15,7 +14,7 @@ from typing import Any
 
 from ep_bench import adapters, estimator, scoring, tuning
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.records import CellError, reason_of, seed_globals, unconverged
+from ep_bench.runner.records import CellError, reason_of, seed_globals, timed, unconverged
 from ep_bench.types import Array, Record, Task
 
 Build = Callable[[Mapping[str, Any]], Any]  # options -> an unfitted model
@@ -44,11 +43,10 @@ def choose(record: Record, job: Job, X: Array, y: Array, build: Build) -> dict[s
     """
     tune = job.tune or {}
     scorer = _ValidationScorer(job, X, y, build)
-    started = time.perf_counter()
-    found = tuning.search(
-        scorer, tune["space"], _start(job), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
-    )
-    record.row["tune_seconds"] = time.perf_counter() - started
+    with timed(record, "tune"):
+        found = tuning.search(
+            scorer, tune["space"], _start(job), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
+        )
     record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
     if found.best is None:
         reason, count = found.usual_reason()

@@ -73,9 +73,14 @@ class Strict(BaseModel):
 
 
 class Limits(Strict):
-    """Limits of one cell; None is no limit. ``seconds`` covers the search and the final fit of a tuned cell."""
+    """Limits of one cell; None is no limit. Times cover the search and the final fit of a tuned cell.
+
+    ``seconds`` is wall time. ``cpu_seconds`` is the CPU time of all processes of the cell. It does not increase while a
+    run is stopped, and hardly depends on other work of the machine.
+    """
 
     seconds: Annotated[float, Field(gt=0.0, le=1e8)] | None = None
+    cpu_seconds: Annotated[float, Field(gt=0.0, le=1e8)] | None = None
     memory_gb: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
 
 

@@ -112,8 +112,9 @@ def test_rows_that_a_changed_study_replaces_are_kept(tmp_path: Path) -> None:
     store.write_rows(tmp_path / "results.csv", [record("a" * 16).row])
     store.write_lock(tmp_path, lock("b" * 16))
     assert store.export(tmp_path) == []
-    assert store.known_rows(tmp_path).keys() == {"a" * 16}
-    store.write_lock(tmp_path, lock("a" * 16))
+    finished = store.finished_rows(tmp_path)
+    assert finished.rows.keys() == {"a" * 16}
+    store.write_lock(tmp_path, lock("a" * 16) | finished.lock_entries())
     assert [row["cell"] for row in store.export(tmp_path)] == ["a" * 16]
 
 

@@ -17,6 +17,7 @@ from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
+from ep_bench.types import MEASURED_COLUMNS
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +57,10 @@ def test_scores_do_not_depend_on_the_summary(tmp_path: Path, monkeypatch: pytest
     whole = run_cell(job)
     monkeypatch.setattr(chain_summary, "of", lambda *_: {})
     plain = run_cell(job)
-    measured = {"fit_seconds", "predict_seconds", "compile_seconds", "peak_mb"}
     assert "chains" in whole.notes
     assert "chains" not in plain.notes
-    assert {k: v for k, v in whole.row.items() if k not in measured} == {
-        k: v for k, v in plain.row.items() if k not in measured
+    assert {k: v for k, v in whole.row.items() if k not in MEASURED_COLUMNS} == {
+        k: v for k, v in plain.row.items() if k not in MEASURED_COLUMNS
     }
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
-from ep_bench.types import COLUMNS
+from ep_bench.types import COLUMNS, MEASURED_COLUMNS
 from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
 from tests.runner.support import becomes_true, children, command_of, job, write_methods
@@ -26,7 +26,6 @@ from tests.runner.support import becomes_true, children, command_of, job, write_
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
 
-TIMES = ("fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb")
 STUDY = """
 study: spread
 datasets: [diabetes, {name: mine, csv: mine.csv, target: y}]
@@ -105,7 +104,7 @@ def meanwhile(action: Callable[[], None]) -> Iterator[None]:
 
 
 def scores(folder: Path) -> list[dict[str, object]]:
-    kept = [column for column in COLUMNS if column not in TIMES]
+    kept = [column for column in COLUMNS if column not in MEASURED_COLUMNS]
     return [{column: row.get(column) for column in kept} for row in store.read_rows(folder / "results.csv")]
 
 

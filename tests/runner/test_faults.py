@@ -182,7 +182,7 @@ def test_a_folder_of_a_newer_version_is_left_alone(study: Path, results: Path, n
     content = json.loads(path.read_text())
     if name == "cell":
         text = path.read_text()
-        path.write_text(text.replace('"format": 1', '"format": 99', 1))
+        path.write_text(text.replace('"format": 2', '"format": 99', 1))
     else:
         path.write_text(json.dumps(content | {"format": 99}))
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}

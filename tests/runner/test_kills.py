@@ -16,12 +16,10 @@ from pathlib import Path
 import pytest
 
 from ep_bench.results import store
-from ep_bench.types import COLUMNS
+from ep_bench.types import COLUMNS, MEASURED_COLUMNS
 from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
 from tests.runner.support import becomes_true, children
-
-TIMES = ("fit_seconds", "predict_seconds", "compile_seconds", "peak_mb")
 
 STUDY = """
 study: killed
@@ -49,7 +47,7 @@ def command(study: Path, results: Path, *more: str) -> list[str]:
 
 
 def scores(folder: Path) -> list[dict[str, object]]:
-    kept = [column for column in COLUMNS if column not in TIMES]
+    kept = [column for column in COLUMNS if column not in MEASURED_COLUMNS]
     return [{column: row.get(column) for column in kept} for row in store.read_rows(folder / "results.csv")]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from ep_bench.results import store
 from ep_bench.runner import plan as planning
 from ep_bench.runner.plan import Plan, cell_seed, differences, make_plan
 from ep_bench.spec import read_study
+from tests.finished import finish
 
 STUDY = """
 study: s
@@ -30,15 +30,6 @@ def planned(tmp_path: Path, text: str = STUDY) -> Plan:
     path = tmp_path / "study.yaml"
     path.write_text(text)
     return make_plan(read_study(path, InstalledCatalogue()), tmp_path / "results")
-
-
-def finish(plan: Plan, **row: Any) -> None:
-    """Store made-up results of every cell."""
-    cells = [planned.job.cell for planned in plan.cells]
-    names = [{"study": "s", "method": c.method, "dataset": c.dataset, "split": c.split, "cell": c.key} for c in cells]
-    rows = [{"status": "ok", "seed": 1, "fit_seconds": 2.0, "predict_seconds": 0.5, **name, **row} for name in names]
-    store.write_lock(plan.folder, plan.lock())
-    store.write_rows(plan.folder / "results.csv", rows)
 
 
 def states(plan: Plan) -> set[str]:

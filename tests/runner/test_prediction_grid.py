@@ -18,6 +18,7 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
+from ep_bench.types import MEASURED_COLUMNS
 
 METHODS = '''
 import warnings
@@ -97,9 +98,8 @@ def test_scores_and_hashes_do_not_depend_on_the_grid(tmp_path: Path, monkeypatch
     plain = run_cell(job)
     assert "curve" in drawn.notes
     assert "curve" not in plain.notes
-    measured = {"fit_seconds", "predict_seconds", "compile_seconds", "peak_mb"}
-    assert {k: v for k, v in drawn.row.items() if k not in measured} == {
-        k: v for k, v in plain.row.items() if k not in measured
+    assert {k: v for k, v in drawn.row.items() if k not in MEASURED_COLUMNS} == {
+        k: v for k, v in plain.row.items() if k not in MEASURED_COLUMNS
     }
     assert drawn.factors == plain.factors
 

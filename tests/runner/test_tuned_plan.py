@@ -15,7 +15,8 @@ from ep_bench.runner import plan as planning
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan, make_plan
 from ep_bench.spec import read_study
-from tests.runner.test_plan import finish, planned, states
+from tests.finished import finish
+from tests.runner.test_plan import planned, states
 from tests.runner.tuning_support import plan_of, with_methods
 
 ROOT = Path(__file__).parents[2]

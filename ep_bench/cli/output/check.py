@@ -21,7 +21,7 @@ def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | N
     """Write check.csv; return the lines to print, and whether all published numbers are reproduced or accepted."""
     frames = []
     for folder in folders:
-        study = store.read_study(folder)
+        study = store.read_intact(folder)
         frames.append(published.check(pd.DataFrame(study.rows), study.lock, against))
     frame = pd.concat(frames, ignore_index=True).drop_duplicates() if len(frames) > 1 else frames[0]
     target = out or folders[0] / "check.csv"

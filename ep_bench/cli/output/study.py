@@ -89,7 +89,8 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     missing = [cell for cell in planned if cell["cell"] not in finished]
     not_ok = [row for row in study.rows if row["status"] != "ok"]
     lines = [_counts(study, len(planned), len(missing)), *_not_ok_lines(not_ok), *_running_lines(folder)]
-    lines += [f"  {warning}" for warning in [store.damage_warning(study.damaged)] if warning]
+    lines += [f"  {warning}" for warning in [store.damage_warning(study.finished.damaged)] if warning]
+    lines += [f"  altered or removed after the run: {row}" for row in study.finished.suspect]
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
     lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
     return lines, not not_ok and not missing

@@ -1,0 +1,91 @@
+"""Cell files: one file ``cells/<hash>.json`` per finished cell, with its trace, its provenance and a checksum."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from ep_bench.results.files import FORMAT, canonical, refuse_newer, write_atomically
+from ep_bench.types import Record
+
+CELLS = "cells"
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Store a finished cell in the study's folder, atomically."""
+    body = canonical(asdict(record))
+    checksum = hashlib.sha256(body.encode()).hexdigest()
+    write_atomically(
+        folder / CELLS / f"{record.key}.json", f'{{"format": {FORMAT}, "sha256": "{checksum}", "record": {body}}}\n'
+    )
+
+
+def read_record(path: Path) -> Record | None:
+    """Return the record in a cell file, or None if the file is missing or damaged.
+
+    Raises UserError if a newer version of the program wrote it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    try:
+        envelope = json.loads(text)
+        body = text[text.index('"record": ') + len('"record": ') : text.rindex("}")]
+        fields = envelope["record"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
+        return None
+    refuse_newer(envelope.get("format"), path)
+    record = Record(**fields)
+    return record if record.key == path.stem else None
+
+
+def read_records(folder: Path) -> dict[str, Record]:
+    """Return every intact record of a study's folder by its hash; damaged files are omitted."""
+    return {record.key: record for record in each_record(folder, [])}
+
+
+def each_record(folder: Path, damaged: list[Path]) -> Iterator[Record]:
+    for path in sorted((folder / CELLS).glob("*.json")):
+        record = read_record(path)
+        if record is not None:
+            yield record
+        elif path.exists():
+            damaged.append(path)
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """Return the modification time of each cell file in nanoseconds, by hash."""
+    found: dict[str, int] = {}
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder / CELLS) as entries:
+        for entry in entries:
+            if entry.name.endswith(".json"):
+                with contextlib.suppress(FileNotFoundError):
+                    found[entry.name.removesuffix(".json")] = entry.stat().st_mtime_ns
+    return found
+
+
+def record_since(folder: Path, key: str, stamp: int | None) -> Record | None:
+    """Return the record of a cell if its file has changed since ``stamp``, else None."""
+    path = folder / CELLS / f"{key}.json"
+    try:
+        same = path.stat().st_mtime_ns == stamp
+    except FileNotFoundError:
+        return None
+    return None if same else read_record(path)
+
+
+def remove_drafts(folder: Path, age: float = 600.0) -> None:
+    """Remove temporary files of writers that were killed, if older than ``age`` seconds."""
+    for draft in (folder / CELLS).glob(".*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > age:
+                draft.unlink()

@@ -1,0 +1,68 @@
+"""Reading and writing of single files of a results folder: atomic writes, canonical JSON, hashes, formats."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ep_bench.errors import UserError
+
+FORMAT = 2  # of lock and cell files; format 1 had no checksums of rows
+
+
+def canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def factor_hash(factors: Mapping[str, Any]) -> str:
+    """Return the hash of a cell with these factors, 16 hexadecimal digits."""
+    return hashlib.sha256(canonical(factors).encode()).hexdigest()[:16]
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write ``text`` such that readers see either the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # add the file name, which a failed write does not report
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    """Write ``text`` atomically, unless the file already has this content."""
+    try:
+        same = path.read_bytes() == text.encode()
+    except OSError:
+        same = False
+    if not same:
+        write_atomically(path, text)
+
+
+def unreadable(path: Path, error: Exception) -> UserError:
+    """Return the error for an unreadable file that is derived from cell files."""
+    return UserError(
+        f"cannot be read ({type(error).__name__}: {error}); restore it from version control, or delete it and the next "
+        "run or report writes it from the cell files of this machine",
+        where=str(path),
+    )
+
+
+def refuse_newer(version: Any, path: Path, known: int = FORMAT) -> None:
+    """Raise UserError if a newer version of the program wrote a file."""
+    if isinstance(version, int) and version > known:
+        raise UserError(
+            f"written by a newer version of ep-bench (format {version}; this version reads up to {known}); upgrade it",
+            where=str(path),
+        )

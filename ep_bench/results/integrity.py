@@ -1,0 +1,101 @@
+"""Integrity of stored rows: their checksums in the lock file, and values that are impossible.
+
+A row of ``results.csv`` counts only if its checksum is the one in the lock file. A file that was cut or edited is
+therefore recognised, and the affected cells are computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ep_bench.results.files import canonical
+from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS
+
+Row = dict[str, Any]
+
+_LABELS = frozenset({"study", "method", "dataset"})  # from the plan, which may change them
+_FRACTIONS = frozenset({"coverage95", "coverage50", "coverage90", "error_rate", "pit_error"})
+_NOT_NEGATIVE = frozenset({
+    "rmse", "mae", "crps", "ll_std", "se_std", "se_prct99", "width50", "width90", "width95", "train_rmse", "target_std",
+    "brier", "fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb", "fit_cpu_seconds",
+    "predict_cpu_seconds", "tune_cpu_seconds", "r_hat", "split", "seed",
+})  # fmt: skip
+_PARTITIONS = frozenset({"standard", "kfold", "shuffle", "gap"})  # schemes whose splits use every data point
+
+
+@dataclass(frozen=True)
+class SuspectRow:
+    """A stored row that cannot be trusted; labels and hash are empty where they cannot be read."""
+
+    file: str
+    reason: str
+    method: str = ""
+    dataset: str = ""
+    split: int | None = None
+    cell: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.method} on {self.dataset}, split {self.split}: " if self.method else ""
+        return f"{self.file}: {place}{self.reason}"
+
+
+def text(value: Any) -> str:
+    """Return a value as it is written to a table; None and nan are empty."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return repr(float(value))
+    return " ".join(str(value).encode("utf-8", "backslashreplace").decode("utf-8").split())
+
+
+def checksum(row: Mapping[str, Any]) -> str:
+    """Return the checksum of a row without its labels, 16 hexadecimal digits."""
+    texts = {column: _canonical_text(column, row[column]) for column in COLUMNS if column in row}
+    filled = {column: value for column, value in texts.items() if value and column not in _LABELS}
+    return hashlib.sha256(canonical(filled).encode()).hexdigest()[:16]
+
+
+def _canonical_text(column: str, value: Any) -> str:
+    number = column not in TEXT_COLUMNS | COUNT_COLUMNS and value is not None
+    return text(float(value) if number else value)
+
+
+def impossible(row: Mapping[str, Any]) -> str:
+    """Return why the values of a row are impossible, empty if they are not."""
+    for column, value in row.items():
+        if column not in TEXT_COLUMNS and not _is_possible(column, value):
+            return f"impossible value: {column} is {value!r}"
+    if row.get("converged", "true") not in {"true", "false"}:
+        return f"impossible value: converged is {row['converged']!r}"
+    return ""
+
+
+def _is_possible(column: str, value: float) -> bool:
+    if math.isnan(value) or (math.isinf(value) and not column.startswith("width")):
+        return False
+    if column in _FRACTIONS:
+        return 0.0 <= value <= 1.0
+    if column in {"n_train", "n_test"}:
+        return value >= 1
+    return value >= 0.0 or column not in _NOT_NEGATIVE
+
+
+def size_check(lock: Mapping[str, Any]) -> Callable[[Row], str]:
+    """Return a function of a row: why its numbers of data points contradict the plan, or an empty text."""
+    sizes = {label: described.get("n") for label, described in lock.get("datasets", {}).items()}
+    partition = lock.get("splits", {}).get("scheme") in _PARTITIONS
+
+    def check(row: Row) -> str:
+        n = sizes.get(row["dataset"])
+        if n is None or not {"n_train", "n_test"} <= row.keys():
+            return ""
+        used = row["n_train"] + row["n_test"]
+        if used > n or (partition and used != n):
+            return f"{row['n_train']} training and {row['n_test']} test points, but the data set has {n} points"
+        return ""
+
+    return check

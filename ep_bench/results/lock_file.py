@@ -1,0 +1,110 @@
+"""The lock file of a study: the plan, the factors behind each hash, and the checksum and provenance of each row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ep_bench.errors import UserError
+from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
+
+LOCK = "study.lock.json"
+
+
+class Origin(NamedTuple):
+    """How a row was computed."""
+
+    method: str  # registry name or target
+    version: Any
+    source: str  # hash of the source code of the engine, empty if unknown
+    environment: Mapping[str, Any]  # as in ``provenance.environment``
+
+    @property
+    def changed_tree(self) -> bool:
+        """True if the source code had uncommitted changes."""
+        return str(self.environment.get("revision", "")).endswith("+changes")
+
+
+def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:
+    """Write ``study.lock.json`` in a form that version control can compare, unless it already has this content."""
+    write_if_changed(folder / LOCK, json.dumps({"format": FORMAT, **lock}, indent=1, sort_keys=True) + "\n")
+
+
+def read_lock(folder: Path) -> dict[str, Any] | None:
+    """Return ``study.lock.json``, or None if there is no file. Raises UserError if it cannot be read."""
+    path = folder / LOCK
+    if not path.exists():
+        return None
+    try:
+        lock = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot be read: {error}", where=str(path)) from error
+    if not isinstance(lock, dict):
+        raise UserError("not the lock file of a study", where=str(path))
+    refuse_newer(lock.get("format"), path)
+    return lock
+
+
+def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, Any]]:
+    """Return the planned cells of a lock file, each as {cell, method, dataset, split, factors}.
+
+    Two cells have the same hash if one configuration has two labels. ``part`` is ``groups`` for the plan, or
+    ``superseded`` for replaced cells whose replacements are not finished yet.
+    """
+    try:
+        return [
+            {
+                "cell": key,
+                "method": group["method"],
+                "dataset": group["dataset"],
+                "split": int(split),
+                "factors": {**group["factors"], "split": int(split)},
+            }
+            for group in lock.get(part, ())
+            for split, key in group["cells"].items()
+        ]
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise UserError(f"the plan cannot be read: {type(error).__name__}: {error}", where=LOCK) from error
+
+
+def provenance(origins: Mapping[str, Origin], checksums: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entries ``environments`` and ``provenance`` of a lock file for rows by hash."""
+    environments: dict[str, Mapping[str, Any]] = {}
+    groups: dict[str, dict[str, Any]] = {}
+    for key in sorted(checksums):
+        origin = origins[key]
+        identifier = factor_hash(origin.environment)[:8]
+        environments[identifier] = origin.environment
+        entry = {"method": origin.method, "version": origin.version, "source": origin.source, "environment": identifier}
+        groups.setdefault(canonical(entry), {**entry, "rows": {}})["rows"][key] = checksums[key]
+    return {"environments": environments, "provenance": [groups[name] for name in sorted(groups)]}
+
+
+def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[str, str] | None]:
+    """Return the origins and the checksums of rows by hash; a lock of format 1 has no checksums (None).
+
+    There all rows have the environment of the lock. Raises UserError if the entries cannot be read.
+    """
+    try:
+        if "provenance" not in lock:
+            return {cell["cell"]: _common_origin(lock, cell["factors"]) for cell in _all_cells(lock)}, None
+        origins: dict[str, Origin] = {}
+        checksums: dict[str, str] = {}
+        for entry in lock["provenance"]:
+            environment = lock["environments"][entry["environment"]]
+            origin = Origin(entry["method"], entry["version"], entry["source"], environment)
+            origins |= dict.fromkeys(entry["rows"], origin)
+            checksums |= entry["rows"]
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise UserError(f"the provenance cannot be read: {type(error).__name__}: {error}", where=LOCK) from error
+    return origins, checksums
+
+
+def _all_cells(lock: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return lock_cells(lock) + lock_cells(lock, "superseded")
+
+
+def _common_origin(lock: Mapping[str, Any], factors: Mapping[str, Any]) -> Origin:
+    return Origin(factors.get("method", ""), factors.get("version"), "", lock.get("environment", {}))

@@ -1,0 +1,90 @@
+"""Tables of results: ``results.csv`` and ``superseded.csv``, with one row per cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ep_bench.errors import UserError
+from ep_bench.results.files import write_if_changed
+from ep_bench.results.integrity import Row, impossible, text
+from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows as CSV with the documented columns, sorted by method, data set and split.
+
+    The file is not touched if it already has this content.
+    """
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in sorted(rows, key=order):
+        writer.writerow({key: text(value) for key, value in row.items()})
+    write_if_changed(path, out.getvalue())
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Return the rows of a ``results.csv`` with numbers parsed; empty values are omitted.
+
+    Raises UserError for a wrong header, a missing field, text in a column of numbers, or an impossible value.
+    """
+    rows, errors = read_table(path)
+    if errors:
+        raise errors[0]
+    return rows
+
+
+def read_table(path: Path) -> tuple[list[Row], list[UserError]]:
+    """Return the valid rows of a table, and an error for each of the others, or for the whole file."""
+    if not path.exists():
+        return [], []
+    try:
+        return _read(path)
+    except (OSError, csv.Error) as error:
+        return [], [UserError(f"cannot be read: {error}", where=str(path))]
+
+
+def _read(path: Path) -> tuple[list[Row], list[UserError]]:
+    rows: list[Row] = []
+    errors: list[UserError] = []
+    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        reader = csv.DictReader(file)
+        missing = sorted(set(HEAD_COLUMNS) - set(reader.fieldnames or ()))
+        if missing:
+            message = f"not a results file of ep-bench: missing columns {', '.join(missing)}"
+            return [], [UserError(message, where=str(path))]
+        for row in reader:
+            try:
+                rows.append(_parse(row, path, reader.line_num))
+            except UserError as error:
+                errors.append(error)
+    return rows, errors
+
+
+def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
+    where, parsed = f"{path}:{line}", {}
+    for key, found in row.items():
+        if key not in COLUMNS or not found:
+            continue
+        try:
+            found.encode()
+            parsed[key] = found if key in TEXT_COLUMNS else int(found) if key in COUNT_COLUMNS else float(found)
+        except UnicodeEncodeError:
+            raise UserError("not UTF-8", where=where, field=key) from None
+        except ValueError:
+            raise UserError("not a number", where=where, field=key, found=found) from None
+    if not {"method", "dataset", "split", "cell", "status"} <= parsed.keys():
+        raise UserError("incomplete row: method, dataset, split, status and cell are required", where=where)
+    if parsed["status"] not in STATUSES:
+        raise UserError("unknown status", where=where, found=parsed["status"], allowed=STATUSES)
+    if reason := impossible(parsed):
+        raise UserError(reason, where=where)
+    return parsed
+
+
+def order(row: Row) -> tuple[str, str, str, int, str]:
+    """Return the sorting key of a row: study, method, data set, split, hash."""
+    return (row.get("study", ""), row["method"], row["dataset"], row["split"], row["cell"])
