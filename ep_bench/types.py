@@ -167,7 +167,7 @@ OFFERED: Mapping[str, str] = {
     "log_evidence": "log evidence of the targets (nats)",
     "hyperparameters": "learned and fixed hyperparameters, by name",
     "n_iterations": "number of iterations of the fit",
-    "converged": "whether the fit met its own criterion",
+    "converged": "whether the fit met its own criterion, None without one",
     "jitter": "sparse Gaussian process: jitter of the inducing covariance, relative to its mean diagonal element",
     "site_precisions": "precisions (n,) of the likelihood terms: EP sites, or curvatures of the Laplace approximation",
     "chains": "sampler: monitored quantities after warm-up, by name, arrays (chains, draws)",

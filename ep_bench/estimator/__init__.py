@@ -123,7 +123,8 @@ def Estimator(name: str, task: Task | None = None, **options: Any) -> Any:
         of a sampler; the ``fit`` of the method documents the names
     ``log_evidence_`` : log evidence of the standardised targets (nats), if the method has one
     ``hyperparameters_`` : Gaussian processes: learned and fixed hyperparameters by name
-    ``n_iterations_``, ``converged_`` : Gaussian processes: number of iterations, and whether the fit met its criterion
+    ``n_iterations_`` : Gaussian processes: number of iterations
+    ``converged_`` : methods with a criterion: whether the fit met it
     ``site_precisions_`` : ``gp_t`` except with ``mcmc``: precisions (n,) of the likelihood terms
     ``jitter_`` : sparse Gaussian processes: jitter of the inducing covariance, relative to its mean diagonal element
     ``chains_`` : samplers: arrays (chains, draws) after warm-up by name. These are ``log_joint`` (nats),

@@ -8,6 +8,7 @@ from pathlib import Path
 from ep_bench.errors import UserError
 from ep_bench.plotting.page import Section
 from ep_bench.report import merge, render_html, render_markdown
+from ep_bench.report.changed_trees import note_changed_trees
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import SECTIONS
 from ep_bench.results import store
@@ -15,7 +16,9 @@ from ep_bench.results import store
 
 def sections(report: ReportContext) -> list[Section]:
     """Return all sections of a report, in the order of the page."""
-    return [section for function in SECTIONS for section in function(report)]
+    changed = report.merged.changed_trees()
+    found = [section for function in SECTIONS for section in function(report)]
+    return [note_changed_trees(section, changed) for section in found] if changed else found
 
 
 def write(

@@ -51,6 +51,14 @@ class ReportContext:
         found = {score.name: summary.score_table(self.merged, score) for score in MORE}
         return {name: table for name, table in found.items() if table is not None}
 
+    @property
+    def time_notes(self) -> list[str]:
+        """Return the note on methods whose times are wall times, because an older version stored no CPU times."""
+        methods = self.merged.wall_times
+        return (
+            [f"Times of {', '.join(methods)} are wall times: some of their rows have no CPU time."] if methods else []
+        )
+
     @cached_property
     def curves(self) -> curves.Curves:
         """Return the curves of all studies. Their hashes of cells identify them, since labels may differ."""

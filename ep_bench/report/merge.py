@@ -52,6 +52,7 @@ class MergedStudies:
     planned: dict[tuple[str, str], int]
     notes: list[str]
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # label in the report, by study and its label
+    wall_times: list[str] = field(default_factory=list)  # methods with rows that have wall times, but no CPU times
 
     def ok(self) -> pd.DataFrame:
         """Return the rows of the cells that ended ``ok``."""
@@ -61,6 +62,16 @@ class MergedStudies:
         """Return the task of each data set with finished cells. Cells of classification have an error rate."""
         classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"])
         return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
+
+    def changed_trees(self) -> dict[str, list[str]]:
+        """Return the methods with cells from source code with uncommitted changes, and the revisions of that code."""
+        found: dict[str, list[str]] = {}
+        origins = {key: origin for study in reversed(self.studies) for key, origin in study.finished.origins.items()}
+        for method, cell in self.rows[["method", "cell"]].itertuples(index=False):
+            origin = origins.get(cell)
+            if origin is not None and origin.changed_tree and origin.revision not in found.setdefault(method, []):
+                found[method].append(origin.revision)
+        return found
 
     def cells(self) -> dict[tuple[str, str], dict[int, str]]:
         """Return the hashes of the finished cells by (method, data set) and split."""
@@ -100,11 +111,18 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
         tags=tags,
         methods=[column.label for column in columns],
         datasets=list(dict.fromkeys(dataset for column in columns for dataset, _ in column.cells)),
-        rows=_frame(rows),
+        rows=_frame([_with_cpu_times(row) for row in rows]),
         planned=dict(planned),
         notes=notes,
         names={(tag, label): column.label for column in columns for tag, label in column.labels.items()},
+        wall_times=list(dict.fromkeys(row["method"] for row in rows if _with_cpu_times(row) != row)),
     )
+
+
+def _with_cpu_times(row: store.Row) -> store.Row:
+    """Return a row with its wall times as CPU times, where an older version stored no CPU times."""
+    wall = {what: row.get(f"{what}_seconds") for what in ("fit", "predict", "tune")}
+    return {f"{what}_cpu_seconds": seconds for what, seconds in wall.items() if seconds is not None} | row
 
 
 def _frame(rows: Iterable[store.Row]) -> pd.DataFrame:

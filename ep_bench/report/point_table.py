@@ -191,5 +191,5 @@ def _unit(table: published.PublishedTable, merged: MergedStudies) -> str:
 
 
 def _seconds(cells: Sequence[Cell]) -> float:
-    """Return the mean time of fit and prediction (s), NaN without cells."""
-    return float(np.mean([c["fit_seconds"] + c["predict_seconds"] for c in cells])) if cells else math.nan
+    """Return the mean CPU time of fit and prediction (s), NaN without cells."""
+    return float(np.mean([c["fit_cpu_seconds"] + c["predict_cpu_seconds"] for c in cells])) if cells else math.nan

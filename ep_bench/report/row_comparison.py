@@ -139,9 +139,9 @@ def _interval(scores: Array) -> tuple[float, float, float]:
 
 
 def relative_times(merged: MergedStudies, unit: str) -> RelativeTimes | None:
-    """Return the times of all methods divided by those of ``unit``, or None if it has no finished cells."""
+    """Return the CPU times of all methods divided by those of ``unit``, or None if it has no finished cells."""
     rows = merged.ok()
-    seconds = (rows["fit_seconds"] + rows["predict_seconds"]).groupby([rows["method"], rows["dataset"]]).mean()
+    seconds = (rows["fit_cpu_seconds"] + rows["predict_cpu_seconds"]).groupby([rows["method"], rows["dataset"]]).mean()
     datasets = [dataset for dataset in merged.datasets if (unit, dataset) in seconds.index]
     if not datasets:
         return None

@@ -63,9 +63,12 @@ MORE = (
     Score("coverage90", "Coverage of the central 90 % interval", "fraction"),
     Score("coverage95", "Coverage of the central 95 % interval", "fraction"),
     Score("pit_error", "Calibration error of the PIT", "", "lower"),
-    Score("tune_seconds", "Tuning time", "s"),
-    Score("fit_seconds", "Fit time", "s"),
-    Score("predict_seconds", "Prediction time", "s"),
+    Score("ll_unseen", "Mean log-likelihood at inputs without an equal training point", "nats"),
+    Score("ll_min", "Log-likelihood of the worst test point", "nats"),
+    Score("r_hat", "R-hat of the worst test prediction", ""),
+    Score("tune_cpu_seconds", "CPU time of tuning", "s"),
+    Score("fit_cpu_seconds", "CPU time of the fit", "s"),
+    Score("predict_cpu_seconds", "CPU time of the prediction", "s"),
 )
 FIGURES = ("rmse", "ll", "error_rate")  # columns with panels and critical-difference diagrams
 BY_NAME = {score.name: score for score in MAIN + MORE}

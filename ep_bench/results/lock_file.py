@@ -22,9 +22,14 @@ class Origin(NamedTuple):
     environment: Mapping[str, Any]  # as in ``provenance.environment``
 
     @property
+    def revision(self) -> str:
+        """The git revision of the source code, empty if unknown."""
+        return str(self.environment.get("revision", ""))
+
+    @property
     def changed_tree(self) -> bool:
         """True if the source code had uncommitted changes."""
-        return str(self.environment.get("revision", "")).endswith("+changes")
+        return self.revision.endswith("+changes")
 
 
 def write_lock(folder: Path, lock: Mapping[str, Any]) -> None:

@@ -76,6 +76,8 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
             raise UserError("not UTF-8", where=where, field=key) from None
         except ValueError:
             raise UserError("not a number", where=where, field=key, found=found) from None
+    if None in row or None in row.values():
+        raise UserError("incomplete row: its number of fields differs from that of the header", where=where)
     if not {"method", "dataset", "split", "cell", "status"} <= parsed.keys():
         raise UserError("incomplete row: method, dataset, split, status and cell are required", where=where)
     if parsed["status"] not in STATUSES:

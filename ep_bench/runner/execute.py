@@ -142,11 +142,14 @@ def _point_hashes(X: Array) -> list[int]:
 
 
 def _convergence(model: Any, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
-    """Return R-hat of the worst test prediction of a sampler, and whether the method met its own criterion."""
+    """Return R-hat of the worst test prediction of a sampler, and whether the method met its own criterion.
+
+    A sampler with an R-hat has a criterion; if it does not meet it, it issues a warning, which ``run_cell`` evaluates.
+    """
     r_hat = diagnostics.get("r_hat_test_rows")
-    met = getattr(model, "converged_", None)
+    met = getattr(model, "converged_", None if r_hat is None else True)
     found = {} if r_hat is None else {"r_hat": r_hat}
-    return found | ({"converged": "true"} if met or (met is None and r_hat is not None) else {})
+    return found if met is None else {**found, "converged": "true" if met else "false"}
 
 
 def keep_dataset(ref: DatasetRef, dataset: Dataset) -> None:

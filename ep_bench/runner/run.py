@@ -95,6 +95,7 @@ class PeriodicExport:
 
     def __init__(self, plan: Plan, interval: float = _EXPORT_INTERVAL) -> None:
         self._plan, self._interval = plan, interval
+        self._written = store.stamps(plan.folder)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="export of results", daemon=True)
 
@@ -107,13 +108,12 @@ class PeriodicExport:
         self._thread.join()
 
     def _run(self) -> None:
-        written = store.stamps(self._plan.folder)
         while not self._end.wait(self._interval):
             stamps = store.stamps(self._plan.folder)
-            if stamps != written:
+            if stamps != self._written:
                 with contextlib.suppress(OSError, UserError):  # the run reports them at its end
                     _export_known(self._plan)
-                    written = stamps
+                    self._written = stamps
 
 
 def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:

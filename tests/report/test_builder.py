@@ -20,6 +20,7 @@ from ep_bench.errors import UserError
 from ep_bench.report import build, builder, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.results import store
+from tests.commands import ep_bench
 
 
 class Outline(html.parser.HTMLParser):
@@ -127,6 +128,29 @@ def test_the_page_shows_what_was_run(built):
     assert "3.11.9" in text
     assert all(entry["checksum"] in text for entry in lock["datasets"].values())
     assert "original units" in text
+
+
+def test_tables_name_methods_computed_with_uncommitted_changes(tmp_path, make_study):
+    """Their rows come from two trees; the other methods are not named."""
+    folder = make_study(tmp_path / "s", ["PBP", "HMC", "GP"], ["boston", "yacht"], 3)
+    rows = {row["cell"]: row for row in store.read_rows(folder / store.RESULTS)}
+    finished = store.finished_rows(folder)
+    for row in rows.values():
+        tree = {"PBP": "abc+changes", "HMC": "def", "GP": "def"}[row["method"]]
+        finished.origins[row["cell"]] = store.Origin("m", 1, "5eed", {"revision": tree})
+    store.export(folder, finished)
+    build([folder])
+    report = ReportContext(merge.merge([folder]))
+    note = "Computed with uncommitted changes of the source code: PBP (abc+changes)."
+    every = [table for section in builder.sections(report) for part in section.with_parts() for table in part.tables]
+    for table in every:
+        entries = [entry for row in table.rows for entry in row]
+        assert (note in table.caption) == ("PBP" in entries), table.caption
+    assert page_of(folder).count(note) >= sum(note in table.caption for table in every) > 10
+    for name in ("rmse.md", "rmse.tex", "fit_cpu_seconds.md"):
+        assert note in (folder / "report" / "tables" / name).read_text(encoding="utf-8")
+    checked = ep_bench("check", folder)
+    assert "computed with uncommitted changes of the source code: PBP (abc+changes)" in checked.stdout
 
 
 def test_both_pages_show_all_sections_figures_and_tables(built):

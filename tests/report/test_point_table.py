@@ -106,7 +106,7 @@ def test_without_scores_of_data_points_there_are_no_percentiles_and_a_note_expla
 def test_a_single_split_has_percentiles_of_its_own(tmp_path: Path, make_study: Any) -> None:
     folder = make_study(
         tmp_path / "kin", ("GP",), ("kin",), 1,
-        change=lambda row: of_rows(row) | {"ll_prct1": -6.0, "se_prct99": 40.5, "n_test": 35000},
+        change=lambda row: of_rows(row) | {"ll_prct1": -6.0, "se_prct99": 40.5, "n_train": 5000, "n_test": 35000},
         lock={
             "splits": {"scheme": "shuffle", "count": 1, "test_fraction": 0.875, "seed": 0},
             "datasets": {"kin": {"name": "kin40k", "irrelevant_inputs": 92, "n": 40000, "d": 100}},

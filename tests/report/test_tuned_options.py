@@ -78,9 +78,9 @@ def test_both_pages_show_them_with_the_time(folder):
     assert '<a href="#tuned">Tuned options</a>' in page
     assert "| ridge | boston | kernel | rbf, linear | rbf × 2, linear × 1 | 3 |" in plain
     assert "hidden: [50]; tune: {fraction: 0.2, score: rmse, space: {C: {log: [0.01, 1000.0]}" in plain
-    times = (folder / "report" / "tables" / "tune_seconds.md").read_text(encoding="utf-8")
+    times = (folder / "report" / "tables" / "tune_cpu_seconds.md").read_text(encoding="utf-8")
     assert "| boston | – | 12.50 ± 0.00 |" in times
-    assert "Tuning time" in (folder / "report" / "figures" / "times.svg").read_text(encoding="utf-8")
+    assert "CPU time of tuning" in (folder / "report" / "figures" / "times.svg").read_text(encoding="utf-8")
 
 
 def test_a_fresh_clone_reports_missing_cell_files(folder):
@@ -105,7 +105,7 @@ def test_without_tuning_there_is_no_section(tmp_path, make_study):
     folder = make_study(tmp_path / "plain", traces=True)
     build([folder])
     assert "Tuned options" not in (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert not (folder / "report" / "tables" / "tune_seconds.md").exists()
+    assert not (folder / "report" / "tables" / "tune_cpu_seconds.md").exists()
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,17 @@ class Slow(ConstantRegressor):
         time.sleep(0.4)
         return super().fit(X, y)
 
+class Busy(ConstantRegressor):
+    """Uses half a second of CPU time in a process of its own, after it has stored the id of this process."""
+    def fit(self, X, y):
+        open(MARK, "w").write(str(os.getpid()))
+        if (pid := os.fork()) == 0:
+            while time.process_time() < 0.5:
+                pass
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return super().fit(X, y)
+
 class Stuck(ConstantRegressor):
     """Never returns from compiled code, which handles no signal."""
     def fit(self, X, y):

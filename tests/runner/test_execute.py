@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from ep_bench.runner.pool import run_jobs
 from ep_bench.spec import read_study
 from ep_bench.types import COLUMNS
 from tests.runner.support import REF, job
+
+ONE = "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [METHOD]\n"
 
 
 def jobs_of(tmp_path: Path, text: str) -> list[Job]:
@@ -45,7 +48,53 @@ def test_a_row_matches_the_estimator(tmp_path: Path) -> None:
     assert row["target_std"] == pytest.approx(diabetes.y[train].std())
     assert (row["n_train"], row["n_test"]) == (398, 44)
     assert row["fit_seconds"] > 0
+    assert row["fit_cpu_seconds"] > 0
+    assert row["predict_cpu_seconds"] > 0
+    densities = dist.logpdf(diabetes.y[test])
+    assert row["ll_min"] == pytest.approx(densities.min(), rel=1e-14)
+    assert row["ll_unseen"] == pytest.approx(row["ll"], rel=1e-14)  # all inputs of diabetes are different
+    assert "converged" not in row  # PBP has no criterion
     assert row["peak_mb"] > 10
+
+
+def test_tail_scores_omit_repeated_inputs() -> None:
+    train = np.array([[0.0, 1.0], [2.0, 3.0]])
+    test = np.array([[2.0, 3.0], [3.0, 2.0], [-0.0, 1.0], [2.0, 3.1]])
+    ll = np.array([-1.0, -2.0, -4.0, -8.0])
+    assert execute._tail_scores({"ll": ll}, train, test) == {"ll_min": -8.0, "ll_unseen": -5.0}
+    assert execute._tail_scores({"ll": ll[:1]}, train, test[:1]) == {"ll_min": -1.0}
+    assert execute._tail_scores({}, train, test) == {}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "diagnostics", "expected"),
+    [
+        ({}, {}, {}),
+        ({"converged_": None}, {}, {}),
+        ({"converged_": np.True_}, {}, {"converged": "true"}),
+        ({"converged_": False}, {}, {"converged": "false"}),
+        ({}, {"r_hat_test_rows": 1.01}, {"r_hat": 1.01, "converged": "true"}),
+        ({}, {"r_hat_test_rows": None}, {}),
+    ],
+)
+def test_convergence_of_a_fit(
+    attributes: dict[str, object], diagnostics: dict[str, float | None], expected: dict[str, object]
+) -> None:
+    assert execute._convergence(SimpleNamespace(**attributes), diagnostics) == expected
+
+
+def test_a_warning_of_the_method_means_that_it_did_not_converge(tmp_path: Path) -> None:
+    row = run_cell(jobs_of(tmp_path, ONE.replace("METHOD", "{use: laplace, updates: 1, steps: 1}"))[0]).row
+    assert (row["status"], row["converged"]) == ("ok", "false")
+    assert row["reason"].startswith("not converged")
+    assert run_cell(jobs_of(tmp_path, ONE.replace("METHOD", "gp"))[0]).row["converged"] == "true"
+
+
+def test_a_sampler_reports_the_r_hat_of_its_predictions(tmp_path: Path) -> None:
+    method = "{use: hmc, chains: 2, warmup: 20, samples: 20}"
+    row = run_cell(jobs_of(tmp_path, ONE.replace("METHOD", method))[0]).row
+    assert row["r_hat"] >= 1.0
+    assert row["converged"] in {"true", "false"}
 
 
 def test_a_record_has_its_provenance(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner.plan import make_plan
-from ep_bench.runner.run import RunOptions, run_plan
+from ep_bench.runner.run import PeriodicExport, RunOptions, run_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Record
 from tests.commands import ep_bench
+from tests.runner.support import becomes_true
 
 STUDY = """
 study: faults
@@ -217,3 +218,45 @@ def test_an_interrupt_just_after_a_cell_is_stored(study: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         run_plan(plan, plan, RunOptions(quiet=True))
     assert {row["cell"] for row in store.read_rows(plan.folder / "results.csv")} == store.stamps(plan.folder).keys()
+
+
+def test_results_are_written_while_cells_are_running(study: Path, finished: Path, tmp_path: Path) -> None:
+    """A cell file that appears, from this run or from another one, is in the table and the lock file soon after."""
+    plan = make_plan(read_study(study, InstalledCatalogue()), tmp_path / "results")
+    store.write_lock(plan.folder, plan.lock())
+    (plan.folder / "cells").mkdir()
+    with PeriodicExport(plan, interval=0.01):
+        for path in sorted((finished / "cells").glob("*.json"))[:3]:
+            shutil.copy(path, plan.folder / "cells" / path.name)
+            assert becomes_true(
+                lambda key=path.stem: key in {row["cell"] for row in store.read_rows(plan.folder / store.RESULTS)}
+            )
+    assert len(store.finished_rows(plan.folder).rows) == 3
+    shutil.rmtree(plan.folder / "cells")
+    assert len(store.read_intact(plan.folder).rows) == 3
+
+
+def test_an_edited_table_is_refused_until_its_cells_are_run_again(study: Path, results: Path) -> None:
+    """A fresh clone: there are no cell files."""
+    folder = results / "faults"
+    shutil.rmtree(folder / "cells")
+    lines = (folder / "results.csv").read_text().splitlines()
+    scores = [line.split(",") for line in lines]
+    scores[7][5] = "0.5"  # the RMSE of one row
+    (folder / "results.csv").write_text("\n".join(map(",".join, [*scores[:20], *scores[23:]])) + "\n")
+    named = f"{scores[7][1]} on {scores[7][2]}, split {scores[7][3]}"
+    for command in ("report", "check"):
+        refused = ep_bench(command, folder)
+        assert refused.returncode == 2
+        assert "4 rows were altered or removed after the run" in refused.stderr
+        assert named in refused.stderr
+    shown = ep_bench("status", folder).stdout
+    assert shown.count("altered or removed after the run: ") == 4
+    assert named in shown
+    assert "4 rows were altered" in ep_bench("plan", study, "--results", results).stderr
+    before = {tuple(line[:10]) for line in scores} - {tuple(scores[7][:10])}
+    assert "4 cells run" in run(study, results).stdout.replace("\n", " ")
+    after = {tuple(line.split(",")[:10]) for line in (folder / "results.csv").read_text().splitlines()}
+    assert before < after
+    assert len(after) == CELLS + 1
+    assert ep_bench("report", folder).returncode == 0

@@ -138,7 +138,7 @@ class State(NamedTuple):
     samples: int  # through the layers per prediction; 0 for matched moments
     log_evidence: float  # minus the energy of all data, nats
     n_iterations: int  # steps of Adam
-    converged: bool
+    converged: bool | None  # None without a criterion
 
     @property
     def hyperparameters(self) -> dict[str, Array]:
@@ -176,8 +176,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         evidence = log_evidence(problem, theta, X, y, normal_draws(outputs, rng))
     if not np.isfinite(evidence):
         raise FloatingPointError(f"step {history.steps}: the energy of all data is not finite after the last step")
-    converged = config.plateau is None or history.settled
-    if not converged:
+    converged = None if config.plateau is None else history.settled
+    if converged is False:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(f"no plateau of the energy in {config.steps} steps", ConvergenceWarning, stacklevel=2)

@@ -98,6 +98,7 @@ class State(NamedTuple):
     well_determined: float  # gamma
     predictive: str
     test_samples: int
+    converged: bool
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
@@ -138,7 +139,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     alpha, beta = last.precisions
     state = State(
         layers, last.weights, last.posterior, 1.0 / alpha, 1.0 / beta, last.log_evidence, float(last.gamma.sum()),
-        config.predictive, config.test_samples,
+        config.predictive, config.test_samples, not found.unfinished,
     )  # fmt: skip
     return state, found.trace
 

@@ -20,7 +20,7 @@ from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
 
 CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
-TIMES = ("tune_seconds", "fit_seconds", "predict_seconds")
+TIMES = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 
 
 def sections(report: ReportContext) -> list[Section]:
@@ -30,7 +30,9 @@ def sections(report: ReportContext) -> list[Section]:
     )
     pictures = [calibration_figure(known, report.styles)] if known else []
     pictures += [time_figure(times, report.styles)] if times else []
-    return [Section("plots", "Calibration and time" if known else "Time", pictures=pictures)] if pictures else []
+    notes = report.time_notes if times else []
+    title = "Calibration and time" if known else "Time"
+    return [Section("plots", title, pictures=pictures, notes=notes)] if pictures else []
 
 
 def calibration_figure(tables: Sequence[ScoreTable], styles: Mapping[str, MethodStyle]) -> Picture:
@@ -61,12 +63,12 @@ def time_figure(tables: Sequence[ScoreTable], styles: Mapping[str, MethodStyle])
         figure, axes = canvas(len(tables), methods, width=3.0)
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
-            ax.set_xlabel("seconds per split")
+            ax.set_xlabel("CPU seconds per split")
             positive = np.where(table.mean > 0.0, table.mean, math.nan)
             _spread(ax, table, methods, positive, np.exp(_means(np.log(positive))), styles)
             log_axis(ax)
     caption = (
-        "Wall time on one core, without compilation. Ticks: means over splits on each data set. Markers: geometric "
+        "CPU time, without compilation. Ticks: means over splits on each data set. Markers: geometric "
         "means over data sets."
     )
     return finish(figure, "times", caption)

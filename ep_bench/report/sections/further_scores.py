@@ -17,4 +17,4 @@ def sections(report: ReportContext) -> list[Section]:
     files = {f"{name}.md": tables.markdown(table) for name, table in further.items()}
     files["scores.csv"] = tables.long_csv(every)
     shown = [score_table(table, folded=table.score.axis) for table in further.values()]
-    return [Section("more", "Further scores", tables=shown, files=files)]
+    return [Section("more", "Further scores", tables=shown, files=files, notes=report.time_notes)]

@@ -14,7 +14,9 @@ def sections(report: ReportContext) -> list[Section]:
     found = point_table.collect(report.merged)
     files = {"points.csv": formats.csv(found)}
     parts = [_part(table) for table in found]
-    return [Section("points", "Scores over test data points", parts=parts, files=files)] if found else []
+    if not found:
+        return []
+    return [Section("points", "Scores over test data points", parts=parts, files=files, notes=report.time_notes)]
 
 
 def _part(found: PointTable) -> Section:

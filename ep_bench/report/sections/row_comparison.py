@@ -32,7 +32,10 @@ def sections(report: ReportContext) -> list[Section]:
             tables.append(_table(means, score, reference))
     times = row_comparison.relative_times(merged, unit) if unit in merged.methods else None
     tables += [_times(times)] if times else []
-    return [Section("compared", "Comparison per data point", (), pictures, tables)] if pictures or tables else []
+    if not pictures and not tables:
+        return []
+    notes = report.time_notes if times else []
+    return [Section("compared", "Comparison per data point", (), pictures, tables, notes)]
 
 
 def _methods(means: Sequence[ScoreMeans]) -> list[str]:
@@ -103,7 +106,7 @@ def _times(times: RelativeTimes) -> Table:
         rows.append([method, *(_ratio(value) for value in values), *printed])
     head = ["method", *times.datasets, "mean", "max", *(f"published {kind}" for kind in kinds)]
     caption = (
-        f"Times of fit and prediction on one core relative to {times.unit}: means over splits by data set, and their "
+        f"CPU times of fit and prediction relative to {times.unit}: means over splits by data set, and their "
         "mean and maximum"
     )
     sources = dict.fromkeys(numbers["source"] for numbers in times.printed.values())

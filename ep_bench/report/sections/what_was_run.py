@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ def sections(report: ReportContext) -> list[Section]:
 
 
 def _part(place: int, study: store.StudyResults, tag: str) -> Section:
-    tables = [table for table in _tables(study.lock) if table.rows]
+    tables = [table for table in (*_tables(study.lock), *_origins(study)) if table.rows]
     return Section(f"run-{place}", tag, [_settings(study.lock)], tables=tables)
 
 
@@ -54,8 +55,28 @@ def _tables(lock: Mapping[str, Any]) -> Iterator[Table]:
     accepted = [[str(entry.get(key, "any")) for key in ACCEPT_KEYS] for entry in lock.get("accept", [])]
     head = ["method", "data set", "score", "reason"]
     yield Table(head, accepted, "Known differences from published numbers")
-    environment = [[key, _long(value)] for key, value in _flatten(lock.get("environment", {}))]
-    yield Table(["what", "value"], environment, "Versions and machine")
+
+
+def _origins(study: store.StudyResults) -> Iterator[Table]:
+    """Yield the versions of the methods and the environments, with the number of cells of each."""
+    origins = [origin for row in study.rows if (origin := study.origin(row)) is not None]
+    experiment = study.lock.get("environment") if study.lock.get("experiment") else None
+    environments: list[Mapping[str, Any]] = []
+    for environment in [experiment] if experiment else [origin.environment for origin in origins]:
+        if environment and environment not in environments:
+            environments.append(environment)
+    names = {store.factor_hash(environment): str(i) for i, environment in enumerate(environments, 1)}
+    counts = Counter(
+        (origin.method, str(origin.version or ""), origin.source, names.get(store.factor_hash(origin.environment), ""))
+        for origin in origins
+    )
+    head = ["method", "version", "hash of its source code", "environment", "cells"]
+    rows = [[*key, item(str(count), count)] for key, count in sorted(counts.items())]
+    yield Table(head, rows, "How the cells were computed")
+    flat = [dict(_flatten(environment)) for environment in environments]
+    keys = dict.fromkeys(key for settings in flat for key in settings)
+    values = [[key, *(_long(settings.get(key, "")) for settings in flat)] for key in keys]
+    yield Table(["environment", *names.values()], values, "Versions and machines")
 
 
 def _options(entry: Mapping[str, Any]) -> str:

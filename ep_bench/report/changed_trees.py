@@ -1,0 +1,41 @@
+"""Notes in tables: which methods were computed with uncommitted changes of the source code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ep_bench.plotting.page import Section, Table
+
+
+def note_changed_trees(section: Section, changed: Mapping[str, Sequence[str]]) -> Section:
+    """Return a section whose tables name the methods that were computed with uncommitted changes of the source code."""
+    return replace(
+        section,
+        tables=[_note_in_table(table, changed) for table in section.tables],
+        parts=[note_changed_trees(part, changed) for part in section.parts],
+        files={name: _note_in_file(name, text, changed) for name, text in section.files.items()},
+    )
+
+
+def _note_in_table(table: Table, changed: Mapping[str, Sequence[str]]) -> Table:
+    entries = [entry for row in (table.head, *table.rows) for entry in row]
+    shown = {entry["text"] if isinstance(entry, dict) else str(entry) for entry in entries}
+    note = _note({method: found for method, found in changed.items() if method in shown})
+    if not note:
+        return table
+    markdown = f"{table.markdown.rstrip()}\n\n{note}\n" if table.markdown else ""
+    return replace(table, caption=f"{table.caption.rstrip('.')}. {note}", markdown=markdown)
+
+
+def _note_in_file(name: str, text: str, changed: Mapping[str, Sequence[str]]) -> str:
+    """Return the text of a table in a file; Markdown and LaTeX get the note, CSV has no place for it."""
+    note = _note({method: found for method, found in changed.items() if method in text})
+    if not note or name.endswith(".csv"):
+        return text
+    return f"{text.rstrip()}\n\n{note}\n" if name.endswith(".md") else f"% {note}\n{text}"
+
+
+def _note(changed: Mapping[str, Sequence[str]]) -> str:
+    methods = [f"{method} ({', '.join(revisions)})" for method, revisions in changed.items()]
+    return f"Computed with uncommitted changes of the source code: {', '.join(methods)}." if methods else ""
