@@ -70,7 +70,7 @@ def test_a_table_cut_at_any_place_is_recognised(folder: Path) -> None:
 def test_every_edited_character_is_recognised(folder: Path) -> None:
     path, originals = folder / store.RESULTS, store.finished_rows(folder).rows
     whole = path.read_text()
-    names = ("study", "method", "dataset")  # labels are those of the plan, whatever the table says
+    names = ("study", "method", "dataset")  # labels are those of the plan, whatever the table contains
     places = [place for place in range(whole.index("\n"), len(whole)) if whole[place] in "0123456789.e-ok"]
     chance = random.Random(1)
     for place in chance.sample(places, min(250, len(places))):

@@ -29,7 +29,7 @@ def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | N
     path = target if target.suffix == ".csv" else target / "check.csv"
     store.write_atomically(path, frame.to_csv(index=False, lineterminator="\n"))
     if frame.empty:
-        return [f"no published number applies to these results -> {path}"], True
+        return [f"no published number applies to these results -> {path}", *warnings], True
     regressions = len(published.regressions(frame))
     lines = columns([_HEAD, *(_row(row) for row in frame.to_dict("records"))])
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(frame["verdict"]).most_common())
