@@ -123,6 +123,13 @@ def test_methods_know_no_sibling() -> None:
                 assert (node.module or "").split(".")[2:3] == [own], f"{path} imports {node.module}"
 
 
+def test_methods_create_no_generators() -> None:
+    fixed_direction = PACKAGE / "methods" / "gp_t" / "laplace.py"  # the same direction in every fit
+    for path in {*(PACKAGE / "methods").rglob("*.py")} - {fixed_direction}:
+        text = path.read_text(encoding="utf-8")
+        assert "default_rng(" not in text, f"{path}: draw all random numbers from the argument rng"
+
+
 def test_the_table_of_the_document_is_this_one() -> None:
     text = (PACKAGE.parent / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]
