@@ -135,8 +135,9 @@ def test_nothing_is_missing_in_a_registry() -> None:
     from ep_bench.experiments import registry
     from ep_bench.report.sections import SECTIONS
 
-    modules = {path.stem for path in (PACKAGE / "methods").iterdir() if path.stem[0] not in "._"}
-    assert modules == set(methods.REGISTRY), "a method needs a line in ep_bench/methods/__init__.py"
+    folder = PACKAGE / "methods"
+    modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert modules - {"__init__"} == set(methods.REGISTRY), "a method needs a line in ep_bench/methods/__init__.py"
     folders = {path.parent for path in (PACKAGE / "experiments").rglob("compute.py")}
     found = {folder.name: folder.parent.name for folder in folders}
     assert found == registry.REGISTRY, "an experiment needs a line in ep_bench/experiments/registry.py"
