@@ -123,6 +123,29 @@ def test_methods_know_no_sibling() -> None:
                 assert (node.module or "").split(".")[2:3] == [own], f"{path} imports {node.module}"
 
 
+def test_methods_create_no_generators() -> None:
+    fixed_direction = PACKAGE / "methods" / "gp_t" / "laplace.py"  # the same direction in every fit
+    for path in {*(PACKAGE / "methods").rglob("*.py")} - {fixed_direction}:
+        text = path.read_text(encoding="utf-8")
+        assert "default_rng(" not in text, f"{path}: draw all random numbers from the argument rng"
+
+
+def test_nothing_is_missing_in_a_registry() -> None:
+    from ep_bench import methods
+    from ep_bench.experiments import registry
+    from ep_bench.report.sections import SECTIONS
+
+    folder = PACKAGE / "methods"
+    modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert modules - {"__init__"} == set(methods.REGISTRY), "a method needs a line in ep_bench/methods/__init__.py"
+    folders = {path.parent for path in (PACKAGE / "experiments").rglob("compute.py")}
+    found = {folder.name: folder.parent.name for folder in folders}
+    assert found == registry.REGISTRY, "an experiment needs a line in ep_bench/experiments/registry.py"
+    parts = {path.stem for path in (PACKAGE / "report" / "sections").glob("*.py")} - {"__init__"}
+    listed = {function.__module__.rpartition(".")[2] for function in SECTIONS}
+    assert parts == listed, "a section needs an entry in SECTIONS of ep_bench/report/sections/__init__.py"
+
+
 def test_the_table_of_the_document_is_this_one() -> None:
     text = (PACKAGE.parent / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = [line.split("|")[1:3] for line in text.splitlines() if line.startswith("| `")]

@@ -1,4 +1,4 @@
-"""The README and the pages of `docs/`: Python runs, studies are valid, commands, studies and files exist."""
+"""README, CONTRIBUTING and the pages of `docs/`: Python runs, studies are valid, commands, studies and files exist."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -17,14 +18,15 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = {
     page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8")
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 COMMAND = re.compile(r"(?:`|\$ )ep-bench ([a-z]+)")
 STUDY_NAME = re.compile(r"ep-bench (?:run|plan) (\w+)(?=[\s`])")
 
 
 def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", text, flags=re.DOTALL | re.MULTILINE)
+    return [dedent(block) for _, block in found]
 
 
 def blocks_of_pages(language: str) -> list[object]:
@@ -122,8 +124,8 @@ def test_files_named_exist() -> None:
         folder = (ROOT / name).parent
         for target in re.findall(r"\]\((?!http)([^)#]+)[^)]*\)", text):
             assert (folder / target).exists(), (name, target)
-        for config in re.findall(r"configs/[\w/]+\.yaml", text):
-            assert (ROOT / config).exists(), (name, config)
+        for path in re.findall(r"(?:configs|ep_bench|tests)/[\w/]+\.(?:yaml|py)", text):
+            assert (ROOT / path).exists(), (name, path)
 
 
 def test_headings_named_exist() -> None:
@@ -150,9 +152,15 @@ def test_every_page_and_every_method_is_listed() -> None:
         for name, text in PAGES.items()
         for target in re.findall(r"\]\((?!http)([^)#]+\.md)[^)]*\)", text)
     }
-    assert {ROOT / name for name in PAGES} <= linked | {ROOT / "README.md"}
+    assert not {ROOT / name for name in PAGES} - linked - {ROOT / "README.md"}, "no page links to these pages"
     for method in methods.names():
-        assert f"| [`{method}`](" in PAGES["docs/methods/README.md"], method
+        assert f"| [`{method}`](" in PAGES["docs/methods/README.md"], f"docs/methods/README.md has no row of {method}"
+
+
+def test_every_experiment_is_listed() -> None:
+    for path in (ROOT / "configs").rglob("*.yaml"):
+        if "\nexperiment:" in path.read_text(encoding="utf-8"):
+            assert f"`{path.stem}`" in PAGES["docs/experiments.md"], f"docs/experiments.md has no row of {path.stem}"
 
 
 TOY_METHODS = {"pbp", "bp", "vi_graves", "vi", "dropout", "bb_alpha"}

@@ -108,7 +108,7 @@ def unusable(answer: Answer, *, zero_is_advice: bool = False) -> Iterator[Findin
         yield Finding(
             f"{bad} of {n} standard deviations are 0; log densities may then be infinite, and the cell fails",
             "a positive number per data point",
-            "add the noise variance; for so few data points it depends on the prior",
+            "add the noise variance; if the data do not determine it, use a prior or a positive minimum",
             advice=zero_is_advice,
         )
 

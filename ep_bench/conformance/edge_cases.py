@@ -85,4 +85,4 @@ def _usable(
         yield _raised(error, remedy)
         return
     for finding in unusable(answer, zero_is_advice=zero_is_advice):
-        yield finding._replace(remedy=remedy)
+        yield finding if finding.advice else finding._replace(remedy=remedy)

@@ -121,7 +121,7 @@ def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 def _csv(rows: list[dict[str, Any]]) -> str:
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()

@@ -39,12 +39,14 @@ class Experiment:
     loads ``figure`` alone, without numba and scikit-learn.
 
     - ``compute.Config``: frozen pydantic model of the options.
-    - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary.
+    - ``compute.compute(config, seed)``: return the arrays by name, and the rows of the summary, which may be empty. The
+      arrays are stored without pickle, so they hold no Python objects.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
 
-    Increase ``version`` whenever the numbers change. ``caption`` explains the columns of the summary. The summary omits
-    the columns in ``tabulated``, which ``figure.tables`` shows.
+    Increase ``version`` whenever the numbers change. Versions of methods count only for methods in the options
+    (``method_entries.ExperimentMethod``), not for those that ``compute`` names itself. ``caption`` explains the columns
+    of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows.
     """
 
     name: str

@@ -47,7 +47,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. An entry of a row is a text or an ``Item``.
+    """A table. An entry of a row is a text or an ``Item``; any other raises TypeError.
 
     Attributes
     ----------
@@ -60,6 +60,12 @@ class Table:
     caption: str = ""
     folded: str = ""
     markdown: str = ""
+
+    def __post_init__(self) -> None:
+        wrong = [entry for row in self.rows for entry in row if not isinstance(entry, str | dict)]
+        if wrong:  # a bare number would be aligned and sorted as text
+            title = self.caption or self.folded
+            raise TypeError(f"table {title!r}: an entry must be a text or item(text, value); found {wrong[0]!r}")
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ep_bench.experiments import registry
+from ep_bench import experiments
+from ep_bench.experiments import figures, registry
+from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as tilted
+from ep_bench.experiments.gp_t_2011.conflict_tilted import figure as tilted_figure
+from ep_bench.results import store
 
 
 @pytest.mark.parametrize("name", registry.REGISTRY)
@@ -18,6 +24,14 @@ def test_a_record_is_complete(name: str) -> None:
     assert experiment.caption
     assert experiment.config.model_config["frozen"]
     assert all(map(callable, (experiment.compute, experiment.draw, experiment.tables)))
+
+
+def test_an_experiment_may_have_no_summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tilted, "compute", lambda *_: ({"x": np.zeros(2)}, []))
+    folder = experiments.run("conflict_tilted", {}, 3, tmp_path / "none", "none")
+    assert experiments.is_computed("conflict_tilted", {}, 3, folder)
+    monkeypatch.setattr(tilted_figure, "draw", lambda _: [])
+    assert not figures.section(store.read_study(folder)).tables
 
 
 def test_figures_load_no_numba_and_no_scikit_learn() -> None:

@@ -1,0 +1,52 @@
+"""The method in CONTRIBUTING.md: a copy of it fulfils the contract of all methods, and the linter accepts it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ep_bench import methods
+from ep_bench.types import Rows
+from tests.methods.test_contract import EDGE_CASES
+from tests.methods.test_contract import TestContract as Contract
+from tests.test_readme import PAGES, ROOT, blocks
+
+SOURCE = blocks(PAGES["CONTRIBUTING.md"], "python")[0]
+NAME = "ridge"
+
+
+@pytest.fixture(autouse=True)
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "method_of_the_page.py").write_text(SOURCE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(methods.REGISTRY, NAME, "method_of_the_page")
+
+
+def test_the_functions_and_options_are_complete() -> None:
+    Contract().test_functions_and_config(NAME)
+    Contract().test_config_is_frozen_and_strict(NAME)
+
+
+@pytest.mark.parametrize("case", EDGE_CASES)
+def test_predictions_of_difficult_data(case: str) -> None:
+    Contract().test_edge_cases_of_the_data(NAME, case)
+
+
+def test_predictions_are_those_of_ridge_regression() -> None:
+    Contract().test_predictions_in_original_units(NAME)
+    method, rng = methods.get(NAME), np.random.default_rng(0)
+    train = Rows(rng.normal(size=(200, 3)), rng.normal(size=200))
+    state, _ = method.fit(train, method.config(penalty=1e-9), rng)
+    fitted = np.linalg.lstsq(np.column_stack([train.X, np.ones(200)]), train.y, rcond=None)[0]
+    np.testing.assert_allclose(state.weights, fitted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("command", ["check", "format --check"])
+def test_the_linter_accepts_the_method(command: str) -> None:
+    words = [sys.executable, "-m", "ruff", *command.split(), "--stdin-filename", "ep_bench/methods/ridge.py", "-"]
+    done = subprocess.run(words, input=SOURCE, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
