@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 ARRAYS, SUMMARY, CHECKPOINTS = "arrays.npz", "summary.csv", "pieces"
+FILES = (ARRAYS, SUMMARY)
 
 
 def names() -> tuple[str, ...]:
@@ -59,6 +60,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
         The options are invalid; see ``problems``.
     """
     if is_computed(name, options, seed, folder):
+        _add_checksums(folder)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # if a run ended between writing the lock and here
         return folder
     made_by = environment()
@@ -69,13 +71,16 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _csv(summary))
     key = store.factor_hash(factors)
-    store.write_lock(folder, {"study": study, "cell": key, **factors, **versions, "environment": made_by})
+    files = store.file_checksums(folder, FILES)
+    store.write_lock(
+        folder, {"study": study, "cell": key, **factors, **versions, "environment": made_by, "files": files}
+    )
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return folder
 
 
 def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) -> bool:
-    """Return whether ``folder`` has the results of these options, this seed, and the current versions.
+    """Return whether ``folder`` has intact results of these options, this seed, and the current versions.
 
     The versions are those of the experiment and of the methods in its options. Raises as ``run`` does.
     """
@@ -85,7 +90,16 @@ def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) 
         return False
     versions = _method_versions(config)
     same = lock.get("method_versions", versions) == versions
-    return same and (folder / ARRAYS).exists() and (folder / SUMMARY).exists()
+    return same and all((folder / name).exists() for name in FILES) and not store.suspect_files(folder, lock)
+
+
+def _add_checksums(folder: Path) -> None:
+    """Add the checksums of its files to a lock file that an older version wrote."""
+    lock = store.read_lock(folder) or {}
+    if "files" not in lock:
+        store.write_lock(
+            folder, {key: lock[key] for key in lock if key != "format"} | {"files": store.file_checksums(folder, FILES)}
+        )
 
 
 def checkpoints_kept(folder: Path) -> int:

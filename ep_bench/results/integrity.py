@@ -1,4 +1,4 @@
-"""Integrity of stored rows: their checksums in the lock file, and values that are impossible.
+"""Integrity of stored rows and files: their checksums in the lock file, and values that are impossible.
 
 A row of ``results.csv`` counts only if its checksum is the one in the lock file. A file that was cut or edited is
 therefore recognised, and the affected cells are computed again.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ep_bench.results.files import canonical
@@ -29,7 +30,7 @@ _PARTITIONS = frozenset({"standard", "kfold", "shuffle", "gap"})  # schemes whos
 
 @dataclass(frozen=True)
 class SuspectRow:
-    """A stored row that cannot be trusted; labels and hash are empty where they cannot be read."""
+    """A stored row, or a file of an experiment, that cannot be trusted; labels and hash are empty where unknown."""
 
     file: str
     reason: str
@@ -62,6 +63,22 @@ def checksum(row: Mapping[str, Any]) -> str:
 def _canonical_text(column: str, value: Any) -> str:
     number = column not in TEXT_COLUMNS | COUNT_COLUMNS and value is not None
     return text(float(value) if number else value)
+
+
+def file_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the checksum of each file of a folder, 16 hexadecimal digits."""
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in names}
+
+
+def suspect_files(folder: Path, lock: Mapping[str, Any]) -> list[SuspectRow]:
+    """Return the files of an experiment that are absent or do not match their checksums in its lock file."""
+    found = []
+    for name, expected in lock.get("files", {}).items():
+        if not (folder / name).exists():
+            found.append(SuspectRow(name, "the file is absent"))
+        elif file_checksums(folder, [name]) != {name: expected}:
+            found.append(SuspectRow(name, "the file does not match its checksum in the lock file"))
+    return found
 
 
 def impossible(row: Mapping[str, Any]) -> str:

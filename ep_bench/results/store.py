@@ -36,7 +36,7 @@ from ep_bench.results.files import (
     write_atomically,
     write_if_changed,
 )
-from ep_bench.results.integrity import Row, SuspectRow, checksum, size_check
+from ep_bench.results.integrity import Row, SuspectRow, checksum, file_checksums, size_check, suspect_files
 from ep_bench.results.lock_file import LOCK, Origin, lock_cells, provenance, read_lock, read_provenance, write_lock
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
 from ep_bench.types import Record
@@ -56,6 +56,7 @@ __all__ = [
     "damage_warning",
     "export",
     "factor_hash",
+    "file_checksums",
     "finished_rows",
     "lock_cells",
     "read_intact",
@@ -69,6 +70,7 @@ __all__ = [
     "remove_drafts",
     "stamps",
     "suspect_error",
+    "suspect_files",
     "suspect_warning",
     "unreadable",
     "write_atomically",
@@ -236,7 +238,8 @@ def suspect_warning(suspect: Sequence[SuspectRow]) -> str:
 
 def _altered(suspect: Sequence[SuspectRow]) -> str:
     names = "; ".join(map(str, suspect[:_MAX_NAMED])) + ("; ..." if len(suspect) > _MAX_NAMED else "")
-    count = f"{len(suspect)} rows were" if len(suspect) > 1 else "1 row was"
+    what = "row" if any(row.cell or row.file in {RESULTS, SUPERSEDED} for row in suspect) else "file"
+    count = f"{len(suspect)} {what}s were" if len(suspect) > 1 else f"1 {what} was"
     return f"{count} altered or removed after the run: {names}"
 
 
@@ -259,6 +262,7 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
     if lock is None and not (folder / RESULTS).exists():
         raise UserError(f"no results found: neither {LOCK} nor {RESULTS} exists", where=str(folder))
     lock, finished = lock or {}, finished_rows(folder)
+    finished.suspect += suspect_files(folder, lock)
     rows = current_rows(folder, lock, finished.rows)
     if update and not finished.suspect:
         with contextlib.suppress(OSError):  # a read-only folder can still be read

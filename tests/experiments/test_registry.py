@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from ep_bench import experiments
+from ep_bench.errors import UserError
 from ep_bench.experiments import figures, registry
 from ep_bench.experiments.gp_t_2011.conflict_tilted import compute as tilted
 from ep_bench.experiments.gp_t_2011.conflict_tilted import figure as tilted_figure
 from ep_bench.results import store
+from tests.commands import ep_bench
 
 
 @pytest.mark.parametrize("name", registry.REGISTRY)
@@ -32,6 +34,40 @@ def test_an_experiment_may_have_no_summary(monkeypatch: pytest.MonkeyPatch, tmp_
     assert experiments.is_computed("conflict_tilted", {}, 3, folder)
     monkeypatch.setattr(tilted_figure, "draw", lambda _: [])
     assert not figures.section(store.read_study(folder)).tables
+
+
+def test_altered_files_are_recognised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tilted, "compute", lambda *_: ({"x": np.zeros(2)}, [{"mean": 0.25}]))
+    folder = experiments.run("conflict_tilted", {}, 3, tmp_path / "none", "none")
+    assert len(store.read_intact(folder).lock["files"]) == 2
+    for name in experiments.FILES:
+        whole = (folder / name).read_bytes()
+        for length in range(0, len(whole), 7):
+            (folder / name).write_bytes(whole[:length])
+            assert not experiments.is_computed("conflict_tilted", {}, 3, folder)
+        with pytest.raises(UserError, match=f"1 file was altered or removed after the run: {name}: the file does not"):
+            store.read_intact(folder)
+        assert f"altered or removed after the run: {name}" in ep_bench("status", folder).stdout
+        (folder / name).write_bytes(whole)
+    (folder / experiments.ARRAYS).unlink()
+    with pytest.raises(UserError, match=f"{experiments.ARRAYS}: the file is absent"):
+        store.read_intact(folder)
+    experiments.run("conflict_tilted", {}, 3, folder, "none")
+    assert store.read_intact(folder).finished.suspect == []
+
+
+def test_a_lock_file_without_checksums_gets_them_from_the_next_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tilted, "compute", lambda *_: ({"x": np.zeros(2)}, [{"mean": 0.25}]))
+    folder = experiments.run("conflict_tilted", {}, 3, tmp_path / "none", "none")
+    lock = store.read_lock(folder)
+    assert lock is not None
+    files = lock.pop("files")
+    store.write_lock(folder, lock)
+    assert store.read_intact(folder).finished.suspect == []
+    experiments.run("conflict_tilted", {}, 3, folder, "none")
+    assert store.read_lock(folder) == {**lock, "files": files}
 
 
 def test_figures_load_no_numba_and_no_scikit_learn() -> None:

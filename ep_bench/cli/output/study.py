@@ -83,7 +83,8 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder, and whether all planned cells are ok."""
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
-        return [f"{study.name}: experiment {study.lock['experiment']}: done"], True
+        altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
+        return [f"{study.name}: experiment {study.lock['experiment']}: done", *altered], not altered
     planned = store.lock_cells(study.lock)
     finished = {row["cell"] for row in study.rows}
     missing = [cell for cell in planned if cell["cell"] not in finished]
