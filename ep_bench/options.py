@@ -27,6 +27,25 @@ _EXPLAINED_BY_TYPE = frozenset({
 })  # fmt: skip
 
 
+NEUTRAL = "neutral"  # key of ``json_schema_extra`` of options that were added later
+
+
+def neutral_values(config: Any) -> dict[str, Any]:
+    """Return the neutral value of each option of a pydantic model that was added later.
+
+    A method behaves with this value as before the option existed. The option is declared with
+    ``Field(..., json_schema_extra={NEUTRAL: value})``; ``value`` is what the model stores, such as a tuple, not a list.
+    """
+    extras = {name: field.json_schema_extra for name, field in config.model_fields.items()}
+    return {name: extra[NEUTRAL] for name, extra in extras.items() if isinstance(extra, dict) and NEUTRAL in extra}
+
+
+def factors(config: Any) -> dict[str, Any]:
+    """Return the options of a model that are factors of a cell: an option at its neutral value is left out."""
+    unchanged = {name for name, value in neutral_values(type(config)).items() if getattr(config, name) == value}
+    return dict(config.model_dump(mode="json", exclude=unchanged))
+
+
 class Option(NamedTuple):
     """One option for display; ``default`` as in a study file, empty if the option is required."""
 

@@ -188,6 +188,8 @@ class Method:
     ----------
     name : name in the registry
     version : raised whenever the method's results change; part of a cell's hash
+    version_of : function of a Config, for versions that change the results of some configurations only: the newest
+        version that changed those of this configuration
     title, paper : shown by ``ep-bench methods list`` and the report
     tasks : the tasks that the method supports, the default first
     config : frozen pydantic model; its fields are the method's options
@@ -215,3 +217,4 @@ class Method:
     published: Callable[[Any], tuple[str, ...]] | None = None
     latent: Callable[[Any, Array], tuple[Array, Array]] | None = None
     space: Mapping[str, Any] = field(default_factory=dict)
+    version_of: Callable[[Any], int] | None = None

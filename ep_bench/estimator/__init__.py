@@ -22,7 +22,14 @@ import numpy as np
 
 from ep_bench import methods
 from ep_bench.errors import UserError, nearest
-from ep_bench.estimator.config import COMMON_OPTIONS, parse_options, split_common
+from ep_bench.estimator.config import (
+    COMMON_OPTIONS,
+    ResolvedOptions,
+    parse_options,
+    resolve,
+    restore,
+    split_common,
+)
 from ep_bench.estimator.scaling import Scaling, standardisation
 from ep_bench.types import Task
 
@@ -189,11 +196,14 @@ __all__ = [
     "MethodEstimator",
     "MethodRegressor",
     "RandomState",
+    "ResolvedOptions",
     "Scaling",
     "UserError",
     "estimator_class",
     "parse_options",
     "require_task",
+    "resolve",
+    "restore",
     "split_common",
     "standardisation",
     "warm_up",

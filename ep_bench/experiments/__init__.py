@@ -109,10 +109,11 @@ def checkpoints_kept(folder: Path) -> int:
 
 def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[BaseModel, dict[str, Any]]:
     """Return an experiment's options, and the factors that determine its numbers."""
+    from ep_bench.options import factors
+
     experiment = get(name)
     config = experiment.config(**options)
-    values = config.model_dump(mode="json")
-    return config, {"experiment": name, "version": experiment.version, "options": values, "seed": seed}
+    return config, {"experiment": name, "version": experiment.version, "options": factors(config), "seed": seed}
 
 
 def _method_versions(config: BaseModel) -> dict[str, str]:

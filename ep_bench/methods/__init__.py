@@ -56,7 +56,11 @@ def get(name: str) -> Method:
     return method
 
 
-def version(name: str) -> str:
-    """Return the version that identifies a method's numbers; for a plugin, with the name of its package in front."""
-    plugged, own = plugin(name), str(get(name).version)
+def version(name: str, config: object = None) -> str:
+    """Return the version that identifies the numbers of a configuration, without one the newest version of the method.
+
+    For a plugin, the name of its package is in front.
+    """
+    plugged, method = plugin(name), get(name)
+    own = str(method.version if config is None or method.version_of is None else method.version_of(config))
     return own if plugged is None else f"{plugged.package} {own}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters, data, estimator, methods, scoring
+from ep_bench import adapters, data, estimator, scoring
 from ep_bench.estimator import MethodEstimator  # noqa: F401 loads scikit-learn before any cell is timed
 from ep_bench.predictions import missing_density
 from ep_bench.processes.memory import PeakMemory
@@ -170,16 +170,19 @@ def _dataset(job: Job) -> Dataset:
 
 def _refuse_changed_method(job: Job) -> None:
     """Raise CellError if the installed version of the method differs from the planned one."""
-    planned, found = job.cell.factors.get("version"), _version(job.use, job.base, json.dumps(job.options))
+    planned, found = (
+        job.cell.factors.get("version"),
+        _version(job.use, job.base, json.dumps(job.options), job.tune is not None),
+    )
     if planned is not None and found != planned:
         raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {found!r}")
 
 
 @lru_cache(maxsize=256)
-def _version(use: str, base: str, options: str) -> str:
+def _version(use: str, base: str, options: str, tuned: bool) -> str:
     if adapters.is_target(use):
         return adapters.version(use, Path(base), json.loads(options), loaded=True)
-    return methods.version(use)
+    return estimator.resolve(use, json.loads(options), tuned=tuned).version
 
 
 @lru_cache(maxsize=2)

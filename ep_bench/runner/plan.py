@@ -224,22 +224,20 @@ def _factors(
     given = study.options_for(entry, ref)
     tune = {} if entry.tune is None else {"tune": entry.tune.model_dump(mode="json")}
     if adapters.is_target(entry.use):
-        options, version = given, adapters.version(entry.use, study.path.parent, given | tune)
+        version = adapters.version(entry.use, study.path.parent, given | tune)
+        resolved = estimator.ResolvedOptions(given, given, version)
     else:
-        method = methods.get(entry.use)
-        own, common = estimator.split_common(given)
-        options = estimator.parse_options(method, own).model_dump(mode="json") | common
-        version = methods.version(entry.use)
+        resolved = estimator.resolve(entry.use, given, tuned=entry.tune is not None)
     factors: dict[str, Any] = {
         "method": entry.use,
-        "version": version,
-        "options": options,
+        "version": resolved.version,
+        "options": resolved.factors,
         "dataset": {"name": ref.name, **ref.options(), "checksum": info.checksum},
         "splits": scheme.factors(),
         "seed": study.seed,
         **tune,
     }
-    return factors, options
+    return factors, resolved.options
 
 
 def _jobs(
@@ -311,7 +309,7 @@ class _EarlierResults:
         method = methods.get(factors["method"])
         if method.seconds is None:
             return None
-        own, _ = estimator.split_common(factors["options"])
+        own, _ = estimator.split_common(estimator.restore(factors["method"], factors["options"]))
         return method.seconds(estimator.parse_options(method, own), _rows(factors, info), info.d) * _fits(factors)
 
     @cached_property
