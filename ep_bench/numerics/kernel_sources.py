@@ -23,8 +23,9 @@ _IMPORT = re.compile(
 
 
 class Source(NamedTuple):
-    """A source file: its name, the hash of its contents, the files of ep_bench that it imports, its last change."""
+    """A source file: path, name, hash of the contents, imported files of ep_bench, and the time of its last change."""
 
+    path: Path
     name: str
     digest: str
     imports: tuple[Path, ...]
@@ -87,7 +88,7 @@ def _is_inside(file: Path) -> bool:
 def _read(path: Path, changed: int, size: int) -> Source:  # noqa: ARG001 - time and size are keys of the cache
     content = path.read_bytes()
     imports = tuple(_imported(content.decode("utf-8", errors="replace")))
-    return Source(dotted_name(path), hashlib.sha256(content).hexdigest(), imports, changed)
+    return Source(path, dotted_name(path), hashlib.sha256(content).hexdigest(), imports, changed)
 
 
 def _imported(text: str) -> Iterator[Path]:

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench import adapters
 from ep_bench.errors import UserError
+from ep_bench.estimator.source_code import source_hash
 from ep_bench.processes.cpu_time import CPUTimer
 from ep_bench.results.provenance import environment
 from ep_bench.runner.jobs import Job
@@ -44,7 +46,8 @@ def blank_record(job: Job) -> Record:
         "status": "ok",
         "reason": "",
     }
-    provenance = {**environment(), "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+    source = {} if adapters.is_target(job.use) else {"source": source_hash(job.use)}
+    provenance = {**environment(), **source, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     return Record(row, dict(cell.factors), provenance)
 
 

@@ -11,6 +11,7 @@ import pytest
 from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.estimator import warm_up
+from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
 from ep_bench.runner import execute
 from ep_bench.runner.execute import run_cell
@@ -104,7 +105,10 @@ def test_a_record_has_its_provenance(tmp_path: Path) -> None:
     assert record.factors["dataset"]["checksum"] == data.describe(REF).checksum
     assert record.provenance["finished"].endswith("Z")
     (pbp,) = jobs_of(tmp_path, "study: s\ndatasets: [cubic]\nsplits: {scheme: standard, count: 1}\nmethods: [pbp]\n")
-    assert len(run_cell(pbp).trace["noise_deviation"]) == 40
+    computed = run_cell(pbp)
+    assert len(computed.trace["noise_deviation"]) == 40
+    assert computed.provenance["source"] == source_hash("pbp")
+    assert "source" not in record.provenance  # the version of an external class is that of its package or file
 
 
 def test_the_constant_input_of_naval_follows_the_paper(tmp_path: Path) -> None:
