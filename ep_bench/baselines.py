@@ -18,6 +18,7 @@ class ConstantRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regressor that predicts the mean and the standard deviation (ddof 0) of the training targets for all inputs."""
 
     version = 1
+    equality = "exact"
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags; a poor score is expected of a constant."""
@@ -43,6 +44,7 @@ class ConstantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier that predicts the class frequencies of the training data for all inputs."""
 
     version = 1
+    equality = "exact"
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags; a poor score is expected of a constant."""

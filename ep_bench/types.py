@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Task = Literal["regression", "classification"]
+Equality = Literal["exact", "optimised", "sampled"]
 TASKS: tuple[Task, ...] = ("regression", "classification")
 
 STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
@@ -202,6 +203,8 @@ class Method:
     published : function of a Config to the columns of published tables that it corresponds to
     latent : ``latent(state, X) -> (means, variances)``, both (n,), of the function without noise, standardised units
     space : default search space of ``tune``, in the format of ``spec.space``
+    equality : how ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not
+        amplify rounding errors), ``optimised`` or ``sampled``
     """
 
     name: str
@@ -218,3 +221,4 @@ class Method:
     latent: Callable[[Any, Array], tuple[Array, Array]] | None = None
     space: Mapping[str, Any] = field(default_factory=dict)
     version_of: Callable[[Any], int] | None = None
+    equality: Equality = "optimised"

@@ -14,6 +14,7 @@ from ep_bench.cli.commands.machine import doctor
 from ep_bench.cli.commands.methods import methods
 from ep_bench.cli.commands.report import check, report
 from ep_bench.cli.commands.study import plan, run, status
+from ep_bench.cli.commands.verify import verify
 
 
 def main() -> NoReturn:
@@ -50,9 +51,10 @@ def cli() -> None:
     A YAML study names methods, data sets and a split scheme. `run` computes its unfinished cells, `report` writes
     tables and figures, and `check` compares the results with published numbers.
 
-    Exit codes: 0 done, 1 a published number is not reproduced, 2 wrong input, 3 some cells are not ok, 130 interrupted.
+    Exit codes: 0 done, 1 a published or stored number is not reproduced, 2 wrong input, 3 some cells are not ok, 130
+    interrupted.
     """
 
 
-for command in (run, plan, status, report, check, data, methods, doctor):
+for command in (run, plan, status, report, check, verify, data, methods, doctor):
     cli.add_command(command)

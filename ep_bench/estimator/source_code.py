@@ -20,7 +20,7 @@ def source_hash(name: str) -> str:
     """Return a hash of the source code of a registry method, 16 hexadecimal digits.
 
     It covers the modules of the method and those that they import from PARTS, directly or indirectly. For a plugin, it
-    also covers all modules of its package. Comments, docstrings and the layout of the code have no effect. Another version
+    also covers all modules of its package. Comments, docstrings and layout have no effect. Another version
     of Python may give another hash.
     """
     module = sys.modules[methods.get(name).fit.__module__]

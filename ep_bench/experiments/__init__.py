@@ -11,6 +11,7 @@ import csv
 import io
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,13 +68,24 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
     config, factors = _read(name, options, seed)
     versions = {"method_versions": _method_versions(config)}
     with checkpoints.kept_in(folder / CHECKPOINTS, {**factors, **versions}, jobs):
+        started = time.monotonic()
         arrays, summary = get(name).compute(config, seed)
+        seconds = round(time.monotonic() - started, 1)
     _write_arrays(folder / ARRAYS, arrays)
     store.write_atomically(folder / SUMMARY, _csv(summary))
     key = store.factor_hash(factors)
     files = store.file_checksums(folder, FILES)
     store.write_lock(
-        folder, {"study": study, "cell": key, **factors, **versions, "environment": made_by, "files": files}
+        folder,
+        {
+            "study": study,
+            "cell": key,
+            **factors,
+            **versions,
+            "environment": made_by,
+            "files": files,
+            "seconds": seconds,
+        },
     )
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     return folder

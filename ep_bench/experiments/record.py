@@ -46,7 +46,8 @@ class Experiment:
 
     Increase ``version`` whenever the numbers change. Versions of methods count only for methods in the options
     (``method_entries.ExperimentMethod``), not for those that ``compute`` names itself. ``caption`` explains the columns
-    of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows.
+    of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows. ``tolerance`` is the
+    largest difference of equal numbers of the summary, relative to the largest absolute value of their column.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Experiment:
     package: str
     caption: str
     tabulated: frozenset[str] = frozenset()
+    tolerance: float = 1e-6
 
     @property
     def config(self) -> type[BaseModel]:

@@ -78,8 +78,8 @@ class Plan:
 
         Raises UserError for an invalid pattern, or if no cell of the study matches.
         """
-        wanted = _selection(patterns)
-        kept = [planned for planned in self.cells if _matches(planned.job.cell, wanted)]
+        wanted = selection(patterns)
+        kept = [planned for planned in self.cells if matches(vars(planned.job.cell), wanted)]
         if not kept:
             raise UserError("no cell of the study matches", where="--select", found=" ".join(patterns))
         return replace(self, cells=kept)
@@ -377,7 +377,8 @@ def _short(value: Any, kept: int = 12) -> str:
     return text if len(text) <= 2 * kept else text[:kept] + "..."
 
 
-def _selection(patterns: Iterable[str]) -> dict[str, list[str]]:
+def selection(patterns: Iterable[str]) -> dict[str, list[str]]:
+    """Return the alternatives of each key of ``key=glob`` patterns. Raises UserError for an invalid pattern."""
     wanted: dict[str, list[str]] = {}
     for pattern in patterns:
         key, sign, glob = pattern.partition("=")
@@ -389,6 +390,6 @@ def _selection(patterns: Iterable[str]) -> dict[str, list[str]]:
     return wanted
 
 
-def _matches(cell: Cell, wanted: Mapping[str, Sequence[str]]) -> bool:
-    values = {"method": cell.method, "dataset": cell.dataset, "split": str(cell.split)}
-    return all(any(fnmatch.fnmatchcase(values[key], glob) for glob in globs) for key, globs in wanted.items())
+def matches(cell: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether a cell with ``method``, ``dataset`` and ``split`` matches a selection."""
+    return all(any(fnmatch.fnmatchcase(str(cell[key]), glob) for glob in globs) for key, globs in wanted.items())

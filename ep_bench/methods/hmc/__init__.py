@@ -163,6 +163,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="hmc",
+    equality="sampled",
     version=1,
     title="Hamiltonian Monte Carlo",
     paper="Neal (1996), as in Bui et al. (2015)",

@@ -222,6 +222,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="pbp",
+    equality="exact",
     version=1,
     title="Probabilistic backpropagation",
     paper="Hernandez-Lobato and Adams (2015)",

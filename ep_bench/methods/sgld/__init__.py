@@ -268,6 +268,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="sgld",
+    equality="sampled",
     version=2,
     title="Stochastic gradient Langevin dynamics",
     paper="Welling and Teh (2011), after Bui et al. (2015)",

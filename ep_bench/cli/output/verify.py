@@ -1,0 +1,85 @@
+"""Output of ``verify``."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ep_bench.cli.output.text import columns, paragraph
+from ep_bench.errors import UserError
+from ep_bench.experiments import verify as experiments
+from ep_bench.results import store
+from ep_bench.runner.verify import Difference, Sample, Verification, verify
+
+_HEAD = ("folder", "tried", "bit for bit", "equal", "different", "not comparable", "no time left", "seconds")
+_DIFFERENCES = ("folder", "method", "data set", "split", "score", "stored", "now", "difference", "allowed")
+
+
+def verify_folders(
+    studies: Sequence[store.StudyResults], sample: Sample, *, jobs: int, budget: float
+) -> tuple[list[str], bool]:
+    """Verify results folders; return the lines to print, and whether no difference was found."""
+    started = time.monotonic()
+    grids = [study for study in studies if not study.lock.get("experiment")]
+    outcomes = verify(grids, sample, jobs=jobs, budget=budget)
+    for study in studies:
+        if study.lock.get("experiment"):
+            left = budget - (time.monotonic() - started)
+            outcomes.append(_experiment(study, jobs, left))
+    lines = columns([_HEAD, *map(_row, outcomes)])
+    lines += [line for outcome in outcomes for line in _reasons(outcome)]
+    found = [(outcome.folder, difference) for outcome in outcomes for difference in outcome.differences]
+    if found:
+        lines += ["", *columns([_DIFFERENCES, *(_difference(*each) for each in found)])]
+    tried, different = sum(outcome.tried for outcome in outcomes), sum(outcome.different for outcome in outcomes)
+    lines.append(f"{tried} results computed again, {different} different; seed {sample.seed}")
+    return lines, not found
+
+
+def _experiment(study: store.StudyResults, jobs: int, left: float) -> Verification:
+    """Verify an experiment if its stored time is at most ``left`` seconds."""
+    outcome = Verification(str(study.folder))
+    expected = experiments.seconds_of(study)
+    if math.isfinite(left) and (expected is None or expected > left):
+        outcome.untried = 1
+        if expected is None:
+            outcome.impossible.append("its time is unknown; `--all` computes it whatever its time")
+        return outcome
+    started = time.monotonic()
+    try:
+        found = experiments.differences(study, jobs)
+    except UserError as error:
+        outcome.impossible.append(str(error))
+        return outcome
+    outcome.seconds = time.monotonic() - started
+    name = str(study.lock["experiment"])
+    outcome.differences = [
+        Difference(name, "", 0, place, stored, now, allowed) for place, stored, now, allowed in found
+    ]
+    outcome.different, outcome.equal = int(bool(found)), int(not found)
+    return outcome
+
+
+def _row(outcome: Verification) -> tuple[str, ...]:
+    counts = (
+        outcome.tried, outcome.identical, outcome.equal, outcome.different, len(outcome.impossible), outcome.untried
+    )  # fmt: skip
+    return (outcome.folder, *map(str, counts), f"{outcome.seconds:.1f}")
+
+
+def _reasons(outcome: Verification) -> Iterator[str]:
+    for reason, count in Counter(outcome.impossible).items():
+        yield from paragraph(f"{outcome.folder}: {count} not comparable: {reason}", "  ")
+
+
+def _difference(folder: str, found: Difference) -> tuple[str, ...]:
+    numbers = isinstance(found.stored, float) and isinstance(found.now, float)
+    gap = f"{found.now - found.stored:+.2g}" if numbers else ""  # type: ignore[operator]
+    place = (found.method, found.dataset, str(found.split) if found.dataset else "")
+    return (folder, *place, found.column, _text(found.stored), _text(found.now), gap, f"{found.allowed:.2g}")
+
+
+def _text(value: float | str) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else value

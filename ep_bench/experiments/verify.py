@@ -1,0 +1,67 @@
+"""Stored experiments computed again: their summaries are compared."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ep_bench import experiments
+from ep_bench.errors import UserError
+from ep_bench.experiments.registry import REGISTRY, get
+from ep_bench.results import store
+
+
+def seconds_of(study: store.StudyResults) -> float | None:
+    """Return the stored wall time of an experiment in seconds, None if an older version did not store it."""
+    seconds = study.lock.get("seconds")
+    return None if seconds is None else float(seconds)
+
+
+def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str, str, float]]:
+    """Compute an experiment again and return the differing entries of its summary: row, stored, now, allowed.
+
+    Numbers are equal if they differ by at most the ``tolerance`` of the experiment, relative to the largest absolute
+    value of their column. Times are not compared. Raises UserError if its version or its options are not those of the
+    installed package.
+    """
+    name, lock = str(study.lock["experiment"]), study.lock
+    if name not in REGISTRY:
+        raise UserError(f"the experiment {name} is not installed")
+    if not experiments.is_computed(name, lock.get("options", {}), lock.get("seed", 0), study.folder):
+        raise UserError("its version, its options or the version of one of its methods has changed")
+    with tempfile.TemporaryDirectory() as folder:
+        again = experiments.run(name, lock["options"], lock["seed"], Path(folder) / "again", study.name, jobs)
+        before, now = _rows(study.folder), _rows(again)
+    if len(before) != len(now) or any(a.keys() != b.keys() for a, b in zip(before, now, strict=False)):
+        return [("summary.csv", f"{len(before)} rows", f"{len(now)} rows", 0.0)]
+    limits = {column: get(name).tolerance * _largest(before, column) for column in (before[0] if before else {})}
+    return [
+        (f"row {i + 1}, {column}", a[column], b[column], limits[column])
+        for i, (a, b) in enumerate(zip(before, now, strict=True))
+        for column in a
+        if "seconds" not in column and not _equal(a[column], b[column], limits[column])
+    ]
+
+
+def _rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / experiments.SUMMARY).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _largest(rows: list[dict[str, str]], column: str) -> float:
+    numbers = [abs(number) for row in rows if (number := _number(row[column])) is not None]
+    return max(numbers, default=0.0)
+
+
+def _equal(before: str, now: str, allowed: float) -> bool:
+    first, second = _number(before), _number(now)
+    return before == now or (first is not None and second is not None and abs(first - second) <= allowed)
+
+
+def _number(text: Any) -> float | None:
+    with contextlib.suppress(ValueError):
+        return float(text)
+    return None
