@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from ep_bench.plotting.compact_svg import compact
 from ep_bench.plotting.page import Picture
 
 # Colours and markers. The colours are those of Okabe and Ito for colour-blind readers, dark ones first, without yellow.
@@ -46,7 +47,7 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
     svg = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(svg, format="svg", metadata={"Date": None})
-    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, svg.getvalue(), figure)
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, compact(svg.getvalue()), figure)
 
 
 def no_window() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from importlib import resources
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
 
 from ep_bench.plotting.page import Picture, Section
+
+_UNQUOTED = ' "!$()*+,-./:;=?@[]^{|}~'  # neither markup, nor a sign that ends or escapes an address
 
 
 def page(title: str, summary: str, sections: Sequence[Section]) -> str:
@@ -21,6 +24,6 @@ def page(title: str, summary: str, sections: Sequence[Section]) -> str:
     return template.render(title=title, summary=summary, sections=sections, style=style, script=script)
 
 
-def _uri(picture: Picture) -> str:
-    """Return the SVG of a figure as a data address."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture.svg.encode()).decode()}"
+def _uri(picture: Picture) -> Markup:
+    """Return the SVG of a figure as a data address for an attribute in single quotes, shorter than with base64."""
+    return Markup("data:image/svg+xml," + quote(picture.svg.strip(), safe=_UNQUOTED))  # noqa: S704, quote escapes markup
