@@ -1,7 +1,8 @@
 # make run      run a first study and write its report    make check     linter, types and fast tests, before every commit
 # make test     run the tests                             make test-all  also run the exhaustive tests
 # make regress  compare our results with published ones   make bench     measure timings as ratios
-# make lock     update requirements/lock.txt              make clean     remove the environment and all caches
+# make verify   compute stored results again, for a minute  make lock   update requirements/lock.txt
+# make clean    remove the environment and all caches
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -13,7 +14,7 @@ RESULTS ?= results
 # `loadgroup` runs tests that compile the same kernels in the same process (tests/conftest.py).
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check regress bench lock clean
+.PHONY: run test test-exhaustive test-all check regress verify bench lock clean
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
@@ -40,6 +41,10 @@ regress: $(READY)
 	rm -rf build/regress
 	$(BIN)/ep-bench run configs/regress.yaml --results build/regress --jobs $(JOBS)
 	$(BIN)/ep-bench check build/regress/regress
+
+# Each time another random choice of cells; the last line of the output has its seed.
+verify: $(READY)
+	$(BIN)/ep-bench verify $(RESULTS)/* --budget 60 --jobs $(JOBS)
 
 bench: $(READY)
 	$(BIN)/python -m pytest benchmarks -q -o python_files="bench_*.py" -o python_functions="bench_*" --benchmark-columns=median,min,rounds

@@ -174,7 +174,7 @@ def _tolerance(stored: StoredCell) -> Callable[[str, float], float]:
     """Return a function of column and stored value: the largest absolute difference of equal values.
 
     Exact methods must agree bit for bit in the same environment. For other methods, all scores are compared in the same
-    environment, and MAIN elsewhere. With a single split there is no standard error, and RELATIVE applies.
+    environment, and MAIN elsewhere.
     """
     same = _same_arithmetic(stored)
     if equality(stored.cell["factors"]["method"]) == "exact":
@@ -201,8 +201,25 @@ def _same_arithmetic(stored: StoredCell) -> bool:
 
 
 def _standard_errors(stored: StoredCell, columns: Sequence[str]) -> dict[str, float]:
-    """Return the standard errors of the scores over the splits of the method and data set, 0 with one split."""
+    """Return the standard errors of the scores over the splits of the method and data set.
+
+    With a single split, they are those over the test points, for MAIN only.
+    """
     place = (stored.row["method"], stored.row["dataset"])
     rows = [row for row in stored.study.rows if (row["method"], row["dataset"]) == place and row["status"] == "ok"]
+    if len(rows) == 1:
+        return {column: error for column in MAIN if (error := _error_over_points(stored.row, column)) is not None}
     values = {column: [row[column] for row in rows if column in row] for column in columns if column in stored.row}
     return {column: statistics.pstdev(found) / math.sqrt(len(found)) for column, found in values.items()}
+
+
+def _error_over_points(row: store.Row, column: str) -> float | None:
+    """Return the standard error of a score over the test points of its split, None if the row does not have it."""
+    n = row["n_test"]
+    if column == "error_rate" and column in row:
+        return math.sqrt(row[column] * (1.0 - row[column]) / n)
+    if column == "ll" and "ll_std" in row:
+        return float(row["ll_std"] / math.sqrt(n))
+    if column == "rmse" and row.get("rmse") and "se_std" in row:  # from that of the mean squared error
+        return float(row["se_std"] / (2.0 * row["rmse"] * math.sqrt(n)))
+    return None

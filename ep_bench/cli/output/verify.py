@@ -15,6 +15,7 @@ from ep_bench.runner.verify import Difference, Sample, Verification, verify
 
 _HEAD = ("folder", "tried", "bit for bit", "equal", "different", "not comparable", "no time left", "seconds")
 _DIFFERENCES = ("folder", "method", "data set", "split", "score", "stored", "now", "difference", "allowed")
+_SHOWN = 40  # maximum number of differences in the table
 
 
 def verify_folders(
@@ -32,7 +33,8 @@ def verify_folders(
     lines += [line for outcome in outcomes for line in _reasons(outcome)]
     found = [(outcome.folder, difference) for outcome in outcomes for difference in outcome.differences]
     if found:
-        lines += ["", *columns([_DIFFERENCES, *(_difference(*each) for each in found)])]
+        lines += ["", *columns([_DIFFERENCES, *(_difference(*each) for each in found[:_SHOWN])])]
+        lines += [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     tried, different = sum(outcome.tried for outcome in outcomes), sum(outcome.different for outcome in outcomes)
     lines.append(f"{tried} results computed again, {different} different; seed {sample.seed}")
     return lines, not found

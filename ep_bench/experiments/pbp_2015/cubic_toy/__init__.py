@@ -13,4 +13,5 @@ EXPERIMENT = Experiment(
         " function is within 3 predictive standard deviations of the mean. fit_seconds: time of the fit."
     ),
     tabulated=COLUMNS,
+    tolerance=0.1,  # samples
 )

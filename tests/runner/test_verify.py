@@ -1,0 +1,320 @@
+"""Stored cells computed again: equal ones, altered ones, changed methods, and the choice of cells."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ep_bench import methods
+from ep_bench.cli.output import verify as output
+from ep_bench.methods import pbp
+from ep_bench.results import store
+from ep_bench.runner import stored_cells
+from ep_bench.runner import verify as runner
+from ep_bench.runner.execute import run_cell
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.verify import Sample, verify
+from ep_bench.types import Record
+from tests.commands import ep_bench
+
+STUDY = """
+study: s
+datasets: [diabetes]
+splits: {scheme: standard, count: 3}
+methods:
+  - {use: pbp, label: PBP, hidden: [5], epochs: 2}
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+"""
+SCORES = (
+    "rmse",
+    "mae",
+    "ll",
+    "crps",
+    "ll_gaussian",
+    "ll_median",
+    "ll_std",
+    "se_std",
+    "se_prct99",
+    "width50",
+    "width90",
+)
+ALL = Sample(seed=0, cells=None)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "s.yaml").write_text(STUDY)
+    assert ep_bench("run", folder / "s.yaml", "--results", folder / "results", "--quiet").returncode == 0
+    return folder / "results" / "s"
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "s"))
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run cells in this process, so that replaced functions have an effect."""
+
+    def run(jobs: Sequence[Job], *, n_jobs: int, wanted: Callable[[Job], bool]) -> Iterator[Record]:
+        return (run_cell(job) for job in jobs if wanted(job))
+
+    monkeypatch.setattr(runner, "run_jobs", run)
+
+
+def alter(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Change the rows of a folder, and store them with correct checksums."""
+    shutil.rmtree(folder / "cells", ignore_errors=True)
+    finished = store.finished_rows(folder)
+    lock = store.read_lock(folder)
+    assert lock is not None
+    for key in list(finished.rows):
+        change(finished.rows[key])
+    store.write_lock(folder, {**lock, **finished.lock_entries()})
+    store.export(folder, finished)
+
+
+def change_environment(folder: Path) -> None:
+    """Make the rows of a folder those of another processor."""
+    path = folder / store.LOCK
+    lock = json.loads(path.read_text())
+    for environment in lock["environments"].values():
+        environment["machine"]["processor"] = "another"
+    path.write_text(json.dumps(lock))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_intact_cells_are_equal_and_nothing_is_written(folder: Path) -> None:
+    before = files(folder.parent)
+    found = ep_bench("verify", folder, "--all", "--seed", 3, "--jobs", 2)
+    assert found.returncode == 0, found.stderr
+    assert "6 results computed again, 0 different; seed 3" in found.stdout
+    assert found.stdout.splitlines()[1].split()[1:7] == ["6", "6", "0", "0", "0", "0"]
+    assert files(folder.parent) == before
+
+
+def test_a_changed_stored_value_with_a_new_checksum_is_found(folder: Path, in_process: None) -> None:
+    def change(row: dict[str, Any]) -> None:
+        if (row["method"], row["split"]) == ("PBP", 1):
+            row["rmse"] *= 1 + 1e-9
+
+    alter(folder, change)
+    found = ep_bench("verify", folder, "--all")
+    assert found.returncode == 1
+    differences = [line.split() for line in found.stdout.splitlines() if " rmse " in line]
+    assert [line[1:5] for line in differences] == [["PBP", "diabetes", "1", "rmse"]]
+
+
+def test_a_changed_value_without_its_checksum_is_refused(folder: Path) -> None:
+    shutil.rmtree(folder / "cells", ignore_errors=True)
+    path = folder / store.RESULTS
+    path.write_text(path.read_text().replace(",ok,", ",ok,1", 1))
+    found = ep_bench("verify", folder)
+    assert found.returncode == 2
+    assert "checksum" in found.stderr
+
+
+def test_a_changed_constant_of_a_method_is_found(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pbp, "RATE", pbp.RATE * 1.001)  # of the prior of the noise and the weights
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.identical, outcome.different) == (3, 3)
+    assert {difference.method for difference in outcome.differences} == {"PBP"}
+
+
+def test_exact_methods_may_differ_by_rounding_on_another_processor_only(folder: Path, in_process: None) -> None:
+    def change(row: dict[str, Any]) -> None:
+        row["rmse"] *= 1 + 1e-8
+
+    alter(folder, change)
+    assert verify([store.read_intact(folder)], ALL)[0].different == 6
+    change_environment(folder)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.identical, outcome.equal, outcome.different) == (0, 6, 0)
+
+
+@pytest.mark.parametrize(("errors", "different"), [(0.15, 0), (0.25, 3)])
+def test_other_methods_may_differ_by_a_part_of_the_standard_error(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch, errors: float, different: int
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: "sampled")
+    rows = [row for row in store.read_intact(folder).rows if row["method"] == "PBP"]
+    mean = sum(row["ll"] for row in rows) / 3
+    error = math.sqrt(sum((row["ll"] - mean) ** 2 for row in rows) / 3) / math.sqrt(3)
+
+    def change(row: dict[str, Any]) -> None:
+        if row["method"] == "PBP":
+            row["ll"] += errors * error
+
+    alter(folder, change)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.different, outcome.equal) == (different, 3 - different)
+    assert all(difference.allowed == pytest.approx(0.2 * error) for difference in outcome.differences)
+
+
+def test_a_single_split_has_the_standard_error_over_its_test_points(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: "optimised")
+    study = store.read_intact(folder)
+    row = next(row for row in study.rows if row["method"] == "PBP" and row["split"] == 0)
+    alone = replace(study, rows=[row])
+    row["ll"] += 0.3 * row["ll_std"] / math.sqrt(row["n_test"])
+    (difference,) = verify([alone], ALL)[0].differences
+    assert (difference.column, difference.allowed) == (
+        "ll",
+        pytest.approx(0.2 * row["ll_std"] / math.sqrt(row["n_test"])),
+    )
+
+
+def test_selection_number_and_seed(folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = store.read_intact(folder)
+    assert verify([study], Sample(0, None, ("method=PBP", "split=[12]")))[0].tried == 2
+    assert verify([study], Sample(0, 4))[0].tried == 4
+    run: list[str] = []
+
+    def note(job: Job) -> Record:
+        run.append(job.cell.key)
+        return run_cell(job)
+
+    monkeypatch.setattr(runner, "run_jobs", lambda jobs, **_: map(note, jobs))
+    for seed in (1, 1, 2, 3, 4):
+        verify([study], Sample(seed, 2))
+    assert run[:2] == run[2:4]
+    assert len(set(run)) > 2
+
+
+def test_cheap_cells_are_more_probable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = store.read_intact(folder)
+    for row in study.rows:
+        row["fit_seconds"] = 0.0 if row["method"] == "constant" else 20.0
+    monkeypatch.setattr(runner, "run_jobs", lambda jobs, **_: map(run_cell, jobs))
+    chosen = Counter(
+        runner._choose(study, runner.Verification("s"), Sample(seed, 1), runner.random.Random(seed))[0].row["method"]
+        for seed in range(300)
+    )
+    # The probability of a cell is proportional to 1 / (1 + seconds), so that of PBP is 1 / 22.
+    assert 4 <= chosen["PBP"] <= 28
+
+
+def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
+    for row in (study := store.read_intact(folder)).rows:
+        row["fit_seconds"] = 50.0 if row["method"] == "PBP" else 0.1
+    started = time.monotonic()
+    outcome = verify([study], ALL, budget=20.0)[0]
+    assert time.monotonic() - started < 20.0
+    assert (outcome.tried, outcome.untried) == (3, 3)
+    assert ep_bench("verify", folder, "--budget", 0).stdout.splitlines()[1].split()[1:7] == ["0"] * 5 + ["6"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda cell: cell["factors"].update(version=99), "pbp has version 1 now, the cell has 99"),
+        (lambda cell: cell["factors"].update(method="gone"), "unknown method; found 'gone'"),
+        (lambda cell: cell["factors"]["dataset"].update(name="gone"), "the data set gone is not installed"),
+        (
+            lambda cell: cell["factors"]["dataset"].update(checksum="0"),
+            "the data of diabetes have another checksum now",
+        ),
+        (
+            lambda cell: cell["factors"].update(method="./m.py:M"),
+            "./m.py:M is a file that the lock file does not contain",
+        ),
+    ],
+)
+def test_cells_that_cannot_be_compared_are_named(folder: Path, change: Callable[[Any], Any], reason: str) -> None:
+    path = folder / store.LOCK
+    lock = json.loads(path.read_text())
+    change(next(group for group in lock["groups"] if group["method"] == "PBP"))
+    path.write_text(json.dumps(lock))
+    found = ep_bench("verify", folder, "--cells", 6)
+    assert found.returncode == 0
+    assert found.stdout.splitlines()[1].split()[1:7] == ["3", "3", "0", "0", "3", "0"]
+    assert f"s: 3 not comparable: {reason}" in " ".join(found.stdout.split())
+
+
+def test_a_missing_data_file_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    describe = stored_cells.data.describe
+    monkeypatch.setattr(stored_cells.data, "describe", lambda ref: replace(describe(ref), present=False))
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert Counter(outcome.impossible) == {"the data of diabetes are not on this machine": 6}
+
+
+def test_a_cell_that_fails_now_is_different(folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise ValueError("no luck today")
+
+    monkeypatch.setattr(pbp, "refine_prior", fails)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert outcome.different == 3
+    assert outcome.differences[0].now == "failed: ValueError: no luck today"
+
+
+def test_cells_of_two_folders_are_computed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[str] = []
+    monkeypatch.setattr(
+        runner, "run_jobs", lambda jobs, **_: (run.append(job.cell.key) or run_cell(job) for job in jobs)
+    )
+    again = shutil.copytree(folder, folder.parent / "again")
+    outcomes = verify([store.read_intact(folder), store.read_intact(Path(again))], ALL)
+    assert [outcome.identical for outcome in outcomes] == [6, 6]
+    assert len(run) == len(set(run)) == 6
+
+
+def test_options_that_exclude_each_other_and_wrong_folders(folder: Path, tmp_path: Path) -> None:
+    assert ep_bench("verify", folder, "--all", "--cells", 2).returncode == 2
+    assert ep_bench("verify", tmp_path / "nowhere").returncode == 2
+    assert "allowed: KEY=GLOB" in ep_bench("verify", folder, "--select", "colour=red").stderr
+
+
+def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:
+    (tmp_path / "e.yaml").write_text("study: e\nexperiment: conflict_tilted\n")
+    assert ep_bench("run", tmp_path / "e.yaml", "--results", tmp_path / "results", "--quiet").returncode == 0
+    folder = tmp_path / "results" / "e"
+    assert ep_bench("verify", folder).returncode == 0
+    assert ep_bench("verify", folder, "--budget", 0).stdout.splitlines()[1].split()[1:7] == ["0"] * 5 + ["1"]
+    summary = folder / "summary.csv"
+    lines = summary.read_text().splitlines()
+    last = lines[1].split(",")
+    number = next(i for i, value in enumerate(last) if value.replace(".", "").replace("-", "").isdigit())
+    last[number] = str(float(last[number]) * 1.01 + 0.1)
+    summary.write_text("\n".join([lines[0], ",".join(last), *lines[2:]]) + "\n")
+    assert ep_bench("verify", folder).returncode == 2
+    lock = json.loads((folder / store.LOCK).read_text())
+    lock["files"] = store.file_checksums(folder, tuple(lock["files"]))
+    (folder / store.LOCK).write_text(json.dumps(lock))
+    found = ep_bench("verify", folder)
+    assert found.returncode == 1
+    assert "conflict_tilted" in found.stdout
+    assert "row 1" in found.stdout
+
+
+def test_long_tables_of_differences_are_cut(folder: Path, in_process: None) -> None:
+    alter(folder, lambda row: row.update({key: value * 1.01 for key, value in row.items() if key in SCORES}))
+    lines, equal = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
+    assert not equal
+    assert any(line.startswith("... and ") for line in lines)
+
+
+def test_methods_declare_what_equality_means() -> None:
+    declared = {name: runner.equality(name) for name in methods.REGISTRY}
+    assert {name for name, kind in declared.items() if kind == "sampled"} == {"hmc", "sgld"}
+    assert {name for name, kind in declared.items() if kind == "exact"} == {"pbp"}
+    assert runner.equality("ep_bench.baselines:ConstantClassifier") == "exact"
+    assert runner.equality("sklearn.linear_model:Ridge") == "optimised"
