@@ -37,6 +37,10 @@ class InstalledCatalogue:
         except UserError as error:
             return [OptionProblem(("use",), str(error))]
 
+    def resolved_options(self, use: str, options: Mapping[str, Any], base: Path) -> Mapping[str, Any]:  # noqa: ARG002
+        """Return valid options with the defaults of the method; those of an external class are not known."""
+        return options if adapters.is_target(use) else estimator.resolve(use, options).factors
+
     def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
         """Return the search space that a method declares, or None; an external class declares ``tune_space``."""
         if not adapters.is_target(use):

@@ -69,6 +69,9 @@ def _draw(figure: Figure, ranking: Ranking, styles: Mapping[str, MethodStyle]) -
     for label in artists["labels"]:
         label.set_color("black")
         label.set_x(label.get_position()[0] + (-0.25 if label.get_ha() == "right" else 0.25) * margin)
+    for (bar,) in artists["crossbars"]:  # its points are in the order of a set, which differs between processes
+        ends = [min(bar.get_xdata()), max(bar.get_xdata())]
+        bar.set_data(ends, bar.get_ydata()[:2])
     ax.spines["top"].set_visible(True)
     ax.spines["top"].set_bounds(1.0, ranking.test.k)
     ax.tick_params(labelsize=7, length=3)

@@ -61,9 +61,13 @@ class CurveEntries(NamedTuple):
     chains: Entry | None = None
 
 
-def update(folder: Path, rows: Iterable[store.Row]) -> None:
-    """Update ``curves.json`` from the cell files; ``rows`` are the finished rows. Raises UserError and OSError."""
-    path, found = folder / FILE, collect(folder, rows)
+def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
+    """Update ``curves.json`` from the cell files; ``rows`` are the finished rows.
+
+    ``sources`` are folders of other studies that may have the curves of cells without cell files. Raises UserError and
+    OSError.
+    """
+    path, found = folder / FILE, collect(folder, rows, sources)
     text = _text(found)
     before = path.read_text(encoding="utf-8") if path.exists() else None
     if any(found):
@@ -73,13 +77,14 @@ def update(folder: Path, rows: Iterable[store.Row]) -> None:
         path.unlink()
 
 
-def collect(folder: Path, rows: Iterable[store.Row]) -> Curves:
+def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> Curves:
     """Return the curves of the finished ``rows``, from the cell files or from ``curves.json`` if it has more splits.
 
-    Raises UserError if ``curves.json`` cannot be read.
+    ``curves.json`` is that of the folder, and then those of ``sources``. Raises UserError if it cannot be read.
     """
-    before, on_disk = read(folder), store.stamps(folder).keys()
-    known = [index(entries) for entries in before]
+    on_disk = store.stamps(folder).keys()
+    files = [read(path) for path in (folder, *sources)]
+    known = [index(entry for entries in kind for entry in entries) for kind in zip(*files, strict=True)]
     found = Curves([], [], [])
     for (method, dataset), cells in sorted(finished(rows).items()):
         old = CurveEntries(*(find(entries, cells) for entries in known))

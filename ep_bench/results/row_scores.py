@@ -11,7 +11,7 @@ An entry is dropped if its cell is no longer a finished cell of the plan. It is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +34,20 @@ def note(scores: Mapping[str, Array]) -> dict[str, Scores]:
     return {NOTE: shortened} if shortened else {}
 
 
-def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row]) -> None:
+def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
     """Update ``rows.json`` from the cell files, if the plan in ``lock`` asks for it; ``rows`` are the finished rows.
 
-    Raises UserError if the file cannot be read and OSError if it cannot be written.
+    ``sources`` are folders of other studies whose ``rows.json`` may have the scores of cells without cell files. Raises
+    UserError if a file cannot be read and OSError if it cannot be written.
     """
     if not (lock.get("compare") or {}).get("rows"):
         return
     before, found = read(folder), {}
+    elsewhere = {key: scores for path in sources for key, scores in read(path).items()}
     for row in rows:
         if row["status"] == "ok":
-            scores = before.get(row["cell"]) or _of_cell(folder, row["cell"])
+            key = row["cell"]
+            scores = before.get(key) or _of_cell(folder, key) or elsewhere.get(key)
             if scores:
                 found[row["cell"]] = scores
     if found != before:

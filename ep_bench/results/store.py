@@ -114,8 +114,8 @@ def _origin(record: Record) -> Origin:
     return Origin(record.factors.get("method", ""), record.factors.get("version"), source, environment)
 
 
-def finished_rows(folder: Path) -> FinishedRows:
-    """Return the finished rows of a folder, from superseded.csv, results.csv and the cell files.
+def finished_rows(folder: Path, *, with_cell_files: bool = True) -> FinishedRows:
+    """Return the finished rows of a folder, from superseded.csv, results.csv and, if wanted, the cell files.
 
     Later sources have priority, but a row with status ``ok`` is never replaced by a failed one: a cell that failed here
     may have been run on another machine. Damaged cell files and suspect rows are ignored and listed.
@@ -135,7 +135,7 @@ def finished_rows(folder: Path) -> FinishedRows:
                 found.suspect.append(SuspectRow(name, reason, row["method"], row["dataset"], row["split"], key))
             elif key not in found.rows or row["status"] == "ok" or found.rows[key]["status"] != "ok":
                 found.rows[key], found.origins[key] = row, origins.get(key, _UNKNOWN)
-    for record in each_record(folder, found.damaged):
+    for record in each_record(folder, found.damaged) if with_cell_files else ():
         found.add(record)
     altered = [row for row in found.suspect if row.cell not in found.rows]  # the others have a cell file
     absent = _absent(lock, (checksums or {}).keys() - found.rows.keys() - {row.cell for row in altered})

@@ -7,6 +7,7 @@ import fnmatch
 import hashlib
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
 from ep_bench.results import store
+from ep_bench.results.neighbours import Neighbour, neighbours
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.spec import MethodEntry, Study
@@ -26,12 +28,17 @@ _SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classificati
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """A job and its state: ``done``, ``failed`` (finished, not ok), ``missing`` or ``stale``, with the reason."""
+    """A job and its state, with the reason.
+
+    The states are ``done``, ``failed`` (finished, not ok), ``elsewhere`` (finished in the folder of another study),
+    ``missing`` and ``stale``.
+    """
 
     job: Job
     state: str
     why: str = ""
     old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
+    source: Neighbour | None = None  # the folder that has the cell
 
 
 @dataclass
@@ -78,8 +85,15 @@ class Plan:
 
         Raises UserError for an invalid pattern, or if no cell of the study matches.
         """
-        wanted = selection(patterns)
-        kept = [planned for planned in self.cells if matches(vars(planned.job.cell), wanted)]
+        wanted, labels = selection(patterns), self.study.labels()
+        kept = [
+            planned
+            for planned in self.cells
+            if any(
+                matches({**vars(planned.job.cell), "method": label}, wanted)
+                for label in labels[planned.job.cell.method]
+            )
+        ]
         if not kept:
             raise UserError("no cell of the study matches", where="--select", found=" ".join(patterns))
         return replace(self, cells=kept)
@@ -98,6 +112,7 @@ class Plan:
         entries = {
             entry.label: {"use": entry.use, "options": dict(entry.options), "published": published_columns(entry)}
             | ({"tune": entry.tune.model_dump(mode="json")} if entry.tune else {})
+            | ({"aliases": aliases} if (aliases := study.labels()[entry.label][1:]) else {})
             for entry in study.methods
         }
         return {
@@ -136,16 +151,20 @@ def make_plan(study: Study, results: Path) -> Plan:
             infos[ref.label] = past.describe(ref)
             schemes[ref.label] = _scheme(study, ref, infos[ref.label])
     require_tasks(study, infos)
-    cells, groups = [], []
+    grouped: list[tuple[dict[str, Any], DatasetInfo, list[Job]]] = []
     for ref in study.datasets:
-        scheme = schemes[ref.label]
         for entry in study.methods:
-            factors, options = _factors(study, ref, entry, infos[ref.label], scheme)
-            jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], scheme)
-            estimate = past.estimate(factors, infos[ref.label])
-            cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
-            hashes = {str(job.cell.split): job.cell.key for job in jobs}
-            groups.append({"method": entry.label, "dataset": ref.label, "factors": factors, "cells": hashes})
+            factors, options = _factors(study, ref, entry, infos[ref.label], schemes[ref.label])
+            jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], schemes[ref.label])
+            grouped.append((factors, infos[ref.label], jobs))
+    past.find_neighbours(results, {job.cell.key for _, _, jobs in grouped for job in jobs})
+    cells, groups = [], []
+    for factors, info, jobs in grouped:
+        estimate = past.estimate(factors, info)
+        cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
+        hashes = {str(job.cell.split): job.cell.key for job in jobs}
+        cell = jobs[0].cell
+        groups.append({"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes})
     return Plan(study, folder, cells, infos, groups, past.stamps, past.finished)
 
 
@@ -272,6 +291,18 @@ class _EarlierResults:
         self.finished = store.finished_rows(folder)
         self.rows = self.finished.rows
         self.lock = store.read_lock(folder) or {}
+        self._folder = folder
+        self._neighbours: list[Neighbour] = []
+
+    def find_neighbours(self, results: Path, keys: AbstractSet[str]) -> None:
+        """Find the folders of other studies that have unfinished cells among ``keys``."""
+        unfinished = {key for key in keys if key not in self.rows or self._is_lost(self.rows[key])}
+        self._neighbours = neighbours(results, self._folder, unfinished)
+
+    @staticmethod
+    def _is_lost(row: store.Row) -> bool:
+        """Return whether a cell failed because of the machine."""
+        return row["status"] != "ok" and str(row.get("reason", "")).startswith(INFRASTRUCTURE)
 
     def describe(self, ref: DatasetRef) -> DatasetInfo:
         """Return the description of a data set; without file and card, the checksum is that of the earlier plan."""
@@ -284,11 +315,13 @@ class _EarlierResults:
     def classify(self, job: Job) -> PlannedCell:
         """Return the state of a job. A cell that failed because of the machine counts as missing."""
         row = self.rows.get(job.cell.key)
+        if row is not None and not self._is_lost(row):
+            return PlannedCell(job, "done") if row["status"] == "ok" else PlannedCell(job, "failed", row["reason"])
+        source = next((each for each in self._neighbours if _is_ok(each.finished.rows.get(job.cell.key))), None)
+        if source is not None:
+            return PlannedCell(job, "elsewhere", source.folder.name, source=source)
         if row is not None:
-            reason = row.get("reason", "")
-            if row["status"] == "ok":
-                return PlannedCell(job, "done")
-            return PlannedCell(job, "missing" if reason.startswith(INFRASTRUCTURE) else "failed", reason)
+            return PlannedCell(job, "missing", row["reason"])
         old = self._finished_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
         if old is None:
             return PlannedCell(job, "missing")
@@ -315,8 +348,7 @@ class _EarlierResults:
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
         """The finished cells of earlier plans, those of the latest plan last."""
-        cells = store.lock_cells(self.lock, "superseded") + store.lock_cells(self.lock)
-        return [cell for cell in cells if cell["cell"] in self.rows]
+        return _finished_cells(self.lock, self.rows)
 
     @cached_property
     def _finished_by_slot(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
@@ -326,8 +358,11 @@ class _EarlierResults:
     def _seconds(self) -> dict[tuple[str, ...], list[float]]:
         """The times of finished cells in seconds per configuration, and of one fit per method and data set."""
         times: dict[tuple[str, ...], list[float]] = {}
-        for cell in self._finished:
-            row = self.rows[cell["cell"]]
+        known = [(cell, self.rows[cell["cell"]]) for cell in self._finished]
+        for each in self._neighbours:
+            rows = each.finished.rows
+            known += [(cell, rows[cell["cell"]]) for cell in _finished_cells(each.lock, rows)]
+        for cell, row in known:
             if row["status"] != "ok":
                 continue
             spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
@@ -335,6 +370,15 @@ class _EarlierResults:
             times.setdefault(exact, []).append(spent)
             times.setdefault(similar, []).append(spent / _fits(cell["factors"]))
         return times
+
+
+def _is_ok(row: store.Row | None) -> bool:
+    return row is not None and row["status"] == "ok"
+
+
+def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:
+    cells = store.lock_cells(lock, "superseded") + store.lock_cells(lock)
+    return [cell for cell in cells if cell["cell"] in rows]
 
 
 def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

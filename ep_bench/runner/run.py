@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ep_bench import data
@@ -19,6 +19,7 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.progress import Progress
+from ep_bench.runner.take_over import take_over
 from ep_bench.types import Record
 
 _OVERHEAD = 0.01  # seconds per cell in addition to fit and prediction
@@ -45,6 +46,7 @@ class RunOutcome:
     statuses: Counter[str]
     ran: int
     stopped: bool = False  # by --fail-fast
+    taken: Counter[str] = field(default_factory=Counter)  # number of cells by the folder that they were taken over from
 
     @property
     def complete(self) -> bool:
@@ -63,6 +65,9 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     row_scores.read(plan.folder)
     store.remove_drafts(plan.folder)
     lock = _write_lock(whole)
+    taken = take_over(plan, lock)
+    if taken:
+        lock = _write_lock(whole)
     try:
         with PeriodicExport(plan):
             ran, stopped = _run(jobs, plan, options)
@@ -75,7 +80,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     curves.update(plan.folder, rows)
     row_scores.update(plan.folder, lock, rows)
     found = (finished.rows.get(planned.job.cell.key) for planned in plan.cells)
-    return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped)
+    return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped, taken)
 
 
 def _export_known(plan: Plan) -> None:

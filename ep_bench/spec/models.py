@@ -61,6 +61,10 @@ class Catalogue(Protocol):
         """Return the problems of the options of an experiment."""
         ...
 
+    def resolved_options(self, use: str, options: Mapping[str, Any], base: Path) -> Mapping[str, Any]:
+        """Return valid options with the defaults of the method."""
+        ...
+
     def search_space(self, use: str, base: Path) -> Mapping[str, Any] | None:
         """Return the search space that a method declares, or None."""
         ...
@@ -210,6 +214,7 @@ class StudyFile(Strict):
     """The keys of a study file; entries of lists and mappings with fixed keys are checked separately."""
 
     study: FolderName
+    include: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
     seed: Seed = 0
     datasets: Annotated[list[Any], Field(min_length=1)] = Field(default_factory=list)
     splits: Any = None
@@ -228,6 +233,10 @@ class Study(Strict):
 
     ``experiment`` is None for a grid of cells; ``options`` are those of the experiment. ``source`` is the text of the
     file and ``raw`` its values, both kept for provenance.
+
+    A study that includes others has ``aliases``, from further labels of a method to its label, and its overrides have
+    the labels of data set and method as keys (``by_label``). ``places`` maps ``datasets/<label>`` and
+    ``methods/<label>`` to file and line.
     """
 
     name: str
@@ -243,6 +252,9 @@ class Study(Strict):
     accept: tuple[Accept, ...] = ()
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
+    aliases: dict[str, str] = Field(default_factory=dict)
+    by_label: bool = False
+    places: dict[str, str] = Field(default_factory=dict)
     source: str = ""
     raw: dict[str, Any] = Field(default_factory=dict)
 
@@ -256,12 +268,21 @@ class Study(Strict):
         """Return the options of a method entry on a data set, with the overrides applied, the most specific one last.
 
         Overrides for the name of a data set are applied before those for its label. Within each, overrides for the
-        method's name are applied before those for its label.
+        method's name are applied before those for its label. With ``by_label``, there are only those for both labels.
         """
         merged = dict(method.options)
+        if self.by_label:
+            return copy.deepcopy(merged | self.overrides.get(dataset.label, {}).get(method.label, {}))
         for block in override_blocks(self.overrides, method, dataset):
             merged |= block
         return copy.deepcopy(merged)
+
+    def labels(self) -> dict[str, list[str]]:
+        """Return the labels of each method entry: its own and its aliases."""
+        return {
+            entry.label: [entry.label, *(alias for alias, label in self.aliases.items() if label == entry.label)]
+            for entry in self.methods
+        }
 
     def accept_items(self) -> list[dict[str, str]]:
         """Return the accepted differences as plain mappings."""

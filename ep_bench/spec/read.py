@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ep_bench.errors import OptionProblem, UserError, spell
+from ep_bench.spec.include import Union
 from ep_bench.spec.models import (
     SPLITS,
     Accept,
@@ -33,22 +34,23 @@ from ep_bench.types import DatasetRef, SplitScheme
 
 OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
 # Keys that a study with an experiment cannot have.
-_GRID_KEYS = ("methods", "splits", "overrides", "limits", "compare", "ranks", "accept")
+_GRID_KEYS = ("include", "methods", "splits", "overrides", "limits", "compare", "ranks", "accept")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
 
 
-def read_study(path: str | Path, catalogue: Catalogue) -> Study:
+def read_study(path: str | Path, catalogue: Catalogue, including: Sequence[Path] = ()) -> Study:
     """Return the study in a YAML file, or the study of this name that is shipped with the package.
 
-    Raises one UserError for all mistakes, of which it lists the first five. Each message has the file, line and field,
-    the value found, the allowed values and the nearest correct name.
+    ``including`` are the files that include this one, directly or indirectly. Raises one UserError for all mistakes, of
+    which it lists the first five. Each message has the file, line and field, the value found, the allowed values and
+    the nearest correct name.
     """
     file = find_study(path)
     document = read_document(file)
     problems = Problems(document.where, document.lines)
-    study = _Reader(document, file, catalogue, problems).read()
+    study = _Reader(document, file, catalogue, problems, including).read()
     problems.refuse()
     if study is None:  # every return of None must have recorded a mistake
         raise UserError("not a study", where=document.where)
@@ -58,14 +60,18 @@ def read_study(path: str | Path, catalogue: Catalogue) -> Study:
 class _Reader:
     """Reads one file and collects its mistakes in ``problems``."""
 
-    def __init__(self, document: Document, path: Path, catalogue: Catalogue, problems: Problems) -> None:
+    def __init__(
+        self, document: Document, path: Path, catalogue: Catalogue, problems: Problems, including: Sequence[Path]
+    ) -> None:
         self.document, self.path, self.catalogue, self.problems = document, path, catalogue, problems
         self.base = path.parent.resolve()
+        self._stack = (*including, path.resolve())
 
     def read(self) -> Study | None:
         raw = self.document.values
         file = validate(StudyFile, raw, (), self.problems)
         self._experiment(raw)
+        included = self._included(raw.get("include"))
         datasets = self._datasets(raw.get("datasets"))
         methods = self._methods(raw.get("methods"))
         splits = self._splits(raw["splits"]) if raw.get("splits") is not None else SplitScheme()
@@ -75,18 +81,56 @@ class _Reader:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # overrides and accept may refer to entries that could not be read
-        self._overrides(file.overrides, datasets, methods)
-        accept = self._accept(file.accept, datasets, methods)
-        self._labels(compare, methods)
+        union = Union(self.base, self.catalogue, self.problems)
+        for i, part in enumerate(included):
+            union.add(part, ("include", i))
+        places = self._places("datasets", datasets) | self._places("methods", methods)
+        union.add_own(datasets, methods, places)
+        if included:
+            datasets, methods = union.datasets, union.methods
+        labels = [*(entry.label for entry in methods), *union.aliases]
+        self._overrides(file.overrides, datasets, methods, union.aliases)
+        accept = self._accept(file.accept, datasets, [*(entry.use for entry in methods), *labels])
+        self._labels(compare, labels)
         ranks = self._ranks(file.ranks)
         if self.problems or splits is None or limits is None or compare is None:
             return None
         return Study(
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
-            methods=tuple(methods), overrides=file.overrides, limits=limits, compare=compare,
-            ranks=tuple(ranks), accept=tuple(accept), experiment=file.experiment, options=file.options,
+            methods=tuple(methods), overrides=union.overrides(file.overrides) if included else file.overrides,
+            limits=limits, compare=union.compare(compare), ranks=tuple(union.ranks(ranks)),
+            accept=tuple(union.accept(accept)), experiment=file.experiment, options=file.options,
+            aliases=union.aliases, by_label=bool(included), places=union.places,
             source=self.document.text, raw=raw,
         )  # fmt: skip
+
+    def _included(self, raw: Any) -> list[Study]:
+        """Return the studies of the included files. Raises UserError for mistakes in one of them."""
+        found = []
+        for i, name in enumerate(raw if isinstance(raw, list) else ()):
+            place: Place = ("include", i)
+            if not isinstance(name, str):
+                continue
+            file = self.base / name
+            if not file.is_file():
+                near = sorted(path.name for path in file.parent.glob("*.yaml")) if file.parent.is_dir() else []
+                self.problems.add(place, "no such study file", found=name, allowed=near or None, name=file.name)
+            elif file.resolve() in self._stack:
+                self.problems.add(place, "includes itself", found=name)
+            else:
+                study = read_study(file, self.catalogue, self._stack)
+                if study.experiment is None:
+                    found.append(study)
+                else:
+                    self.problems.add(place, "is an experiment; only studies with methods can be included", found=name)
+        return found
+
+    def _places(self, key: str, entries: Sequence[DatasetRef | MethodEntry]) -> dict[str, str]:
+        """Return file and line of the entries of a list, by ``<key>/<label>``."""
+        return {
+            f"{key}/{entry.label}": f"{self.document.where}:{self.problems.line((key, i))}"
+            for i, entry in enumerate(entries)
+        }
 
     def _section(self, model: type[_S], key: str) -> _S | None:
         """Return a section of the file, its defaults if the file has none, or None if it has mistakes."""
@@ -97,7 +141,7 @@ class _Reader:
         """Record keys that are missing, or not allowed in this kind of study."""
         if "experiment" not in raw:
             for key in ("datasets", "methods"):
-                if key not in raw:
+                if key not in raw and "include" not in raw:
                     self.problems.add((key,), "is missing; a study needs datasets and methods, or an experiment")
             if "options" in raw:
                 self.problems.add(("options",), "requires an experiment; a method's options belong in its entry")
@@ -282,9 +326,10 @@ class _Reader:
         overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
         datasets: list[DatasetRef],
         methods: list[MethodEntry],
+        aliases: Mapping[str, str],
     ) -> None:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}
-        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
+        of_methods = {key for entry in methods for key in (entry.use, entry.label)} | aliases.keys()
         for dataset, by_method in overrides.items():
             if not self._known(("overrides", dataset), dataset, "not a data set of this study", of_data):
                 continue
@@ -315,11 +360,11 @@ class _Reader:
 
     # comparisons, accepted differences
 
-    def _labels(self, compare: Compare | None, methods: list[MethodEntry]) -> None:
+    def _labels(self, compare: Compare | None, labels: Sequence[str]) -> None:
         """Record labels to compare with that no method has."""
         given = compare.model_dump(exclude_none=True) if compare else {}
         for key, label in given.items():
-            self._known(("compare", key), label, "not a method of this study", [entry.label for entry in methods])
+            self._known(("compare", key), label, "not a method of this study", labels)
 
     def _ranks(self, raw: Sequence[Any]) -> list[RankGroup]:
         """Return the groups to rank; their labels may belong to other studies in the same report."""
@@ -345,9 +390,8 @@ class _Reader:
             kept.append(group)
         return kept
 
-    def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], methods: list[MethodEntry]) -> list[Accept]:
+    def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], of_methods: Sequence[str]) -> list[Accept]:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}
-        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
         kept: list[Accept] = []
         for i, item in enumerate(raw):
             place: Place = ("accept", i)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import html.parser
 import json
+import os
 import re
 import subprocess
 import sys
@@ -208,6 +209,18 @@ def test_a_report_is_the_same_bytes_twice(built):
     folder, files = built
     first = {path: path.read_bytes() for path in files}
     assert {path: path.read_bytes() for path in build([folder], pdf=True)} == first
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_report_is_the_same_bytes_in_another_process(built, seed):
+    """The order of sets differs between processes."""
+    folder, _ = built
+    first = {path: path.read_bytes() for path in build([folder])}
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    subprocess.run(
+        [sys.executable, "-m", "ep_bench", "report", folder], env=environment, check=True, capture_output=True
+    )
+    assert {path: path.read_bytes() for path in first} == first
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
         outcome = run_plan(plan, whole, RunOptions(**options))
     if not options["quiet"]:
         counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
+        echo_lines(f"{study.name}: {n} cells taken over from {folder}" for folder, n in outcome.taken.items())
         click.echo(f"{study.name}: {outcome.ran} cells run; {counts} -> {plan.folder / 'results.csv'}")
         if not outcome.complete:
             hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
@@ -109,7 +110,8 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
 def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: bool) -> int:
     """Print the cells of STUDY and the time left.
 
-    Cells are done, failed, stale or missing; stale cells are listed with the reason. Nothing is run.
+    Cells are done, failed, stale, missing, or finished elsewhere: `run` takes them over from the folder of another
+    study. Stale cells are listed with the reason. Nothing is run.
 
     STUDY is a YAML file, or the name of a study that is shipped with the package, such as pbp_table1.
     """

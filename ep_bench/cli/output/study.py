@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from ep_bench.runner.progress import clock
 if TYPE_CHECKING:
     from ep_bench.runner.plan import Plan
 
-_STATES = ("done", "failed", "stale", "missing")
+_STATES = ("done", "failed", "elsewhere", "stale", "missing")
 _MAX_LISTED = 20  # cells that `status` lists if they are not ok
+_MAX_GAPS = 12  # missing combinations of method and data set that `status` lists; it prints a matrix of more
 
 
 def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
@@ -25,6 +26,8 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
     reasons = Counter((p.job.cell.method, p.job.cell.dataset, p.why) for p in plan.cells if p.state == "stale")
     for (method, dataset, why), count in reasons.items():
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
+    for folder, count in Counter(p.why for p in plan.cells if p.state == "elsewhere").items():
+        yield f"elsewhere: {count} cells are finished in {folder}; `run` takes them over"
     to_run = plan.to_run()
     seconds = [job.estimate for job in to_run if job.estimate is not None]
     unknown = len(to_run) - len(seconds)
@@ -40,10 +43,12 @@ def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
     groups: dict[tuple[str, str], list[Any]] = {}
     for planned in plan.cells:
         groups.setdefault((planned.job.cell.dataset, planned.job.cell.method), []).append(planned)
-    table: list[tuple[str, ...]] = [("data set", "method", "cells", *_STATES, "time per cell")]
+    # Cells elsewhere are rare, so that they have no column if there are none.
+    states = [state for state in _STATES if state != "elsewhere" or any(p.state == state for p in plan.cells)]
+    table: list[tuple[str, ...]] = [("data set", "method", "cells", *states, "time per cell")]
     for (dataset, method), members in groups.items():
-        states = Counter(planned.state for planned in members)
-        counts = (str(states[state]) for state in _STATES)
+        found = Counter(planned.state for planned in members)
+        counts = (str(found[state]) for state in states)
         table.append((dataset, method, str(len(members)), *counts, _time(members[0].job.estimate)))
     return table
 
@@ -93,7 +98,10 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     lines += [f"  {warning}" for warning in [store.damage_warning(study.finished.damaged)] if warning]
     lines += [f"  altered or removed after the run: {row}" for row in study.finished.suspect]
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
-    lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
+    if len(gaps) > _MAX_GAPS:
+        lines += ["", *_coverage(study, planned)]
+    else:
+        lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
     return lines, not not_ok and not missing
 
 
@@ -103,6 +111,22 @@ def _counts(study: store.StudyResults, planned: int, missing: int) -> str:
     parts = [f"{counts[status]} {status}" for status in statuses if counts[status]]
     parts += [f"{missing} missing"] if missing else []
     return f"{study.name}: {max(planned, len(study.rows))} cells: {', '.join(parts) or 'none run'}"
+
+
+def _coverage(study: store.StudyResults, planned: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the number of cells with status ok per method and data set: all, some of all, or none."""
+    wanted = Counter((cell["method"], cell["dataset"]) for cell in planned)
+    done = Counter((row["method"], row["dataset"]) for row in study.rows if row["status"] == "ok")
+    methods, datasets = (list(dict.fromkeys(place[i] for place in wanted)) for i in (0, 1))
+    aliases = {label: entry.get("aliases", []) for label, entry in study.lock.get("methods", {}).items()}
+
+    def entry(place: tuple[str, str]) -> str:
+        count, total = done[place], wanted[place]
+        return "-" if not count else str(count) if count == total else f"{count}/{total}"
+
+    names = {method: " = ".join([method, *aliases.get(method, [])]) for method in methods}
+    table = [("ok cells", *datasets), *((names[m], *(entry((m, d)) for d in datasets)) for m in methods)]
+    return columns(table)
 
 
 def _not_ok_lines(rows: list[store.Row]) -> Iterator[str]:

@@ -1,0 +1,36 @@
+"""Finished cells of other studies below the same results folder."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ep_bench.errors import UserError
+from ep_bench.results import store
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """The folder of another study, its lock file, and its intact finished rows."""
+
+    folder: Path
+    lock: dict[str, Any]
+    finished: store.FinishedRows
+
+
+def neighbours(results: Path, own: Path, keys: AbstractSet[str]) -> list[Neighbour]:
+    """Return the folders below ``results`` other than ``own`` whose plan has cells with these hashes.
+
+    Cell files are not read, because every run writes its rows to ``results.csv``. Unreadable folders are omitted.
+    """
+    found = []
+    for path in sorted(results.glob(f"*/{store.LOCK}")) if keys else ():
+        folder = path.parent
+        with contextlib.suppress(UserError):
+            lock = store.read_lock(folder) or {}
+            if folder.name != own.name and any(cell["cell"] in keys for cell in store.lock_cells(lock)):
+                found.append(Neighbour(folder, lock, store.finished_rows(folder, with_cell_files=False)))
+    return found
