@@ -17,6 +17,9 @@ SummaryRow = Mapping[str, str]  # column -> text, as in summary.csv
 Computed = tuple[dict[str, Any], list[dict[str, Any]]]  # arrays by name, rows of the summary
 
 
+EXACT = 1e-6  # tolerance of numbers that differ by rounding only
+
+
 @dataclass(frozen=True)
 class ExperimentResults:
     """The stored results of an experiment.
@@ -47,7 +50,8 @@ class Experiment:
     Increase ``version`` whenever the numbers change. Versions of methods count only for methods in the options
     (``method_entries.ExperimentMethod``), not for those that ``compute`` names itself. ``caption`` explains the columns
     of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows. ``tolerance`` is the
-    largest difference of equal numbers of the summary, relative to the largest absolute value of their column.
+    largest difference of equal numbers of two summaries from different processors, relative to the largest absolute
+    value of their column; None if such summaries cannot be compared, because they depend on single random draws.
     """
 
     name: str
@@ -55,7 +59,7 @@ class Experiment:
     package: str
     caption: str
     tabulated: frozenset[str] = frozenset()
-    tolerance: float = 1e-6
+    tolerance: float | None = EXACT
 
     @property
     def config(self) -> type[BaseModel]:

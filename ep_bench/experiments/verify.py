@@ -10,8 +10,10 @@ from typing import Any
 
 from ep_bench import experiments
 from ep_bench.errors import UserError
+from ep_bench.experiments.record import EXACT
 from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results import store
+from ep_bench.results.provenance import same_arithmetic
 
 
 def seconds_of(study: store.StudyResults) -> float | None:
@@ -23,21 +25,24 @@ def seconds_of(study: store.StudyResults) -> float | None:
 def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str, str, float]]:
     """Compute an experiment again and return the differing entries of its summary: row, stored, now, allowed.
 
-    Numbers are equal if they differ by at most the ``tolerance`` of the experiment, relative to the largest absolute
-    value of their column. Times are not compared. Raises UserError if its version or its options are not those of the
-    installed package.
+    Numbers are equal if they differ by at most EXACT, or on another processor by the ``tolerance`` of the experiment,
+    relative to the largest absolute value of their column. Times are not compared. Raises UserError if its version or
+    its options are not those of the installed package, or if it cannot be compared on this processor.
     """
     name, lock = str(study.lock["experiment"]), study.lock
     if name not in REGISTRY:
         raise UserError(f"the experiment {name} is not installed")
     if not experiments.is_computed(name, lock.get("options", {}), lock.get("seed", 0), study.folder):
         raise UserError("its version, its options or the version of one of its methods has changed")
+    tolerance = EXACT if same_arithmetic(lock.get("environment", {})) else get(name).tolerance
+    if tolerance is None:
+        raise UserError("its statistics depend on single random draws, which differ on another processor")
     with tempfile.TemporaryDirectory() as folder:
         again = experiments.run(name, lock["options"], lock["seed"], Path(folder) / "again", study.name, jobs)
         before, now = _rows(study.folder), _rows(again)
     if len(before) != len(now) or any(a.keys() != b.keys() for a, b in zip(before, now, strict=False)):
         return [("summary.csv", f"{len(before)} rows", f"{len(now)} rows", 0.0)]
-    limits = {column: get(name).tolerance * _largest(before, column) for column in (before[0] if before else {})}
+    limits = {column: tolerance * _largest(before, column) for column in (before[0] if before else {})}
     return [
         (f"row {i + 1}, {column}", a[column], b[column], limits[column])
         for i, (a, b) in enumerate(zip(before, now, strict=True))

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,12 @@ def environment() -> dict[str, Any]:
         },
         "blas": _blas(),
     }
+
+
+def same_arithmetic(stored: Mapping[str, Any]) -> bool:
+    """Return whether a stored environment has the processor, BLAS kernel and versions of libraries of this process."""
+    here = environment()
+    return all(stored.get(key) == here[key] for key in ("python", "packages", "blas", "machine"))
 
 
 def _blas() -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ep_bench import adapters, methods
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.results.provenance import environment
+from ep_bench.results.provenance import same_arithmetic
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import matches, selection
 from ep_bench.runner.pool import run_jobs
@@ -176,7 +176,8 @@ def _tolerance(stored: StoredCell) -> Callable[[str, float], float]:
     Exact methods must agree bit for bit in the same environment. For other methods, all scores are compared in the same
     environment, and MAIN elsewhere.
     """
-    same = _same_arithmetic(stored)
+    origin = stored.study.origin(stored.row)
+    same = origin is not None and same_arithmetic(origin.environment)
     if equality(stored.cell["factors"]["method"]) == "exact":
         return lambda _, value: 0.0 if same else RELATIVE * abs(value)
     errors = _standard_errors(stored, COMPARED if same else MAIN)
@@ -191,13 +192,6 @@ def equality(use: str) -> Equality:
         return methods.get(use).equality
     declared: Equality = getattr(adapters.resolve(use, Path.cwd()), "equality", "optimised")
     return declared
-
-
-def _same_arithmetic(stored: StoredCell) -> bool:
-    """Return whether a row was computed with the same processor, BLAS kernel and versions of libraries as here."""
-    origin, here = stored.study.origin(stored.row), environment()
-    keys = ("python", "packages", "blas", "machine")
-    return origin is not None and all(origin.environment.get(key) == here[key] for key in keys)
 
 
 def _standard_errors(stored: StoredCell, columns: Sequence[str]) -> dict[str, float]:

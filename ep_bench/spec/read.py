@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,9 +85,11 @@ class _Reader:
         for i, part in enumerate(included):
             union.add(part, ("include", i))
         places = self._places("datasets", datasets) | self._places("methods", methods)
-        union.add_own(datasets, methods, places)
         if included:
-            datasets, methods = union.datasets, union.methods
+            if self.problems:
+                return None
+            union.add_own(datasets, methods, places)
+            datasets, methods, places = union.datasets, union.methods, union.places
         labels = [*(entry.label for entry in methods), *union.aliases]
         self._overrides(file.overrides, datasets, methods, union.aliases)
         accept = self._accept(file.accept, datasets, [*(entry.use for entry in methods), *labels])
@@ -100,7 +102,7 @@ class _Reader:
             methods=tuple(methods), overrides=union.overrides(file.overrides) if included else file.overrides,
             limits=limits, compare=union.compare(compare), ranks=tuple(union.ranks(ranks)),
             accept=tuple(union.accept(accept)), experiment=file.experiment, options=file.options,
-            aliases=union.aliases, by_label=bool(included), places=union.places,
+            aliases=union.aliases, by_label=bool(included), places=places,
             source=self.document.text, raw=raw,
         )  # fmt: skip
 
@@ -336,7 +338,8 @@ class _Reader:
             for method, options in by_method.items():
                 place: Place = ("overrides", dataset, method)
                 if self._known(place, method, "not a method of this study", of_methods):
-                    self._override(place, options, datasets, methods, overrides)
+                    covered = [entry for entry in methods if aliases.get(method, method) in {entry.use, entry.label}]
+                    self._override(place, options, datasets, covered, overrides)
 
     def _override(
         self,
@@ -350,10 +353,11 @@ class _Reader:
             if key in options:
                 self.problems.add((*place, key), "cannot be overridden; only options of the method can")
         own = {key: value for key, value in options.items() if key not in OWN_KEYS}
-        for entry, ref in _covered(place, datasets, methods):
+        for entry, ref in ((entry, ref) for ref in datasets if place[1] in {ref.name, ref.label} for entry in methods):
             merged = dict(entry.options)
             for block in override_blocks(overrides, entry, ref):
                 merged |= {key: value for key, value in block.items() if key not in OWN_KEYS}
+            merged = merged if merged.keys() >= own.keys() else merged | own  # an alias is not among the blocks
             for problem in self.catalogue.check_options(entry.use, merged, self.base):
                 if not problem.path or problem.path[0] in own:
                     self.problems.add_option(place, problem)
@@ -405,14 +409,3 @@ class _Reader:
                 self.problems.add(place, "accepts the same difference twice")
             kept.append(checked)
         return kept
-
-
-def _covered(
-    place: Place, datasets: list[DatasetRef], methods: list[MethodEntry]
-) -> Iterator[tuple[MethodEntry, DatasetRef]]:
-    """Yield the method entries and data sets of an override at (overrides, data set, method)."""
-    _, dataset, method = place
-    for ref in datasets:
-        for entry in methods:
-            if dataset in {ref.name, ref.label} and method in {entry.use, entry.label}:
-                yield entry, ref

@@ -13,5 +13,5 @@ EXPERIMENT = Experiment(
         "sampler they are within 2 in 19 of 20 cases. First and second output: the network's outputs at two "
         "further inputs."
     ),
-    tolerance=0.1,  # chains
+    tolerance=None,  # test statistics of chains
 )

@@ -1,0 +1,164 @@
+"""Cells that another study below the same results folder has finished are taken over, not computed again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.results import curves, row_scores, store
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
+from tests.commands import ep_bench
+
+FIRST = """
+study: first
+datasets: [diabetes]
+splits: {scheme: standard, count: 2}
+methods:
+  - {use: pbp, label: one, hidden: [5], epochs: 3}
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+compare: {rows: one}
+"""
+SECOND = """
+study: second
+datasets: [diabetes]
+splits: {scheme: standard, count: 3}
+methods:
+  - {use: pbp, label: another label, hidden: [5], epochs: 3}
+compare: {rows: another label}
+"""
+
+
+def run(folder: Path, text: str, *words: str) -> str:
+    name = text.split()[1]
+    (folder / f"{name}.yaml").write_text(text)
+    found = ep_bench("run", folder / f"{name}.yaml", "--results", folder / "results", *words)
+    assert found.returncode == 0, found.stderr
+    return str(found.stdout)
+
+
+def plan(folder: Path, name: str = "second") -> list[str]:
+    read = make_plan(read_study(folder / f"{name}.yaml", InstalledCatalogue()), folder / "results")
+    return [planned.state for planned in read.cells]
+
+
+def row_of(folder: Path, split: int) -> dict[str, object]:
+    return next(row for row in store.read_study(folder).rows if row["split"] == split and row["method"] != "constant")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    run(folder, FIRST, "--quiet")
+    (folder / "second.yaml").write_text(SECOND)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "made"))
+
+
+def test_cells_are_taken_over_with_their_provenance_curves_and_scores(folder: Path) -> None:
+    path = folder / "results" / "first" / store.LOCK
+    lock = json.loads(path.read_text())
+    for environment in lock["environments"].values():
+        environment["machine"]["processor"] = "another"
+    path.write_text(json.dumps(lock))
+    shutil.rmtree(folder / "results" / "first" / "cells")
+
+    assert plan(folder) == ["elsewhere", "elsewhere", "missing"]
+    printed = ep_bench("plan", folder / "second.yaml", "--results", folder / "results").stdout
+    assert "elsewhere: 2 cells are finished in first; `run` takes them over" in printed
+    assert "3 cells, 1 to run" in printed
+    out = run(folder, SECOND)
+    assert "second: 2 cells taken over from first" in out
+    assert "second: 1 cells run; 3 ok" in out
+    assert plan(folder) == ["done"] * 3
+
+    second = store.read_intact(folder / "results" / "second")
+    processors = {row["split"]: second.origin(row).environment["machine"]["processor"] for row in second.rows}
+    assert processors[0] == processors[1] == "another" != processors[2]
+    before, after = row_of(folder / "results" / "first", 0), row_of(second.folder, 0)
+    assert after == before | {"study": "second", "method": "another label"}
+    assert row_scores.read(second.folder).keys() == {row["cell"] for row in second.rows}
+    (entry,) = curves.read(second.folder).traces
+    assert (entry["method"], entry["splits"]) == ("another label", [0, 1])
+
+
+def test_a_second_run_changes_nothing(folder: Path) -> None:
+    run(folder, SECOND)
+    second = folder / "results" / "second"
+    before = {path: path.read_bytes() for path in second.rglob("*") if path.is_file()}
+    assert "taken over" not in run(folder, SECOND)
+    assert {path: path.read_bytes() for path in second.rglob("*") if path.is_file()} == before
+
+
+def test_only_selected_cells_are_taken_over(folder: Path) -> None:
+    run(folder, SECOND, "--select", "split=1")
+    assert plan(folder) == ["elsewhere", "done", "missing"]
+
+
+def test_an_altered_row_is_not_taken_over(folder: Path) -> None:
+    shutil.rmtree(folder / "results" / "first" / "cells")
+    path = folder / "results" / "first" / store.RESULTS
+    row = row_of(path.parent, 1)
+    path.write_text(path.read_text().replace(f",{row['rmse']},", ",50.0,"))
+    assert plan(folder) == ["elsewhere", "missing", "missing"]
+
+
+@pytest.mark.parametrize("damage", ["not a lock", "{}", '{"format": 99}', '{"groups": 3}'])
+def test_an_unreadable_folder_is_ignored(folder: Path, damage: str) -> None:
+    (folder / "results" / "first" / store.LOCK).write_text(damage)
+    assert plan(folder) == ["missing"] * 3
+
+
+def test_a_failed_row_is_not_taken_over(folder: Path) -> None:
+    first = folder / "results" / "first"
+    finished, lock = store.finished_rows(first), store.read_lock(first)
+    assert lock is not None
+    for row in finished.rows.values():
+        row |= {"status": "timeout", "reason": "over 3 s"}
+    shutil.rmtree(first / "cells")
+    store.write_lock(first, {**lock, **finished.lock_entries()})
+    store.export(first, finished)
+    assert plan(folder) == ["missing"] * 3
+
+
+def test_a_cell_that_two_folders_have_is_taken_over_once(folder: Path) -> None:
+    run(folder, FIRST.replace("study: first", "study: also"), "--quiet")
+    assert run(folder, SECOND).count("taken over") == 1
+
+
+def test_the_estimate_uses_the_times_of_other_folders(folder: Path) -> None:
+    read = make_plan(read_study(folder / "second.yaml", InstalledCatalogue()), folder / "results")
+    row = row_of(folder / "results" / "first", 0)
+    estimate = read.cells[2].job.estimate
+    assert estimate is not None
+    assert 0 < estimate < 10 * (row["fit_seconds"] + row["predict_seconds"])  # type: ignore[operator]
+
+
+def test_aliases_select_cells_and_are_shown(folder: Path) -> None:
+    whole = "study: whole\ninclude: [first.yaml, second.yaml]\nsplits: {scheme: standard, count: 3}\n"
+    out = run(folder, whole, "--select", "method=another label")
+    assert "2 cells taken over from first" in out
+    assert "1 cells run; 3 ok" in out
+    lock = store.read_lock(folder / "results" / "whole")
+    assert lock is not None
+    assert lock["methods"]["one"]["aliases"] == ["another label"]
+
+
+def test_the_coverage_of_a_large_study_is_a_matrix(folder: Path) -> None:
+    methods = "".join(f"\n  - {{use: pbp, label: m{i}, hidden: [5], epochs: {i + 1}}}" for i in range(13))
+    text = f"study: large\ndatasets: [diabetes, friedman1]\nsplits: {{scheme: standard, count: 2}}\nmethods:{methods}\n"
+    run(folder, text, "--select", "method=m2", "--select", "dataset=diabetes", "--select", "split=0")
+    found = ep_bench("status", folder / "results" / "large")
+    assert found.returncode == 3
+    lines = [line.split() for line in found.stdout.splitlines()]
+    assert ["ok", "cells", "diabetes", "friedman1"] in lines
+    assert ["m2", "1/2", "-"] in lines
+    assert ["m12", "-", "-"] in lines

@@ -1,0 +1,237 @@
+"""Studies that include other studies: the union of entries, aliases, overrides, and contradictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import Study, read_study
+
+FIRST = """
+study: first
+datasets: [boston, yacht]
+methods:
+  - {use: pbp, label: PBP-1}
+  - {use: gp, label: GP}
+overrides:
+  yacht: {pbp: {epochs: 7}}
+accept:
+  - {method: PBP-1, dataset: boston, metric: ll, reason: known}
+"""
+SECOND = """
+study: second
+datasets: [boston, {name: naval, constant_inputs: paper}]
+methods:
+  - {use: pbp, label: PBP, hidden: [50]}
+  - {use: pbp, label: PBP-2, hidden: [50, 50]}
+overrides:
+  naval: {PBP: {epochs: 9}}
+ranks:
+  - {name: all, methods: [PBP, PBP-2, GP], pairs: [[PBP, GP]]}
+"""
+WHOLE = "study: whole\ninclude: [first.yaml, parts/second.yaml]\n"
+
+
+def read(folder: Path, whole: str = WHOLE, *, first: str = FIRST, second: str = SECOND) -> Study:
+    (folder / "parts").mkdir(exist_ok=True)
+    (folder / "first.yaml").write_text(first)
+    (folder / "parts" / "second.yaml").write_text(second)
+    (folder / "whole.yaml").write_text(whole)
+    return read_study(folder / "whole.yaml", InstalledCatalogue())
+
+
+def message(folder: Path, whole: str = WHOLE, **parts: str) -> str:
+    with pytest.raises(UserError) as error:
+        read(folder, whole, **parts)
+    return str(error.value).replace(str(folder), "DIR")
+
+
+def options(study: Study, method: str, dataset: str) -> dict[str, object]:
+    entry = next(entry for entry in study.methods if entry.label == method)
+    return study.options_for(entry, next(ref for ref in study.datasets if ref.label == dataset))
+
+
+def test_the_union_has_each_entry_once(tmp_path: Path) -> None:
+    study = read(tmp_path)
+    assert [ref.label for ref in study.datasets] == ["boston", "yacht", "naval"]
+    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2"]
+    assert study.aliases == {"PBP": "PBP-1"}
+    assert study.datasets[2].constant_inputs == "paper"
+    assert study.name == "whole"
+
+
+def test_overrides_apply_to_the_entries_of_their_file_only(tmp_path: Path) -> None:
+    study = read(tmp_path)
+    assert options(study, "PBP-1", "yacht") == {"epochs": 7}
+    assert options(study, "PBP-2", "yacht") == {"hidden": [50, 50]}
+    assert options(study, "PBP-1", "naval")["epochs"] == 9
+    assert options(study, "PBP-1", "boston") == {}
+
+
+def test_overrides_of_the_including_file_come_last(tmp_path: Path) -> None:
+    study = read(tmp_path, WHOLE + "overrides: {yacht: {PBP: {epochs: 3}}, naval: {pbp: {epochs: 4}}}\n")
+    assert options(study, "PBP-1", "yacht") == {"epochs": 3}
+    assert options(study, "PBP-1", "naval")["epochs"] == 4
+    assert options(study, "PBP-2", "naval") == {"hidden": [50, 50], "epochs": 4}
+
+
+def test_an_override_does_not_apply_to_another_data_set_with_the_same_name(tmp_path: Path) -> None:
+    """The label of one data set may be the name of another."""
+    third = "datasets: [{name: naval, label: naval zero}]\n"
+    study = read(tmp_path, WHOLE + third)
+    assert options(study, "PBP-1", "naval")["epochs"] == 9
+    assert options(study, "PBP-1", "naval zero") == {}
+
+
+def test_accepted_differences_and_rank_groups_use_the_remaining_labels(tmp_path: Path) -> None:
+    own = "accept: [{method: PBP, dataset: boston, metric: ll, reason: own}]\n"
+    study = read(tmp_path, WHOLE + own)
+    assert [(each.method, each.dataset, each.reason) for each in study.accept] == [("PBP-1", "boston", "own")]
+    assert study.ranks[0].methods == ["PBP-1", "PBP-2", "GP"]
+    assert study.ranks[0].pairs == [["PBP-1", "GP"]]
+    assert [each.reason for each in read(tmp_path).accept] == ["known"]
+
+
+def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> None:
+    own = "datasets: [wine, boston]\nmethods: [{use: bp, label: BP}, {use: gp, label: GP}, {use: pbp, label: mine}]\n"
+    study = read(tmp_path, WHOLE + own)
+    assert [ref.label for ref in study.datasets] == ["boston", "yacht", "naval", "wine"]
+    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2", "BP"]
+    assert study.aliases == {"PBP": "PBP-1", "mine": "PBP-1"}
+    assert "compare" not in study.raw
+    assert read(tmp_path, WHOLE + own + "compare: {times: mine}\n").compare.times == "PBP-1"
+
+
+def test_two_own_labels_of_the_same_options_remain_two_entries(tmp_path: Path) -> None:
+    own = "methods: [{use: bp, label: a}, {use: bp, label: b}]\n"
+    assert [entry.label for entry in read(tmp_path, WHOLE + own).methods][-2:] == ["a", "b"]
+
+
+def test_different_overrides_on_a_common_data_set_keep_two_labels_apart(tmp_path: Path) -> None:
+    second = SECOND.replace("naval: {PBP", "boston: {PBP")
+    study = read(tmp_path, second=second)
+    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP", "PBP-2"]
+    assert study.aliases == {}
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (
+            SECOND.replace("label: PBP, hidden: [50]", "label: PBP-1, hidden: [20]").replace("PBP: {", "PBP-1: {")
+            .replace("[PBP, PBP-2, GP], pairs: [[PBP, GP]]", "[PBP-1, GP]"),
+            ("DIR/whole.yaml:2: include[1]: the method 'PBP-1' is not the same in DIR/first.yaml:5 and in "
+            "DIR/parts/second.yaml:5: hidden [50] and [20]; change one label"),
+        ),
+        (
+            "study: s\ndatasets: [yacht]\nmethods: [{use: pbp, label: PBP-1}]\n",
+            ("DIR/whole.yaml:2: include[1]: the method 'PBP-1' is not the same in DIR/first.yaml:5 and in "
+            "DIR/parts/second.yaml:3: on yacht, epochs 7 and 40; change one label"),
+        ),
+        (
+            "study: s\ndatasets: [boston]\nmethods: [{use: vi, label: GP}]\n",
+            ("DIR/whole.yaml:2: include[1]: the method 'GP' is not the same in DIR/first.yaml:6 and in "
+            "DIR/parts/second.yaml:3: gp and vi; change one label"),
+        ),
+        (
+            "study: s\ndatasets: [boston]\nmethods: [{use: gp, label: GP, tune: {space: {ard: [true, false]}}}]\n",
+            ("DIR/whole.yaml:2: include[1]: the method 'GP' is not the same in DIR/first.yaml:6 and in "
+            "DIR/parts/second.yaml:3: tune; change one label"),
+        ),
+        (
+            "study: s\ndatasets: [{name: yacht, target_transform: log}]\nmethods: [gp]\n",
+            ("DIR/whole.yaml:2: include[1]: the data set 'yacht' is not the same in DIR/first.yaml:3 and in "
+            "DIR/parts/second.yaml:2; change one label"),
+        ),
+    ],
+)  # fmt: skip
+def test_contradictions_name_both_places(tmp_path: Path, second: str, expected: str) -> None:
+    assert message(tmp_path, second=second) == expected
+
+
+def test_contradictory_rank_groups(tmp_path: Path) -> None:
+    group = "ranks: [{name: all, methods: [PBP-1, GP]}]\n"
+    expected = "the rank group 'all' is not the same in DIR/first.yaml and in DIR/parts/second.yaml; change one label"
+    assert expected in message(tmp_path, first=FIRST + group)
+    assert read(tmp_path, WHOLE + group, first=FIRST).ranks[0].methods == ["PBP-1", "GP"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "expected"),
+    [
+        ("study: w\ninclude: [fist.yaml]\n", "include[0]: no such study file; found 'fist.yaml'"),
+        ("study: w\ninclude: [whole.yaml]\n", "include[0]: includes itself"),
+        ("study: w\ninclude: []\n", "include"),
+        ("study: w\ninclude: first.yaml\n", "include"),
+        ("study: w\ninclude: [3]\n", "include[0]"),
+        ("study: w\ninclude: [first.yaml]\nexperiment: toy\n", "include: is not allowed with an experiment"),
+        ("study: w\ninclude: [toy.yaml]\n", "include[0]: is an experiment; only studies with methods can be included"),
+        ("study: w\ninclude: [wrong.yaml]\n", "DIR/wrong.yaml:2: datasets[0]: unknown data set"),
+        (WHOLE + "overrides: {wine: {PBP: {epochs: 3}}}\n", "overrides.wine: not a data set of this study"),
+        (WHOLE + "overrides: {yacht: {PPB: {epochs: 3}}}\n", "allowed: GP, PBP, PBP-1, PBP-2, gp, pbp"),
+        (WHOLE + "overrides: {yacht: {PBP: {epoch: 3}}}\n", "did you mean 'epochs'?"),
+    ],
+)
+def test_mistakes(tmp_path: Path, whole: str, expected: str) -> None:
+    (tmp_path / "toy.yaml").write_text("study: t\nexperiment: conflict_tilted\n")
+    (tmp_path / "wrong.yaml").write_text("study: t\ndatasets: [bostn]\nmethods: [pbp]\n")
+    assert expected in message(tmp_path, whole)
+
+
+def test_the_nearest_file_is_named(tmp_path: Path) -> None:
+    assert "did you mean 'first.yaml'?" in message(tmp_path, "study: w\ninclude: [fist.yaml]\n")
+
+
+def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
+    first = FIRST.replace("datasets:", "include: [whole.yaml]\ndatasets:", 1)
+    assert "DIR/first.yaml:3: include[0]: includes itself" in message(tmp_path, first=first)
+
+
+def test_included_files_may_include_others(tmp_path: Path) -> None:
+    second = SECOND.replace("datasets:", "include: [../first.yaml]\ndatasets:", 1)
+    study = read(tmp_path, "study: w\ninclude: [parts/second.yaml, first.yaml]\n", second=second)
+    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2"]
+    assert study.aliases == {"PBP": "PBP-1"}
+    assert options(study, "PBP-1", "naval")["epochs"] == 9
+
+
+def test_cells_are_those_of_the_included_studies(tmp_path: Path) -> None:
+    first, second = FIRST, SECOND
+    whole = {planned.job.cell.key for planned in make_plan(read(tmp_path), tmp_path / "results").cells}
+    for name, text in (("first.yaml", first), ("parts/second.yaml", second)):
+        (tmp_path / name).write_text(text)
+        part = make_plan(read_study(tmp_path / name, InstalledCatalogue()), tmp_path / "results")
+        assert {planned.job.cell.key for planned in part.cells} <= whole
+
+
+def test_a_method_in_a_file_next_to_the_included_study(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "own.py").write_text("from ep_bench.baselines import ConstantRegressor as Own\n")
+    second = "study: s\ndatasets: [boston]\nmethods: [{use: './own.py:Own', label: own}]\n"
+    study = read(tmp_path, second=second)
+    assert study.methods[-1].use == "./parts/own.py:Own"
+    assert make_plan(study, tmp_path / "results").cells[-1].state == "missing"
+
+
+def test_the_shipped_suite_has_the_nine_sets_of_the_papers() -> None:
+    study = read_study("suite", InstalledCatalogue())
+    assert {ref.name for ref in study.datasets} == {
+        "boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht"
+    }  # fmt: skip
+    assert study.splits.factors()["scheme"] == "standard"
+    assert study.aliases == {"PBP": "PBP-1"}
+    assert {entry.use for entry in study.methods} >= {
+        "pbp",
+        "vi",
+        "hmc",
+        "sgld",
+        "laplace",
+        "gp",
+        "sgp",
+        "dgp_ep",
+        "ep_nn",
+    }
