@@ -8,13 +8,14 @@ apply to all. Methods with the same options are one entry with the first label; 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ep_bench.spec.models import Accept, Catalogue, Compare, MethodEntry, RankGroup, Study, override_blocks
 from ep_bench.spec.problems import Place, Problems
+from ep_bench.spec.shipped import shipped_studies
 from ep_bench.types import DatasetRef
 
 Options = Mapping[str, Any]
@@ -179,6 +180,31 @@ class Union:
     def _contradiction(self, place: Place, what: str, first: str, second: str, difference: str = "") -> None:
         detail = f": {difference}" if difference else ""
         self._problems.add(place, f"{what} is not the same in {first} and in {second}{detail}; change one label")
+
+
+def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Study], problems: Problems) -> list[Study]:
+    """Return the studies of the included files: paths relative to the including file, or names of shipped studies.
+
+    ``stack`` are the including files, the innermost last. Raises UserError for mistakes in an included file.
+    """
+    found, folder = [], stack[-1].parent
+    for i, name in enumerate(raw if isinstance(raw, list) else ()):
+        place: Place = ("include", i)
+        if not isinstance(name, str):
+            continue  # reported with the other wrong types
+        file = folder / name if (folder / name).is_file() else shipped_studies().get(name, folder / name)
+        if not file.is_file():
+            near = sorted(path.name for path in folder.glob("*.yaml") if path != stack[-1])
+            problems.add(place, "no such study file", found=name, allowed=near or None, name=name)
+        elif file.resolve() in stack:
+            problems.add(place, "includes itself", found=name)
+        else:
+            study = read(file)
+            if study.experiment is None:
+                found.append(study)
+            else:
+                problems.add(place, "is an experiment; only studies with methods can be included", found=name)
+    return found
 
 
 def _difference(first: _Method, second: _Method) -> str:

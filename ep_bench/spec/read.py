@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ep_bench.errors import OptionProblem, UserError, spell
-from ep_bench.spec.include import Union
+from ep_bench.spec.include import Union, included_studies
 from ep_bench.spec.models import (
     SPLITS,
     Accept,
@@ -71,7 +71,7 @@ class _Reader:
         raw = self.document.values
         file = validate(StudyFile, raw, (), self.problems)
         self._experiment(raw)
-        included = self._included(raw.get("include"))
+        included = included_studies(raw.get("include"), self._stack, self._read_included, self.problems)
         datasets = self._datasets(raw.get("datasets"))
         methods = self._methods(raw.get("methods"))
         splits = self._splits(raw["splits"]) if raw.get("splits") is not None else SplitScheme()
@@ -106,26 +106,8 @@ class _Reader:
             source=self.document.text, raw=raw,
         )  # fmt: skip
 
-    def _included(self, raw: Any) -> list[Study]:
-        """Return the studies of the included files. Raises UserError for mistakes in one of them."""
-        found = []
-        for i, name in enumerate(raw if isinstance(raw, list) else ()):
-            place: Place = ("include", i)
-            if not isinstance(name, str):
-                continue
-            file = self.base / name
-            if not file.is_file():
-                near = sorted(path.name for path in file.parent.glob("*.yaml")) if file.parent.is_dir() else []
-                self.problems.add(place, "no such study file", found=name, allowed=near or None, name=file.name)
-            elif file.resolve() in self._stack:
-                self.problems.add(place, "includes itself", found=name)
-            else:
-                study = read_study(file, self.catalogue, self._stack)
-                if study.experiment is None:
-                    found.append(study)
-                else:
-                    self.problems.add(place, "is an experiment; only studies with methods can be included", found=name)
-        return found
+    def _read_included(self, file: Path) -> Study:
+        return read_study(file, self.catalogue, self._stack)
 
     def _places(self, key: str, entries: Sequence[DatasetRef | MethodEntry]) -> dict[str, str]:
         """Return file and line of the entries of a list, by ``<key>/<label>``."""

@@ -182,6 +182,13 @@ def test_mistakes(tmp_path: Path, whole: str, expected: str) -> None:
     assert expected in message(tmp_path, whole)
 
 
+def test_shipped_studies_are_included_by_name(tmp_path: Path) -> None:
+    study = read(tmp_path, "study: w\ninclude: [quickstart, first.yaml]\n")
+    assert [entry.label for entry in study.methods] == ["PBP", "GP", "Bayesian ridge", "Constant", "PBP-1"]
+    (tmp_path / "quickstart").write_text("study: s\ndatasets: [wine]\nmethods: [vi]\n")  # a file comes first
+    assert read(tmp_path, "study: w\ninclude: [quickstart]\n").methods[0].use == "vi"
+
+
 def test_the_nearest_file_is_named(tmp_path: Path) -> None:
     assert "did you mean 'first.yaml'?" in message(tmp_path, "study: w\ninclude: [fist.yaml]\n")
 

@@ -1,0 +1,171 @@
+"""The state and the estimated time of cells, from earlier runs and from other studies in the same results folder."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ep_bench import adapters, data, estimator, methods
+from ep_bench.results import store
+from ep_bench.results.neighbours import Neighbour, neighbours
+from ep_bench.runner.jobs import Job
+from ep_bench.runner.records import INFRASTRUCTURE
+from ep_bench.types import DatasetInfo, DatasetRef
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A job and its state, with the reason.
+
+    The states are ``done``, ``failed`` (finished, not ok), ``elsewhere`` (finished in the folder of another study),
+    ``missing`` and ``stale``.
+    """
+
+    job: Job
+    state: str
+    why: str = ""
+    old: Mapping[str, Any] | None = None  # for a stale cell, the finished cell that it replaces
+    source: Neighbour | None = None  # the folder that has the cell
+
+
+class EarlierResults:
+    """Rows, times and factors of earlier runs in a results folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stamps = store.stamps(folder)
+        self.finished = store.finished_rows(folder)
+        self.rows = self.finished.rows
+        self.lock = store.read_lock(folder) or {}
+        self._folder = folder
+        self._neighbours: list[Neighbour] = []
+
+    def find_neighbours(self, results: Path, keys: AbstractSet[str]) -> None:
+        """Find the folders of other studies that have unfinished cells among ``keys``."""
+        unfinished = {key for key in keys if key not in self.rows or self._is_lost(self.rows[key])}
+        self._neighbours = neighbours(results, self._folder, unfinished)
+
+    @staticmethod
+    def _is_lost(row: store.Row) -> bool:
+        """Return whether a cell failed because of the machine."""
+        return row["status"] != "ok" and str(row.get("reason", "")).startswith(INFRASTRUCTURE)
+
+    def describe(self, ref: DatasetRef) -> DatasetInfo:
+        """Return the description of a data set; without file and card, the checksum is that of the earlier plan."""
+        info = data.describe(ref)
+        earlier = self.lock.get("datasets", {}).get(ref.label, {})
+        if info.checksum or earlier.get("name") != ref.name:
+            return info
+        return replace(info, checksum=earlier["checksum"])
+
+    def classify(self, job: Job) -> PlannedCell:
+        """Return the state of a job. A cell that failed because of the machine counts as missing."""
+        row = self.rows.get(job.cell.key)
+        if row is not None and not self._is_lost(row):
+            return PlannedCell(job, "done") if row["status"] == "ok" else PlannedCell(job, "failed", row["reason"])
+        source = next((each for each in self._neighbours if _is_ok(each.finished.rows.get(job.cell.key))), None)
+        if source is not None:
+            return PlannedCell(job, "elsewhere", source.folder.name, source=source)
+        if row is not None:
+            return PlannedCell(job, "missing", row["reason"])
+        old = self._finished_by_slot.get((job.cell.method, job.cell.dataset, job.cell.split))
+        if old is None:
+            return PlannedCell(job, "missing")
+        return PlannedCell(job, "stale", "; ".join(differences(old["factors"], job.cell.factors)), old)
+
+    def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
+        """Return the estimated time of a cell in seconds, or None.
+
+        It is the median of the same configuration, else of the method on this data set, else the method's own estimate.
+        """
+        exact, similar = _time_keys(factors)
+        if self._seconds.get(exact):
+            return statistics.median(self._seconds[exact])
+        if self._seconds.get(similar):
+            return statistics.median(self._seconds[similar]) * _fits(factors)
+        if adapters.is_target(factors["method"]):
+            return None
+        method = methods.get(factors["method"])
+        if method.seconds is None:
+            return None
+        own, _ = estimator.split_common(estimator.restore(factors["method"], factors["options"]))
+        return method.seconds(estimator.parse_options(method, own), _rows(factors, info), info.d) * _fits(factors)
+
+    @cached_property
+    def _finished(self) -> list[dict[str, Any]]:
+        """The finished cells of earlier plans, those of the latest plan last."""
+        return _finished_cells(self.lock, self.rows)
+
+    @cached_property
+    def _finished_by_slot(self) -> dict[tuple[str, str, int], Mapping[str, Any]]:
+        return {(cell["method"], cell["dataset"], cell["split"]): cell for cell in self._finished}
+
+    @cached_property
+    def _seconds(self) -> dict[tuple[str, ...], list[float]]:
+        """The times of finished cells in seconds per configuration, and of one fit per method and data set."""
+        times: dict[tuple[str, ...], list[float]] = {}
+        known = [(cell, self.rows[cell["cell"]]) for cell in self._finished]
+        for each in self._neighbours:
+            rows = each.finished.rows
+            known += [(cell, rows[cell["cell"]]) for cell in _finished_cells(each.lock, rows)]
+        for cell, row in known:
+            if row["status"] != "ok":
+                continue
+            spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
+            exact, similar = _time_keys(cell["factors"])
+            times.setdefault(exact, []).append(spent)
+            times.setdefault(similar, []).append(spent / _fits(cell["factors"]))
+        return times
+
+
+def _is_ok(row: store.Row | None) -> bool:
+    return row is not None and row["status"] == "ok"
+
+
+def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:
+    cells = store.lock_cells(lock, "superseded") + store.lock_cells(lock)
+    return [cell for cell in cells if cell["cell"] in rows]
+
+
+def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return two keys of earlier times: the same configuration, and the same method (tuned or not) and data set."""
+    tune = factors.get("tune")
+    decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
+    place = (factors["method"], factors["dataset"]["name"])
+    return (*place, store.factor_hash(decides)), (*place, "tuned" if tune else "")
+
+
+def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
+    """Return the largest number of training points of a fit."""
+    splits = factors["splits"]
+    if splits["scheme"] == "shuffle":
+        return info.n - round(float(splits["test_fraction"]) * info.n)
+    return info.n // info.parts - splits["test_rows"] if splits["scheme"] == "holdout" else info.n
+
+
+def _fits(factors: Mapping[str, Any]) -> float:
+    """Return the work of a cell in units of one fit to all training points; a trial uses a part of them."""
+    tune = factors.get("tune")
+    return tune["trials"] * (1.0 - tune["fraction"]) + 1.0 if tune else 1.0
+
+
+def differences(old: Any, new: Any, place: str = "") -> list[str]:
+    """Return the differences between two sets of factors, each as ``place: old -> new``."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        keys = [*old, *(key for key in new if key not in old)]
+        inner = (differences(old.get(k), new.get(k), f"{place}.{k}" if place else str(k)) for k in keys)
+        return [line for lines in inner for line in lines]
+    if old == new:
+        return []
+    if _short(old) == _short(new):  # the difference is in the part that is cut off
+        return [f"{place}: {_short(old, 100)} -> {_short(new, 100)}"]
+    return [f"{place}: {_short(old)} -> {_short(new)}"]
+
+
+def _short(value: Any, kept: int = 12) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 2 * kept else text[:kept] + "..."
