@@ -12,7 +12,8 @@ from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
-from ep_bench.runner.plan import Plan, cell_seed, differences, make_plan
+from ep_bench.runner.earlier_results import differences
+from ep_bench.runner.plan import Plan, cell_seed, make_plan
 from ep_bench.spec import read_study
 from tests.finished import finish
 
