@@ -1,4 +1,9 @@
-"""Stored cells computed again and compared with their rows. Nothing in the results folders is written."""
+"""Stored cells computed again and compared with their rows. Nothing in the results folders is written.
+
+With the same processor, BLAS kernel and libraries, all scores must be equal: those of exact methods bit for bit, others
+up to rounding. Elsewhere an optimiser may end in another optimum and a chain takes another way, so that only the means
+over the splits of methods that optimise or sample are compared.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,8 +27,8 @@ from ep_bench.runner.stored_cells import seconds_of, stored_job
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Equality
 
 RELATIVE = 1e-6  # largest relative difference of equal scores of a method whose results are exact
-STANDARD_ERRORS = 0.2  # largest difference of equal scores of other methods, in standard errors over the splits
-MAIN = ("rmse", "error_rate", "ll")  # scores that are compared for methods that are not exact
+STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
+MAIN = ("rmse", "error_rate", "ll")  # scores whose means are compared
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
 _OVERHEAD = 3.0  # seconds of a cell in addition to the stored time: a process starts, kernels are loaded
 
@@ -33,7 +38,7 @@ class Difference(NamedTuple):
 
     method: str
     dataset: str
-    split: int
+    split: int | None  # None for the mean over all splits
     column: str
     stored: float | str
     now: float | str
@@ -52,6 +57,13 @@ class Verification:
     impossible: list[str] = field(default_factory=list)  # why cells cannot be compared here
     untried: int = 0  # cells of the sample for which the time was not sufficient
     seconds: float = 0.0
+    changed: dict[tuple[str, str], list[tuple[StoredCell, store.Row]]] = field(default_factory=dict)
+
+    def add(self, differences: Sequence[Difference]) -> None:
+        """Count a cell and its differences."""
+        self.differences += differences
+        self.different += bool(differences)
+        self.equal += not differences
 
     @property
     def tried(self) -> int:
@@ -67,6 +79,16 @@ class StoredCell:
     cell: Mapping[str, Any]
     row: store.Row
     outcome: Verification
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Method, data set and split."""
+        return self.cell["method"], self.cell["dataset"], self.cell["split"]
+
+    def splits(self) -> list[store.Row]:
+        """Return the rows of all splits of this method and data set."""
+        place = (self.row["method"], self.row["dataset"])
+        return [r for r in self.study.rows if (r["method"], r["dataset"]) == place and r["status"] == "ok"]
 
 
 @dataclass(frozen=True)
@@ -103,6 +125,8 @@ def verify(
     for record in run_jobs(ready, n_jobs=jobs, wanted=affordable):
         for stored in untried.pop(record.key):
             _compare(stored, record.row)
+    for outcome in outcomes:
+        _judge_means(outcome)
     for stored in (each for found in untried.values() for each in found):
         stored.outcome.untried += 1
     return outcomes
@@ -146,44 +170,62 @@ def _ready(cells: Sequence[StoredCell]) -> tuple[list[Job], dict[str, list[Store
 
 
 def _compare(stored: StoredCell, now: store.Row) -> None:
+    """Compare a cell that was computed again; those that only a mean can judge are collected in their outcome."""
     outcome = stored.outcome
     outcome.seconds += seconds_of(now)
-    found = _differences(stored, now, _tolerance(stored))
-    outcome.differences += found
-    if found:
-        outcome.different += 1
+    if now["status"] != "ok":
+        outcome.add([_failure(stored, now)])
     elif all(now.get(column) == stored.row[column] for column in COMPARED if column in stored.row):
         outcome.identical += 1
+    elif _is_same_arithmetic(stored) or equality(stored.cell["factors"]["method"]) == "exact":
+        outcome.add(_rounding_differences(stored, now))
     else:
-        outcome.equal += 1
+        outcome.changed.setdefault((stored.cell["method"], stored.cell["dataset"]), []).append((stored, now))
 
 
-def _differences(stored: StoredCell, now: store.Row, allowed: Callable[[str, float], float]) -> list[Difference]:
-    place = (stored.cell["method"], stored.cell["dataset"], stored.cell["split"])
-    if now["status"] != "ok":
-        return [Difference(*place, "status", "ok", f"{now['status']}: {now.get('reason', '')}", 0.0)]
+def _failure(stored: StoredCell, now: store.Row) -> Difference:
+    return Difference(*stored.place, "status", "ok", f"{now['status']}: {now.get('reason', '')}", 0.0)
+
+
+def _rounding_differences(stored: StoredCell, now: store.Row) -> list[Difference]:
+    """Return the scores that are not equal up to rounding; those of exact methods must be identical here."""
+    relative = RELATIVE
+    if _is_same_arithmetic(stored) and equality(stored.cell["factors"]["method"]) == "exact":
+        relative = 0.0
     found = []
     for column in (column for column in COMPARED if column in stored.row):
-        before, after, limit = stored.row[column], now.get(column, math.nan), allowed(column, stored.row[column])
-        if before != after and not abs(after - before) <= limit:
-            found.append(Difference(*place, column, before, after, limit))
+        before, after = stored.row[column], now.get(column, math.nan)
+        if before != after and not abs(after - before) <= relative * abs(before):
+            found.append(Difference(*stored.place, column, before, after, relative * abs(before)))
     return found
 
 
-def _tolerance(stored: StoredCell) -> Callable[[str, float], float]:
-    """Return a function of column and stored value: the largest absolute difference of equal values.
+def _judge_means(outcome: Verification) -> None:
+    """Compare the means over all splits before and after the cells that were computed again replace the stored ones."""
+    for changed in outcome.changed.values():
+        found = list(_mean_differences(changed))
+        outcome.differences += found
+        if found:
+            outcome.different += len(changed)
+        else:
+            outcome.equal += len(changed)
+    outcome.changed.clear()
 
-    Exact methods must agree bit for bit in the same environment. For other methods, all scores are compared in the same
-    environment, and MAIN elsewhere.
-    """
+
+def _mean_differences(changed: Sequence[tuple[StoredCell, store.Row]]) -> Iterator[Difference]:
+    first = changed[0][0]
+    rows = first.splits()
+    for column in (column for column in MAIN if column in first.row):
+        allowed = STANDARD_ERRORS * _standard_error(rows, column)
+        shift = sum(now[column] - stored.row[column] for stored, now in changed) / len(rows)
+        if not abs(shift) <= max(allowed, RELATIVE * abs(first.row[column])):
+            before = statistics.fmean(row[column] for row in rows)
+            yield Difference(first.cell["method"], first.cell["dataset"], None, column, before, before + shift, allowed)
+
+
+def _is_same_arithmetic(stored: StoredCell) -> bool:
     origin = stored.study.origin(stored.row)
-    same = origin is not None and same_arithmetic(origin.environment)
-    if equality(stored.cell["factors"]["method"]) == "exact":
-        return lambda _, value: 0.0 if same else RELATIVE * abs(value)
-    errors = _standard_errors(stored, COMPARED if same else MAIN)
-    return lambda column, value: (
-        max(RELATIVE * abs(value), STANDARD_ERRORS * errors[column]) if column in errors else math.inf
-    )
+    return origin is not None and same_arithmetic(origin.environment)
 
 
 def equality(use: str) -> Equality:
@@ -194,26 +236,14 @@ def equality(use: str) -> Equality:
     return declared
 
 
-def _standard_errors(stored: StoredCell, columns: Sequence[str]) -> dict[str, float]:
-    """Return the standard errors of the scores over the splits of the method and data set.
-
-    With a single split, they are those over the test points, for MAIN only.
-    """
-    place = (stored.row["method"], stored.row["dataset"])
-    rows = [row for row in stored.study.rows if (row["method"], row["dataset"]) == place and row["status"] == "ok"]
-    if len(rows) == 1:
-        return {column: error for column in MAIN if (error := _error_over_points(stored.row, column)) is not None}
-    values = {column: [row[column] for row in rows if column in row] for column in columns if column in stored.row}
-    return {column: statistics.pstdev(found) / math.sqrt(len(found)) for column, found in values.items()}
-
-
-def _error_over_points(row: store.Row, column: str) -> float | None:
-    """Return the standard error of a score over the test points of its split, None if the row does not have it."""
+def _standard_error(rows: Sequence[store.Row], column: str) -> float:
+    """Return the standard error of a mean over splits; that over the test points if there is a single split."""
+    if len(rows) > 1:
+        return float(statistics.pstdev(row[column] for row in rows) / math.sqrt(len(rows)))
+    (row,) = rows
     n = row["n_test"]
-    if column == "error_rate" and column in row:
-        return math.sqrt(row[column] * (1.0 - row[column]) / n)
-    if column == "ll" and "ll_std" in row:
-        return float(row["ll_std"] / math.sqrt(n))
-    if column == "rmse" and row.get("rmse") and "se_std" in row:  # from that of the mean squared error
-        return float(row["se_std"] / (2.0 * row["rmse"] * math.sqrt(n)))
-    return None
+    if column == "error_rate":
+        return float(math.sqrt(row[column] * (1.0 - row[column]) / n))
+    if column == "ll":
+        return float(row.get("ll_std", 0.0) / math.sqrt(n))
+    return float(row.get("se_std", 0.0) / (2.0 * row[column] * math.sqrt(n))) if row[column] else 0.0

@@ -87,6 +87,7 @@ def alter(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
 
 def change_environment(folder: Path) -> None:
     """Make the rows of a folder those of another processor."""
+    shutil.rmtree(folder / "cells", ignore_errors=True)
     path = folder / store.LOCK
     lock = json.loads(path.read_text())
     for environment in lock["environments"].values():
@@ -148,38 +149,70 @@ def test_exact_methods_may_differ_by_rounding_on_another_processor_only(folder: 
     assert (outcome.identical, outcome.equal, outcome.different) == (0, 6, 0)
 
 
-@pytest.mark.parametrize(("errors", "different"), [(0.15, 0), (0.25, 3)])
-def test_other_methods_may_differ_by_a_part_of_the_standard_error(
-    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch, errors: float, different: int
-) -> None:
-    monkeypatch.setattr(runner, "equality", lambda _: "sampled")
+def shift(folder: Path, errors: float, splits: tuple[int, ...]) -> float:
+    """Change the stored log densities of PBP on some splits by standard errors, and return the standard error."""
     rows = [row for row in store.read_intact(folder).rows if row["method"] == "PBP"]
     mean = sum(row["ll"] for row in rows) / 3
     error = math.sqrt(sum((row["ll"] - mean) ** 2 for row in rows) / 3) / math.sqrt(3)
 
     def change(row: dict[str, Any]) -> None:
-        if row["method"] == "PBP":
+        if row["method"] == "PBP" and row["split"] in splits:
             row["ll"] += errors * error
 
     alter(folder, change)
+    return error
+
+
+@pytest.mark.parametrize("kind", ["optimised", "sampled"])
+def test_other_methods_agree_up_to_rounding_on_the_same_processor(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: kind)
+    shift(folder, 1e-9, (0, 1))
     outcome = verify([store.read_intact(folder)], ALL)[0]
-    assert (outcome.different, outcome.equal) == (different, 3 - different)
-    assert all(difference.allowed == pytest.approx(0.2 * error) for difference in outcome.differences)
+    assert (outcome.identical, outcome.equal, outcome.different) == (4, 2, 0)
+    shift(folder, 1e-2, (0, 1))
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.identical, outcome.equal, outcome.different) == (4, 0, 2)
+
+
+@pytest.mark.parametrize("kind", ["optimised", "sampled"])
+@pytest.mark.parametrize(
+    ("errors", "splits", "different"),
+    [(0.19, (0, 1, 2), 0), (0.21, (0, 1, 2), 3), (0.5, (1,), 0), (3.0, (1,), 1), (-1.5, (0, 2), 2)],
+)
+def test_means_may_differ_by_a_part_of_the_standard_error_on_another_processor(
+    folder: Path,
+    in_process: None,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    errors: float,
+    splits: tuple[int, ...],
+    different: int,
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: kind)
+    error = shift(folder, errors, splits)
+    change_environment(folder)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert outcome.different == different
+    assert outcome.equal + different == len(splits)
+    assert [(each.column, each.split) for each in outcome.differences] == [("ll", None)] * bool(different)
+    if len(splits) == 3:  # otherwise the stored standard error has changed, too
+        assert all(each.allowed == pytest.approx(0.2 * error) for each in outcome.differences)
 
 
 def test_a_single_split_has_the_standard_error_over_its_test_points(
     folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "equality", lambda _: "optimised")
+    change_environment(folder)
     study = store.read_intact(folder)
     row = next(row for row in study.rows if row["method"] == "PBP" and row["split"] == 0)
     alone = replace(study, rows=[row])
-    row["ll"] += 0.3 * row["ll_std"] / math.sqrt(row["n_test"])
+    error = row["ll_std"] / math.sqrt(row["n_test"])
+    row["ll"] += 0.3 * error
     (difference,) = verify([alone], ALL)[0].differences
-    assert (difference.column, difference.allowed) == (
-        "ll",
-        pytest.approx(0.2 * row["ll_std"] / math.sqrt(row["n_test"])),
-    )
+    assert (difference.column, difference.allowed) == ("ll", pytest.approx(0.2 * error))
 
 
 def test_selection_number_and_seed(folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ def verify(
     """Compute stored cells of the results folders DIR again, and compare them with the stored rows.
 
     The choice of cells is random; cheap cells are more probable. With --budget, cells are computed until the time is
-    used. Nothing is written. Exits with status 1 if a score differs by more than its method allows: a relative
-    difference of 1e-6 for exact methods, which must agree bit for bit on the same processor with the same libraries,
-    and 0.2 standard errors over the splits for methods that optimise or sample.
+    used. Nothing is written. Exits with status 1 if a score differs. With the same processor and libraries, scores may
+    differ by 1e-6, and not at all for exact methods. Elsewhere the same applies to exact methods; for methods that
+    optimise or sample, means over the splits may differ by 0.2 standard errors.
     """
     import secrets
 

@@ -79,7 +79,8 @@ def _reasons(outcome: Verification) -> Iterator[str]:
 def _difference(folder: str, found: Difference) -> tuple[str, ...]:
     numbers = isinstance(found.stored, float) and isinstance(found.now, float)
     gap = f"{found.now - found.stored:+.2g}" if numbers else ""  # type: ignore[operator]
-    place = (found.method, found.dataset, str(found.split) if found.dataset else "")
+    split = "mean" if found.split is None else str(found.split)
+    place = (found.method, found.dataset, split if found.dataset else "")
     return (folder, *place, found.column, _text(found.stored), _text(found.now), gap, f"{found.allowed:.2g}")
 
 
