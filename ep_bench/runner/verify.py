@@ -24,7 +24,7 @@ from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import matches, selection
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.stored_cells import seconds_of, stored_job
-from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Equality
+from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, UNCONVERGED, Equality
 
 RELATIVE = 1e-6  # largest relative difference of equal scores of a method whose results are exact
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
@@ -179,6 +179,8 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
         outcome.identical += 1
     elif _is_same_arithmetic(stored) or equality(stored.cell["factors"]["method"]) == "exact":
         outcome.add(_rounding_differences(stored, now))
+    elif any(str(row.get("reason")).startswith(UNCONVERGED) for row in (stored.row, now)):
+        outcome.impossible.append("the fit has not converged, so that it depends on the rounding of another processor")
     else:
         outcome.changed.setdefault((stored.cell["method"], stored.cell["dataset"]), []).append((stored, now))
 

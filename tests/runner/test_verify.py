@@ -201,6 +201,21 @@ def test_means_may_differ_by_a_part_of_the_standard_error_on_another_processor(
         assert all(each.allowed == pytest.approx(0.2 * error) for each in outcome.differences)
 
 
+def test_fits_that_have_not_converged_are_not_compared_on_another_processor(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: "optimised")
+
+    def change(row: dict[str, Any]) -> None:
+        row |= {"ll": row["ll"] + 5.0, "reason": "not converged: raise epochs"}
+
+    alter(folder, change)
+    assert verify([store.read_intact(folder)], ALL)[0].different == 6
+    change_environment(folder)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.tried, len(outcome.impossible)) == (0, 6)
+
+
 def test_a_single_split_has_the_standard_error_over_its_test_points(
     folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
