@@ -42,9 +42,10 @@ regress: $(READY)
 	$(BIN)/ep-bench run configs/regress.yaml --results build/regress --jobs $(JOBS)
 	$(BIN)/ep-bench check build/regress/regress
 
-# Each time another random choice of cells; the last line of the output has its seed.
+# Each time another random choice of cells; the last line of the output has its seed. bnn-sampling is omitted: its Laplace
+# approximations may end in another optimum on another processor, and the other cells there take minutes to hours.
 verify: $(READY)
-	$(BIN)/ep-bench verify $(RESULTS)/* --budget 60 --jobs $(JOBS)
+	$(BIN)/ep-bench verify $(filter-out $(RESULTS)/bnn-sampling,$(wildcard $(RESULTS)/*)) --budget 60 --jobs $(JOBS)
 
 bench: $(READY)
 	$(BIN)/python -m pytest benchmarks -q -o python_files="bench_*.py" -o python_functions="bench_*" --benchmark-columns=median,min,rounds

@@ -41,13 +41,11 @@ def verify_folders(
 
 
 def _experiment(study: store.StudyResults, jobs: int, left: float) -> Verification:
-    """Verify an experiment if its stored time is at most ``left`` seconds."""
+    """Verify an experiment if its stored time is known and at most ``left`` seconds, or if there is no limit."""
     outcome = Verification(str(study.folder))
     expected = experiments.seconds_of(study)
     if math.isfinite(left) and (expected is None or expected > left):
         outcome.untried = 1
-        if expected is None:
-            outcome.impossible.append("its time is unknown; `--all` computes it whatever its time")
         return outcome
     started = time.monotonic()
     try:
