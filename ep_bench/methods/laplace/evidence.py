@@ -11,7 +11,7 @@ At the most probable weights w,
     alpha, beta    prior precisions by layer (L,), noise precision
     A              precision of the posterior (``curvature``)
 
-The prior of weights that A does not cover enters neither the evidence nor gamma. A search for the new limit probable
+The prior of weights that A does not cover enters neither the evidence nor gamma. A search for the most probable
 weights follows each update. The gammas of the diagonal and the Kronecker-factored form can exceed N (the diagonal gamma
 is never below the full one). The update of beta is then not positive, and the update of the EM algorithm replaces it:
 beta <- N / (sum (y - f)^2 + gamma / beta), which has the same fixed points. The gammas of J'J and of its last block
@@ -21,6 +21,7 @@ exceed N by rounding errors only; they are reduced to N.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from ep_bench.types import Array
 TOLERANCE = 1e-3  # the updates of a network end at a smaller change of every log precision
 TOLERANCE_LINEAR = 1e-9  # the same for the linear model, whose curvature does not depend on the weights
 PRECISIONS = (1e-8, 1e8)  # limits of an update, standardised units; a warning states which precision reached one
+SCREENING = 6  # updates of each of several starts before the best one is chosen
 COLLAPSED = ": the network has collapsed to a constant; its predictive standard deviation is that of the noise"
 
 
@@ -97,10 +99,13 @@ class EvidenceFit(NamedTuple):
     unfinished: str
 
 
-def maximise(problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings) -> EvidenceFit:
+def maximise(
+    problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings, earlier: int = 0
+) -> EvidenceFit:
     """Alternate between searches for the most probable weights, starting at w (P,), and updates of the precisions.
 
-    Raises FloatingPointError if a number is not finite.
+    ``earlier`` is the number of updates before this call, for messages. Raises FloatingPointError if a number is not
+    finite.
     """
     trace: dict[str, list[float]] = {}
     tolerance = TOLERANCE if len(problem.layers) > 1 else TOLERANCE_LINEAR
@@ -124,8 +129,43 @@ def maximise(problem: ModeProblem, w: Array, precisions: Precisions, settings: U
         found,
         trace,
         _at_limit(precisions, settings)
-        or _remaining_change(precisions, proposed, settings, exhausted=optimum.exhausted),
+        or _remaining_change(precisions, proposed, settings, earlier + settings.updates, exhausted=optimum.exhausted),
     )
+
+
+def best_of(
+    problem: ModeProblem, starts: Sequence[tuple[Array, Precisions]], settings: UpdateSettings
+) -> tuple[EvidenceFit, list[float]]:
+    """Return the fit from the best of several starts (weights (P,), precisions), and the evidence of each start.
+
+    Each start has SCREENING updates, and the one of the highest log evidence continues. The evidence of a start whose
+    numbers are not finite is -inf. A single start has all updates at once.
+
+    Raises FloatingPointError if the numbers of all starts, or of the continued fit, are not finite.
+    """
+    if len(starts) == 1:
+        only = maximise(problem, *starts[0], settings)
+        return only, [only.approximation.log_evidence]
+    screening = settings._replace(updates=min(SCREENING, settings.updates))
+    evidences: list[float] = []
+    best: EvidenceFit | None = None
+    failure: FloatingPointError | None = None
+    for w, precisions in starts:
+        try:
+            found = maximise(problem, w, precisions, screening)
+        except FloatingPointError as error:
+            failure = error
+            evidences.append(-math.inf)
+            continue
+        evidences.append(found.approximation.log_evidence)
+        if best is None or found.approximation.log_evidence > best.approximation.log_evidence:
+            best = found
+    if best is None:
+        raise failure or ValueError("there are no starts")
+    left = settings._replace(updates=settings.updates - screening.updates)
+    rest = maximise(problem, best.approximation.weights, best.approximation.precisions, left, screening.updates)
+    trace = {name: values + rest.trace[name][1:] for name, values in best.trace.items()}
+    return EvidenceFit(rest.approximation, trace, rest.unfinished), evidences
 
 
 def updated(found: LaplaceApproximation, problem: ModeProblem, settings: UpdateSettings) -> Precisions:
@@ -172,7 +212,7 @@ def _at_limit(precisions: Precisions, settings: UpdateSettings) -> str:
 
 
 def _remaining_change(
-    precisions: Precisions, proposed: Precisions, settings: UpdateSettings, *, exhausted: bool
+    precisions: Precisions, proposed: Precisions, settings: UpdateSettings, updates: int, *, exhausted: bool
 ) -> str:
     """Return how much one more update would change the precisions, or an empty string if the change is negligible."""
     many = len(precisions.alpha) > 1 and not settings.shared
@@ -187,7 +227,7 @@ def _remaining_change(
     ]
     parts = []
     if changes:
-        moved = f"after {settings.updates} updates, one more would change {' and '.join(changes)}"
+        moved = f"after {updates} updates, one more would change {' and '.join(changes)}"
         parts.append(f"{moved}, over the tolerance of {TOLERANCE:g}: raise updates")
     if exhausted:
         parts.append(
