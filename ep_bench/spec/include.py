@@ -2,13 +2,14 @@
 
 A study with ``include`` has the data sets, methods, overrides, accepted differences and rank groups of the included
 files, followed by its own. The overrides of an included file apply to its own entries only; those of the including file
-apply to all. Methods with the same options are one entry with the first label; further labels are aliases.
+apply to all. Entries with the same options on all data sets are one entry with the first label; further labels are
+aliases.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,19 @@ Options = Mapping[str, Any]
 
 @dataclass
 class _Method:
-    """A method of the union: its entry, where it was read, and its resolved options on the data sets of its files."""
+    """A method of the union: its entry, where it was read, and its options in its files by data set."""
 
     entry: MethodEntry
-    place: str  # file:line
-    options: Options
-    by_dataset: dict[str, Options] = field(default_factory=dict)
+    where: str  # file:line
+    own: bool  # whether it is in the including file only
+    options: dict[str, Options] = field(default_factory=dict)
+
+    def on(self, dataset: str) -> Options:
+        """Return the options on a data set, without the overrides of the including file."""
+        return self.options.get(dataset, self.entry.options)
 
 
-class Union:
+class StudyUnion:
     """The entries of the files that were added, without repetitions. Contradictions are added to ``problems``."""
 
     def __init__(self, base: Path, catalogue: Catalogue, problems: Problems) -> None:
@@ -39,9 +44,9 @@ class Union:
         self._base, self._catalogue, self._problems = base, catalogue, problems
         self._datasets: dict[str, tuple[DatasetRef, str]] = {}
         self._methods: dict[str, _Method] = {}
-        self._blocks: dict[tuple[str, str], dict[str, Any]] = {}  # overrides by the labels of data set and method
+        self._aliases_of_parts: dict[str, str] = {}
         self._accept: list[Accept] = []
-        self._ranks: dict[str, tuple[RankGroup, str]] = {}
+        self._ranks: list[tuple[RankGroup, str, Place]] = []
 
     @property
     def datasets(self) -> list[DatasetRef]:
@@ -54,72 +59,53 @@ class Union:
     @property
     def places(self) -> dict[str, str]:
         """Return where each entry was read: ``file:line`` by ``datasets/<label>`` or ``methods/<label>``."""
-        found = {f"datasets/{label}": place for label, (_, place) in self._datasets.items()}
-        return found | {f"methods/{label}": method.place for label, method in self._methods.items()}
+        found = {f"datasets/{label}": where for label, (_, where) in self._datasets.items()}
+        return found | {f"methods/{label}": method.where for label, method in self._methods.items()}
 
     def add(self, part: Study, place: Place) -> None:
         """Add the entries of an included file; ``place`` is that of its name in the including file."""
         for ref in part.datasets:
             self._add_dataset(ref, part.places[f"datasets/{ref.label}"], place)
         for entry in part.methods:
-            given = {ref.label: part.options_for(entry, ref) for ref in part.datasets}
             moved = entry.model_copy(update={"use": self._moved(entry.use, part.path.parent)})
-            others = list(self._methods.values())
-            label = self._add_method(moved, part.places[f"methods/{entry.label}"], place, given, others)
-            for dataset, options in given.items():
-                if options != entry.options:
-                    self._blocks[dataset, label] = options
-        for alias, label in part.aliases.items():
-            self.aliases.setdefault(alias, self._label(label))
-        self._accept += part.accept
-        for group in part.ranks:
-            known, where = self._ranks.setdefault(group.name, (group, str(part.path)))
-            if known != group:
-                self._contradiction(place, f"the rank group {group.name!r}", where, str(part.path))
+            options: dict[str, Options] = {ref.label: part.options_for(entry, ref) for ref in part.datasets}
+            where = part.places[f"methods/{entry.label}"]
+            self._add_method(_Method(moved, where, own=False, options=options), place)
+        self._aliases_of_parts |= part.aliases
+        for each in part.accept:  # the name of a method means the entries of this file only
+            labels = [entry.label for entry in part.methods if each.method in {entry.use, entry.label}]
+            self._accept += [each.model_copy(update={"method": label}) for label in labels]
+        self._ranks += [(group, str(part.path), place) for group in part.ranks]
 
     def add_own(
         self, datasets: Sequence[DatasetRef], methods: Sequence[MethodEntry], places: Mapping[str, str]
     ) -> None:
-        """Add the entries of the including file. Two of them may have the same options."""
-        included = list(self._methods.values())
+        """Add the entries of the including file."""
         for i, ref in enumerate(datasets):
             self._add_dataset(ref, places[f"datasets/{ref.label}"], ("datasets", i))
         for i, entry in enumerate(methods):
-            self._add_method(entry, places[f"methods/{entry.label}"], ("methods", i), {}, included)
+            self._add_method(_Method(entry, places[f"methods/{entry.label}"], own=True), ("methods", i))
 
-    def _add_dataset(self, ref: DatasetRef, where: str, place: Place) -> None:
-        known, first = self._datasets.setdefault(ref.label, (ref, where))
-        if known != ref:
-            self._contradiction(place, f"the data set {ref.label!r}", first, where)
+    def find_aliases(self, overrides: Mapping[str, Mapping[str, Options]]) -> None:
+        """Make one entry of those with the same options on all data sets, with the overrides of the including file.
 
-    def _add_method(
-        self,
-        entry: MethodEntry,
-        where: str,
-        place: Place,
-        given: Mapping[str, Options],
-        others: Sequence[_Method],
-    ) -> str:
-        """Add a method unless it is known by its label or is one of ``others``; return its label in the union.
-
-        ``given`` are its options by data set, with the overrides of its file.
+        Two entries of the including file remain two.
         """
-        new = _Method(entry, where, self._resolved(entry, entry.options))
-        new.by_dataset = {dataset: self._resolved(entry, options) for dataset, options in given.items()}
-        known = self._methods.get(self._label(entry.label))
-        if known is None:
-            known = next((each for each in others if not _difference(each, new)), None)
-        elif difference := _difference(known, new):
-            self._contradiction(place, f"the method {entry.label!r}", known.place, where, difference)
-        if known is None:
-            self._methods[entry.label] = new
-            return entry.label
-        if entry.label != known.entry.label:
-            self.aliases[entry.label] = known.entry.label
-        known.by_dataset = {**new.by_dataset, **known.by_dataset}
-        if known.entry.published is None:
-            known.entry = known.entry.model_copy(update={"published": entry.published})
-        return known.entry.label
+        kept: list[tuple[_Method, list[Options]]] = []
+        for label, method in list(self._methods.items()):
+            resolved = [self._resolved(method, self._options(method, ref, overrides)) for ref in self.datasets]
+            for other, options in kept:
+                if not (method.own and other.own) and not _differing_entries(other, method) and options == resolved:
+                    self.aliases[label] = other.entry.label
+                    published = other.entry.published or method.entry.published
+                    other.entry = other.entry.model_copy(update={"published": published})
+                    del self._methods[label]
+                    break
+            else:
+                kept.append((method, resolved))
+        for alias, label in self._aliases_of_parts.items():
+            if alias not in self._methods:
+                self.aliases.setdefault(alias, self._remaining(label))
 
     def overrides(self, own: Mapping[str, Mapping[str, Options]]) -> dict[str, dict[str, dict[str, Any]]]:
         """Return the options that differ from those of the entries, by the labels of data set and method.
@@ -127,44 +113,91 @@ class Union:
         ``own`` are the overrides of the including file, which come last.
         """
         named = {
-            dataset: _merged((self._label(method), options) for method, options in by_method.items())
+            dataset: {self._remaining(method): options for method, options in by_method.items()}
             for dataset, by_method in own.items()
         }
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for ref in self.datasets:
-            for entry in self.methods:
-                block = dict(self._blocks.get((ref.label, entry.label), {}))
-                for options in override_blocks(named, entry, ref):
-                    block |= options
-                if block:
-                    found.setdefault(ref.label, {})[entry.label] = block
+            for label, method in self._methods.items():
+                options = self._options(method, ref, named)
+                if options != method.entry.options:
+                    found.setdefault(ref.label, {})[label] = options
         return found
 
     def accept(self, own: Sequence[Accept]) -> list[Accept]:
         """Return the accepted differences; the including file's reasons replace those of included files."""
         found = {
-            (self._label(each.method), each.dataset, each.metric): each for each in [*reversed(self._accept), *own]
+            (self._remaining(each.method), each.dataset, each.metric): each for each in [*reversed(self._accept), *own]
         }
-        return [each.model_copy(update={"method": label}) for (label, _, _), each in found.items()]
+        return [each.model_copy(update={"method": method}) for (method, _, _), each in found.items()]
 
     def compare(self, own: Compare) -> Compare:
         """Return the comparisons of the including file."""
-        return Compare(
-            rows=self._label(own.rows) if own.rows else None, times=self._label(own.times) if own.times else None
-        )
+        labels = own.model_dump(exclude_none=True)
+        return Compare(**{key: self._remaining(label) for key, label in labels.items()})
 
     def ranks(self, own: Sequence[RankGroup]) -> list[RankGroup]:
         """Return the rank groups; the including file replaces groups of included files with the same name."""
-        groups = {name: group for name, (group, _) in self._ranks.items()} | {group.name: group for group in own}
-        return [self._relabelled(group) for group in groups.values()]
+        found = {group.name: self._relabelled(group) for group in own}
+        included: dict[str, tuple[RankGroup, str]] = {}
+        for group, path, place in self._ranks:
+            known, first = included.setdefault(group.name, (self._relabelled(group), path))
+            if known != self._relabelled(group) and group.name not in found:
+                self._contradiction(place, f"the rank group {group.name!r}", first, path)
+        groups = {name: group for name, (group, _) in included.items()} | found
+        return [group for group in groups.values() if len(group.methods) > 1]
 
-    def _label(self, label: str) -> str:
-        return self.aliases.get(label, label)
+    def _add_dataset(self, ref: DatasetRef, where: str, place: Place) -> None:
+        known, first = self._datasets.setdefault(ref.label, (ref, where))
+        if known != ref:
+            self._contradiction(place, f"the data set {ref.label!r}", first, where)
+
+    def _add_method(self, new: _Method, place: Place) -> None:
+        """Add a method, or its options on further data sets if its label is known."""
+        label = new.entry.label
+        known = self._methods.setdefault(label, new)
+        if known is new:
+            return
+        if difference := self._difference(known, new):
+            self._contradiction(place, f"the method {label!r}", known.where, new.where, difference)
+        known.options = {**new.options, **known.options}
+        published = known.entry.published or new.entry.published
+        known.entry = known.entry.model_copy(update={"published": published})
+
+    def _difference(self, first: _Method, second: _Method) -> str:
+        """Return how two entries differ, empty if they are the same on the data sets that both files have."""
+        if text := _differing_entries(first, second):
+            return text
+        options = (self._resolved(each, each.entry.options) for each in (first, second))
+        if text := _differing_options(*options):
+            return text
+        for dataset in first.options.keys() & second.options.keys():
+            options = (self._resolved(each, each.options[dataset]) for each in (first, second))
+            if text := _differing_options(*options):
+                return f"on {dataset}, {text}"
+        return ""
+
+    def _options(
+        self, method: _Method, ref: DatasetRef, overrides: Mapping[str, Mapping[str, Options]]
+    ) -> dict[str, Any]:
+        """Return the options of a method on a data set with the overrides of the including file."""
+        options = dict(method.on(ref.label))
+        for block in override_blocks(overrides, method.entry, ref):
+            options |= block
+        return options
+
+    def _resolved(self, method: _Method, options: Options) -> Options:
+        return self._catalogue.resolved_options(method.entry.use, options, self._base)
+
+    def _remaining(self, name: str) -> str:
+        """Return the label that remains of a label; the name of a registry method keeps its meaning."""
+        return name if name in {method.entry.use for method in self._methods.values()} else self.aliases.get(name, name)
 
     def _relabelled(self, group: RankGroup) -> RankGroup:
-        labels = list(dict.fromkeys(map(self._label, group.methods)))
-        pairs = [[self._label(first), self._label(second)] for first, second in group.pairs]
-        return group.model_copy(update={"methods": labels, "pairs": pairs})
+        """Return a rank group with the remaining labels, without pairs of a method with itself."""
+        labels = {name: name if name in self._methods else self.aliases.get(name, name) for name in group.methods}
+        pairs = [[labels[first], labels[second]] for first, second in group.pairs if labels[first] != labels[second]]
+        return group.model_copy(update={"methods": list(dict.fromkeys(labels.values())), "pairs": pairs})
 
     def _moved(self, use: str, folder: Path) -> str:
         """Return a method in a file, relative to ``folder``, relative to the including file."""
@@ -173,9 +206,6 @@ class Union:
             return use
         moved = os.path.relpath((folder / file).resolve(), self._base)
         return f"{moved if moved.startswith('.') else './' + moved}:{name}"
-
-    def _resolved(self, entry: MethodEntry, options: Options) -> Options:
-        return self._catalogue.resolved_options(entry.use, options, self._base)
 
     def _contradiction(self, place: Place, what: str, first: str, second: str, difference: str = "") -> None:
         detail = f": {difference}" if difference else ""
@@ -207,8 +237,8 @@ def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Stu
     return found
 
 
-def _difference(first: _Method, second: _Method) -> str:
-    """Return how two methods differ, empty if they are the same on all data sets that both files have."""
+def _differing_entries(first: _Method, second: _Method) -> str:
+    """Return how two entries differ apart from their options."""
     a, b = first.entry, second.entry
     if a.use != b.use:
         return f"{a.use} and {b.use}"
@@ -216,21 +246,9 @@ def _difference(first: _Method, second: _Method) -> str:
         return "tune"
     if a.published is not None and b.published is not None and a.published != b.published:
         return f"published {a.published} and {b.published}"
-    if text := _differing_options(first.options, second.options):
-        return text
-    for dataset in first.by_dataset.keys() & second.by_dataset.keys():
-        if text := _differing_options(first.by_dataset[dataset], second.by_dataset[dataset]):
-            return f"on {dataset}, {text}"
     return ""
 
 
 def _differing_options(first: Options, second: Options) -> str:
     names = sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
     return ", ".join(f"{name} {first.get(name)} and {second.get(name)}" for name in names)
-
-
-def _merged(items: Iterator[tuple[str, Options]]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for name, options in items:
-        found.setdefault(name, {}).update(options)
-    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ep_bench.errors import OptionProblem, UserError, spell
-from ep_bench.spec.include import Union, included_studies
+from ep_bench.spec.include import StudyUnion, included_studies
 from ep_bench.spec.models import (
     SPLITS,
     Accept,
@@ -81,7 +81,7 @@ class _Reader:
             return None
         if len(datasets) < len(file.datasets) or len(methods) < len(file.methods):
             return None  # overrides and accept may refer to entries that could not be read
-        union = Union(self.base, self.catalogue, self.problems)
+        union = StudyUnion(self.base, self.catalogue, self.problems)
         for i, part in enumerate(included):
             union.add(part, ("include", i))
         places = self._places("datasets", datasets) | self._places("methods", methods)
@@ -89,21 +89,24 @@ class _Reader:
             if self.problems:
                 return None
             union.add_own(datasets, methods, places)
-            datasets, methods, places = union.datasets, union.methods, union.places
-        labels = [*(entry.label for entry in methods), *union.aliases]
-        self._overrides(file.overrides, datasets, methods, union.aliases)
-        accept = self._accept(file.accept, datasets, [*(entry.use for entry in methods), *labels])
-        self._labels(compare, labels)
+            datasets, methods = union.datasets, union.methods
+        self._overrides(file.overrides, datasets, methods)
+        accept = self._accept(file.accept, datasets, methods)
+        self._labels(compare, methods)
         ranks = self._ranks(file.ranks)
+        overrides = file.overrides
+        if included and not self.problems and compare is not None:
+            union.find_aliases(overrides)
+            overrides, compare = union.overrides(overrides), union.compare(compare)
+            accept, ranks = union.accept(accept), union.ranks(ranks)
+            methods, places = union.methods, union.places
         if self.problems or splits is None or limits is None or compare is None:
             return None
         return Study(
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
-            methods=tuple(methods), overrides=union.overrides(file.overrides) if included else file.overrides,
-            limits=limits, compare=union.compare(compare), ranks=tuple(union.ranks(ranks)),
-            accept=tuple(union.accept(accept)), experiment=file.experiment, options=file.options,
-            aliases=union.aliases, by_label=bool(included), places=places,
-            source=self.document.text, raw=raw,
+            methods=tuple(methods), overrides=overrides, limits=limits, compare=compare, ranks=tuple(ranks),
+            accept=tuple(accept), experiment=file.experiment, options=file.options, aliases=union.aliases,
+            by_label=bool(included), places=places, source=self.document.text, raw=raw,
         )  # fmt: skip
 
     def _read_included(self, file: Path) -> Study:
@@ -310,17 +313,16 @@ class _Reader:
         overrides: Mapping[str, Mapping[str, Mapping[str, Any]]],
         datasets: list[DatasetRef],
         methods: list[MethodEntry],
-        aliases: Mapping[str, str],
     ) -> None:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}
-        of_methods = {key for entry in methods for key in (entry.use, entry.label)} | aliases.keys()
+        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
         for dataset, by_method in overrides.items():
             if not self._known(("overrides", dataset), dataset, "not a data set of this study", of_data):
                 continue
             for method, options in by_method.items():
                 place: Place = ("overrides", dataset, method)
                 if self._known(place, method, "not a method of this study", of_methods):
-                    covered = [entry for entry in methods if aliases.get(method, method) in {entry.use, entry.label}]
+                    covered = [entry for entry in methods if method in {entry.use, entry.label}]
                     self._override(place, options, datasets, covered, overrides)
 
     def _override(
@@ -339,18 +341,17 @@ class _Reader:
             merged = dict(entry.options)
             for block in override_blocks(overrides, entry, ref):
                 merged |= {key: value for key, value in block.items() if key not in OWN_KEYS}
-            merged = merged if merged.keys() >= own.keys() else merged | own  # an alias is not among the blocks
             for problem in self.catalogue.check_options(entry.use, merged, self.base):
                 if not problem.path or problem.path[0] in own:
                     self.problems.add_option(place, problem)
 
     # comparisons, accepted differences
 
-    def _labels(self, compare: Compare | None, labels: Sequence[str]) -> None:
+    def _labels(self, compare: Compare | None, methods: list[MethodEntry]) -> None:
         """Record labels to compare with that no method has."""
         given = compare.model_dump(exclude_none=True) if compare else {}
         for key, label in given.items():
-            self._known(("compare", key), label, "not a method of this study", labels)
+            self._known(("compare", key), label, "not a method of this study", [entry.label for entry in methods])
 
     def _ranks(self, raw: Sequence[Any]) -> list[RankGroup]:
         """Return the groups to rank; their labels may belong to other studies in the same report."""
@@ -376,8 +377,9 @@ class _Reader:
             kept.append(group)
         return kept
 
-    def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], of_methods: Sequence[str]) -> list[Accept]:
+    def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], methods: list[MethodEntry]) -> list[Accept]:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}
+        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
         kept: list[Accept] = []
         for i, item in enumerate(raw):
             place: Place = ("accept", i)

@@ -18,7 +18,7 @@ methods:
   - {use: pbp, label: PBP-1}
   - {use: gp, label: GP}
 overrides:
-  yacht: {pbp: {epochs: 7}}
+  yacht: {gp: {starts: 2}}
 accept:
   - {method: PBP-1, dataset: boston, metric: ll, reason: known}
 """
@@ -29,7 +29,7 @@ methods:
   - {use: pbp, label: PBP, hidden: [50]}
   - {use: pbp, label: PBP-2, hidden: [50, 50]}
 overrides:
-  naval: {PBP: {epochs: 9}}
+  naval: {PBP-2: {epochs: 9}}
 ranks:
   - {name: all, methods: [PBP, PBP-2, GP], pairs: [[PBP, GP]]}
 """
@@ -66,25 +66,27 @@ def test_the_union_has_each_entry_once(tmp_path: Path) -> None:
 
 def test_overrides_apply_to_the_entries_of_their_file_only(tmp_path: Path) -> None:
     study = read(tmp_path)
-    assert options(study, "PBP-1", "yacht") == {"epochs": 7}
+    assert options(study, "GP", "yacht") == {"starts": 2}
     assert options(study, "PBP-2", "yacht") == {"hidden": [50, 50]}
-    assert options(study, "PBP-1", "naval")["epochs"] == 9
-    assert options(study, "PBP-1", "boston") == {}
+    assert options(study, "PBP-2", "naval")["epochs"] == 9
+    assert options(study, "PBP-1", "naval") == {}
+    assert options(study, "GP", "boston") == {}
 
 
 def test_overrides_of_the_including_file_come_last(tmp_path: Path) -> None:
-    study = read(tmp_path, WHOLE + "overrides: {yacht: {PBP: {epochs: 3}}, naval: {pbp: {epochs: 4}}}\n")
-    assert options(study, "PBP-1", "yacht") == {"epochs": 3}
-    assert options(study, "PBP-1", "naval")["epochs"] == 4
+    study = read(tmp_path, WHOLE + "overrides: {yacht: {GP: {starts: 3}}, naval: {pbp: {epochs: 4}}}\n")
+    assert options(study, "GP", "yacht") == {"starts": 3}
+    assert options(study, "PBP-1", "naval") == {"epochs": 4}
     assert options(study, "PBP-2", "naval") == {"hidden": [50, 50], "epochs": 4}
+    assert study.aliases == {"PBP": "PBP-1"}
 
 
 def test_an_override_does_not_apply_to_another_data_set_with_the_same_name(tmp_path: Path) -> None:
     """The label of one data set may be the name of another."""
     third = "datasets: [{name: naval, label: naval zero}]\n"
     study = read(tmp_path, WHOLE + third)
-    assert options(study, "PBP-1", "naval")["epochs"] == 9
-    assert options(study, "PBP-1", "naval zero") == {}
+    assert options(study, "PBP-2", "naval")["epochs"] == 9
+    assert "epochs" not in options(study, "PBP-2", "naval zero")
 
 
 def test_accepted_differences_and_rank_groups_use_the_remaining_labels(tmp_path: Path) -> None:
@@ -112,10 +114,63 @@ def test_two_own_labels_of_the_same_options_remain_two_entries(tmp_path: Path) -
 
 
 def test_different_overrides_on_a_common_data_set_keep_two_labels_apart(tmp_path: Path) -> None:
-    second = SECOND.replace("naval: {PBP", "boston: {PBP")
+    second = SECOND.replace("naval: {PBP-2", "boston: {PBP")
     study = read(tmp_path, second=second)
     assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP", "PBP-2"]
     assert study.aliases == {}
+    assert options(study, "PBP", "boston")["epochs"] == 9
+    assert options(study, "PBP-1", "boston") == {}
+
+
+def test_overrides_of_one_label_keep_it_apart(tmp_path: Path) -> None:
+    """An override of the including file for one label does not change an included entry with the same options."""
+    own = "methods: [{use: pbp, label: mine}]\noverrides: {naval: {mine: {epochs: 4}}}\n"
+    study = read(tmp_path, WHOLE + own)
+    assert study.aliases == {"PBP": "PBP-1"}
+    assert options(study, "mine", "naval") == {"epochs": 4}
+    assert options(study, "PBP-1", "naval") == {}
+    first = FIRST.replace("{gp: {starts: 2}}", "{PBP-1: {epochs: 7}}")
+    study = read(tmp_path, WHOLE + "methods: [{use: pbp, label: mine}]\n", first=first)
+    assert study.aliases == {"mine": "PBP"}
+    assert options(study, "PBP", "yacht") == {}
+    assert options(study, "PBP-1", "yacht") == {"epochs": 7}
+
+
+def test_the_name_of_a_method_keeps_its_meaning_if_it_is_an_alias(tmp_path: Path) -> None:
+    (tmp_path / "third.yaml").write_text("study: t\ndatasets: [boston]\nmethods: [pbp]\n")
+    third = "study: whole\ninclude: [first.yaml, parts/second.yaml, third.yaml]\n"
+    study = read(tmp_path, third + "overrides: {naval: {pbp: {epochs: 4}}}\n")
+    assert study.aliases == {"PBP": "PBP-1", "pbp": "PBP-1"}
+    assert options(study, "PBP-1", "naval")["epochs"] == options(study, "PBP-2", "naval")["epochs"] == 4
+
+
+def test_accepted_differences_of_a_file_apply_to_its_own_entries(tmp_path: Path) -> None:
+    first = FIRST.replace("method: PBP-1", "method: pbp").replace("label: PBP-1", "label: PBP-1, epochs: 3")
+    study = read(tmp_path, first=first)
+    assert [each.method for each in study.accept] == ["PBP-1"]
+    assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP", "PBP-2"]
+
+
+def test_the_order_of_files_does_not_decide_what_contradicts(tmp_path: Path) -> None:
+    parts = {
+        "a": "datasets: [boston]\nmethods: [{use: pbp, label: A}]\noverrides: {boston: {A: {epochs: 7}}}\n",
+        "b": "datasets: [yacht]\nmethods: [{use: pbp, label: B}]\n",
+        "c": "datasets: [boston]\nmethods: [{use: pbp, label: B}]\n",
+    }
+    for name, text in parts.items():
+        (tmp_path / f"{name}.yaml").write_text(f"study: {name}\n{text}")
+    for order in ("abc", "acb", "cba", "bca"):
+        study = read(tmp_path, f"study: w\ninclude: [{', '.join(f'{name}.yaml' for name in order)}]\n")
+        assert {entry.label for entry in study.methods} == {"A", "B"}
+        assert options(study, "A", "boston") == {"epochs": 7}
+        assert options(study, "B", "boston") == {}
+
+
+def test_pairs_of_aliases_are_dropped(tmp_path: Path) -> None:
+    group = "ranks: [{name: two, methods: [PBP-1, PBP, GP], pairs: [[PBP-1, PBP], [PBP, GP]]}]\n"
+    study = read(tmp_path, WHOLE + group)
+    (two,) = (each for each in study.ranks if each.name == "two")
+    assert (two.methods, two.pairs) == (["PBP-1", "GP"], [["PBP-1", "GP"]])
 
 
 @pytest.mark.parametrize(
@@ -128,9 +183,9 @@ def test_different_overrides_on_a_common_data_set_keep_two_labels_apart(tmp_path
             "DIR/parts/second.yaml:5: hidden [50] and [20]; change one label"),
         ),
         (
-            "study: s\ndatasets: [yacht]\nmethods: [{use: pbp, label: PBP-1}]\n",
-            ("DIR/whole.yaml:2: include[1]: the method 'PBP-1' is not the same in DIR/first.yaml:5 and in "
-            "DIR/parts/second.yaml:3: on yacht, epochs 7 and 40; change one label"),
+            "study: s\ndatasets: [yacht]\nmethods: [{use: gp, label: GP}]\n",
+            ("DIR/whole.yaml:2: include[1]: the method 'GP' is not the same in DIR/first.yaml:6 and in "
+            "DIR/parts/second.yaml:3: on yacht, starts 2 and 3; change one label"),
         ),
         (
             "study: s\ndatasets: [boston]\nmethods: [{use: vi, label: GP}]\n",
@@ -183,8 +238,9 @@ def test_mistakes(tmp_path: Path, whole: str, expected: str) -> None:
 
 
 def test_shipped_studies_are_included_by_name(tmp_path: Path) -> None:
-    study = read(tmp_path, "study: w\ninclude: [quickstart, first.yaml]\n")
-    assert [entry.label for entry in study.methods] == ["PBP", "GP", "Bayesian ridge", "Constant", "PBP-1"]
+    first = FIRST.replace("label: GP", "label: GP-1").replace("gp:", "GP-1:")
+    study = read(tmp_path, "study: w\ninclude: [quickstart, first.yaml]\n", first=first)
+    assert [entry.label for entry in study.methods] == ["PBP", "GP", "Bayesian ridge", "Constant", "GP-1"]
     (tmp_path / "quickstart").write_text("study: s\ndatasets: [wine]\nmethods: [vi]\n")  # a file comes first
     assert read(tmp_path, "study: w\ninclude: [quickstart]\n").methods[0].use == "vi"
 
@@ -203,7 +259,7 @@ def test_included_files_may_include_others(tmp_path: Path) -> None:
     study = read(tmp_path, "study: w\ninclude: [parts/second.yaml, first.yaml]\n", second=second)
     assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2"]
     assert study.aliases == {"PBP": "PBP-1"}
-    assert options(study, "PBP-1", "naval")["epochs"] == 9
+    assert options(study, "PBP-2", "naval")["epochs"] == 9
 
 
 def test_cells_are_those_of_the_included_studies(tmp_path: Path) -> None:
