@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def _rows(folder: Path) -> list[dict[str, str]]:
 
 
 def _largest(rows: list[dict[str, str]], column: str) -> float:
-    numbers = [abs(number) for row in rows if (number := _number(row[column])) is not None]
+    numbers = [abs(number) for row in rows if math.isfinite(number := _number(row[column]) or 0.0)]
     return max(numbers, default=0.0)
 
 

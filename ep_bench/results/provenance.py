@@ -32,8 +32,12 @@ def environment() -> dict[str, Any]:
 
 def same_arithmetic(stored: Mapping[str, Any]) -> bool:
     """Return whether a stored environment has the processor, BLAS kernel and versions of libraries of this process."""
-    here = environment()
-    return all(stored.get(key) == here[key] for key in ("python", "packages", "blas", "machine"))
+    return _arithmetic(stored) == _arithmetic(environment())
+
+
+def _arithmetic(known: Mapping[str, Any]) -> list[Any]:
+    libraries = {name: version for name, version in known.get("packages", {}).items() if name != "ep-bench"}
+    return [libraries, *(known.get(key) for key in ("python", "blas", "machine"))]
 
 
 def _blas() -> list[str]:

@@ -58,6 +58,7 @@ __all__ = [
     "factor_hash",
     "file_checksums",
     "finished_rows",
+    "keep_damaged_table",
     "lock_cells",
     "read_intact",
     "read_lock",
@@ -122,6 +123,7 @@ def finished_rows(folder: Path, *, with_cell_files: bool = True) -> FinishedRows
     """
     found, lock = FinishedRows(), read_lock(folder) or {}
     origins, checksums = read_provenance(lock)
+    planned = {cell["cell"] for cell in lock_cells(lock)}
     check_size, errors = size_check(lock), []
     for name in (SUPERSEDED, RESULTS):
         rows, unreadable_rows = read_table(folder / name)
@@ -130,7 +132,8 @@ def finished_rows(folder: Path, *, with_cell_files: bool = True) -> FinishedRows
             raise unreadable_rows[0]
         for row in rows:
             key = row["cell"]
-            reason = check_size(row) or ("" if checksums is None else _mismatch(row, checksums.get(key)))
+            reason = check_size(row) if key in planned or not planned else ""
+            reason = reason or ("" if checksums is None else _mismatch(row, checksums.get(key)))
             if reason:
                 found.suspect.append(SuspectRow(name, reason, row["method"], row["dataset"], row["split"], key))
             elif key not in found.rows or row["status"] == "ok" or found.rows[key]["status"] != "ok":
@@ -150,13 +153,11 @@ def _mismatch(row: Row, expected: str | None) -> str:
 
 
 def _absent(lock: Mapping[str, Any], keys: AbstractSet[str]) -> list[SuspectRow]:
-    """Return the planned rows that the lock file lists but no table contains."""
+    """Return the rows that the lock file lists but no table contains."""
     reason = f"the row is absent, but {LOCK} lists it"
-    return [
-        SuspectRow(RESULTS, reason, cell["method"], cell["dataset"], cell["split"], cell["cell"])
-        for cell in (lock_cells(lock) if keys else ())
-        if cell["cell"] in keys
-    ]
+    planned = {cell["cell"]: cell for cell in (lock_cells(lock) if keys else ()) if cell["cell"] in keys}
+    found = [SuspectRow(RESULTS, reason, c["method"], c["dataset"], c["split"], key) for key, c in planned.items()]
+    return found + [SuspectRow(SUPERSEDED, f"{key}: {reason}", cell=key) for key in sorted(keys - planned.keys())]
 
 
 # A study's folder as a whole
@@ -209,15 +210,28 @@ def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
 def _write_results(folder: Path, lock: Mapping[str, Any], finished: FinishedRows, rows: Sequence[Row]) -> None:
     if not lock.get("groups"):
         return
-    if finished.suspect and (folder / RESULTS).exists():
-        shutil.copyfile(folder / RESULTS, folder / DAMAGED)
     planned = {cell["cell"] for cell in lock_cells(lock)}
-    superseded = [row for key, row in dict(finished.rows).items() if key not in planned]
+    known = dict(finished.rows)
+    superseded = [row for key, row in known.items() if key not in planned]
     plan = {key: value for key, value in lock.items() if key not in {"format", "environment"}}
     write_lock(folder, plan | finished.lock_entries())
-    if superseded or (folder / SUPERSEDED).exists():
+    # A row that moves from one table to the other is in both for a moment, so that no kill can lose it.
+    if (folder / SUPERSEDED).exists():
+        returning = [
+            known[row["cell"]] for row in read_table(folder / SUPERSEDED)[0] if row["cell"] in planned & known.keys()
+        ]
+        write_rows(folder / SUPERSEDED, superseded + returning)
+    elif superseded:
         write_rows(folder / SUPERSEDED, superseded)
     write_rows(folder / RESULTS, rows)
+    if (folder / SUPERSEDED).exists():
+        write_rows(folder / SUPERSEDED, superseded)
+
+
+def keep_damaged_table(folder: Path, finished: FinishedRows) -> None:
+    """Copy a table with suspect rows, before a run replaces them."""
+    if finished.suspect and (folder / RESULTS).exists():
+        shutil.copyfile(folder / RESULTS, folder / DAMAGED)
 
 
 def damage_warning(damaged: Sequence[Path]) -> str:
@@ -271,8 +285,13 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
 
 
 def read_intact(folder: Path, *, update: bool = False) -> StudyResults:
-    """Return the results in a folder; raises UserError also if rows are suspect."""
+    """Return the results in a folder; raises UserError also if rows are suspect or cannot be checked."""
     study = read_study(folder, update=update)
+    if not study.lock:
+        raise UserError(
+            f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again",
+            where=str(folder),
+        )
     if study.finished.suspect:
         raise suspect_error(folder, study.finished.suspect)
     return study

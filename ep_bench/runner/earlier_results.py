@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import statistics
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -67,7 +69,9 @@ class EarlierResults:
         row = self.rows.get(job.cell.key)
         if row is not None and not self._is_lost(row):
             return PlannedCell(job, "done") if row["status"] == "ok" else PlannedCell(job, "failed", row["reason"])
-        source = next((each for each in self._neighbours if _is_ok(each.finished.rows.get(job.cell.key))), None)
+        # A class in a file is known by its path and its declared version, and another study may have another such file.
+        usable = [] if _names_a_file(job.cell.factors) else self._neighbours
+        source = next((each for each in usable if _is_ok(each.finished.rows.get(job.cell.key))), None)
         if source is not None:
             return PlannedCell(job, "elsewhere", source.folder.name, source=source)
         if row is not None:
@@ -110,8 +114,7 @@ class EarlierResults:
         times: dict[tuple[str, ...], list[float]] = {}
         known = [(cell, self.rows[cell["cell"]]) for cell in self._finished]
         for each in self._neighbours:
-            rows = each.finished.rows
-            known += [(cell, rows[cell["cell"]]) for cell in _finished_cells(each.lock, rows)]
+            known += [(cell, each.finished.rows[cell["cell"]]) for cell in each.cells if _is_complete(cell["factors"])]
         for cell, row in known:
             if row["status"] != "ok":
                 continue
@@ -124,6 +127,15 @@ class EarlierResults:
 
 def _is_ok(row: store.Row | None) -> bool:
     return row is not None and row["status"] == "ok"
+
+
+def _names_a_file(factors: Mapping[str, Any]) -> bool:
+    """Return whether a method, or an object among its options, is a class in a file."""
+    return re.search(r'"[^"]*(/|\\|\.py:)[^"]*"', json.dumps([factors["method"], factors["options"]])) is not None
+
+
+def _is_complete(factors: Any) -> bool:
+    return isinstance(factors, Mapping) and {"method", "options", "dataset"} <= factors.keys()
 
 
 def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:

@@ -64,10 +64,9 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     curves.read(plan.folder)  # raise an error for an unreadable file before the run, not after hours
     row_scores.read(plan.folder)
     store.remove_drafts(plan.folder)
+    store.keep_damaged_table(plan.folder, plan.finished)
     lock = _write_lock(whole)
-    taken = take_over(plan, lock)
-    if taken:
-        lock = _write_lock(whole)
+    taken = take_over(plan)
     try:
         with PeriodicExport(plan):
             ran, stopped = _run(jobs, plan, options)

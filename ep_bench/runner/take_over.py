@@ -1,30 +1,55 @@
-"""Cells that another study below the same results folder has finished: their rows are copied, not computed again."""
+"""Cells that another study below the same results folder has finished: they are copied, not computed again."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
 
+from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.integrity import checksum
+from ep_bench.results.neighbours import Neighbour
+from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
+from ep_bench.types import Record
 
 
-def take_over(plan: Plan, lock: Mapping[str, Any]) -> Counter[str]:
+def take_over(plan: Plan) -> Counter[str]:
     """Copy the finished cells of ``plan`` from other folders; return their number by the name of the folder.
 
-    Rows keep their provenance. Their curves and their scores of single test points are copied too. ``lock`` is the lock
-    file of the study.
+    Rows keep their provenance. Their curves and their scores of single test points are copied too, if the other folder
+    has them. As for a cell that is run, there is a cell file for each.
     """
-    found = {planned.job.cell.key: planned.source for planned in plan.cells if planned.source is not None}
-    if not found:
-        return Counter()
-    for key, source in found.items():
-        plan.finished.origins[key] = source.finished.origins[key]
-        plan.finished.rows[key] = source.finished.rows[key]
-    rows = store.export(plan.folder, plan.finished)
-    sources: list[Path] = sorted({source.folder for source in found.values()})
-    curves.update(plan.folder, rows, sources)
-    row_scores.update(plan.folder, lock, rows, sources)
-    return Counter(source.folder.name for source in found.values())
+    found = [(planned.job, planned.source) for planned in plan.cells if planned.source is not None]
+    records = {job.cell.key: record for source in _sources(found) for job, record in _records(found, source)}
+    for record in records.values():
+        plan.finished.add(record)
+    with contextlib.suppress(UserError):  # an unreadable file of another study; its rows are intact
+        rows = store.current_rows(plan.folder, plan.lock(), plan.finished.rows)
+        curves.update(plan.folder, rows, [source.folder for source in _sources(found)])
+    for record in records.values():
+        store.write_record(plan.folder, record)
+    return Counter(source.folder.name for source in {job.cell.key: source for job, source in found}.values())
+
+
+def _sources(found: Iterable[tuple[Job, Neighbour]]) -> list[Neighbour]:
+    return list({source.folder: source for _, source in found}.values())
+
+
+def _records(found: Iterable[tuple[Job, Neighbour]], source: Neighbour) -> Iterable[tuple[Job, Record]]:
+    """Yield the records of the cells of one folder, from its cell files or else from its tables."""
+    scores: dict[str, row_scores.Scores] = {}
+    with contextlib.suppress(UserError):
+        scores = row_scores.read(source.folder)
+    for job in (job for job, of in found if of is source):
+        key = job.cell.key
+        row = source.finished.rows[key]
+        origin = source.finished.origins[key]
+        record = store.read_record(source.folder / store.CELLS / f"{key}.json")
+        if record is None or checksum(record.row) != checksum(row):
+            notes = {row_scores.NOTE: scores[key]} if key in scores else {}
+            provenance = {**origin.environment, "source": origin.source}
+            record = Record(dict(row), dict(job.cell.factors), provenance, notes=notes)
+        record.row |= {"study": job.study, "method": job.cell.method, "dataset": job.cell.dataset}
+        yield job, record

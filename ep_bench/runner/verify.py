@@ -30,7 +30,7 @@ RELATIVE = 1e-6  # largest relative difference of equal scores of a method whose
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 MAIN = ("rmse", "error_rate", "ll")  # scores whose means are compared
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
-_OVERHEAD = 3.0  # seconds of a cell in addition to the stored time: a process starts, kernels are loaded
+_OVERHEAD = 1.0  # seconds of a cell in addition to the stored time
 
 
 class Difference(NamedTuple):
@@ -114,6 +114,8 @@ def verify(
         for study, outcome in zip(studies, outcomes, strict=True)
         for each in _choose(study, outcome, sample, chance)
     ]
+    if sample.select and not chosen:
+        raise UserError("no cell matches", where="--select", found=" ".join(sample.select))
     if math.isfinite(budget):
         chosen = _cheap_first(chosen, chance)
     started = time.monotonic()
@@ -138,8 +140,12 @@ def _choose(
     """Return random cells of a study; the probability of a cell decreases with its stored time."""
     rows = {row["cell"]: row for row in study.rows if row["status"] == "ok"}
     wanted = selection(sample.select)
+    labels = {label: [label, *entry.get("aliases", [])] for label, entry in study.lock.get("methods", {}).items()}
     cells = {
-        cell["cell"]: cell for cell in store.lock_cells(study.lock) if cell["cell"] in rows and matches(cell, wanted)
+        cell["cell"]: cell
+        for cell in store.lock_cells(study.lock)
+        if cell["cell"] in rows
+        and any(matches({**cell, "method": label}, wanted) for label in labels.get(cell["method"], [cell["method"]]))
     }
     found = [StoredCell(study, cell, rows[key], outcome) for key, cell in cells.items()]
     return _cheap_first(found, chance)[: sample.cells]
@@ -219,7 +225,7 @@ def _mean_differences(changed: Sequence[tuple[StoredCell, store.Row]]) -> Iterat
     rows = first.splits()
     for column in (column for column in MAIN if column in first.row):
         allowed = STANDARD_ERRORS * _standard_error(rows, column)
-        shift = sum(now[column] - stored.row[column] for stored, now in changed) / len(rows)
+        shift = sum(now.get(column, math.nan) - stored.row[column] for stored, now in changed) / len(rows)
         if not abs(shift) <= max(allowed, RELATIVE * abs(first.row[column])):
             before = statistics.fmean(row[column] for row in rows)
             yield Difference(first.cell["method"], first.cell["dataset"], None, column, before, before + shift, allowed)

@@ -223,11 +223,15 @@ def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Stu
         if not isinstance(name, str):
             continue  # reported with the other wrong types
         file = folder / name if (folder / name).is_file() else shipped_studies().get(name, folder / name)
-        if not file.is_file():
-            near = sorted(path.name for path in folder.glob("*.yaml") if path != stack[-1])
-            problems.add(place, "no such study file", found=name, allowed=near or None, name=name)
+        if file.is_dir():
+            problems.add(place, "is a folder, not a study file", found=name)
+        elif not file.is_file():
+            near = {path.name for path in folder.glob("*.yaml") if path != stack[-1]} | shipped_studies().keys()
+            problem = "no such study file, and no shipped study with this name"
+            problems.add(place, problem, found=name, allowed=near, name=name)
         elif file.resolve() in stack:
-            problems.add(place, "includes itself", found=name)
+            chain = [path.name for path in stack[stack.index(file.resolve()) :]]
+            problems.add(place, f"includes itself: {' -> '.join([*chain, file.name])}", found=name)
         else:
             study = read(file)
             if study.experiment is None:

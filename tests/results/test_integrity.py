@@ -86,11 +86,13 @@ def test_an_edited_row_is_named_and_the_table_is_kept(folder: Path) -> None:
     path = folder / store.RESULTS
     edited = path.read_text().replace("0.1,", "0.01,", 1)
     path.write_text(edited)
-    (suspect,) = store.finished_rows(folder).suspect
+    finished = store.finished_rows(folder)
+    (suspect,) = finished.suspect
     assert str(suspect) == f"results.csv: m on d, split 0: the row does not match its checksum in {store.LOCK}"
     with pytest.raises(UserError, match="m on d, split 0"):
         store.read_intact(folder, update=True)
     assert path.read_text() == edited
+    store.keep_damaged_table(folder, finished)
     store.export(folder)
     assert (folder / "results.damaged.csv").read_text() == edited
     assert len(store.read_rows(path)) == 5
@@ -180,3 +182,64 @@ def test_each_row_keeps_its_origin(folder: Path) -> None:
     assert origins[KEYS[0]][:3] == ("pbp", 3, "5eed")
     assert origins[KEYS[5]] == store.Origin("pbp", 4, "feed", {"revision": "def+changes"})
     assert [origins[key].changed_tree for key in KEYS] == [False] * 5 + [True]
+
+
+def supersede(folder: Path) -> None:
+    """Replace the plan by one without the last two cells, whose rows go to superseded.csv."""
+    lock = store.read_lock(folder)
+    assert lock is not None
+    lock["groups"][0]["cells"] = {str(i): key for i, key in enumerate(KEYS[:4])}
+    store.write_lock(folder, lock)
+    store.export(folder)
+    assert {row["cell"] for row in store.read_rows(folder / store.SUPERSEDED)} == set(KEYS[4:])
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2])
+def test_a_missing_superseded_row_is_named(folder: Path, lines: int) -> None:
+    supersede(folder)
+    path = folder / store.SUPERSEDED
+    kept = path.read_text().splitlines(keepends=True)[:lines]
+    path.write_text("".join(kept)) if lines else path.unlink()
+    found = store.finished_rows(folder)
+    absent = {row.cell for row in found.suspect if row.file == store.SUPERSEDED and row.cell}
+    assert len(absent) == 2 - max(0, lines - 1)
+    assert absent <= set(KEYS[4:])
+    with pytest.raises(UserError, match=r"superseded\.csv"):
+        store.read_intact(folder)
+
+
+def test_superseded_rows_may_have_other_sizes(folder: Path) -> None:
+    """The data of the current plan may have more data points than those of replaced cells."""
+    supersede(folder)
+    lock = store.read_lock(folder)
+    assert lock is not None
+    lock["datasets"]["d"]["n"] = 400
+    for group in lock["groups"]:
+        group["cells"] = {}
+    store.write_lock(folder, {**lock, "groups": [{**lock["groups"][0], "cells": {"0": "9" * 16}}]})
+    assert not [row for row in store.finished_rows(folder).suspect if "training and" in row.reason]
+
+
+def test_a_row_that_returns_to_the_plan_is_never_absent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supersede(folder)
+    lock = store.read_lock(folder)
+    assert lock is not None
+    lock["groups"][0]["cells"] = {str(i): key for i, key in enumerate(KEYS)}
+    store.write_lock(folder, lock)
+    write_rows, known = store.write_rows, []
+
+    def note(*arguments: object) -> None:
+        write_rows(*arguments)
+        tables = [store.read_rows(folder / name) for name in (store.RESULTS, store.SUPERSEDED)]
+        known.append({row["cell"] for rows in tables for row in rows})
+
+    monkeypatch.setattr(store, "write_rows", note)
+    store.export(folder)
+    assert known == [set(KEYS)] * len(known)
+    assert {row["cell"] for row in store.read_rows(folder / store.RESULTS)} == set(KEYS)
+
+
+def test_rows_without_a_lock_file_are_refused(folder: Path) -> None:
+    (folder / store.LOCK).unlink()
+    with pytest.raises(UserError, match=r"study\.lock\.json is absent"):
+        store.read_intact(folder)

@@ -11,6 +11,7 @@ import pytest
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
 from ep_bench.runner.plan import make_plan
+from ep_bench.runner.run import _export_known
 from ep_bench.spec import read_study
 from tests.commands import ep_bench
 
@@ -162,3 +163,71 @@ def test_the_coverage_of_a_large_study_is_a_matrix(folder: Path) -> None:
     assert ["ok", "cells", "diabetes", "friedman1"] in lines
     assert ["m2", "1/2", "-"] in lines
     assert ["m12", "-", "-"] in lines
+
+
+def test_another_run_in_the_folder_keeps_the_cells_that_were_taken_over(folder: Path) -> None:
+    """A run that began earlier knows nothing of them, and writes the table at its end."""
+    second = folder / "results" / "second"
+    earlier = make_plan(read_study(folder / "second.yaml", InstalledCatalogue()), folder / "results")
+    run(folder, SECOND)
+    _export_known(earlier)
+    assert len(store.read_intact(second).rows) == 3
+
+
+def test_scores_of_single_points_come_from_cell_files_if_the_other_study_compares_none(folder: Path) -> None:
+    shutil.rmtree(folder / "results" / "first")
+    run(folder, FIRST.replace("study: first", "study: plain").replace("compare: {rows: one}", ""), "--quiet")
+    assert "2 cells taken over from plain" in run(folder, SECOND)
+    assert len(row_scores.read(folder / "results" / "second")) == 3
+
+
+@pytest.mark.parametrize("file", [curves.FILE, row_scores.FILE])
+def test_an_unreadable_file_of_the_other_study_is_ignored(folder: Path, file: str) -> None:
+    (folder / "results" / "first" / file).write_text("not JSON")
+    assert "2 cells taken over from first" in run(folder, SECOND)
+    assert len(row_scores.read(folder / "results" / "second")) == 3
+
+
+def test_classes_in_files_are_not_taken_over(folder: Path) -> None:
+    """Two files may have the same name and declare the same version."""
+    for name, shift in (("a", 1), ("b", 2)):
+        (folder / name).mkdir()
+        (folder / name / "m.py").write_text(
+            "from ep_bench.baselines import ConstantRegressor\n"
+            f"class M(ConstantRegressor):\n    version = 1\n    def fit(self, X, y):\n"
+            f"        return super().fit(X, y + {shift})\n"
+        )
+        text = f"study: s{name}\ndatasets: [diabetes]\nsplits: {{scheme: standard, count: 1}}\nmethods: ['./m.py:M']\n"
+        (folder / name / "s.yaml").write_text(text)
+        assert ep_bench("run", folder / name / "s.yaml", "--results", folder / "results", "--quiet").returncode == 0
+    rmse = [store.read_intact(folder / "results" / f"s{name}").rows[0]["rmse"] for name in "ab"]
+    assert rmse[0] != rmse[1]
+
+
+@pytest.mark.parametrize("key", ["datasets", "splits", "groups", "methods"])
+def test_a_strange_lock_file_of_another_study_stops_nothing(folder: Path, key: str) -> None:
+    path = folder / "results" / "first" / store.LOCK
+    lock = json.loads(path.read_text())
+    for wrong in ([1], "x", {"a": 1}, None):
+        path.write_text(json.dumps({**lock, key: wrong}))
+        assert len(plan(folder)) == 3
+
+
+def test_a_lock_file_without_checksums_is_ignored(folder: Path) -> None:
+    shutil.rmtree(folder / "results" / "first" / "cells")
+    path = folder / "results" / "first" / store.LOCK
+    lock = json.loads(path.read_text())
+    path.write_text(json.dumps({key: value for key, value in lock.items() if key != "provenance"}))
+    assert plan(folder) == ["missing"] * 3
+
+
+def test_a_damaged_table_is_kept_by_a_run(folder: Path) -> None:
+    first = folder / "results" / "first"
+    shutil.rmtree(first / "cells")
+    path = first / store.RESULTS
+    row = row_of(first, 1)
+    path.write_text(path.read_text().replace(f",{row['rmse']},", ",50.0,"))
+    damaged = path.read_text()
+    run(folder, FIRST, "--quiet")
+    assert (first / store.DAMAGED).read_text() == damaged
+    assert row_of(first, 1)["rmse"] == row["rmse"]

@@ -267,7 +267,10 @@ def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
     outcome = verify([study], ALL, budget=20.0)[0]
     assert time.monotonic() - started < 20.0
     assert (outcome.tried, outcome.untried) == (3, 3)
-    assert ep_bench("verify", folder, "--budget", 0).stdout.splitlines()[1].split()[1:7] == ["0"] * 5 + ["6"]
+    nothing = ep_bench("verify", folder, "--budget", 0)
+    assert nothing.stdout.splitlines()[1].split()[1:7] == ["0"] * 5 + ["6"]
+    assert "nothing was compared" in nothing.stdout
+    assert nothing.returncode == 3
 
 
 @pytest.mark.parametrize(
@@ -328,6 +331,8 @@ def test_cells_of_two_folders_are_computed_once(folder: Path, monkeypatch: pytes
 def test_options_that_exclude_each_other_and_wrong_folders(folder: Path, tmp_path: Path) -> None:
     assert ep_bench("verify", folder, "--all", "--cells", 2).returncode == 2
     assert ep_bench("verify", tmp_path / "nowhere").returncode == 2
+    found = ep_bench("verify", folder, "--select", "method=PBB")
+    assert (found.returncode, found.stderr.count("no cell matches")) == (2, 1)
     assert "allowed: KEY=GLOB" in ep_bench("verify", folder, "--select", "colour=red").stderr
 
 

@@ -132,7 +132,7 @@ def test_overrides_of_one_label_keep_it_apart(tmp_path: Path) -> None:
     first = FIRST.replace("{gp: {starts: 2}}", "{PBP-1: {epochs: 7}}")
     study = read(tmp_path, WHOLE + "methods: [{use: pbp, label: mine}]\n", first=first)
     assert study.aliases == {"mine": "PBP"}
-    assert options(study, "PBP", "yacht") == {}
+    assert "epochs" not in options(study, "PBP", "yacht")
     assert options(study, "PBP-1", "yacht") == {"epochs": 7}
 
 
@@ -218,8 +218,13 @@ def test_contradictory_rank_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("whole", "expected"),
     [
-        ("study: w\ninclude: [fist.yaml]\n", "include[0]: no such study file; found 'fist.yaml'"),
-        ("study: w\ninclude: [whole.yaml]\n", "include[0]: includes itself"),
+        (
+            "study: w\ninclude: [fist.yaml]\n",
+            "include[0]: no such study file, and no shipped study with this name; found 'fist.yaml'",
+        ),
+        ("study: w\ninclude: [quikstart]\n", "did you mean 'quickstart'?"),
+        ("study: w\ninclude: [parts]\n", "include[0]: is a folder, not a study file"),
+        ("study: w\ninclude: [whole.yaml]\n", "include[0]: includes itself: whole.yaml -> whole.yaml"),
         ("study: w\ninclude: []\n", "include"),
         ("study: w\ninclude: first.yaml\n", "include"),
         ("study: w\ninclude: [3]\n", "include[0]"),
@@ -251,7 +256,9 @@ def test_the_nearest_file_is_named(tmp_path: Path) -> None:
 
 def test_files_that_include_each_other_are_refused(tmp_path: Path) -> None:
     first = FIRST.replace("datasets:", "include: [whole.yaml]\ndatasets:", 1)
-    assert "DIR/first.yaml:3: include[0]: includes itself" in message(tmp_path, first=first)
+    assert "DIR/first.yaml:3: include[0]: includes itself: whole.yaml -> first.yaml -> whole.yaml" in message(
+        tmp_path, first=first
+    )
 
 
 def test_included_files_may_include_others(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ep_bench.cli.commands.common import EXIT_REGRESSION, echo_lines, folders_argument, select_option
+from ep_bench.cli.commands.common import EXIT_CELLS, EXIT_REGRESSION, echo_lines, folders_argument, select_option
 from ep_bench.cli.commands.study import jobs_option
 
 _CELLS = 10  # cells per folder without --cells, --budget and --all
@@ -30,7 +30,8 @@ def verify(
     The choice of cells is random; cheap cells are more probable. With --budget, cells are computed until the time is
     used. Nothing is written. Exits with status 1 if a score differs. With the same processor and libraries, scores may
     differ by 1e-6, and not at all for exact methods. Elsewhere the same applies to exact methods; for methods that
-    optimise or sample, means over the splits may differ by 0.2 standard errors.
+    optimise or sample, means over the splits may differ by 0.2 standard errors. Exits with status 3 if nothing could be
+    compared.
     """
     import secrets
 
@@ -45,4 +46,4 @@ def verify(
     studies = [store.read_intact(folder) for folder in folders]
     lines, equal = verify_folders(studies, sample, jobs=jobs, budget=math.inf if budget is None else budget)
     echo_lines(lines)
-    return 0 if equal else EXIT_REGRESSION
+    return EXIT_CELLS if equal is None else 0 if equal else EXIT_REGRESSION

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,20 +16,21 @@ from ep_bench.runner.verify import Difference, Sample, Verification, verify
 
 _HEAD = ("folder", "tried", "bit for bit", "equal", "different", "not comparable", "no time left", "seconds")
 _DIFFERENCES = ("folder", "method", "data set", "split", "score", "stored", "now", "difference", "allowed")
+_EXPERIMENTS = 1 / 3  # fraction of a budget for experiments, which are computed as a whole
 _SHOWN = 40  # maximum number of differences in the table
 
 
 def verify_folders(
     studies: Sequence[store.StudyResults], sample: Sample, *, jobs: int, budget: float
-) -> tuple[list[str], bool]:
-    """Verify results folders; return the lines to print, and whether no difference was found."""
+) -> tuple[list[str], bool | None]:
+    """Verify results folders; return the lines to print, and whether all is equal (None if nothing was compared)."""
     started = time.monotonic()
     grids = [study for study in studies if not study.lock.get("experiment")]
-    outcomes = verify(grids, sample, jobs=jobs, budget=budget)
-    for study in studies:
-        if study.lock.get("experiment"):
-            left = budget - (time.monotonic() - started)
-            outcomes.append(_experiment(study, jobs, left))
+    single = [study for study in studies if study.lock.get("experiment") and not sample.select]
+    random.Random(sample.seed).shuffle(single)
+    outcomes = [_experiment(each, jobs, _EXPERIMENTS * budget - (time.monotonic() - started)) for each in single]
+    outcomes += verify(grids, sample, jobs=jobs, budget=budget - (time.monotonic() - started))
+    outcomes.sort(key=lambda outcome: outcome.folder)
     lines = columns([_HEAD, *map(_row, outcomes)])
     lines += [line for outcome in outcomes for line in _reasons(outcome)]
     found = [(outcome.folder, difference) for outcome in outcomes for difference in outcome.differences]
@@ -36,8 +38,10 @@ def verify_folders(
         lines += ["", *columns([_DIFFERENCES, *(_difference(*each) for each in found[:_SHOWN])])]
         lines += [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     tried, different = sum(outcome.tried for outcome in outcomes), sum(outcome.different for outcome in outcomes)
+    if not tried:
+        lines.append("nothing was compared: increase the budget, or see the reasons above")
     lines.append(f"{tried} results computed again, {different} different; seed {sample.seed}")
-    return lines, not found
+    return lines, None if not tried else not found
 
 
 def _experiment(study: store.StudyResults, jobs: int, left: float) -> Verification:
