@@ -22,7 +22,7 @@ ALLOWED = {
     "numerics": set(),
     "models": {"numerics"},
     "covariances": {"errors", "types", "numerics"},
-    "methods": {"errors", "types", "predictions", "plugins", "numerics", "models", "covariances"},
+    "methods": {"errors", "types", "predictions", "plugins", "options", "numerics", "models", "covariances"},
     "options": {"errors", "types"},
     "estimator": {"errors", "types", "predictions", "numerics", "methods", "options"},
     "adapters": {"errors", "types", "predictions", "plugins", "methods", "estimator"},

@@ -18,14 +18,24 @@ def note_changed_trees(section: Section, changed: Mapping[str, Sequence[str]]) -
     )
 
 
+def note_changed_experiment(section: Section, revision: str) -> Section:
+    """Return the section of an experiment; its tables name a revision with uncommitted changes."""
+    if not revision.endswith("+changes"):
+        return section
+    note = f"Computed with uncommitted changes of the source code: {revision}."
+    return replace(section, tables=[_with_note(table, note) for table in section.tables])
+
+
 def _note_in_table(table: Table, changed: Mapping[str, Sequence[str]]) -> Table:
     entries = [entry for row in (table.head, *table.rows) for entry in row]
     shown = {entry["text"] if isinstance(entry, dict) else str(entry) for entry in entries}
     note = _note({method: found for method, found in changed.items() if method in shown})
-    if not note:
-        return table
+    return _with_note(table, note) if note else table
+
+
+def _with_note(table: Table, note: str) -> Table:
     markdown = f"{table.markdown.rstrip()}\n\n{note}\n" if table.markdown else ""
-    return replace(table, caption=f"{table.caption.rstrip('.')}. {note}", markdown=markdown)
+    return replace(table, caption=f"{table.caption.rstrip('.')}. {note}".lstrip(". "), markdown=markdown)
 
 
 def _note_in_file(name: str, text: str, changed: Mapping[str, Sequence[str]]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
+import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.report import build, merge
 from ep_bench.results import store
 
@@ -106,10 +107,8 @@ def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
     assert merge.remarks(merged)[0]["splits"] == "0-3"
 
 
-def test_results_without_a_plan_are_read(tmp_path, make_study):
+def test_results_without_a_lock_file_are_refused(tmp_path, make_study):
     folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 3)
     (folder / store.LOCK).unlink()
-    merged = merge.merge([folder])
-    assert len(merged.rows) == 3
-    assert merged.planned == {("pbp", "boston"): 3}
-    assert np.isfinite(merged.rows["rmse"]).all()
+    with pytest.raises(UserError, match="cannot be checked"):
+        merge.merge([folder])

@@ -117,7 +117,7 @@ def test_a_changed_stored_value_with_a_new_checksum_is_found(folder: Path, in_pr
     found = ep_bench("verify", folder, "--all")
     assert found.returncode == 1
     differences = [line.split() for line in found.stdout.splitlines() if " rmse " in line]
-    assert [line[1:5] for line in differences] == [["PBP", "diabetes", "1", "rmse"]]
+    assert [line[1:6] for line in differences] == [["PBP", "diabetes", "1", "1", "rmse"]]
 
 
 def test_a_changed_value_without_its_checksum_is_refused(folder: Path) -> None:
@@ -358,11 +358,16 @@ def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:
     assert "row 1" in found.stdout
 
 
-def test_long_tables_of_differences_are_cut(folder: Path, in_process: None) -> None:
+def test_each_cell_has_one_line_and_long_tables_are_cut(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     alter(folder, lambda row: row.update({key: value * 1.01 for key, value in row.items() if key in SCORES}))
     lines, equal = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
-    assert not equal
-    assert any(line.startswith("... and ") for line in lines)
+    assert equal is False
+    assert sum(" diabetes " in line for line in lines) == 6
+    monkeypatch.setattr(output, "_SHOWN", 4)
+    lines, _ = output.verify_folders([store.read_intact(folder)], ALL, jobs=1, budget=math.inf)
+    assert "... and 2 more" in lines
 
 
 def test_methods_declare_what_equality_means() -> None:

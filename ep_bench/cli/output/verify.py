@@ -15,9 +15,11 @@ from ep_bench.results import store
 from ep_bench.runner.verify import Difference, Sample, Verification, verify
 
 _HEAD = ("folder", "tried", "bit for bit", "equal", "different", "not comparable", "no time left", "seconds")
-_DIFFERENCES = ("folder", "method", "data set", "split", "score", "stored", "now", "difference", "allowed")
+_DIFFERENCES = (
+    "folder", "method", "data set", "split", "scores", "largest", "stored", "now", "difference", "allowed"
+)  # fmt: skip
 _EXPERIMENTS = 1 / 3  # fraction of a budget for experiments, which are computed as a whole
-_SHOWN = 40  # maximum number of differences in the table
+_SHOWN = 40  # maximum number of cells in the table
 
 
 def verify_folders(
@@ -33,7 +35,7 @@ def verify_folders(
     outcomes.sort(key=lambda outcome: outcome.folder)
     lines = columns([_HEAD, *map(_row, outcomes)])
     lines += [line for outcome in outcomes for line in _reasons(outcome)]
-    found = [(outcome.folder, difference) for outcome in outcomes for difference in outcome.differences]
+    found = [(outcome.folder, *each) for outcome in outcomes for each in _worst(outcome.differences)]
     if found:
         lines += ["", *columns([_DIFFERENCES, *(_difference(*each) for each in found[:_SHOWN])])]
         lines += [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
@@ -78,12 +80,37 @@ def _reasons(outcome: Verification) -> Iterator[str]:
         yield from paragraph(f"{outcome.folder}: {count} not comparable: {reason}", "  ")
 
 
-def _difference(folder: str, found: Difference) -> tuple[str, ...]:
-    numbers = isinstance(found.stored, float) and isinstance(found.now, float)
-    gap = f"{found.now - found.stored:+.2g}" if numbers else ""  # type: ignore[operator]
+def _worst(differences: Sequence[Difference]) -> list[tuple[Difference, int]]:
+    """Return the difference of each cell that exceeds its limit most, and the number of differing scores."""
+    cells: dict[tuple[str, str, int | None], list[Difference]] = {}
+    for each in differences:
+        cells.setdefault((each.method, each.dataset, each.split), []).append(each)
+    return [(max(each, key=_excess), len(each)) for each in cells.values()]
+
+
+def _excess(found: Difference) -> float:
+    """Return how far a difference exceeds its limit, relative to the stored value."""
+    gap = _gap(found)
+    return math.inf if gap is None else abs(gap) / max(found.allowed, 1e-9 * abs(float(found.stored)), 1e-300)
+
+
+def _gap(found: Difference) -> float | None:
+    """Return the difference of two numbers, None if one of them is no number."""
+    try:
+        return float(found.now) - float(found.stored)
+    except ValueError:
+        return None
+
+
+def _difference(folder: str, found: Difference, scores: int) -> tuple[str, ...]:
+    gap = _gap(found)
     split = "mean" if found.split is None else str(found.split)
     place = (found.method, found.dataset, split if found.dataset else "")
-    return (folder, *place, found.column, _text(found.stored), _text(found.now), gap, f"{found.allowed:.2g}")
+    difference = "" if gap is None else f"{gap:+.2g}"
+    return (
+        folder, *place, str(scores), found.column, _text(found.stored), _text(found.now), difference,
+        f"{found.allowed:.2g}",
+    )  # fmt: skip
 
 
 def _text(value: float | str) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from ep_bench.experiments.figures import section
 from ep_bench.plotting.page import Section
+from ep_bench.report.changed_trees import note_changed_experiment
 from ep_bench.report.context import ReportContext
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return one section per experiment."""
-    return [section(study) for study in report.merged.studies if study.lock.get("experiment")]
+    return [
+        note_changed_experiment(section(study), str(study.lock.get("environment", {}).get("revision", "")))
+        for study in report.merged.studies
+        if study.lock.get("experiment")
+    ]
