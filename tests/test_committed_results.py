@@ -1,4 +1,4 @@
-"""The committed results: their size, and their files as the installed version would write them."""
+"""The committed results: their size, and the checksums of their rows and files."""
 
 from pathlib import Path
 
@@ -8,14 +8,21 @@ from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[1] / "results"
 MEGABYTES = 30
+FOLDERS = sorted(path.parent for path in RESULTS.glob("*/study.lock.json"))
 
 
 def test_the_size_of_all_committed_results():
     assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < MEGABYTES * 1e6
 
 
-@pytest.mark.parametrize(
-    "folder", sorted(path.parent for path in RESULTS.glob("*/study.lock.json")), ids=lambda p: p.name
-)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_no_committed_row_is_damaged(folder):
     store.read_intact(folder)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_lock_file_has_checksums_and_a_revision(folder):
+    lock = store.read_lock(folder)
+    assert "files" in lock if "experiment" in lock else "provenance" in lock
+    environments = [lock["environment"]] if "experiment" in lock else lock["environments"].values()
+    assert not [each for each in environments if str(each.get("revision", "")).endswith("+changes")]

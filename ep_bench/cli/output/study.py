@@ -28,6 +28,8 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
     for folder, count in Counter(p.why for p in plan.cells if p.state == "elsewhere").items():
         yield f"elsewhere: {count} cells are finished in {folder}; `run` takes them over"
+    if failed := sum(p.state == "failed" for p in plan.cells):
+        yield f"failed: {failed} cells are not ok; `run --retry-failed` runs them again"
     to_run = plan.to_run()
     seconds = [job.estimate for job in to_run if job.estimate is not None]
     unknown = len(to_run) - len(seconds)
