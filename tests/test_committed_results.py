@@ -1,9 +1,11 @@
-"""The committed results: their size, and the checksums of their rows and files."""
+"""The committed results: their size, the checksums of their rows and files, and their comparison with papers."""
 
 from pathlib import Path
 
 import pytest
 
+from ep_bench.report.merge import merge_studies
+from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -18,6 +20,12 @@ def test_the_size_of_all_committed_results():
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_no_committed_row_is_damaged(folder):
     store.read_intact(folder)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_comparison_with_published_numbers_is_up_to_date(folder):
+    checks = merged_check(merge_studies([store.read_intact(folder)]))
+    assert check_table(checks) == (folder / "check.csv").read_text(), "run `make check-results`"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

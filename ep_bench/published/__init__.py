@@ -1,6 +1,15 @@
 """Published tables as data, with source, protocol and trust, and the comparison of results with them."""
 
-from ep_bench.published.compare import CHECK_COLUMNS, VERDICTS, check, counts, regressions
+from ep_bench.published.compare import (
+    ACCEPTED,
+    CHECK_COLUMNS,
+    COLUMN_NAMES,
+    VERDICTS,
+    check,
+    counts,
+    regressions,
+    worst_first,
+)
 from ep_bench.published.matching import printed_over_points
 from ep_bench.published.number_format import measured, printed
 from ep_bench.published.pooled import DENSITY, SQUARE, ScoreMoments, moments, normalised, pooled
@@ -8,7 +17,9 @@ from ep_bench.published.sources import PublishedTable, load_sources
 from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
 
 __all__ = [
+    "ACCEPTED",
     "CHECK_COLUMNS",
+    "COLUMN_NAMES",
     "DENSITY",
     "METRICS",
     "SQUARE",
@@ -29,4 +40,5 @@ __all__ = [
     "printed_over_points",
     "regressions",
     "source_names",
+    "worst_first",
 ]

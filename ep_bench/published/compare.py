@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ep_bench.errors import UserError
-from ep_bench.published.matching import Lock, by_splits, labels
+from ep_bench.published.matching import Lock, by_splits, labels, options
 from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import CellOptions, load_sources
-from ep_bench.published.tables import METRICS, described_rows, source_names
+from ep_bench.published.tables import METRICS, described_rows, rows_as_printed, source_names
 from ep_bench.types import UNCONVERGED
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ CHECK_COLUMNS = (
     "source", "table", "method", "dataset", "metric", "published_mean", "published_stderr", "mean", "stderr",
     "n_splits", "z", "verdict", "reason",
 )  # fmt: skip
-VERDICTS = ("reproduced", "better", "worse", "disputed", "incomplete")
+COLUMN_NAMES = ("published_method", "published_dataset")  # as printed; they are no columns of check.csv
+VERDICTS = ("worse", "better", "reproduced", "incomplete", "disputed", "yardstick")  # worst first
 Z_LIMIT = 2.0
-_ACCEPTED = "accepted: "
+ACCEPTED = "accepted: "
 
 
 class MeasuredMean(NamedTuple):
@@ -48,7 +49,9 @@ class MeasuredMean(NamedTuple):
 
 
 def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the comparison of a study's results with all published values that apply, with the columns of check.csv.
+    """Return the comparison of a study's results with all published values that apply.
+
+    The table has the columns of check.csv, and the names of the published column and data set (``COLUMN_NAMES``).
 
     A published value applies if the method corresponds to its column, the data set and its irrelevant inputs are the
     same, and the split scheme is that of the table. If the table has its own random splits, a scheme of the same kind
@@ -72,25 +75,37 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
     cells = _cells(rows)
     found = [
         _compare(number, cells.get((method, dataset), []), lock, method, dataset)
-        for printed in described_rows()
+        for printed in (*described_rows(), *rows_as_printed())
         if printed["source"] in wanted and printed["metric"] in METRICS and math.isfinite(printed["mean"])
         for number in by_splits(printed, lock.get("splits") or {})
         for method, dataset in labels(number, lock)
     ]
     found.sort(key=lambda row: tuple(str(row[key]) for key in CHECK_COLUMNS[:5]))
-    frame = pd.DataFrame(found, columns=list(CHECK_COLUMNS))
+    frame = pd.DataFrame(found, columns=[*CHECK_COLUMNS, *COLUMN_NAMES])
     numbers = dict.fromkeys(("published_mean", "published_stderr", "mean", "stderr", "z"), "float64")
     return frame.astype({**numbers, "n_splits": "int64"})
 
 
 def regressions(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of a comparison that are worse and not accepted."""
-    return frame[(frame["verdict"] == "worse") & ~frame["reason"].str.startswith(_ACCEPTED)]
+    return frame[(frame["verdict"] == "worse") & ~frame["reason"].str.startswith(ACCEPTED)]
 
 
 def counts(frame: pd.DataFrame) -> dict[str, int]:
-    """Return the number of rows per verdict, including verdicts without rows."""
-    return {verdict: int((frame["verdict"] == verdict).sum()) for verdict in VERDICTS}
+    """Return the number of published values per verdict, worst first, including verdicts without values.
+
+    A value counts once. If several entries correspond to it, its verdict is the worst one of those with all splits.
+    """
+    values = worst_first(frame).drop_duplicates(["source", "table", "metric", *COLUMN_NAMES])
+    return {verdict: int((values["verdict"] == verdict).sum()) for verdict in VERDICTS}
+
+
+def worst_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a comparison sorted by verdict, accepted differences after others, then by decreasing absolute z."""
+    place = frame["verdict"].map(VERDICTS.index) + 0.5 * frame["reason"].str.startswith(ACCEPTED)
+    order = {"_place": place, "_size": frame["z"].abs()}
+    ordered = frame.assign(**order).sort_values([*order], ascending=[True, False], kind="stable")
+    return ordered.drop(columns=[*order])
 
 
 def _sources(against: Sequence[str]) -> frozenset[str]:
@@ -124,6 +139,8 @@ def _compare(
         **{key: number[key] for key in ("source", "table", "metric")},
         "method": method,
         "dataset": dataset,
+        "published_method": number["method"],
+        "published_dataset": number["dataset"],
         "published_mean": number["mean"],
         "published_stderr": number["stderr"],
         "mean": ours.mean,
@@ -155,8 +172,8 @@ def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Meas
 
 
 def _verdict(number: Mapping[str, Any], ours: MeasuredMean, z: float) -> str:
-    if number["trust"] == "disputed":
-        return "disputed"
+    if number["trust"] in {"disputed", "yardstick"}:
+        return str(number["trust"])
     if ours.n_ok < number["n_splits"] or ours.n_other:
         return "incomplete"
     if abs(z) <= Z_LIMIT:
@@ -203,19 +220,11 @@ def _remarks(number: Mapping[str, Any], lock: Lock, method: str, dataset: str) -
 def _remark_applies(wanted: CellOptions, lock: Lock, method: str, dataset: str) -> bool:
     """Return whether our cells have the options that a remark names."""
     ref = (lock.get("datasets") or {}).get(dataset, {})
-    return _has(ref, wanted.dataset) and _has(_options(lock, method, dataset), wanted.options)
+    return _has(ref, wanted.dataset) and _has(options(lock, method, dataset), wanted.options)
 
 
-def _has(options: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(options.get(key) == value for key, value in wanted.items())
-
-
-def _options(lock: Lock, method: str, dataset: str) -> Mapping[str, Any]:
-    """Return the resolved options of a method on a data set, else those of the entry in the study."""
-    for group in lock.get("groups") or ():
-        if (group.get("method"), group.get("dataset")) == (method, dataset):
-            return dict((group.get("factors") or {}).get("options") or {})
-    return dict((lock.get("methods") or {}).get(method, {}).get("options") or {})
+def _has(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(found.get(key) == value for key, value in wanted.items())
 
 
 def _accepted(metric: str, lock: Lock, method: str, dataset: str) -> list[str]:
@@ -224,7 +233,7 @@ def _accepted(metric: str, lock: Lock, method: str, dataset: str) -> list[str]:
     name = (lock.get("datasets") or {}).get(dataset, {}).get("name")
     items: Iterable[Mapping[str, Any]] = lock.get("accept") or ()
     return [
-        _ACCEPTED + str(item["reason"])
+        ACCEPTED + str(item["reason"])
         for item in items
         if item["metric"] == metric and item["method"] in {method, use} and item["dataset"] in {dataset, name}
     ][:1]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ep_bench.published.sources import PublishedTable
+from ep_bench.published.sources import PublishedTable, load_sources
 from ep_bench.published.tables import described_rows
 
 Lock = Mapping[str, Any]  # study.lock.json
@@ -16,9 +16,13 @@ _DEFAULTS = {"folds": 10, "test_fraction": 0.1}
 
 def labels(number: Mapping[str, Any], lock: Lock) -> Iterator[tuple[str, str]]:
     """Yield the labels of method and data set to which a published value applies, regardless of the splits."""
+    yardsticks = load_sources().table(number["source"], number["table"]).yardsticks
+    columns = [yardstick for yardstick in yardsticks if number["method"] in yardstick.methods]
     for method, entry in (lock.get("methods") or {}).items():
-        if number["method"] in (entry.get("published") or ()):
-            yield from ((method, dataset) for dataset in datasets(number, lock))
+        named = number["method"] in (entry.get("published") or ())
+        for dataset in datasets(number, lock) if named or columns else ():
+            if named or any(column.fits(entry.get("use", ""), options(lock, method, dataset)) for column in columns):
+                yield method, dataset
 
 
 def datasets(number: Mapping[str, Any], lock: Lock) -> Iterator[str]:
@@ -47,6 +51,14 @@ def printed_over_points(table: PublishedTable, lock: Lock) -> dict[str, dict[str
                 metrics = found.setdefault(dataset, {}).setdefault(number["method"], {})
                 metrics[number["metric"]] = number["printed_mean"]
     return found
+
+
+def options(lock: Lock, method: str, dataset: str) -> Mapping[str, Any]:
+    """Return the resolved options of a method on a data set, else those of the entry in the study."""
+    for group in lock.get("groups") or ():
+        if (group.get("method"), group.get("dataset")) == (method, dataset):
+            return dict((group.get("factors") or {}).get("options") or {})
+    return dict((lock.get("methods") or {}).get(method, {}).get("options") or {})
 
 
 def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from ep_bench.resources import read_yaml
 
-Trust = Literal["sound", "disputed", "unexamined", "indicative"]
+Trust = Literal["sound", "disputed", "unexamined", "indicative", "yardstick"]
 Spread = Literal["standard error", "standard deviation", "points", "none"]
 Scheme = Literal["standard", "kfold", "shuffle", "gap", "holdout"]
 
@@ -78,11 +79,15 @@ class PublishedColumn(_Strict):
 
 
 class ExchangedDatasets(_Strict):
-    """Two data sets whose printed values for one method are exchanged."""
+    """Two data sets whose printed values are exchanged.
 
-    method: str
+    With ``disputed``, the values are also compared as printed, with the verdict `disputed`.
+    """
+
+    methods: tuple[str, ...]
     datasets: tuple[str, str]
     text: str
+    disputed: str = ""
 
 
 class CellOptions(_Strict):
@@ -99,6 +104,20 @@ class Remark(_Strict):
     dataset: str | None = None
     unless: CellOptions | None = None
     text: str
+
+
+class Yardstick(_Strict):
+    """Columns of a later paper with which the entries of one of our methods are compared."""
+
+    methods: tuple[str, ...]
+    use: str
+    hidden_layers: int | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    def fits(self, use: str, options: Mapping[str, Any]) -> bool:
+        """Return whether an entry with a registry name and resolved options is compared with these columns."""
+        layers = self.hidden_layers in {None, len(options.get("hidden") or ())}
+        return use == self.use and layers and all(options.get(key) == value for key, value in self.options.items())
 
 
 class PublishedTable(_Strict):
@@ -120,6 +139,7 @@ class PublishedTable(_Strict):
     time_unit: str = ""
     columns: tuple[PublishedColumn, ...] = ()
     exchanged: tuple[ExchangedDatasets, ...] = ()
+    yardsticks: tuple[Yardstick, ...] = ()
     remarks: tuple[Remark, ...] = ()
     aliases: dict[str, Alias] = Field(default_factory=dict)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from ep_bench.published.sources import PublishedTable, Sources, load_sources
+from ep_bench.published.sources import ExchangedDatasets, PublishedTable, Sources, load_sources
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,6 +69,18 @@ def described_rows() -> tuple[dict[str, Any], ...]:
     return tuple(_described(row, by_place, sources) for row in printed_rows())
 
 
+@cache
+def rows_as_printed() -> tuple[dict[str, Any], ...]:
+    """Return the rows with values of another data set as they were printed, where this is worth a comparison."""
+    return tuple(
+        described | {"mean": _number(described["printed_mean"]), "stderr": _number(described["printed_stderr"]),
+                     "correction": "", "trust": "disputed", "why": exchange.disputed}
+        for described in described_rows()
+        for exchange in load_sources().table(described["source"], described["table"]).exchanged
+        if exchange.disputed and _is_exchanged(described, exchange)
+    )  # fmt: skip
+
+
 def _place(row: Printed) -> tuple[str, ...]:
     return tuple(row[key] for key in ("source", "table", "method", "dataset", "metric"))
 
@@ -108,11 +121,15 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
 def _corrected(row: Printed, by_place: dict[tuple[str, ...], Printed], table: PublishedTable) -> tuple[Printed, str]:
     """Return the row with the correct numbers, and the reason if it is not the printed one."""
     for exchange in table.exchanged:
-        if row["method"] == exchange.method and row["dataset"] in exchange.datasets:
+        if _is_exchanged(row, exchange):
             first, second = exchange.datasets
             other = second if row["dataset"] == first else first
             return by_place[_place({**row, "dataset": other})], exchange.text
     return row, ""
+
+
+def _is_exchanged(row: Mapping[str, Any], exchange: ExchangedDatasets) -> bool:
+    return row["method"] in exchange.methods and row["dataset"] in exchange.datasets
 
 
 def _stderr(

@@ -23,6 +23,7 @@ from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+TOLERANCE = 1e-9  # relative difference of equal scores
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
 
 
@@ -52,6 +53,7 @@ class MergedStudies:
     planned: dict[tuple[str, str], int]
     notes: list[str]
     names: dict[tuple[str, str], str] = field(default_factory=dict)  # label in the report, by study and its label
+    dataset_names: dict[tuple[str, str], str] = field(default_factory=dict)  # the same of data sets with new names
     wall_times: list[str] = field(default_factory=list)  # methods with rows that have wall times, but no CPU times
 
     def ok(self) -> pd.DataFrame:
@@ -115,6 +117,7 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
         planned=dict(planned),
         notes=notes,
         names={(tag, label): column.label for column in columns for tag, label in column.labels.items()},
+        dataset_names=names,
         wall_times=list(dict.fromkeys(row["method"] for row in rows if _with_cpu_times(row) != row)),
     )
 
@@ -151,7 +154,10 @@ def _tags(studies: Sequence[store.StudyResults]) -> list[str]:
 def _dataset_names(
     studies: Sequence[store.StudyResults], tags: Sequence[str], notes: list[str]
 ) -> dict[tuple[str, str], str]:
-    """Return new names of data sets whose data or splits differ between studies, by (study, label)."""
+    """Return new names of data sets whose data or splits differ between studies, by (study, label).
+
+    The name of the first study with the same data and splits is appended.
+    """
     meanings: dict[str, dict[str, str]] = {}
     for study, tag in zip(studies, tags, strict=True):
         for label, entry in study.lock.get("datasets", {}).items():
@@ -159,7 +165,8 @@ def _dataset_names(
     renamed: dict[tuple[str, str], str] = {}
     for label, by_study in meanings.items():
         if len(set(by_study.values())) > 1:
-            renamed |= {(tag, label): f"{label} [{tag}]" for tag in by_study}
+            first = {meaning: tag for tag, meaning in reversed(by_study.items())}
+            renamed |= {(tag, label): f"{label} [{first[meaning]}]" for tag, meaning in by_study.items()}
             notes.append(
                 f"{label} has different data points, inputs or splits in the studies {', '.join(by_study)}: "
                 "shown as separate data sets."
@@ -199,7 +206,7 @@ def _merge_column(columns: list[MethodColumn], new: MethodColumn, notes: list[st
             kept = column.cells.get(place, (key, None))[1]
             if kept is not None and row is not None and (differs := _disagreement(kept, row)):
                 differing.setdefault(place[0], {})[place[1]] = differs
-            column.cells[place] = (key, row if kept is None else kept)
+            column.cells[place] = (key, row if kept is None else kept if row is None else _united(kept, row))
         for dataset, splits in differing.items():
             notes.append(
                 f"{column.label} on {dataset}: the same cells disagree, {_largest(splits)} (splits {_ranges(splits)}). "
@@ -219,11 +226,31 @@ def _disagreement(first: store.Row, second: store.Row) -> str:
     """Return how two rows of one cell differ, empty if they agree; times and memory may differ."""
     if first["status"] != second["status"]:
         return f"{first['status']} and {second['status']}"
-    differing = [column for column in COMPARED if first.get(column) != second.get(column)]
+    differing = [column for column in COMPARED if not _equal(first.get(column), second.get(column))]
     if not differing:
         return ""
     name = max(("rmse", "ll", *differing), key=lambda column: (column in differing, column in {"rmse", "ll"}))
-    return f"{name} {first.get(name, math.nan):.4g} and {second.get(name, math.nan):.4g}"
+    return f"{name} {' and '.join(_distinct(first.get(name, math.nan), second.get(name, math.nan)))}"
+
+
+def _equal(a: float | None, b: float | None) -> bool:
+    """Return whether two scores are equal up to rounding, or one row was stored without this score."""
+    return _missing(a) or _missing(b) or math.isclose(float(a or 0.0), float(b or 0.0), rel_tol=TOLERANCE)
+
+
+def _missing(score: float | None) -> bool:
+    return score is None or math.isnan(score)
+
+
+def _united(first: store.Row, second: store.Row) -> store.Row:
+    """Return the first row, with the scores of the second that it was stored without."""
+    return second | {key: value for key, value in first.items() if key not in SCORE_COLUMNS or not _missing(value)}
+
+
+def _distinct(a: float, b: float) -> tuple[str, str]:
+    """Return two numbers with four digits, or as many as it takes to see the difference."""
+    texts = ((f"{a:.{digits}g}", f"{b:.{digits}g}") for digits in range(4, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), (str(a), str(b)))
 
 
 def _largest(splits: Mapping[int, str]) -> str:

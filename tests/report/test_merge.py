@@ -47,6 +47,26 @@ def test_of_rows_that_disagree_the_first_is_used_with_a_note(tmp_path, make_stud
     assert logged == [note]
 
 
+@pytest.mark.parametrize(("factor", "texts"), [(1 + 1e-10, None), (1 + 1e-6, ("2.000001", "2.000003"))])
+def test_equal_cells_agree_up_to_rounding_and_differences_can_be_seen(tmp_path, make_study, factor, texts):
+    def with_rmse(value):
+        return lambda row: {**row, "rmse": value}
+
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 1, change=with_rmse(2.000001))
+    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 1, change=with_rmse(2.000001 * factor))
+    notes = merge.merge([first, second]).notes
+    assert len(notes) == (texts is not None)
+    assert texts is None or f"rmse {' and '.join(texts)}" in notes[0]
+
+
+def test_scores_that_one_row_was_stored_without_come_from_the_other(tmp_path, make_study):
+    first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    second = make_study(tmp_path / "b", ["pbp"], ["boston"], 2, change=lambda row: {**row, "ll_min": -9.0})
+    merged = merge.merge([first, second])
+    assert merged.notes == []
+    assert list(merged.rows["ll_min"]) == [-9.0, -9.0]
+
+
 def test_one_label_with_two_configurations_becomes_two_columns(tmp_path, make_study):
     folders = [make_study(tmp_path / name, ["pbp"], ["boston"], 2, seed=seed) for name, seed in (("a", 0), ("b", 1))]
     merged = merge.merge(folders)
@@ -74,6 +94,10 @@ def test_different_data_under_one_label_are_separate_data_sets(tmp_path, make_st
     merged = merge.merge([first, second])
     assert merged.datasets == ["boston [a]", "boston [b]"]
     assert "separate data sets" in merged.notes[0]
+    third = make_study(tmp_path / "c", ["pbp"], ["boston"], 2)
+    merged = merge.merge([first, second, third])
+    assert merged.datasets == ["boston [a]", "boston [b]"]
+    assert merged.planned["pbp", "boston [a]"] == 2
 
 
 def test_studies_with_the_same_name_are_distinguished(tmp_path, make_study):

@@ -34,14 +34,18 @@ def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
     metavar="SOURCE",
     help="Compare with this source only. Repeatable.  [default: all that apply]",
 )
+@click.option("--summary", is_flag=True, help="Print one line per published table.")
+@click.option("--all", "every", is_flag=True, help="Also print the numbers without a finished split.")
 @click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv]")
-def check(folders: tuple[Path, ...], against: tuple[str, ...], out: Path | None) -> int:
-    """Compare results with published numbers.
+def check(folders: tuple[Path, ...], against: tuple[str, ...], summary: bool, every: bool, out: Path | None) -> int:
+    """Compare results with published numbers, and print the worst first.
+
+    Several results folders are merged, and each published number counts once.
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """
     from ep_bench.cli.output.check import check_folders
 
-    lines, reproduced = check_folders(folders, against, out)
+    lines, reproduced = check_folders(folders, against, out, summary=summary, every=every)
     echo_lines(lines)
     return 0 if reproduced else EXIT_REGRESSION

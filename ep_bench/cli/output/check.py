@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,29 +11,62 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.cli.output.text import columns
+from ep_bench.report.merge import merge_studies
+from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
 _HEAD = ("source", "method", "data set", "metric", "published", "ours", "splits", "z", "verdict", "reason")
 
 
-def check_folders(folders: Sequence[Path], against: Sequence[str], out: Path | None) -> tuple[list[str], bool]:
-    """Write check.csv; return the lines to print, and whether all published numbers are reproduced or accepted."""
-    frames, warnings = [], []
-    for folder in folders:
-        study = store.read_intact(folder)
-        frames.append(published.check(pd.DataFrame(study.rows), study.lock, against))
-        warnings += _changed_trees(study)
-    frame = pd.concat(frames, ignore_index=True).drop_duplicates() if len(frames) > 1 else frames[0]
+def check_folders(
+    folders: Sequence[Path], against: Sequence[str], out: Path | None, *, summary: bool = False, every: bool = False
+) -> tuple[list[str], bool]:
+    """Write check.csv; return the lines to print, and whether all published numbers are reproduced or accepted.
+
+    Parameters
+    ----------
+    folders : results folders, merged if there are several
+    against : sources of published numbers, by default all
+    out : path or folder of check.csv, by default the first folder
+    summary : print one line per table instead of one per number
+    every : also print the numbers without a finished split
+    """
+    merged = merge_studies([store.read_intact(folder) for folder in dict.fromkeys(map(Path.resolve, folders))])
+    frame = merged_check(merged, against)
     target = out or folders[0] / "check.csv"
     path = target if target.suffix == ".csv" else target / "check.csv"
-    store.write_atomically(path, frame.to_csv(index=False, lineterminator="\n"))
+    store.write_atomically(path, check_table(frame))
+    warnings = [f"note: {note}" for note in merged.notes]
+    warnings += [line for study in merged.studies for line in _changed_trees(study)]
     if frame.empty:
         return [f"no published number applies to these results -> {path}", *warnings], True
-    regressions = len(published.regressions(frame))
-    lines = columns([_HEAD, *(_row(row) for row in frame.to_dict("records"))])
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in Counter(frame["verdict"]).most_common())
-    lines.append(f"{len(frame)} published numbers: {verdicts}; {regressions} not reproduced -> {path}")
-    return lines + warnings, regressions == 0
+    regressions = published.regressions(frame)
+    lines = _summary(frame) if summary else _table(frame, every=every)
+    lines.append(f"{_counted(frame)}; {len(regressions)} not reproduced -> {path}")
+    return lines + warnings, regressions.empty
+
+
+def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
+    """Return one line per number, worst first."""
+    shown = published.worst_first(frame if every else frame[frame["n_splits"] > 0])
+    hidden = len(frame) - len(shown)
+    lines = columns([_HEAD, *(_row(row) for row in shown.to_dict("records"))]) if len(shown) else []
+    return lines + ([f"{hidden} rows without a finished split are not shown; --all shows them"] if hidden else [])
+
+
+def _summary(frame: pd.DataFrame) -> list[str]:
+    """Return one line per published table, with the number of values per verdict."""
+    groups = frame.groupby(["source", "table"], sort=False)
+    rows = [(f"{source} {table}", published.counts(part)) for (source, table), part in groups]
+    return columns([("source", *published.VERDICTS), *((name, *map(str, found.values())) for name, found in rows)])
+
+
+def _counted(frame: pd.DataFrame) -> str:
+    """Return the number of published values and of their verdicts."""
+    found = published.counts(frame)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in found.items() if count)
+    comparisons = "" if sum(found.values()) == len(frame) else f" in {len(frame)} comparisons"
+    return f"{sum(found.values())} published numbers{comparisons}: {verdicts}"
 
 
 def _changed_trees(study: store.StudyResults) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import Any
 
 import pandas as pd
@@ -11,45 +10,37 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.plotting.page import Section, Table, item
 from ep_bench.report.context import ReportContext
-from ep_bench.report.merge import MergedStudies
+from ep_bench.report.published_checks import merged_check
 
 HEAD = [
     "source", "table", "method", "data set", "score", "published", "ours", "splits", "z", "verdict", "reason",
 ]  # fmt: skip
-VERDICTS = ("worse", "better", "reproduced", "incomplete", "disputed")  # in the order of the page
 EXPLANATION = (
     "z is the difference divided by the root of the sum of both squared standard errors and of the rounding error of "
-    "the printed number. A number with |z| of at most 2 is “reproduced”. A disputed number is no reference."
+    "the printed number. A number with |z| of at most 2 is “reproduced”. A disputed number is no reference. A "
+    "yardstick is a number of a later paper, on the same data sets. A number that several entries correspond to counts "
+    "once, with the worst verdict of those with all splits."
 )
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the comparison of all studies that are grids of cells with the published numbers."""
-    checks = _checks(report.merged)
-    if checks is None:
+    if not any(study.rows for study in report.merged.studies):
         return []
+    checks = merged_check(report.merged)
     if not len(checks):
         return [Section("published", "Published numbers", ["There is no published number for these cells."])]
-    counts = Counter(str(verdict) for verdict in checks["verdict"])
-    summary = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    lines = [f"{len(checks)} numbers: {summary}.", EXPLANATION]
-    return [Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(checks))])]
-
-
-def _checks(merged: MergedStudies) -> pd.DataFrame | None:
-    """Return the comparison of every study with the published numbers, or None if no study is a grid of cells."""
-    grids = [study for study in merged.studies if study.rows and study.lock]
-    found = [published.check(pd.DataFrame(study.rows), study.lock) for study in grids]
-    if not found:
-        return None
-    return pd.concat([frame for frame in found if len(frame)] or found[:1], ignore_index=True)
+    found = published.counts(checks)
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in found.items() if count)
+    shown = published.worst_first(checks[checks["n_splits"] > 0])
+    lines = [f"{sum(found.values())} numbers: {verdicts}.", EXPLANATION]
+    if len(shown) < len(checks):
+        lines.append(f"{len(checks) - len(shown)} rows without a finished split are omitted; `check.csv` has them.")
+    return [Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])]
 
 
 def _rows(checks: pd.DataFrame) -> list[list[Any]]:
-    """Return the rows of the table, sorted by verdict."""
-    order = {verdict: place for place, verdict in enumerate(VERDICTS)}
-    place = checks["verdict"].map(order).fillna(len(order))
-    checks = checks.assign(_place=place).sort_values(["_place", "source", "table", "metric"], kind="stable")
+    """Return the rows of the table."""
     rows = []
     for record in checks.to_dict("records"):
         ours, theirs = (
