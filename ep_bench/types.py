@@ -84,6 +84,7 @@ class DatasetInfo:
     parts: int = 1  # consecutive parts of equal size; the scheme `holdout` has one split per part
     task: Task = "regression"
     present: bool = True  # False: the file must be fetched before a cell can run
+    target_values: int | None = None  # number of different target values if there are few, else None
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ ALLOWED = {
     "results": {"errors", "types"},
     "processes": set(),
     "catalogue": {"errors", "types", "methods", "options", "estimator", "adapters", "data", "published", "experiments"},
-    "published": {"errors", "types", "resources"},
+    "convergence": {"types"},
+    "published": {"errors", "types", "resources", "convergence"},
     "spec": {"errors", "types", "resources", "options"},
     "runner": {
         "errors",
@@ -65,7 +66,7 @@ ALLOWED = {
         "plotting",
     },
     "plotting": {"types"},
-    "report": {"errors", "types", "results", "published", "experiments", "plotting"},
+    "report": {"errors", "types", "results", "convergence", "published", "experiments", "plotting"},
     "cli": None,
     "__init__": None,
     "__main__": None,

@@ -48,6 +48,7 @@ class Card(BaseModel):
     hidden: int | None = None  # hidden units in Hernandez-Lobato and Adams (2015)
     holdout_rows: int | None = None  # number of test points at the end of each part under the scheme `holdout`
     parts: int = 1  # consecutive data sets of equal size from one distribution; `holdout` has one split per part
+    target_values: int | None = None  # number of different target values if there are few, see `few_values`
     embedded: bool = False
     path: str | None = None
     other_paths: tuple[str, ...] = ()

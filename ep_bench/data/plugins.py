@@ -12,6 +12,7 @@ import numpy as np
 from ep_bench import plugins
 from ep_bench.data import embedded
 from ep_bench.data.cards import Card, card_names
+from ep_bench.data.target_values import few_values
 from ep_bench.errors import UserError
 from ep_bench.plugins import Plugin
 from ep_bench.types import Array, Dataset
@@ -139,6 +140,7 @@ def _card(plugin: Plugin, X: Array, y: Array, facts: dict[str, Any], source: Cal
         title=title or plugin.name,
         n=X.shape[0],
         d=X.shape[1],
+        target_values=None if facts.get("task") == "classification" else few_values(y),
         inputs=tuple(inputs),
         embedded=True,
         sha256=embedded.checksum(X, y),

@@ -20,6 +20,7 @@ from ep_bench.data import class_labels, embedded, locations, plugins, target_tra
 from ep_bench.data.cards import Card
 from ep_bench.data.lookup import card
 from ep_bench.data.splits import COUNT
+from ep_bench.data.target_values import few_values
 from ep_bench.errors import UnquotedText, UserError
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef
 
@@ -88,7 +89,8 @@ def describe(ref: DatasetRef) -> DatasetInfo:
     if ref.csv is not None:
         dataset = load(ref)
         n, d = dataset.X.shape
-        return DatasetInfo(n=n, d=d, checksum=dataset.checksum, splits=COUNT, task=dataset.task)
+        few = few_values(dataset.y) if dataset.task == "regression" else None
+        return DatasetInfo(n, d, dataset.checksum, COUNT, task=dataset.task, target_values=few)
     found = card(ref.name)
     constants_of(ref, found)
     target_transforms.check_transform(ref, found.task)
@@ -102,6 +104,7 @@ def describe(ref: DatasetRef) -> DatasetInfo:
         parts=found.parts,
         task=found.task,
         present=found.embedded or path is not None,
+        target_values=found.target_values,
     )
 
 

@@ -176,7 +176,7 @@ def _dataset_names(
 
 def _meaning(entry: Mapping[str, Any], splits: Mapping[str, Any]) -> str:
     """Return a hash of a data set's content and split scheme."""
-    data = {key: value for key, value in entry.items() if key not in {"n", "d", "csv", "label"}}
+    data = {key: value for key, value in entry.items() if key not in {"n", "d", "csv", "label", "target_values"}}
     return store.factor_hash({"data": data, "splits": {k: v for k, v in splits.items() if k != "count"}})
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ep_bench import data
 from ep_bench.data import cards
+from ep_bench.data.target_values import few_values
 from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
 
@@ -48,6 +50,18 @@ def test_sizes_and_splits_are_those_of_the_papers() -> None:
     }
     assert [data.card(name).n_splits for name in ("yacht", "protein", "year", "cubic")] == [20, 5, 1, 20]
     assert data.card("year").sha256 is None
+
+
+@pytest.mark.parametrize("name", [name for name in data.names() if name != "year"])
+def test_cards_name_few_target_values(name: str) -> None:
+    dataset = data.load_dataset(name)
+    expected = few_values(dataset.y) if dataset.task == "regression" else None
+    assert data.card(name).target_values == expected
+
+
+def test_ten_data_points_per_value_are_few_values() -> None:
+    assert few_values(np.repeat(np.arange(5.0), 10)) == 5
+    assert few_values(np.append(np.repeat(np.arange(5.0), 10), 5.0)) is None
 
 
 def test_a_wrong_name_gets_a_suggestion() -> None:

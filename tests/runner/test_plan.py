@@ -174,6 +174,17 @@ def test_the_lock_contains_the_factors_behind_each_hash(tmp_path: Path) -> None:
     assert set(cells[0]["factors"]) == {"method", "version", "options", "dataset", "splits", "split", "seed"}
 
 
+def test_the_lock_names_data_sets_with_few_target_values(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("a,y\n" + "\n".join(f"{i},{i % 3}" for i in range(30)))
+    datasets = "[wine, diabetes, {name: own, csv: own.csv, target: y}]"
+    lock = planned(tmp_path, STUDY.replace("[diabetes, friedman1]", datasets)).lock()
+    assert {name: entry.get("target_values") for name, entry in lock["datasets"].items()} == {
+        "wine": 6,
+        "diabetes": None,
+        "own": 3,
+    }
+
+
 def test_one_configuration_with_two_labels_runs_once_and_has_two_rows(tmp_path: Path) -> None:
     plan = planned(tmp_path, STUDY + "  - {use: pbp, label: again, epochs: 2}\n")
     assert len(plan.cells) == 12

@@ -11,7 +11,7 @@ from ep_bench.report.context import ReportContext
 from ep_bench.results import store
 
 ACCEPT_KEYS = ("method", "dataset", "metric", "reason")
-HIDDEN = {"name", "n", "d", "checksum", "csv"}  # not shown among the options of a data set
+HIDDEN = {"name", "n", "d", "checksum", "csv", "target_values"}  # not shown among the options of a data set
 
 
 def sections(report: ReportContext) -> list[Section]:
