@@ -24,7 +24,7 @@ QUICK: dict[str, dict[str, object]] = {
     "gp": {"starts": 1},
     "dgp_ep": {"inducing": 8, "steps": 600},
     "sgp": {"inducing": 10, "starts": 1, "steps": 100},
-    "laplace": {"updates": 2, "steps": 50},
+    "laplace": {"updates": 2, "steps": 50, "starts": 1},
     "ep_nn": {"hidden": [3], "sweeps": 52},
 }
 

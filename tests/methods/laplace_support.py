@@ -74,8 +74,8 @@ class Case:
         return H
 
 
-def fitted(rows, seed=0, **options):
-    return laplace.fit(rows, laplace.Config(**options), np.random.default_rng(seed))
+def fitted(rows, seed=0, starts=0, **options):
+    return laplace.fit(rows, laplace.Config(starts=starts, **options), np.random.default_rng(seed))
 
 
 def wave(n=60, seed=3, noise=0.1):

@@ -30,9 +30,9 @@ The variance of a linearised prediction can have narrow peaks at the kinks, wher
 Deviation: the Hessian is J'J alone, as in section 5.4. MacKay adds the term of the second derivatives.
 
 The evidence of networks has many optima. Where the prior starts weak, most weights remain in use, and the evidence ends
-tens to hundreds of nats lower than where it starts strong and the data free the weights that they need. With
-``starts``, there are several starts, most of them with strong priors, and the one of the highest evidence is kept, as
-MacKay (1992) compares optima by their evidence.
+tens to hundreds of nats lower than where it starts strong and the data free the weights that they need. Therefore there
+are several ``starts`` with strong priors. A few updates of each rank them by evidence, the best ones continue to their
+fixed points, and the one of the highest evidence is kept, as MacKay (1992) compares optima by their evidence.
 Deviation: the precisions of these starts are ours. MacKay starts once per network that he compares.
 """
 
@@ -47,7 +47,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from ep_bench.methods.laplace.curvature import Form, WeightPosterior, linearised
-from ep_bench.methods.laplace.evidence import SCREENING, EvidenceFit, Precisions, UpdateSettings, best_of
+from ep_bench.methods.laplace.evidence import FINALISTS, SCREENING, EvidenceFit, Precisions, UpdateSettings, best_of
 from ep_bench.methods.laplace.mode_search import ModeProblem
 from ep_bench.models import mlp
 from ep_bench.options import NEUTRAL
@@ -55,9 +55,9 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
 WEAK_START = (1.0, 10.0)  # prior and noise precision of a single start
-# Prior precisions of several starts at noise precision 1, divided by the number of data points, strong ones last; each
-# round ends with the weak start. A prior that is too strong collapses the network to a constant of low evidence.
-STARTS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7)
+# Prior precisions of several starts at noise precision 1, divided by the number of data points, in turn. A prior that is
+# too strong for the data collapses the network to a constant of low evidence, which takes two or three short searches.
+STARTS = (0.03, 0.1, 0.2, 0.4, 0.7)
 LARGEST = 20_000  # maximum number of weights that one matrix may cover
 
 
@@ -87,10 +87,10 @@ class Config(BaseModel):
         "(MacKay 1992)",
     )
     starts: NonNegativeInt = Field(
-        0,
+        15,
         json_schema_extra={NEUTRAL: 0},
         description="number of starts, of which the one of the highest evidence is kept; 0: a single start with a weak "
-        "prior; ours",
+        "prior, as in method version 1; ours",
     )
     updates: PositiveInt = Field(50, description="maximum number of updates of the precisions; ours")
     steps: PositiveInt = Field(200, description="maximum number of steps per search for the mode; ours")
@@ -116,7 +116,7 @@ class State(NamedTuple):
     predictive: str
     test_samples: int
     converged: bool
-    start_evidences: tuple[float, ...]  # log evidence of each start after its first updates, nats
+    start_evidences: tuple[float, ...]  # log evidence of each start after its first updates, nats; -inf if it failed
 
 
 def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, dict[str, list[float]]]:
@@ -185,7 +185,7 @@ def _initial_precisions(problem: ModeProblem, config: Config) -> Iterator[Precis
     """Yield the precisions of each start. The linear model has one optimum only, which needs no other start."""
     layers, n = problem.layers, len(problem.y)
     several = config.starts > 0 and len(layers) > 1
-    pairs = [(n * strength, 1.0) for strength in STARTS] + [WEAK_START] if several else [WEAK_START]
+    pairs = [(n * strength, 1.0) for strength in STARTS] if several else [WEAK_START]
     for prior, noise in islice(cycle(pairs), config.starts if several else 1):
         alpha = prior if config.prior_variance is None else 1.0 / config.prior_variance
         beta = noise if config.noise_variance is None else 1.0 / config.noise_variance
@@ -214,12 +214,19 @@ def _seconds(config: Config, n: int, d: int) -> float:
     step = 3e-4 + n * (0.4e-9 * weights + 2e-9 * sum(config.hidden)) + 4e-8 * weights
     covered = {"full": weights, "last": (d, *config.hidden)[-1] + 1}.get(config.hessian, 0)
     matrix = 1e-10 * n * covered**2 + 1e-10 * covered**3 + 1e-9 * n * weights
-    return (config.updates + SCREENING * max(0, config.starts - 1)) * (config.steps * step + matrix)
+    starts, finalists = max(1, config.starts), min(FINALISTS, max(1, config.starts))
+    return (finalists * config.updates + SCREENING * (starts - finalists)) * (config.steps * step + matrix)
+
+
+def _version(config: Config) -> int:
+    """Return the version that decides the numbers: several starts have changed since version 1, a single one has not."""
+    return 2 if config.starts > 0 else 1
 
 
 METHOD = Method(
     name="laplace",
-    version=1,
+    version=2,
+    version_of=_version,
     title="Laplace approximation",
     paper="MacKay (1992)",
     tasks=("regression",),
@@ -227,6 +234,6 @@ METHOD = Method(
     fit=fit,
     predict=predict,
     seconds=_seconds,
-    warmup={"updates": 2, "steps": 20, "test_samples": 5},
+    warmup={"updates": 2, "steps": 20, "test_samples": 5, "starts": 1},
     space={"prior": {"choice": ["single", "layers"]}},
 )

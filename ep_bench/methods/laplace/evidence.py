@@ -34,7 +34,8 @@ from ep_bench.types import Array
 TOLERANCE = 1e-3  # the updates of a network end at a smaller change of every log precision
 TOLERANCE_LINEAR = 1e-9  # the same for the linear model, whose curvature does not depend on the weights
 PRECISIONS = (1e-8, 1e8)  # limits of an update, standardised units; a warning states which precision reached one
-SCREENING = 6  # updates of each of several starts before the best one is chosen
+SCREENING = 3  # updates of each of several starts, which rank them
+FINALISTS = 3  # best starts that continue to their fixed points
 COLLAPSED = ": the network has collapsed to a constant; its predictive standard deviation is that of the noise"
 
 
@@ -136,36 +137,51 @@ def maximise(
 def best_of(
     problem: ModeProblem, starts: Sequence[tuple[Array, Precisions]], settings: UpdateSettings
 ) -> tuple[EvidenceFit, list[float]]:
-    """Return the fit from the best of several starts (weights (P,), precisions), and the evidence of each start.
+    """Return the fit of the highest evidence from several starts (weights (P,), precisions), and all evidences.
 
-    Each start has SCREENING updates, and the one of the highest log evidence continues. The evidence of a start whose
-    numbers are not finite is -inf. A single start has all updates at once.
+    Each start has SCREENING updates, and the FINALISTS of the highest log evidence continue. The evidence of a start
+    whose numbers are not finite is -inf. A single start has all updates at once.
 
-    Raises FloatingPointError if the numbers of all starts, or of the continued fit, are not finite.
+    Raises FloatingPointError if the numbers of all starts, or of all finalists, are not finite.
     """
     if len(starts) == 1:
         only = maximise(problem, *starts[0], settings)
         return only, [only.approximation.log_evidence]
     screening = settings._replace(updates=min(SCREENING, settings.updates))
-    evidences: list[float] = []
-    best: EvidenceFit | None = None
-    failure: FloatingPointError | None = None
-    for w, precisions in starts:
-        try:
-            found = maximise(problem, w, precisions, screening)
-        except FloatingPointError as error:
-            failure = error
-            evidences.append(-math.inf)
-            continue
-        evidences.append(found.approximation.log_evidence)
-        if best is None or found.approximation.log_evidence > best.approximation.log_evidence:
-            best = found
-    if best is None:
-        raise failure or ValueError("there are no starts")
-    left = settings._replace(updates=settings.updates - screening.updates)
-    rest = maximise(problem, best.approximation.weights, best.approximation.precisions, left, screening.updates)
-    trace = {name: values + rest.trace[name][1:] for name, values in best.trace.items()}
-    return EvidenceFit(rest.approximation, trace, rest.unfinished), evidences
+    screened = [_attempt(problem, w, precisions, screening) for w, precisions in starts]
+    ranked = sorted(screened, key=_evidence_or_worst, reverse=True)
+    finalists = [fit for fit in ranked[:FINALISTS] if isinstance(fit, EvidenceFit)]
+    finished = [_continued(problem, fit, settings, screening.updates) for fit in finalists]
+    best = max(finished or ranked, key=_evidence_or_worst)
+    if isinstance(best, FloatingPointError):
+        raise best
+    return best, [_evidence_or_worst(fit) for fit in screened]
+
+
+def _attempt(
+    problem: ModeProblem, w: Array, precisions: Precisions, settings: UpdateSettings, earlier: int = 0
+) -> EvidenceFit | FloatingPointError:
+    """Return the result of ``maximise``, or its error if a number is not finite."""
+    try:
+        return maximise(problem, w, precisions, settings, earlier)
+    except FloatingPointError as error:
+        return error
+
+
+def _continued(
+    problem: ModeProblem, fit: EvidenceFit, settings: UpdateSettings, done: int
+) -> EvidenceFit | FloatingPointError:
+    """Return a fit after its remaining updates, with the whole trace; ``done`` updates have been made."""
+    last, left = fit.approximation, settings._replace(updates=settings.updates - done)
+    rest = _attempt(problem, last.weights, last.precisions, left, done)
+    if isinstance(rest, FloatingPointError):
+        return rest
+    return rest._replace(trace={name: values + rest.trace[name][1:] for name, values in fit.trace.items()})
+
+
+def _evidence_or_worst(fit: EvidenceFit | FloatingPointError) -> float:
+    """Return the log evidence of a fit, -inf for an error."""
+    return fit.approximation.log_evidence if isinstance(fit, EvidenceFit) else -math.inf
 
 
 def updated(found: LaplaceApproximation, problem: ModeProblem, settings: UpdateSettings) -> Precisions:
