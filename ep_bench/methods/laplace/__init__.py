@@ -55,8 +55,8 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
 WEAK_START = (1.0, 10.0)  # prior and noise precision of a single start
-# Prior precisions of several starts at noise precision 1, divided by the number of data points, in turn. A prior that is
-# too strong for the data collapses the network to a constant of low evidence, which takes two or three short searches.
+# Prior precisions of several starts at noise precision 1, divided by the number of data points, in turn. A prior that
+# is too strong for the data collapses the network to a constant of low evidence, in two or three short searches.
 STARTS = (0.03, 0.1, 0.2, 0.4, 0.7)
 LARGEST = 20_000  # maximum number of weights that one matrix may cover
 
@@ -219,7 +219,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 
 def _version(config: Config) -> int:
-    """Return the version that decides the numbers: several starts have changed since version 1, a single one has not."""
+    """Return the version that last changed the numbers: several starts have changed, a single one has not."""
     return 2 if config.starts > 0 else 1
 
 
