@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.published.claims import load_claims
+from ep_bench.report.claims import claim_verdicts, claims_table
 from ep_bench.report.merge import merge_studies
 from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
@@ -24,8 +26,11 @@ def test_no_committed_row_is_damaged(folder):
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_comparison_with_published_numbers_is_up_to_date(folder):
-    checks = merged_check(merge_studies([store.read_intact(folder)]))
-    assert check_table(checks) == (folder / "check.csv").read_text(), "run `make check-results`"
+    merged = merge_studies([store.read_intact(folder)])
+    assert check_table(merged_check(merged)) == (folder / "check.csv").read_text(), "run `make check-results`"
+    claims = claim_verdicts(merged, load_claims())
+    assert (folder / "claims.csv").is_file() == bool(claims), "run `make check-results`"
+    assert not claims or claims_table(claims) == (folder / "claims.csv").read_text(), "run `make check-results`"
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

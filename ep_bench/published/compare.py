@@ -17,12 +17,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ep_bench.convergence import judge
 from ep_bench.errors import UserError
 from ep_bench.published.matching import Lock, by_splits, labels, options
 from ep_bench.published.pooled import moments, pooled
 from ep_bench.published.sources import CellOptions, load_sources
 from ep_bench.published.tables import METRICS, described_rows, rows_as_printed, source_names
-from ep_bench.types import UNCONVERGED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +156,7 @@ def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Meas
     """Return mean and standard error over the splits that have the score, in the units of the published value."""
     scored = [(moments(number["metric"], cell), cell) for cell in cells if cell.get("status") == "ok"]
     finite = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
-    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for _, cell in finite)
+    unconverged = sum(judge(cell) == "not" for _, cell in finite)
     if not finite:
         return MeasuredMean(math.nan, math.nan, 0, len(cells), 0)
     parts, n = [part for part, _ in finite], len(finite)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import subprocess
 import sys
+from importlib import resources
 
 import pytest
 
@@ -41,6 +43,19 @@ def test_every_printed_row_is_there_and_described(published):
             assert math.isnan(record["mean"])
         assert math.isnan(record["stderr"]) or record["stderr"] >= 0
         assert record["n_splits"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "checksum"),
+    [
+        ("seed_tables.csv", "1a9640bf908028cc3b6a2e21f02a07130fc1ee955dd46684703c0f9f9127f014"),
+        ("later_tables.csv", "ef9c71bd70290e5244374d4d79a5fed8ebbcc7de49fc2406cb81218d54048bc5"),
+        ("measured_tables.csv", "4c3a2b43abcc47fbe42107e1858d99da596d90cb13ea947f396b05919ec3dfa9"),
+    ],
+)
+def test_no_published_number_was_changed(name, checksum):
+    table = resources.files("ep_bench.published").joinpath("tables", name)
+    assert hashlib.sha256(table.read_bytes()).hexdigest() == checksum
 
 
 def test_no_number_is_listed_twice():

@@ -36,16 +36,25 @@ def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
 )
 @click.option("--summary", is_flag=True, help="Print one line per published table.")
 @click.option("--all", "every", is_flag=True, help="Also print the numbers without a finished split.")
+@click.option("--claims", type=FOLDER, help="File of claims.  [default: that of the package]")
 @click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv]")
-def check(folders: tuple[Path, ...], against: tuple[str, ...], summary: bool, every: bool, out: Path | None) -> int:
-    """Compare results with published numbers, and print the worst first.
+def check(
+    folders: tuple[Path, ...],
+    against: tuple[str, ...],
+    summary: bool,
+    every: bool,
+    claims: Path | None,
+    out: Path | None,
+) -> int:
+    """Compare results with published numbers and claims of the papers, and print the worst first.
 
     Several results folders are merged, and each published number counts once.
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """
     from ep_bench.cli.output.check import check_folders
+    from ep_bench.published.claims import FILE
 
-    lines, reproduced = check_folders(folders, against, out, summary=summary, every=every)
+    lines, reproduced = check_folders(folders, against, out, summary=summary, every=every, claims=claims or FILE)
     echo_lines(lines)
     return 0 if reproduced else EXIT_REGRESSION

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.cli.output.text import columns
-from ep_bench.report.merge import merge_studies
+from ep_bench.published.claims import FILE, load_claims
+from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts, claims_table
+from ep_bench.report.merge import MergedStudies, merge_studies
 from ep_bench.report.published_checks import check_table, merged_check
 from ep_bench.results import store
 
@@ -19,9 +22,15 @@ _HEAD = ("source", "method", "data set", "metric", "published", "ours", "splits"
 
 
 def check_folders(
-    folders: Sequence[Path], against: Sequence[str], out: Path | None, *, summary: bool = False, every: bool = False
+    folders: Sequence[Path],
+    against: Sequence[str],
+    out: Path | None,
+    *,
+    summary: bool = False,
+    every: bool = False,
+    claims: Path = FILE,
 ) -> tuple[list[str], bool]:
-    """Write check.csv; return the lines to print, and whether all published numbers are reproduced or accepted.
+    """Write check.csv and claims.csv; return the lines to print, and whether no number is worse without being accepted.
 
     Parameters
     ----------
@@ -30,20 +39,39 @@ def check_folders(
     out : path or folder of check.csv, by default the first folder
     summary : print one line per table instead of one per number
     every : also print the numbers without a finished split
+    claims : file of claims, by default that of the package
     """
     merged = merge_studies([store.read_intact(folder) for folder in dict.fromkeys(map(Path.resolve, folders))])
     frame = merged_check(merged, against)
     target = out or folders[0] / "check.csv"
     path = target if target.suffix == ".csv" else target / "check.csv"
     store.write_atomically(path, check_table(frame))
+    claimed = _claims(merged, claims, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
     warnings += [line for study in merged.studies for line in _changed_trees(study)]
     if frame.empty:
-        return [f"no published number applies to these results -> {path}", *warnings], True
+        return [*claimed, f"no published number applies to these results -> {path}", *warnings], True
     regressions = published.regressions(frame)
-    lines = _summary(frame) if summary else _table(frame, every=every)
+    lines = (_summary(frame) if summary else _table(frame, every=every)) + claimed
     lines.append(f"{_counted(frame)}; {len(regressions)} not reproduced -> {path}")
     return lines + warnings, regressions.empty
+
+
+def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: Path) -> list[str]:
+    """Write claims.csv next to check.csv if a claim applies; return one line per claim, worst first."""
+    rows = claim_verdicts(merged, [claim for claim in load_claims(claims) if not against or claim.source in against])
+    target = path.with_name("claims.csv" if path.name == "check.csv" else f"{path.stem}-claims.csv")
+    if rows or target.exists():
+        store.write_atomically(target, claims_table(rows))
+    if not rows:
+        return []
+    shown = [
+        (row["verdict"], row["source"], textwrap.shorten(row["claim"], 80, placeholder="..."), row["found"])
+        for row in rows
+    ]
+    verdicts = Counter(row["verdict"] for row in rows)
+    counts = ", ".join(f"{verdict}: {verdicts[verdict]}" for verdict in CLAIM_VERDICTS if verdicts[verdict])
+    return ["", *columns([("claim", "source", "", "found"), *shown]), f"{len(rows)} claims; {counts} -> {target}", ""]
 
 
 def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import pandas as pd
 
 from ep_bench import published
 from ep_bench.plotting.page import Section, Table, item
+from ep_bench.published.claims import load_claims
+from ep_bench.report.claims import CLAIM_VERDICTS, FAILS, claim_verdicts
 from ep_bench.report.context import ReportContext
 from ep_bench.report.published_checks import merged_check
 
 HEAD = [
     "source", "table", "method", "data set", "score", "published", "ours", "splits", "z", "verdict", "reason",
 ]  # fmt: skip
+CLAIMS_HEAD = ["verdict", "source", "place", "claim", "found", "reason"]
 EXPLANATION = (
     "z is the difference divided by the root of the sum of both squared standard errors and of the rounding error of "
     "the printed number. A number with |z| of at most 2 is “reproduced”. A disputed number is no reference. A "
@@ -23,20 +27,49 @@ EXPLANATION = (
 )
 
 
+CLAIMS_EXPLANATION = (
+    "Orderings, ratios of CPU times and fractions of converged cells that a paper states in its text. A method is "
+    "better on a data set if the paired test finds it better at level 0.05, without correction for several data sets."
+)
+
+
 def sections(report: ReportContext) -> list[Section]:
-    """Return the comparison of all studies that are grids of cells with the published numbers."""
+    """Return the comparison of all studies that are grids of cells with the papers' numbers and claims."""
     if not any(study.rows for study in report.merged.studies):
         return []
+    return [_numbers(report), *_claims(report)]
+
+
+def _claims(report: ReportContext) -> list[Section]:
+    """Return the verdicts on the claims whose methods are in the report."""
+    claims = claim_verdicts(report.merged, load_claims())
+    if not claims:
+        return []
+    verdicts = Counter(row["verdict"] for row in claims)
+    counts = ", ".join(f"{verdict}: {verdicts[verdict]}" for verdict in CLAIM_VERDICTS if verdicts[verdict])
+    rows = [
+        [
+            item(row["verdict"], strong=row["verdict"] == FAILS, kind="word"), row["source"], row["place"],
+            item(row["claim"], kind="text"), item(row["found"], kind="text"), item(row["reason"], kind="text"),
+        ]
+        for row in claims
+    ]  # fmt: skip
+    lines = [f"{len(claims)} claims; {counts}.", CLAIMS_EXPLANATION]
+    return [Section("claims", "Claims of the papers", lines, tables=[Table(CLAIMS_HEAD, rows)])]
+
+
+def _numbers(report: ReportContext) -> Section:
+    """Return the comparison with published numbers."""
     checks = merged_check(report.merged)
     if not len(checks):
-        return [Section("published", "Published numbers", ["There is no published number for these cells."])]
+        return Section("published", "Published numbers", ["There is no published number for these cells."])
     found = published.counts(checks)
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in found.items() if count)
     shown = published.worst_first(checks[checks["n_splits"] > 0])
     lines = [f"{sum(found.values())} numbers: {verdicts}.", EXPLANATION]
     if len(shown) < len(checks):
         lines.append(f"{len(checks) - len(shown)} rows without a finished split are omitted; `check.csv` has them.")
-    return [Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])]
+    return Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])
 
 
 def _rows(checks: pd.DataFrame) -> list[list[Any]]:

@@ -1,0 +1,129 @@
+"""Claims of the papers that are no entries of a table: orderings, ratios of times, convergence (``claims.yaml``)."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
+
+from ep_bench.errors import UserError, spell
+from ep_bench.published.sources import Scheme
+from ep_bench.published.tables import source_names
+from ep_bench.resources import read_yaml
+
+FILE = Path(__file__).with_name("claims.yaml")
+
+Metric = Literal["ll", "rmse", "mae", "crps"]
+Name = Annotated[str, Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ClaimDataset(_Strict):
+    """A data set under a split scheme."""
+
+    name: Name
+    scheme: Scheme = "standard"
+
+
+def _dataset(value: Any) -> Any:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _several(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+Methods = Annotated[tuple[Name, ...], BeforeValidator(_several), Field(min_length=1)]  # one or more labels
+Datasets = Annotated[tuple[Annotated[ClaimDataset, BeforeValidator(_dataset)], ...], Field(min_length=1)]
+
+
+class _Claim(_Strict):
+    """Where a claim is, in words, and the data sets on which it can be decided."""
+
+    source: Name
+    place: Name
+    claim: Name
+    datasets: Datasets
+
+
+class DatasetsWon(_Claim):
+    """Each of ``first`` is better than each of ``second`` on at least ``threshold`` of the data sets."""
+
+    statistic: Literal["data sets won"]
+    first: Methods
+    second: Methods
+    metric: Metric
+    threshold: PositiveInt
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the labels of all methods."""
+        return self.first + self.second
+
+
+class TimeRatio(_Claim):
+    """On each data set, ``first`` takes at least ``threshold`` times as long as ``second``."""
+
+    statistic: Literal["ratio of times"]
+    first: Name
+    second: Name
+    threshold: PositiveFloat
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Return the labels of both methods."""
+        return (self.first, self.second)
+
+
+class FractionConverged(_Claim):
+    """At least the fraction ``threshold`` of the cells of the methods has converged."""
+
+    statistic: Literal["fraction converged"]
+    methods: Methods
+    threshold: Annotated[float, Field(gt=0.0, le=1.0)]
+
+
+Claim = Annotated[DatasetsWon | TimeRatio | FractionConverged, Field(discriminator="statistic")]
+
+
+class _ClaimsFile(_Strict):
+    claims: tuple[Claim, ...]
+
+
+@cache
+def load_claims(path: Path = FILE) -> tuple[DatasetsWon | TimeRatio | FractionConverged, ...]:
+    """Return the claims of a file. Raises UserError if it is missing or not valid."""
+    try:
+        found = _ClaimsFile.model_validate(read_yaml(path.read_text(encoding="utf-8"))).claims
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = spell(part for part in first["loc"] if part not in _STATISTICS)
+        raise UserError(first["msg"].lower(), where=str(path), field=field, found=first["input"]) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"cannot be read: {' '.join(str(error).split())}", where=str(path)) from error
+    for index, claim in enumerate(found):
+        _check(claim, f"claims[{index}]", str(path))
+    return found
+
+
+_STATISTICS = {"data sets won", "ratio of times", "fraction converged"}
+
+
+def _check(claim: DatasetsWon | TimeRatio | FractionConverged, field: str, where: str) -> None:
+    """Raise UserError if a claim names an unknown source, or more data sets than it lists."""
+    known = source_names()
+    if claim.source not in known:
+        raise UserError(
+            "unknown source", where=where, field=f"{field}.source", found=claim.source, allowed=known, name=claim.source
+        )
+    if isinstance(claim, DatasetsWon) and claim.threshold > len(claim.datasets):
+        limit = f"at most the number of data sets, {len(claim.datasets)}"
+        raise UserError(
+            "more than all data sets", where=where, field=f"{field}.threshold", found=claim.threshold, allowed=limit
+        )

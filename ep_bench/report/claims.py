@@ -1,0 +1,220 @@
+"""Verdicts on claims of the papers, from the cells of merged studies.
+
+A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
+splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
+does not hold if too few remain. Ratios of times are geometric means over the common splits of the ratio of CPU times
+(tuning, fit and prediction), with two standard errors of the mean log ratio. A claim is not decided if its methods are
+there, but data sets or splits are missing or differences are within their error.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from ep_bench.convergence import judge
+from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
+from ep_bench.report import ranks
+from ep_bench.report.merge import MergedStudies
+from ep_bench.types import Array
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
+CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
+CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
+TIMES = ["fit_cpu_seconds", "predict_cpu_seconds", "tune_cpu_seconds"]
+HIGHER_IS_BETTER = {"ll"}
+
+
+class Finding(NamedTuple):
+    """What the results show of one claim."""
+
+    found: str
+    verdict: str
+    reason: str = ""
+
+
+class Duel(NamedTuple):
+    """Two methods on one data set: the mean advantage of the first, and who is better by the paired test."""
+
+    advantage: float  # mean over common splits, positive if the first is better; NaN without a common split
+    decided: int  # 1 the first, -1 the second, 0 neither
+    missing: int  # splits that one of the methods has not finished
+
+
+def claim_verdicts(
+    merged: MergedStudies, claims: Iterable[DatasetsWon | TimeRatio | FractionConverged]
+) -> list[dict[str, Any]]:
+    """Return one row per claim whose methods are among the merged studies, with ``CLAIM_COLUMNS``, worst first."""
+    cells = _Cells(merged)
+    rows = []
+    for claim in claims:
+        labels = {name: cells.label(name, claim.datasets) for name in claim.methods}
+        datasets = {one: cells.dataset(one, labels.values()) for one in claim.datasets}
+        if not all(labels.values()) or not any(datasets.values()):
+            continue
+        finding = _finding(cells, claim, labels, list(datasets.values()))
+        place = {key: getattr(claim, key) for key in CLAIM_COLUMNS[:5]}
+        rows.append({**place, **finding._asdict()})
+    return sorted(rows, key=lambda row: CLAIM_VERDICTS.index(row["verdict"]))
+
+
+def claims_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the content of claims.csv."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CLAIM_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+class _Cells:
+    """The finished cells of merged studies, and the meaning of labels of methods and data sets."""
+
+    def __init__(self, merged: MergedStudies) -> None:
+        self.merged = merged
+        self.groups = {key: part.set_index("split") for key, part in merged.rows.groupby(["method", "dataset"])}
+        self.by_name: dict[str, list[str]] = {}  # methods by label, then by published column
+        self.by_dataset: dict[ClaimDataset, list[str]] = {}
+        named: dict[str, list[str]] = {}
+        for study, tag in zip(merged.studies, merged.tags, strict=True):
+            scheme = study.lock.get("splits", {}).get("scheme", "standard")
+            for label, entry in study.lock.get("methods", {}).items():
+                method = merged.names.get((tag, label), label)
+                self.by_name.setdefault(label, []).append(method)
+                for column in entry.get("published") or ():
+                    named.setdefault(column, []).append(method)
+            for label, ref in study.lock.get("datasets", {}).items():
+                key = ClaimDataset(name=ref.get("name", label), scheme=scheme)
+                self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
+        self.by_name = named | self.by_name
+
+    def label(self, name: str, datasets: Sequence[ClaimDataset]) -> str:
+        """Return the method of the report with a label or published column, empty if there is none.
+
+        Of several, the method with the largest number of finished splits on the data sets is used.
+        """
+        places = {label for one in datasets for label in self.by_dataset.get(one, ())}
+        return max(self.by_name.get(name, [""]), key=lambda method: sum(self.finished(method, d) for d in places))
+
+    def dataset(self, wanted: ClaimDataset, methods: Iterable[str]) -> str:
+        """Return the data set of the report for which all methods are planned, empty if there is none."""
+        methods = list(methods)
+        planned = [d for d in self.by_dataset.get(wanted, ()) if all((m, d) in self.merged.planned for m in methods)]
+        return max(planned, key=lambda d: sum(self.finished(m, d) for m in methods), default="")
+
+    def finished(self, method: str, dataset: str) -> int:
+        """Return the number of finished cells."""
+        return len(self.groups.get((method, dataset), ()))
+
+    def column(self, method: str, dataset: str, name: str) -> pd.Series[float]:
+        """Return one column of the cells that ended ok, by split, without missing values."""
+        rows = self.groups.get((method, dataset))
+        if rows is None:
+            return pd.Series(dtype=float)
+        return rows.loc[rows["status"] == "ok", name].dropna()
+
+    def duel(self, first: str, second: str, dataset: str, metric: str) -> Duel:
+        """Return the paired comparison of two methods on a data set; an empty name is a data set without cells."""
+        pair = pd.concat([self.column(m, dataset, metric) for m in (first, second)], axis=1, join="inner")
+        planned = max(self.merged.planned.get((m, dataset), 1) for m in (first, second))
+        if pair.empty:
+            return Duel(math.nan, 0, planned)
+        gaps = (pair.iloc[:, 0] - pair.iloc[:, 1]).to_numpy(dtype=float)
+        gaps = gaps if metric in HIGHER_IS_BETTER else -gaps
+        missing = planned - len(gaps)
+        significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < ranks.ALPHA
+        return Duel(float(gaps.mean()), int(np.sign(gaps.mean())) if significant else 0, missing)
+
+    def p(self, gaps: Array, method: str, dataset: str) -> float:
+        """Return the p-value of the paired test of differences on the splits of a data set."""
+        rows = self.groups[method, dataset]
+        fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
+        independent = any(dataset in labels for key, labels in self.by_dataset.items() if key.scheme == "holdout")
+        return ranks.resampled_t_p(gaps, 0.0 if independent else fraction)
+
+    def seconds(self, method: str, dataset: str) -> pd.Series[float]:
+        """Return the CPU seconds of the cells that ended ok, by split."""
+        rows = self.groups.get((method, dataset))
+        if rows is None:
+            return pd.Series(dtype=float)
+        rows = rows[rows["status"] == "ok"]
+        return rows.reindex(columns=TIMES).sum(axis=1, min_count=1).dropna()
+
+
+def _finding(
+    cells: _Cells,
+    claim: DatasetsWon | TimeRatio | FractionConverged,
+    labels: dict[str, str],
+    datasets: Sequence[str],
+) -> Finding:
+    if isinstance(claim, DatasetsWon):
+        first, second = ([labels[name] for name in names] for names in (claim.first, claim.second))
+        return _datasets_won(cells, first, second, datasets, claim)
+    if isinstance(claim, TimeRatio):
+        return _time_ratio(cells, labels[claim.first], labels[claim.second], datasets, claim.threshold)
+    return _fraction_converged(cells, list(labels.values()), datasets, claim.threshold)
+
+
+def _datasets_won(
+    cells: _Cells, first: Sequence[str], second: Sequence[str], datasets: Sequence[str], claim: DatasetsWon
+) -> Finding:
+    """Count the data sets on which each of the first methods is better than each of the second ones."""
+    duels = [[cells.duel(a, b, dataset, claim.metric) for a in first for b in second] for dataset in datasets]
+    won = sum(all(duel.decided == 1 for duel in on) for on in duels)
+    lost = sum(any(duel.decided == -1 for duel in on) for on in duels)
+    ahead = sum(all(duel.advantage > 0.0 for duel in on) for on in duels)
+    missing = sum(any(duel.missing for duel in on) for on in duels)
+    found = f"{ahead} of {len(duels)} by means; by the paired test {won} won, {lost} lost"
+    if len(duels) == len(first) == len(second) == 1 and not math.isnan(duels[0][0].advantage):
+        found = f"mean advantage {duels[0][0].advantage:.3g}; by the paired test {won} won, {lost} lost"
+    reasons = [f"splits are missing on {missing} of {len(duels)} data sets"] * bool(missing)
+    reasons += ["the other differences are within their error"] * (won + lost + missing < len(duels))
+    if won >= claim.threshold:
+        return Finding(found, HOLDS)
+    verdict = FAILS if len(duels) - lost < claim.threshold else OPEN
+    return Finding(found, verdict, "; ".join(reasons) if verdict == OPEN else "")
+
+
+def _time_ratio(cells: _Cells, first: str, second: str, datasets: Sequence[str], threshold: float) -> Finding:
+    """Compare the geometric mean of the ratios of CPU times on each data set with the threshold."""
+    limits: list[tuple[float, float]] = []  # lower and upper limit of the log ratio
+    for dataset in datasets:
+        pair = pd.concat([cells.seconds(m, dataset) for m in (first, second)], axis=1, join="inner")
+        if pair.empty or not (pair.to_numpy(dtype=float) > 0.0).all():
+            continue
+        logs = np.log(pair.iloc[:, 0].to_numpy(dtype=float) / pair.iloc[:, 1].to_numpy(dtype=float))
+        error = 2.0 * float(logs.std()) / math.sqrt(len(logs))
+        limits.append((float(logs.mean()) - error, float(logs.mean()) + error))
+    if not limits:
+        return Finding("", OPEN, "no common splits")
+    ratios = [math.exp((low + high) / 2.0) for low, high in limits]
+    span = f"{min(ratios):.3g}" if len(ratios) == 1 else f"{min(ratios):.3g} to {max(ratios):.3g}"
+    found = f"{span} on {len(ratios)} of {len(datasets)} data sets"
+    if any(high < math.log(threshold) for _, high in limits):
+        return Finding(found, FAILS)
+    if len(limits) < len(datasets):
+        return Finding(found, OPEN, f"no common splits on {len(datasets) - len(limits)} of {len(datasets)} data sets")
+    decided = all(low >= math.log(threshold) for low, _ in limits)
+    return Finding(found, HOLDS) if decided else Finding(found, OPEN, "a ratio is within its error")
+
+
+def _fraction_converged(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:
+    """Count the cells that have converged; failed cells have not, and cells without a criterion or warning have."""
+    groups = [(m, d) for m in methods for d in datasets if d]
+    planned = sum(cells.merged.planned[group] for group in groups)
+    finished = [cells.groups[group] for group in groups if group in cells.groups]
+    rows = [row for group in finished for row in group.to_dict("records")]
+    converged = sum(row["status"] == "ok" and judge(row) in {"converged", "unknown"} for row in rows)
+    missing = planned - len(rows)
+    found = f"{converged} of {planned} cells"
+    if missing == 0 and all(datasets) and converged >= threshold * planned:
+        return Finding(found, HOLDS)
+    if converged + missing < threshold * planned:
+        return Finding(found, FAILS)
+    return Finding(found, OPEN, f"{missing} cells are missing" if missing else "data sets are missing")

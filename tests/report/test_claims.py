@@ -1,0 +1,113 @@
+"""Verdicts on claims, from synthetic studies with a known answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ep_bench.published.claims import DatasetsWon, FractionConverged, TimeRatio
+from ep_bench.report.claims import claim_verdicts
+from ep_bench.report.merge import merge
+
+PLACE = {"source": "bui2015", "place": "p", "claim": "c"}
+NINE = ["boston", "concrete", "yacht"]
+
+
+@pytest.fixture
+def results(tmp_path, make_study):
+    """Write a study of methods a and b with given log-likelihoods; return the only verdict on a claim."""
+
+    def verdict(claim, change, name="s", splits=10, **lock):
+        folder = make_study(tmp_path / name, ["a", "b"], NINE, splits, change=change, lock=lock)
+        rows = claim_verdicts(merge([folder]), [claim])
+        return rows[0] if rows else None
+
+    return verdict
+
+
+def won(threshold, first="a", second="b", datasets=NINE):
+    return DatasetsWon(
+        **PLACE, statistic="data sets won", first=first, second=second, metric="ll", datasets=datasets,
+        threshold=threshold,
+    )  # fmt: skip
+
+
+def with_gaps(**gaps):
+    """Return a change of rows: on each data set, a is better than b by a gap, up to noise of 0.1."""
+    noise = np.random.default_rng(0).normal(0.0, 0.1, 100)
+
+    def change(row):
+        gap = gaps[row["dataset"]] if row["method"] == "a" else 0.0
+        return {**row, "ll": gap + noise[row["split"]] * (row["method"] == "a")}
+
+    return change
+
+
+ONE_EACH = with_gaps(boston=1.0, concrete=-1.0, yacht=0.01)  # won, lost, within the error
+
+
+@pytest.mark.parametrize(("threshold", "verdict"), [(1, "holds"), (2, "not decided"), (3, "does not hold")])
+def test_data_sets_within_the_error_leave_a_claim_open(results, threshold, verdict):
+    row = results(won(threshold), ONE_EACH)
+    assert row["verdict"] == verdict
+    assert row["found"].endswith("by the paired test 1 won, 1 lost")
+    assert ("within their error" in row["reason"]) == (verdict == "not decided")
+
+
+def test_the_opposite_order_is_planted_and_found(results):
+    assert results(won(1, datasets=["boston"]), ONE_EACH)["verdict"] == "holds"
+    assert results(won(1, "b", "a", datasets=["boston"]), ONE_EACH, "t")["verdict"] == "does not hold"
+
+
+def test_missing_splits_leave_a_claim_open(results):
+    def change(row):
+        return None if row["method"] == "a" and row["split"] == 3 else ONE_EACH(row)
+
+    row = results(won(1), change)
+    assert (row["verdict"], row["reason"]) == ("not decided", "splits are missing on 3 of 3 data sets")
+
+
+def test_data_sets_under_another_scheme_or_without_cells_are_not_used(results):
+    elsewhere = [{"name": "boston", "scheme": "kfold"}]
+    assert results(won(1, datasets=elsewhere), ONE_EACH) is None
+    row = results(won(2, datasets=["boston", "energy"]), ONE_EACH, "t")
+    assert row["verdict"] == "not decided"
+    assert results(won(1, "c"), ONE_EACH, "u") is None
+
+
+def test_a_method_is_found_by_its_published_column(results):
+    methods = {name: {"use": "x", "published": [f"col-{name}"], "options": {}} for name in "ab"}
+    assert results(won(1, "col-a", "col-b"), ONE_EACH, methods=methods)["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "noise", "verdict"), [(3, 0.0, "holds"), (5, 0.0, "does not hold"), (4, 0.5, "not decided")]
+)
+def test_ratios_of_times(results, threshold, noise, verdict):
+    factors = np.exp(noise * np.random.default_rng(1).standard_normal(10))
+
+    def change(row):
+        seconds = 4.0 * factors[row["split"]] if row["method"] == "a" else 1.0
+        return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
+
+    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=threshold)
+    row = results(claim, change)
+    assert row["verdict"] == verdict
+    assert row["found"].endswith("on 3 of 3 data sets")
+
+
+@pytest.mark.parametrize(
+    ("missing", "threshold", "verdict"), [(0, 0.9, "holds"), (0, 1.0, "does not hold"), (1, 0.96, "not decided")]
+)
+def test_fractions_of_converged_cells(results, missing, threshold, verdict):
+    def change(row):
+        first = row["dataset"] == "boston" and row["split"] == 0 and row["method"] == "a"
+        if row["dataset"] == "yacht" and row["split"] < missing and row["method"] == "b":
+            return None
+        return row | ({"reason": "not converged: sweep limit"} if first else {})
+
+    claim = FractionConverged(
+        **PLACE, statistic="fraction converged", methods=["a", "b"], datasets=NINE, threshold=threshold
+    )
+    row = results(claim, change)
+    assert (row["found"], row["verdict"]) == (f"{59 - missing} of 60 cells", verdict)
