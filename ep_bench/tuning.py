@@ -3,13 +3,15 @@
 ``search`` calls a function that returns the score of given options, and ``validation_rows`` selects the validation
 points from the training data. Both depend on the seed of the split only, so that all methods use the same validation
 points. The sampler is Optuna's (Bergstra et al. 2011; Akiba et al. 2019). It models the options jointly, stays in
-memory and runs one trial after the other.
+memory and runs one trial after the other. If the trials suffice for all combinations of a finite space, each is tried
+once.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
+import itertools
 import json
 import math
 import time
@@ -75,6 +77,8 @@ def search(
 ) -> SearchResult:
     """Run exactly ``trials`` trials, failed ones included, and return the best options.
 
+    There are fewer trials if all options are choices with fewer combinations: each combination is then tried once.
+
     The first trial uses the options in ``start``. Options that ``start`` does not name are drawn from ``space``. If an
     option of ``start`` is outside ``space``, its score is not passed to the sampler. The best trial has the highest
     ``score``, or the lowest for ``rmse`` and ``error_rate``. An exception in ``evaluate`` ends the search.
@@ -84,7 +88,7 @@ def search(
     done: list[dict[str, Any]] = []
     best, chosen = None, {}
     with _quiet_optuna():
-        sampler = _Sampler(space, seed)
+        trials, sampler = _sampler(space, trials, seed, whole=not outside)
         sampler.begin_with(inside)
         for number in range(trials):
             options = sampler.ask() | (outside if number == 0 else {})
@@ -105,6 +109,35 @@ def _trial(evaluate: Evaluate, options: Mapping[str, Any], score: str) -> dict[s
     seconds = round(time.perf_counter() - started, 6)
     shown = {name: _plain(option) for name, option in options.items()}
     return {"options": shown, "score": value, "seconds": seconds, "reason": reason}
+
+
+def _sampler(space: Space, trials: int, seed: int, *, whole: bool) -> tuple[int, _Grid | _Sampler]:
+    """Return the number of trials and their source: a grid if ``whole`` allows it and the trials suffice for it."""
+    is_finite = all(kind == "choice" for _, kind, _ in _entries(space))
+    size = math.prod(len(values) for _, _, values in _entries(space)) if is_finite else math.inf
+    return (int(size), _Grid(space)) if whole and size <= trials else (trials, _Sampler(space, seed))
+
+
+class _Grid:
+    """All combinations of a finite space, each once, in the order of the choices."""
+
+    def __init__(self, space: Space) -> None:
+        self._choices = {name: values for name, _, values in _entries(space)}
+        self._left = [
+            dict(zip(self._choices, places, strict=True))
+            for places in itertools.product(*(range(len(values)) for values in self._choices.values()))
+        ]
+
+    def begin_with(self, parameters: Mapping[str, Any]) -> None:
+        """Move combinations with these parameters to the front."""
+        self._left.sort(key=lambda combination: any(combination[name] != parameters[name] for name in parameters))
+
+    def ask(self) -> dict[str, Any]:
+        """Return the options of the next trial."""
+        return {name: self._choices[name][place] for name, place in self._left.pop(0).items()}
+
+    def record(self, value: float | None) -> None:
+        """Ignore the score; the trials do not depend on it."""
 
 
 class _Sampler:

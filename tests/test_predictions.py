@@ -308,3 +308,13 @@ def test_the_crps_of_quantiles_is_the_mean_pinball_loss_twice() -> None:
 @pytest.mark.parametrize("levels", [np.arange(1, 20) / 20, (np.arange(10) + 0.5) / 10, [0.025, 0.5, 0.975]])
 def test_few_quantiles_have_no_crps(levels: Any) -> None:
     assert "crps" not in scoring.score(quantiles(levels), Y)
+
+
+@pytest.mark.parametrize("spread", [0.0, 3.0])
+def test_quantiles_of_mixtures_invert_the_distribution_function(spread: float) -> None:
+    """Components of similar and of very different widths; Newton's steps suffice for the former only."""
+    rng = np.random.default_rng(5)
+    means, stds = rng.normal(size=(30, 20)), np.exp(spread * rng.normal(size=(30, 20)))
+    ours = Predictive(rng.dirichlet(np.ones(30)), means, stds**2)
+    for p in (1e-6, 0.025, 0.5, 0.9):
+        np.testing.assert_allclose(ours.cdf(ours.quantile(p)), p, rtol=1e-9)

@@ -131,6 +131,17 @@ def test_the_first_of_equal_trials_is_the_best() -> None:
     assert run(lambda _options: (1.0, "")).best == 0
 
 
+def test_every_combination_of_a_small_finite_space_is_tried_once() -> None:
+    space = {"a": {"choice": [1, 2, 3]}, "b": {"choice": ["x", "y"]}}
+    found = run(lambda options: (-abs(options["a"] - 2.0) - (options["b"] == "x"), ""), space, {"a": 3, "b": "y"})
+    tried = [(trial["options"]["a"], trial["options"]["b"]) for trial in found.trials]
+    assert tried[0] == (3, "y")
+    assert sorted(tried) == [(a, b) for a in (1, 2, 3) for b in ("x", "y")]
+    assert found.options == {"a": 2, "b": "y"}
+    assert len(run(lambda _options: (0.0, ""), space, trials=5).trials) == 5
+    assert len(run(lambda _options: (0.0, ""), space, {"a": 9, "b": "y"}).trials) == 20  # a start outside the space
+
+
 class TestStart:
     def test_is_the_first_trial(self) -> None:
         start = {"x": 0.25, "n": 7, "kind": ["b", 2]}

@@ -8,19 +8,19 @@ The loss is the mean squared error plus an L2 penalty on the weights, but not on
 where tau is the precision of the noise; the constant is that of the authors' program. Dropout is also active at test
 time: the predictive distribution is the mixture of N(f_t, 1 / tau) over ``passes`` stochastic passes f_t.
 
-``tune`` searches rate and tau on validation data points, as in the paper. If ``tau`` is not set, it maximises the mean
-log predictive density of ``validation_fraction`` of the training data under a first fit, which does not use them and
-whose penalty has tau = 1. A second fit uses all training data.
+``tune`` searches the rate on validation data points, in the grid of the authors' program. If ``tau`` is not set, it
+maximises the mean log predictive density of ``validation_fraction`` of the training data under a first fit, which does
+not use them and whose penalty has tau = 1. A second fit uses all training data.
 
 Symbols: Z are the outputs of a layer; a mask element is 0 or 1 / (1 - rate).
 
 Deviation: each pass uses one mask for all test data points. The distribution at each of them is unchanged, each pass is
 a function of the inputs, and predictions do not depend on the other test data points.
-Deviation: tau is in units of the standardised target; in the authors' program, it is in original units. Their grids
-differ between data sets; ``tune`` searches the same range for all.
-Deviation: minibatches have 32 data points and the step size is 0.005, where the program has 128 and 0.001. With the
-program's values, 400 epochs are too few for small data sets (validation RMSE of yacht 4.6 instead of 1.6, of energy 1.8
-instead of 0.7).
+Deviation: tau is in units of the standardised target, and a one-dimensional search finds it. The paper and the authors'
+program search a grid of rate and tau, in original units, which differs between data sets.
+Deviation: 4,000 epochs, as in the experiments that are stored with the program; the paper has 400.
+Deviation: minibatches have 32 data points and the step size is 0.005, where the program has 128 and 0.001. The density
+of validation points of boston and yacht decided.
 Deviation: 1,000 passes, where the program has 10,000.
 """
 
@@ -44,7 +44,7 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
 LOG_TAU = (-5.0, 15.0)  # range of the search for log tau
-LONG_RUN = 4000  # epochs of the results that are stored with the authors' program
+PAPER_EPOCHS, STORED_EPOCHS = 400, 4000  # of the paper, and of the results that are stored with the authors' program
 
 
 class Config(BaseModel):
@@ -70,7 +70,9 @@ class Config(BaseModel):
         0.2, gt=0.0, lt=1.0, description="fraction of the training data that determines tau if it is not set; ours"
     )
     lengthscale: PositiveFloat = Field(1e-2, description="prior lengthscale; the program: 0.01")
-    epochs: PositiveInt = Field(400, description="passes over the training data; the paper: 10 times 40")
+    epochs: PositiveInt = Field(
+        STORED_EPOCHS, description="passes over the training data; the program: 100 times 40; the paper: 10 times 40"
+    )
     batch_size: PositiveInt = Field(32, description="data points per step; the program: 128")
     learning_rate: PositiveFloat = Field(5e-3, description="step size of Adam; the program: 0.001")
     passes: PositiveInt = Field(1000, description="stochastic passes per prediction; the program: 10,000")
@@ -260,10 +262,10 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 def _published(config: Config) -> tuple[str, ...]:
     """Return the published columns of a configuration, by its units and epochs; MC-dropout-1 has 4,000 epochs."""
-    if config.hidden not in {(50,), (100,)} or config.epochs < Config().epochs:
+    if config.hidden not in {(50,), (100,)} or config.epochs < PAPER_EPOCHS:
         return ()
     quoted = ("Dropout-1", "MC-dropout-1 (as quoted)")
-    return (*quoted, "MC-dropout-1") if config.epochs >= LONG_RUN else quoted
+    return (*quoted, "MC-dropout-1") if config.epochs >= STORED_EPOCHS else quoted
 
 
 METHOD = Method(
@@ -278,5 +280,5 @@ METHOD = Method(
     seconds=_seconds,
     warmup={"epochs": 1, "passes": 5},
     published=_published,
-    space={"rate": {"choice": [0.005, 0.01, 0.05, 0.1]}, "tau": {"log": [0.5, 2000.0]}},
+    space={"rate": {"choice": [0.005, 0.01, 0.05, 0.1]}},
 )
