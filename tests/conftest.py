@@ -15,7 +15,7 @@ from matplotlib.text import Text
 # compiled twice. The groups that take longest are first. Every other file is a group of its own; these come last.
 GROUPS = {
     "dgp_ep": "dgp_ep",
-    "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout bb_alpha pbp",
+    "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout ensemble bb_alpha pbp",
     "gp": "gp sgp gp_t covariances",
     "ep_nn": "ep_nn",
 }

@@ -18,6 +18,7 @@ REGISTRY: dict[str, str] = {
     "vi_graves": "ep_bench.methods.vi_graves",
     "vi": "ep_bench.methods.vi",
     "dropout": "ep_bench.methods.dropout",
+    "ensemble": "ep_bench.methods.ensemble",
     "bb_alpha": "ep_bench.methods.bb_alpha",
     "hmc": "ep_bench.methods.hmc",
     "sgld": "ep_bench.methods.sgld",

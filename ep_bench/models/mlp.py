@@ -29,10 +29,10 @@ DIVERGENCE_LIMIT = 1e3  # a fit has diverged if its mean squared residual exceed
 CHUNK = 512  # data points evaluated at once, so that the outputs of a layer stay in the cache
 
 
-def layout(inputs: int, hidden: Sequence[int]) -> Any:
-    """Return the layers (L, 3) of a network with one output: offset, inputs, outputs."""
+def layout(inputs: int, hidden: Sequence[int], outputs: int = 1) -> Any:
+    """Return the layers (L, 3) of a network: offset, inputs, outputs. The kernels of this module need one output."""
     rows, offset = [], 0
-    for n_in, n_out in pairwise((inputs, *hidden, 1)):
+    for n_in, n_out in pairwise((inputs, *hidden, outputs)):
         rows.append((offset, n_in, n_out))
         offset += (n_in + 1) * n_out
     return np.array(rows, dtype=np.int64)
@@ -208,10 +208,10 @@ def backward(X: Any, w: Any, layers: Any, Z: Any, df: Any, scale: float, g: Any,
             above = D[(l + 1) % 2, : rows * n_out].reshape(rows, n_out)
             np.dot(inputs.T, above, g[offset:end].reshape(n_in, n_out))
             if l < last - 1:
-                _column_sums(above, g[end : end + n_out])
+                column_sums(above, g[end : end + n_out])
             if l > 0:
                 np.dot(above, w[offset:end].reshape(n_in, n_out).T, below)
-                _pass_active(inputs, scale, below)
+                pass_active(inputs, scale, below)
 
 
 @jit(relaxed=REORDER)
@@ -279,7 +279,7 @@ def _last_layer(df: Any, v: Any, Z: Any, scale: float, below: Any, by_v: Any, by
 
 
 @jit(relaxed=REORDER, inline=True)
-def _pass_active(Z: Any, scale: float, out: Any) -> None:
+def pass_active(Z: Any, scale: float, out: Any) -> None:
     """Multiply out (B, n) by ``scale`` where Z (B, n) is positive, otherwise by 0."""
     for b in range(Z.shape[0]):
         for j in range(Z.shape[1]):
@@ -287,7 +287,7 @@ def _pass_active(Z: Any, scale: float, out: Any) -> None:
 
 
 @jit(relaxed=REORDER, inline=True)
-def _column_sums(A: Any, out: Any) -> None:
+def column_sums(A: Any, out: Any) -> None:
     """Write the sums (n,) of the columns of A (B, n)."""
     for j in range(A.shape[1]):
         out[j] = 0.0
@@ -309,7 +309,12 @@ def refuse_divergence(w: Any, layers: Any, X: Any, y: Any) -> None:
 
     The limit of the mean squared residual is 1,000 times the variance of the targets, or 1,000 if that is below 1.
     """
-    residual = float(np.mean((y - evaluate(X, w[None], layers)[0]) ** 2))
+    refuse_residuals(y - evaluate(X, w[None], layers)[0], y)
+
+
+def refuse_residuals(residuals: Any, y: Any) -> None:
+    """Raise FloatingPointError if the residuals (N,) of targets y (N,) exceed the limit of ``refuse_divergence``."""
+    residual = float(np.mean(residuals**2))
     largest = DIVERGENCE_LIMIT * max(float(np.var(y)), 1.0)
     if not residual <= largest:
         raise FloatingPointError(
@@ -318,13 +323,18 @@ def refuse_divergence(w: Any, layers: Any, X: Any, y: Any) -> None:
         )
 
 
+def check_inputs(X: Any, layers: Any) -> None:
+    """Raise ValueError if X is not a matrix (n, d) with one column per input."""
+    if X.ndim != 2 or X.shape[1] != layers[0, 1]:
+        raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
+
+
 def evaluate(X: Any, W: Any, layers: Any) -> Any:
     """Return the outputs (K, N) of networks with weights W (K, P) at X (N, d).
 
     Raises ValueError if the number of columns of X is not the number of inputs.
     """
-    if X.ndim != 2 or X.shape[1] != layers[0, 1]:
-        raise ValueError(f"X must have shape (n, {layers[0, 1]}), found {X.shape}")
+    check_inputs(X, layers)
     out, weights = np.empty((len(W), len(X))), np.ascontiguousarray(W)
     for at in range(0, len(X), CHUNK):
         rows = np.array(X[at : at + CHUNK], dtype=np.float64, order="C")

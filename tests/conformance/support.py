@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 QUICK: dict[str, dict[str, object]] = {
     "vi": {"hidden": [10], "samples": 2, "epochs": 150},
     "dropout": {"hidden": [20], "epochs": 150, "passes": 100},
+    "ensemble": {"hidden": [20], "epochs": 150},
     "hmc": {"hidden": [5], "samples": 50, "warmup": 50, "steps": 15, "stored": 50},
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
     "sgld": {"hidden": [5], "epochs": 300},

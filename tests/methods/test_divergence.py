@@ -13,7 +13,7 @@ from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
 from ep_bench.types import Rows
 
-METHODS = ["bp", "vi_graves", "vi", "dropout", "bb_alpha"]
+METHODS = ["bp", "vi_graves", "vi", "dropout", "ensemble", "bb_alpha"]
 
 
 def train():
@@ -66,6 +66,7 @@ class TestFiniteDivergence:
             ("vi", 10.0, "diverged: mean squared residual"),
             ("bb_alpha", 10.0, "diverged: mean squared residual"),
             ("dropout", 100.0, "diverged: mean squared residual"),
+            ("ensemble", 100.0, "diverged: mean squared residual"),
             ("bp", 1e4, "not finite"),  # its steps are shortened, so only the weight decay diverges
             ("vi_graves", 10.0, "not finite"),
         ],

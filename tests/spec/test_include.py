@@ -297,6 +297,7 @@ def test_the_shipped_suite_has_the_nine_sets_of_the_papers() -> None:
     assert {entry.use for entry in study.methods} >= {
         "pbp",
         "vi",
+        "ensemble",
         "hmc",
         "sgld",
         "laplace",

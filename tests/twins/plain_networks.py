@@ -35,7 +35,12 @@ def activate(a, activation):
 
 def outputs(X, w, sizes, masks=None, activation="relu"):
     """Outputs (B,); ``masks``, one (B, units) per hidden layer, multiply the outputs of the hidden units."""
-    layers, f = matrices(w, sizes), []
+    return all_outputs(X, w, sizes, masks, activation)[:, 0]
+
+
+def all_outputs(X, w, sizes, masks=None, activation="relu"):
+    """Outputs (B, outputs) of a network with any number of outputs."""
+    layers, F = matrices(w, sizes), []
     for row, x in enumerate(X):
         z = np.array(x)
         for index, (W, b) in enumerate(layers):
@@ -44,8 +49,8 @@ def outputs(X, w, sizes, masks=None, activation="relu"):
                 z = activate(a, activation)
                 if masks is not None:
                     z = z * masks[index][row]
-        f.append(a[0])
-    return np.array(f)
+        F.append(a)
+    return np.array(F).reshape(len(X), sizes[-1])
 
 
 def local_outputs(X, mean, deviation, sizes, noise):
