@@ -56,7 +56,7 @@ class StepProblem:
         shared = (self.X, self.y, self.order, BATCH, self.theta, self.steps, self.gradient, self.layers, self.work)
         if self.method == "vi":
             return weights_epoch(*shared, self.words, self.prior, False, True, RATE)
-        return train_epoch(*shared, self.words, ALPHA, 1.0, RATE, True)
+        return train_epoch(*shared, self.words, ALPHA, 1.0, RATE, RATE)
 
     def objective(self, X, y, noise):
         """Return the objective and the gradient of one batch for fixed noise."""

@@ -15,6 +15,8 @@ from ep_bench.models import mlp
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 from ep_bench.numerics.normal_rng import fill_normals
 
+DRAWN = 256  # networks whose weights are drawn together for predictions
+
 
 @jit(relaxed=FUSE)
 def draw_weights(mean: Any, sd: Any, words: Any, noise: Any, W: Any) -> None:
@@ -59,6 +61,12 @@ def sum_of_logs(x: Any) -> float:
 
 
 def sample_networks(mean: Any, sd: Any, samples: int, layers: Any, X: Any, rng: np.random.Generator) -> Any:
-    """Return the outputs (K, N) at X (N, d) of K = ``samples`` networks with weights drawn from q; mean and sd (P,)."""
-    noise = rng.standard_normal((samples, mean.size))
-    return mlp.evaluate(X, mean + sd * noise, layers)
+    """Return the outputs (K, N) at X (N, d) of K = ``samples`` networks with weights drawn from q; mean and sd (P,).
+
+    The weights of at most ``DRAWN`` networks exist at the same time. The numbers do not depend on it.
+    """
+    outputs = np.empty((samples, len(X)))
+    for start in range(0, samples, DRAWN):
+        block = outputs[start : start + DRAWN]
+        block[:] = mlp.evaluate(X, mean + sd * rng.standard_normal((len(block), mean.size)), layers)
+    return outputs

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator, data
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.methods import bb_alpha
+from ep_bench.methods import version as versioned
 from ep_bench.methods.bb_alpha.energy import energy, fill_factor, workspace
 from ep_bench.methods.vi import bound as vi_bound
-from ep_bench.models import mlp
+from ep_bench.models import meanfield, mlp
 from ep_bench.models.meanfield import draw_weights
 from ep_bench.numerics.normal_rng import stream
+from ep_bench.options import factors
 from ep_bench.spec import read_study
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
@@ -221,24 +226,77 @@ def rows(n, d, seed):
     return Rows(X, (y - y.mean()) / y.std())
 
 
-def test_an_epoch_step_by_step():
-    """Every data point once per epoch, new samples per step, Adam by its twin."""
+@pytest.mark.parametrize("schedule", ["cosine", "released program"])
+def test_epochs_step_by_step(schedule):
+    """Every data point once per epoch, new samples per step, Adam by its twin with the step sizes of the schedule."""
     train = rows(20, 3, 19)
-    config = bb_alpha.Config(hidden=(4,), epochs=2, batch_size=8, samples=3, prior_variance=V0, learning_rate=0.01)
+    config = bb_alpha.Config(
+        hidden=(4,), epochs=2, batch_size=8, samples=3, prior_variance=V0, learning_rate=0.01, schedule=schedule
+    )
     state, trace = bb_alpha.fit(train, config, np.random.default_rng(15))
     rng, case = np.random.default_rng(15), Case((4,), 0, d=3, K=3, total=20)
     start = np.concatenate([0.1 * rng.standard_normal(case.P), np.full(case.P, -10.0), [0.0]])
-    words, theta, gradients = stream(rng), start, []
-    for objective in trace["objective"]:
+    faster = np.append(np.ones(2 * case.P), 10.0)  # the log noise variance
+    sizes = {"cosine": (0.01 * faster, 0.005 * faster), "released program": (np.array(0.01), np.array(0.01))}[schedule]
+    words, theta, gradients, rates = stream(rng), start, [], []
+    for objective, noise, rate in zip(trace["objective"], trace["noise_deviation"], sizes, strict=True):
         order, values = rng.permutation(20), []
         for at in (0, 8, 16):
             case.X, case.y = train.X[order[at : at + 8]], train.y[order[at : at + 8]]
             value, gradient = case.energy(0.5, theta, draw=words)
             values.append(value)
             gradients.append(gradient)
-            theta = plain.adam(start, gradients, 0.01)
+            rates.append(rate)
+            theta = plain.adam(start, gradients, rates)
         assert objective == pytest.approx(np.mean(values) / 20, rel=1e-9)
+        assert noise == pytest.approx(np.exp(0.5 * theta[-1]), rel=1e-9)
     np.testing.assert_allclose(state.mean, theta[: case.P], rtol=1e-6, atol=1e-9)
+
+
+class TestConvergence:
+    def test_a_noise_variance_that_still_changes_is_reported(self):
+        """1,000 steps of 0.001 are too few for the log noise variance of a function without noise."""
+        train = rows(200, 2, 27)
+        exact = Rows(train.X, np.sin(train.X[:, 0]))
+        options = {"hidden": (5,), "samples": 2, "epochs": 200, "learning_rate": 1e-3}
+        with pytest.warns(
+            ConvergenceWarning, match=r"^the log noise variance changed by -0\.\d\d over the second half"
+        ):
+            state, _ = bb_alpha.fit(
+                exact, bb_alpha.Config(schedule="released program", **options), np.random.default_rng(0)
+            )
+        assert not state.converged
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            state, _ = bb_alpha.fit(exact, bb_alpha.Config(noise_variance=0.5, **options), np.random.default_rng(0))
+        assert state.converged
+
+    def test_the_change_is_that_of_the_second_half(self):
+        assert bb_alpha._has_settled([4.0, 2.0, 1.0, 0.9, 0.8])
+        with pytest.warns(ConvergenceWarning, match=r"changed by -1\.39 over"):
+            assert not bb_alpha._has_settled([4.0, 2.0, 1.0, 0.9, 0.5])
+        assert bb_alpha._has_settled([3.0])
+
+
+def test_predictions_do_not_depend_on_the_number_of_networks_drawn_together(monkeypatch):
+    """5,000 samples are drawn in blocks, which bounds the memory, from one stream."""
+    layers, rng = mlp.layout(3, (4,)), np.random.default_rng(0)
+    P = mlp.count(layers)
+    mean, std, X = rng.normal(size=P), rng.uniform(0.1, 1.0, P), rng.normal(size=(6, 3))
+    state = bb_alpha.State(layers, mean, std, 0.1, 11, True)
+    whole = state.predict(X, np.random.default_rng(1)).means
+    monkeypatch.setattr(meanfield, "DRAWN", 4)
+    np.testing.assert_array_equal(state.predict(X, np.random.default_rng(1)).means, whole)
+    W = mean + std * np.random.default_rng(1).standard_normal((11, P))
+    np.testing.assert_allclose(whole, [plain.outputs(X, w, (3, 4, 1)) for w in W], rtol=1e-10)
+
+
+def test_the_released_program_keeps_the_cells_of_version_1():
+    released = {"schedule": "released program", "learning_rate": 1e-3, "test_samples": 50}
+    assert versioned("bb_alpha", bb_alpha.Config(**released)) == "1"
+    assert "schedule" not in factors(bb_alpha.Config(**released))
+    assert versioned("bb_alpha", bb_alpha.Config(hidden=())) == "1"
+    assert versioned("bb_alpha", bb_alpha.Config()) == "2"
 
 
 class TestFit:
@@ -275,7 +333,7 @@ class TestFit:
         np.testing.assert_allclose(trace["noise_deviation"], 0.2)
 
     def test_standard_deviations_stay_below_the_prior(self):
-        config = bb_alpha.Config(hidden=(20,), epochs=300, learning_rate=0.05, alpha=1.0, prior_variance=0.3)
+        config = bb_alpha.Config(hidden=(20,), epochs=600, learning_rate=0.05, alpha=1.0, prior_variance=0.3)
         state, _ = bb_alpha.fit(rows(10, 2, 24), config, np.random.default_rng(1))
         assert np.sqrt(0.3) * 0.7 < state.std.max() < np.sqrt(0.3)
 

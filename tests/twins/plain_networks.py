@@ -126,10 +126,11 @@ def alpha_energy(theta, X, y, sizes, n, alpha, prior_variance, noise):
     return normalisers - n / len(y) * total
 
 
-def adam(theta, gradients, rate):
-    """Algorithm 1 of Kingma and Ba (2015), one step per gradient."""
+def adam(theta, gradients, rates):
+    """Algorithm 1 of Kingma and Ba (2015), one step per gradient; one step size for all steps, or a list of them."""
     m, v = np.zeros_like(theta), np.zeros_like(theta)
-    for t, g in enumerate(gradients, start=1):
+    rates = rates if isinstance(rates, list) else [rates] * len(gradients)
+    for t, (g, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
         m = 0.9 * m + 0.1 * g
         v = 0.999 * v + 0.001 * g**2
         theta = theta - rate * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)

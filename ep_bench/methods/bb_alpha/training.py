@@ -20,13 +20,13 @@ from ep_bench.numerics.jit import jit
 @jit()
 def train_epoch(
     X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
-    words: Any, alpha: float, prior_variance: float, rate: float, learn_noise: bool,
+    words: Any, alpha: float, prior_variance: float, rate: float, noise_rate: float,
 ) -> float:  # fmt: skip
     """Take one step per minibatch; return the mean energy over the steps, nats.
 
     X (n, d) and y (n,); ``order`` (n,) indices; ``batch`` the size of a minibatch; ``theta`` and ``gradient``
-    (2 P + 1,); ``layers`` (L, 3); ``words`` the state of the random number generator. The step size is ``rate``;
-    ``learn_noise`` False fixes the noise variance.
+    (2 P + 1,); ``layers`` (L, 3); ``words`` the state of the random number generator. The step size is ``rate``, that
+    of the log noise variance ``noise_rate``; 0 fixes it.
     """
     n, d = X.shape
     total, steps = 0.0, 0
@@ -38,8 +38,9 @@ def train_epoch(
         fill_factor(theta, prior_variance, work, n)
         draw_weights(theta[:weights], work.vectors[0], words, work.noise, work.W)
         total += energy(theta, Xb[:rows], yb[:rows], layers, n, alpha, prior_variance, work, gradient)
-        if not learn_noise:
-            gradient[2 * weights] = 0.0
+        before = theta[2 * weights]
         adam_step(theta, gradient, moments, rate)
+        if noise_rate != rate:
+            theta[2 * weights] = before + noise_rate / rate * (theta[2 * weights] - before)
         steps += 1
     return total / steps
