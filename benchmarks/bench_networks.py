@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from ep_bench.methods import bb_alpha, vi
 from ep_bench.methods.bb_alpha.training import train_epoch
+from ep_bench.methods.vi.empirical_prior import prior_groups
 from ep_bench.methods.vi.training import weights_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
@@ -55,7 +56,8 @@ class StepProblem:
     def epoch(self):
         shared = (self.X, self.y, self.order, BATCH, self.theta, self.steps, self.gradient, self.layers, self.work)
         if self.method == "vi":
-            return weights_epoch(*shared, self.words, self.prior, False, True, RATE)
+            groups = prior_groups(self.layers, 0)
+            return weights_epoch(*shared, self.words, self.prior, groups, False, True, RATE, False)
         return train_epoch(*shared, self.words, ALPHA, 1.0, RATE, RATE)
 
     def objective(self, X, y, noise):

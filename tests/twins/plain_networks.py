@@ -88,6 +88,18 @@ def negative_bound(theta, X, y, sizes, n, prior_variance, noise):
     return divergence(m, s, prior_variance) - n / len(y) * total
 
 
+def heteroscedastic_bound(theta, X, y, sizes, n, prior_variance, noise):
+    """The negative bound with a noise head, whose weights follow those of the network."""
+    drawn = (len(theta) - 1) // 2
+    m, s, H = theta[:drawn], np.exp(theta[drawn:-1]), sizes[-2] + 1
+    P, total = drawn - H, 0.0
+    for e in noise:
+        w = m + s * e
+        log_variance = theta[-1] + outputs(X, np.append(w[: P - H], w[P:]), sizes)
+        total += log_normal(y, outputs(X, w[:P], sizes), np.exp(log_variance)).sum() / len(noise)
+    return divergence(m, s, prior_variance) - n / len(y) * total
+
+
 def local_negative_bound(theta, X, y, sizes, n, prior_variance, noise):
     """The same by local reparameterisation, with separate draws for every row of X (R, d)."""
     P = (len(theta) - 1) // 2

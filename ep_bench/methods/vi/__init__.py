@@ -8,11 +8,13 @@ mixtures over weight samples.
 Options beyond the paper:
 
 - Local reparameterisation (Kingma, Salimans and Welling 2015) draws the inputs of the units instead of the weights.
-- An empirical-Bayes prior has one variance per layer, which maximises the bound at each step. With few or noisy data
-  points its maximum can be a prior of variance 0, and the network a constant, as on diabetes.
+- ``noise: heteroscedastic`` has a second output for the log variance of the noise, as MCVI of Wu et al. (2019).
+- ``prior: empirical`` has prior variances that maximise the bound at each step, with the inverse-gamma prior of Wu et
+  al. (2019). Version 1 of the method had no inverse-gamma prior, and the prior variances could fall to 0.
 
 Modules: ``bound`` has the bound of a minibatch, its gradient and the table of symbols; ``local_reparameterisation`` the
-same by local reparameterisation; ``training`` the compiled epochs.
+same by local reparameterisation, and ``heteroscedastic`` with a noise head; ``empirical_prior`` the prior variances;
+``training`` the compiled epochs.
 
 Deviation: the paper does not state optimiser, number of steps or starting point. This implementation uses Adam, with a
 step size that falls to 0 over the second half of the epochs. Initial means are N(0, 2 / n_in) (output: N(0, 1 / n_in)),
@@ -25,18 +27,22 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.vi import bound, local_reparameterisation
+from ep_bench.methods.vi import bound, heteroscedastic, local_reparameterisation
+from ep_bench.methods.vi.empirical_prior import prior_groups
 from ep_bench.methods.vi.training import local_epoch, weights_epoch
 from ep_bench.models import meanfield, mlp
 from ep_bench.numerics.adam import moments
 from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.normal_rng import stream
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
 INITIAL_STD = 0.005
+ONE_LAYER = {(50,), (100,)}
+MCVI, HOMOSCEDASTIC = ("MCVI-1 (mean-field reparam S=10)",), ("hoDVI-1 (homoscedastic)",)  # columns of Wu et al. (2019)
 
 
 class Config(BaseModel):
@@ -53,7 +59,8 @@ class Config(BaseModel):
     test_samples: PositiveInt = Field(100, description="weight samples per prediction; ours")
     learning_rate: PositiveFloat = Field(0.01, description="step size of Adam in the first half of the epochs; ours")
     prior: Literal["fixed", "empirical"] = Field(
-        "fixed", description="prior variance of the weights: fixed, or per layer by empirical Bayes; Bui et al.: fixed"
+        "fixed",
+        description="prior variance of the weights: fixed (Bui et al.), or by empirical Bayes (Wu et al. 2019)",
     )
     prior_variance: PositiveFloat = Field(
         1.0, description="variance of the weights if the prior is fixed; Bui et al., section 8: 1"
@@ -61,19 +68,32 @@ class Config(BaseModel):
     noise_variance: PositiveFloat | None = Field(
         None, description="fixed noise variance, in squared units of the standardised target; by default learned"
     )
+    noise: Literal["homoscedastic", "heteroscedastic"] = Field(
+        "homoscedastic",
+        json_schema_extra={NEUTRAL: "homoscedastic"},
+        description="one noise variance (Bui et al.), or one per input by a second output (Wu et al. 2019)",
+    )
     local_reparameterization: bool = Field(
         False, description="draw the inputs of the units instead of the weights; slower per step; Bui et al.: no"
     )
 
+    @model_validator(mode="after")
+    def _possible(self) -> Config:
+        if self.noise == "heteroscedastic" and self.noise_variance is not None:
+            raise ValueError("noise: heteroscedastic learns the noise variance; leave noise_variance out")
+        if self.noise == "heteroscedastic" and self.local_reparameterization:
+            raise ValueError("noise: heteroscedastic draws the weights; leave local_reparameterization out")
+        return self
+
 
 class State(NamedTuple):
-    """Posterior of the weights, standardised units."""
+    """Posterior of the weights, standardised units; the H weights of a noise head follow the P of the network."""
 
     layers: Array  # (L, 3) as in ``models.mlp``
-    mean: Array  # (P,)
-    std: Array  # (P,) standard deviations
-    prior_variance: Array  # (P,) of the last step
-    noise_variance: float
+    mean: Array  # (P + H,)
+    std: Array  # (P + H,) standard deviations
+    prior_variance: Array  # (P + H,) of the last step
+    noise_variance: float  # multiplied by the exponential of the noise head, if there is one
     test_samples: int
 
 
@@ -81,57 +101,70 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     """Fit to standardised data X (n, d), y (n,).
 
     Returns the state and a trace with one value per epoch: ``objective`` (the negative bound, mean over minibatches,
-    nats per data point), ``noise_deviation`` (standard deviation, standardised) and, if the prior is empirical,
-    ``prior_variance`` (mean over the weights).
+    nats per data point), ``noise_deviation`` (standard deviation, standardised; with a noise head the root mean square
+    over the training points, at the mean weights) and, if the prior is empirical, ``prior_variance`` (mean over the
+    weights). With an empirical prior, the objective contains its log density.
 
     Raises FloatingPointError if the objective or a parameter is not finite after an epoch, or if the fitted network
     has diverged (``mlp.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
-    size, batch_size = mlp.count(layers), min(config.batch_size, len(y))
-    theta = np.full(2 * size + 1, np.log(INITIAL_STD))
-    theta[:size] = mlp.initial_weights(layers, rng)
-    theta[-1] = np.log(config.noise_variance or 1.0)
+    head = heteroscedastic.head_size(layers) if config.noise == "heteroscedastic" else 0
+    theta, batch_size = _initial_parameters(config, layers, head, rng), min(config.batch_size, len(y))
+    size, groups = len(theta) // 2, prior_groups(layers, head)
     prior_variance = np.full(size, config.prior_variance)
-    epoch_kernel, workspace, extra = _epoch_kernel(config, layers, batch_size)
+    epoch_kernel, workspace, extra = _epoch_kernel(config, layers, batch_size, head)
     state, gradient, words = moments(len(theta)), np.empty_like(theta), stream(rng)
     empirical, learn_noise = config.prior == "empirical", config.noise_variance is None
 
     def run_epoch(epoch: int, order: Indices) -> float:
         negative_bound = epoch_kernel(
-            X, y, order, batch_size, theta, state, gradient, layers, workspace, words, prior_variance, empirical,
-            learn_noise, _rate(config, epoch), *extra,
+            X, y, order, batch_size, theta, state, gradient, layers, workspace, words, prior_variance, groups,
+            empirical, learn_noise, _rate(config, epoch), extra,
         )  # fmt: skip
         return float(negative_bound / len(y))
 
     def monitor() -> dict[str, float]:
-        noise = {"noise_deviation": float(np.exp(0.5 * theta[-1]))}
-        return noise | ({"prior_variance": float(prior_variance.mean())} if empirical else {})
+        noise = np.exp(theta[-1])
+        if head:
+            noise *= np.exp(heteroscedastic.evaluate(X, theta[None, :size], layers)[1]).mean()
+        found = {"noise_deviation": float(np.sqrt(noise))}
+        return found | ({"prior_variance": float(prior_variance.mean())} if empirical else {})
 
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     mean, std = theta[:size].copy(), np.exp(theta[size:-1])
-    mlp.refuse_divergence(mean, layers, X, y)
+    mlp.refuse_divergence(mean[: size - head], layers, X, y)
     return State(layers, mean, std, prior_variance, float(np.exp(theta[-1])), config.test_samples), trace
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return mixtures over weight samples at inputs X (n, d), standardised units, noise included."""
-    outputs = meanfield.sample_networks(state.mean, state.std, state.test_samples, state.layers, X, rng)
-    return Predictive.equal_mixture(outputs, state.noise_variance)
+    if state.mean.size == mlp.count(state.layers):
+        outputs = meanfield.sample_networks(state.mean, state.std, state.test_samples, state.layers, X, rng)
+        return Predictive.equal_mixture(outputs, state.noise_variance)
+    W = state.mean + state.std * rng.standard_normal((state.test_samples, state.mean.size))
+    means, logs = heteroscedastic.evaluate(X, W, state.layers)
+    return Predictive(np.full(len(W), 1.0 / len(W)), means, state.noise_variance * np.exp(logs))
 
 
-def _epoch_kernel(config: Config, layers: Array, batch_size: int) -> tuple[Any, Any, tuple[int, ...]]:
-    """Return the kernel of an epoch, its workspace and its additional arguments."""
+def _initial_parameters(config: Config, layers: Array, head: int, rng: np.random.Generator) -> Array:
+    """Return means, log standard deviations and log noise variance (2 (P + H) + 1,); the means of the head are 0."""
+    means = np.concatenate([mlp.initial_weights(layers, rng), np.zeros(head)])
+    return np.concatenate([means, np.full(len(means), np.log(INITIAL_STD)), [np.log(config.noise_variance or 1.0)]])
+
+
+def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> tuple[Any, Any, int | bool]:
+    """Return the kernel of an epoch, its workspace and its last argument."""
     size, units, widest = mlp.count(layers), mlp.units(layers), mlp.widest(layers)
     if config.local_reparameterization:
         copies = config.samples * batch_size
         return (
             local_epoch,
             local_reparameterisation.workspace(copies, size, units + 1, widest, int(layers[0, 1])),
-            (config.samples,),
+            config.samples,
         )
-    return weights_epoch, bound.workspace(config.samples, batch_size, size, units, widest), ()
+    return weights_epoch, bound.workspace(config.samples, batch_size, size, units, widest, head), head > 0
 
 
 def _rate(config: Config, epoch: int) -> float:
@@ -144,23 +177,32 @@ def _seconds(config: Config, n: int, d: int) -> float:
     weights = mlp.count(mlp.layout(d, config.hidden))
     step = config.samples * (7e-9 * weights + config.batch_size * (0.22e-9 * weights + 1.5e-9 * sum(config.hidden)))
     slower = 4.0 if config.local_reparameterization else 1.0
+    if config.noise == "heteroscedastic":
+        slower = 2.0
     return slower * config.epochs * n / config.batch_size * (step + 2e-8 * weights + 5e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:
-    """Return the published columns that match a configuration: by its layers, and Bui et al. only for their model."""
+    """Return the published columns that match a configuration: by its layers, noise and prior."""
     if config.noise_variance is not None or config.epochs < Config().epochs:
         return ()
+    if config.noise == "heteroscedastic":
+        return MCVI if config.hidden in ONE_LAYER and config.prior == "empirical" else ()
     as_published = config.prior == "fixed" and config.prior_variance == 1.0 and not config.local_reparameterization
-    if config.hidden in {(50,), (100,)}:
-        later = ("MCVI-1 (mean-field reparam S=10)", "hoDVI-1 (homoscedastic)")
-        return ("VI(KW)-1", *later) if as_published else later
+    if config.hidden in ONE_LAYER:
+        return ("VI(KW)-1", *HOMOSCEDASTIC) if as_published else HOMOSCEDASTIC
     return ("VI(KW)-2",) if as_published and config.hidden in {(50, 50), (100, 100)} else ()
+
+
+def _version(config: Config) -> int:
+    """Return the version that last changed the numbers: the empirical prior has changed, the fixed one has not."""
+    return 2 if config.prior == "empirical" else 1
 
 
 METHOD = Method(
     name="vi",
-    version=1,
+    version=2,
+    version_of=_version,
     title="Variational inference by reparameterisation",
     paper="Bui et al. (2015), after Kingma and Welling (2014)",
     tasks=("regression",),

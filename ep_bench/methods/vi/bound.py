@@ -28,22 +28,26 @@ from ep_bench.numerics.jit import REORDER, jit
 
 
 class BoundWorkspace(NamedTuple):
-    """Arrays for K samples, B data points and P weights."""
+    """Arrays for K samples, B data points, P weights and the H weights of a noise head, 0 without one."""
 
-    noise: Any  # (K, P) e
-    W: Any  # (K, P) w
+    noise: Any  # (K, P + H) e
+    W: Any  # (K, P + H) w
     by_w: Any  # (P,) gradient with respect to the weights of one sample
     Z: Any  # (B * units,) hidden outputs
     D: Any  # (2, B * widest)
     f: Any  # (B,)
-    std: Any  # (P,) s
+    std: Any  # (P + H,) s
+    head: Any  # (P,) weights of the network whose output is that of the noise head
+    by_head: Any  # (P,) gradient with respect to them
+    h: Any  # (B,) outputs of the noise head
 
 
-def workspace(samples: int, rows: int, weights: int, units: int, widest: int) -> BoundWorkspace:
+def workspace(samples: int, rows: int, weights: int, units: int, widest: int, head: int = 0) -> BoundWorkspace:
     """Allocate the arrays for batches of up to ``rows`` data points."""
+    drawn = (samples, weights + head)
     return BoundWorkspace(
-        np.empty((samples, weights)), np.empty((samples, weights)), np.empty(weights), np.empty(rows * units),
-        np.empty((2, rows * widest)), np.empty(rows), np.empty(weights),
+        np.empty(drawn), np.empty(drawn), np.empty(weights), np.empty(rows * units), np.empty((2, rows * widest)),
+        np.empty(rows), np.empty(weights + head), np.empty(weights), np.empty(weights), np.empty(rows),
     )  # fmt: skip
 
 
@@ -98,15 +102,3 @@ def add_divergence(theta: Any, std: Any, prior_variance: Any, gradient: Any) -> 
         s = std[i]
         gradient[i] += theta[i] / prior_variance[i]
         gradient[size + i] = s * gradient[size + i] + s * s / prior_variance[i] - 1.0
-
-
-@jit()
-def best_prior(theta: Any, std: Any, layers: Any, prior_variance: Any) -> None:
-    """Write the prior variances (P,) that maximise the bound: per layer, the mean of m^2 + s^2."""
-    for l in range(layers.shape[0]):
-        offset, n_in, n_out = layers[l]
-        end = offset + (n_in + 1) * n_out
-        total = 0.0
-        for i in range(offset, end):
-            total += theta[i] * theta[i] + std[i] * std[i]
-        prior_variance[offset:end] = total / (end - offset)

@@ -5,7 +5,8 @@ epochs is ``numerics.minibatch.run_epochs``.
 
 Arguments: X (n, d) and y (n,); ``order`` (n,) indices; ``batch`` the size of a minibatch; ``theta`` and ``gradient``
 (2 P + 1,), ``layers``, ``work``, ``words`` and ``prior_variance`` (P,) as in ``bound``; ``empirical`` sets the prior
-variances by empirical Bayes; ``learn_noise`` False fixes the noise variance; ``rate`` the step size of Adam.
+variances of ``groups`` by empirical Bayes; ``learn_noise`` False fixes the noise variance; ``rate`` the step size of
+Adam. With a noise head (``heteroscedastic``), P includes its weights.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.methods.vi.bound import best_prior
 from ep_bench.methods.vi.bound import bound as weights_bound
 from ep_bench.methods.vi.bound import draw as draw_weights
+from ep_bench.methods.vi.empirical_prior import PriorGroups, best_prior
+from ep_bench.methods.vi.heteroscedastic import bound as heteroscedastic_bound
 from ep_bench.methods.vi.local_reparameterisation import bound as local_bound
 from ep_bench.methods.vi.local_reparameterisation import draw as draw_local
 from ep_bench.numerics.adam import AdamMoments, adam_step
@@ -27,7 +29,8 @@ from ep_bench.numerics.jit import jit
 @jit()
 def weights_epoch(
     X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
-    words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float,
+    words: Any, prior_variance: Any, groups: PriorGroups, empirical: bool, learn_noise: bool, rate: float,
+    heteroscedastic: bool,
 ) -> float:  # fmt: skip
     """Take one step per minibatch, weights drawn; return the mean of the negative bound over the steps, nats."""
     n, d = X.shape
@@ -38,8 +41,11 @@ def weights_epoch(
         copy_rows(X, y, order[start : start + rows], Xb, yb)
         draw_weights(theta, words, work)
         if empirical:
-            best_prior(theta, work.std, layers, prior_variance)
-        total += weights_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
+            total += best_prior(theta, work.std, groups, prior_variance)
+        if heteroscedastic:
+            total += heteroscedastic_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
+        else:
+            total += weights_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
         if not learn_noise:
             gradient[-1] = 0.0
         adam_step(theta, gradient, moments, rate)
@@ -50,7 +56,8 @@ def weights_epoch(
 @jit()
 def local_epoch(
     X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
-    words: Any, prior_variance: Any, empirical: bool, learn_noise: bool, rate: float, samples: int,
+    words: Any, prior_variance: Any, groups: PriorGroups, empirical: bool, learn_noise: bool, rate: float,
+    samples: int,
 ) -> float:  # fmt: skip
     """Run an epoch with local reparameterisation, each data point ``samples`` times in its batch; return the same."""
     n, d = X.shape
@@ -64,7 +71,7 @@ def local_epoch(
             copy_vector(X[row], Xb[r])
         draw_local(theta, words, work)
         if empirical:
-            best_prior(theta, work.std, layers, prior_variance)
+            total += best_prior(theta, work.std, groups, prior_variance)
         copies = rows * samples
         total += local_bound(theta, Xb[:copies], yb[:copies], layers, n, prior_variance, work, gradient)
         if not learn_noise:
