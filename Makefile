@@ -2,7 +2,7 @@
 # make test     run the tests                             make test-all  also run the exhaustive tests
 # make regress  compare our results with published ones   make bench     measure timings as ratios
 # make verify   compute stored results again, for a minute  make lock   update requirements/lock.txt
-# make check-results  write check.csv of every results folder again
+# make check-results  write check.csv of every folder    make docs-tables  write the tables of the documentation
 # make clean    remove the environment and all caches
 
 PYTHON ?= python3
@@ -15,7 +15,7 @@ RESULTS ?= results
 # `loadgroup` runs tests that compile the same kernels in the same process (tests/conftest.py).
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check check-results regress verify bench lock clean
+.PHONY: run test test-exhaustive test-all check check-results docs-tables regress verify bench lock clean
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
@@ -45,6 +45,9 @@ regress: $(READY)
 
 check-results: $(READY)
 	set -e; for folder in $(RESULTS)/*/; do echo "$$folder"; $(BIN)/ep-bench check "$$folder" --summary; done
+
+docs-tables: $(READY)
+	$(BIN)/python docs/generate_tables.py
 
 # Each time another random choice of cells; the last line of the output has its seed. bnn-sampling is omitted: its Laplace
 # approximations may end in another optimum on another processor, and the other cells there take minutes to hours.

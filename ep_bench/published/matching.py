@@ -16,8 +16,8 @@ _DEFAULTS = {"folds": 10, "test_fraction": 0.1}
 
 def labels(number: Mapping[str, Any], lock: Lock) -> Iterator[tuple[str, str]]:
     """Yield the labels of method and data set to which a published value applies, regardless of the splits."""
-    yardsticks = load_sources().table(number["source"], number["table"]).yardsticks
-    columns = [yardstick for yardstick in yardsticks if number["method"] in yardstick.methods]
+    compared = load_sources().table(number["source"], number["table"]).compared
+    columns = [entries for entries in compared if number["method"] in entries.methods]
     for method, entry in (lock.get("methods") or {}).items():
         named = number["method"] in (entry.get("published") or ())
         for dataset in datasets(number, lock) if named or columns else ():

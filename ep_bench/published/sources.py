@@ -106,8 +106,8 @@ class Remark(_Strict):
     text: str
 
 
-class Yardstick(_Strict):
-    """Columns of a later paper with which the entries of one of our methods are compared."""
+class ComparedEntries(_Strict):
+    """Columns of a table with which the entries of one of our methods are compared."""
 
     methods: tuple[str, ...]
     use: str
@@ -139,7 +139,7 @@ class PublishedTable(_Strict):
     time_unit: str = ""
     columns: tuple[PublishedColumn, ...] = ()
     exchanged: tuple[ExchangedDatasets, ...] = ()
-    yardsticks: tuple[Yardstick, ...] = ()
+    compared: tuple[ComparedEntries, ...] = ()
     remarks: tuple[Remark, ...] = ()
     aliases: dict[str, Alias] = Field(default_factory=dict)
 

@@ -1,0 +1,413 @@
+"""Write the tables of the documentation from the committed results, and check the numbers in its sentences.
+
+A table after the comment ``<!-- table: NAME -->`` is replaced by that of ``TABLES[NAME]``. ``FACTS`` lists parts of
+sentences with numbers; each must be in its page. Run ``make docs-tables`` after results have changed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ep_bench.convergence import count, judge
+from ep_bench.published import DENSITY, SQUARE, measured, moments, pooled, printed
+from ep_bench.report.merge import merge_studies
+from ep_bench.results import store
+
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "results"
+MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
+
+Row = dict[str, Any]
+Cells = Sequence[Row]
+
+
+@cache
+def finished(folder: str) -> tuple[Row, ...]:
+    """Return the cells of a study that ended ok."""
+    study = store.read_intact(RESULTS / folder)
+    return tuple(row for row in study.rows if row["status"] == "ok")
+
+
+@cache
+def planned(folder: str) -> dict[tuple[str, str], int]:
+    """Return the number of planned cells by method and data set."""
+    return merge_studies([store.read_intact(RESULTS / folder)]).planned
+
+
+@cache
+def checked(folder: str) -> tuple[dict[str, str], ...]:
+    """Return the rows of check.csv."""
+    return rows_of(RESULTS / folder / "check.csv")
+
+
+@cache
+def summary(folder: str) -> tuple[dict[str, str], ...]:
+    """Return the rows of the summary of an experiment."""
+    return rows_of(RESULTS / folder / "summary.csv")
+
+
+def rows_of(path: Path) -> tuple[dict[str, str], ...]:
+    """Return the rows of a CSV file as text."""
+    return tuple(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def cells(folder: str, method: str, dataset: str) -> list[Row]:
+    """Return the cells of one entry that ended ok, by split."""
+    return [row for row in finished(folder) if (row["method"], row["dataset"]) == (method, dataset)]
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table."""
+    return [f"| {' | '.join(row)} |" for row in (head, *body)][:1] + ["|" + "---|" * len(head)] + [
+        f"| {' | '.join(row)} |" for row in body
+    ]  # fmt: skip
+
+
+def with_error(values: Sequence[float], planned_splits: int, mark: str = "") -> str:
+    """Return mean and standard error (ddof 0), a mark, and the number of splits if some are missing."""
+    if not values:
+        return "–"
+    text = measured(float(np.mean(values)), float(np.std(values)) / math.sqrt(len(values)))
+    text += f" {mark}" if mark else ""
+    return text + (f" ({len(values)}/{planned_splits})" if len(values) < planned_splits else "")
+
+
+# Networks
+
+
+def covered(folder: str) -> list[str]:
+    """Return the data sets on which most entries of a study have all splits."""
+    plan = planned(folder)
+    methods = {method for method, _ in plan}
+    datasets = list(dict.fromkeys(dataset for _, dataset in plan))
+    full = {d: sum(len(cells(folder, m, d)) == plan.get((m, d)) for m in methods) for d in datasets}
+    return [dataset for dataset in datasets if 2 * full[dataset] > len(methods)]
+
+
+def scores(folder: str, metric: str, left_out: Sequence[str] = (), published: str = "") -> list[str]:
+    """Return the table of one score of a study of networks: entries by data sets."""
+    plan, datasets = planned(folder), covered(folder)
+    methods = [m for m in dict.fromkeys(method for method, _ in plan) if m not in left_out]
+    body = [[f"{published}, published", *(_published(folder, published, d, metric) for d in datasets)]] * bool(
+        published
+    )
+    for method in methods:
+        found = [cells(folder, method, dataset) for dataset in datasets]
+        body.append([
+            method,
+            *(with_error([row[metric] for row in rows], plan[method, dataset], count(rows).mark)
+              for rows, dataset in zip(found, datasets, strict=True)),
+        ])  # fmt: skip
+    return table([metric.upper(), *datasets], body)
+
+
+def _published(folder: str, method: str, dataset: str, metric: str) -> str:
+    for row in checked(folder):
+        if (row["source"], row["method"], row["dataset"], row["metric"]) == ("bui2015", method, dataset, metric):
+            return printed(float(row["published_mean"]), float(row["published_stderr"] or "nan"))
+    return "–"
+
+
+def sgld_difference() -> list[str]:
+    """Return the table of differences of SGLD from HMC on common splits."""
+    folder, datasets = "bnn-sampling", covered("bnn-sampling")
+    body = []
+    for method in ("SGLD-1", "SGLD-2"):
+        for metric in ("rmse", "ll"):
+            gaps = [_gaps(cells(folder, method, d), cells(folder, "HMC-1", d), metric) for d in datasets]
+            splits = [planned(folder)[method, dataset] for dataset in datasets]
+            texts = [_signed(with_error(gap, n)) for gap, n in zip(gaps, splits, strict=True)]
+            body.append([f"{method}, {metric.upper()}", *texts])
+    return table(["SGLD minus HMC-1", *datasets], body)
+
+
+def _signed(text: str) -> str:
+    """Return a number with its sign; a dash stands for no number."""
+    return text if text[0] in "-–" else f"+{text}"
+
+
+def _gaps(first: Cells, second: Cells, metric: str) -> list[float]:
+    """Return the differences on common splits, empty with a single one."""
+    other = {row["split"]: row[metric] for row in second}
+    found = [row[metric] - other[row["split"]] for row in first if row["split"] in other]
+    return found if len(found) > 1 else []
+
+
+# Papers and methods
+
+
+def pbp_table_1() -> list[str]:
+    """Return the table of PBP's published and computed numbers."""
+    rows = {(r["dataset"], r["metric"]): r for r in checked("pbp-table-1") if r["source"] == "hernandez-lobato2015"}
+    body = []
+    for dataset in dict.fromkeys(name for name, _ in rows):
+        line = [dataset]
+        for metric in ("rmse", "ll"):
+            row = rows[dataset, metric]
+            values = [one[metric] for one in cells("pbp-table-1", "PBP", dataset)]
+            line += [printed(float(row["published_mean"]), float(row["published_stderr"])), with_error(values, 0)]
+        body.append(line)
+    return table(["Data set", "RMSE, table 1", "RMSE, ep-bench", "LL, table 1", "LL, ep-bench"], body)
+
+
+def sparse_boston() -> list[str]:
+    """Return the table of sparse Gaussian processes on boston, by us and by the authors' program."""
+    rows = cells("dgp", "GP-50", "boston")
+    found = {(r["source"], r["metric"]): r["published_mean"] for r in checked("dgp") if r["method"] == "GP-50"
+             and r["dataset"] == "boston"}  # fmt: skip
+    body = [
+        ["`dgp_ep`", *(with_error([row[metric] for row in rows], 20) for metric in ("rmse", "ll"))],
+        ["the authors' program", *(found["dgp-program", metric] for metric in ("rmse", "ll"))],
+        ["the paper's table", *(found["bui2015", metric] for metric in ("rmse", "ll"))],
+    ]
+    return table(["Source", "RMSE", "test log-likelihood"], body)
+
+
+def hmc_mixing() -> list[str]:
+    """Return the table of diagnostics of long chains."""
+    chains = json.loads((RESULTS / "hmc-mixing" / "curves.json").read_text(encoding="utf-8"))["chains"]
+    body = []
+    for entry in sorted(chains, key=lambda entry: (entry["dataset"] != "yacht", entry["method"])):
+        found = {name: values[0] for name, values in entry["diagnostics"].items()}
+        body.append([
+            f"{entry['dataset']}, {entry['method']}", f"{found['gradients'] / 1e6:.0f} million",
+            f"{found['r_hat_predictions']:.3f}", f"{found['r_hat_test_rows']:.3f}",
+            f"{found['ess_bulk_test_rows']:.0f}",
+        ])  # fmt: skip
+    return table(["", "gradients", "R-hat, monitored", "R-hat, test", "bulk ESS, test"], body)
+
+
+def ep_restarts() -> list[str]:
+    """Return the table of random starts of EP for networks."""
+    rows = {(row["dataset"], row["method"]): row for row in summary("nn-ep-restarts")}
+    body = []
+    for dataset in sorted({name for name, _ in rows}):
+        both = [rows[dataset, method] for method in ("NN-EP-LA", "NN-EP-ARD")]
+        body.append([
+            dataset, *(f"{one['converged']} of {one['restarts']}" for one in both),
+            *(f"{float(one['ll_least']):.3f} to {float(one['ll_most']):.3f}" for one in both),
+        ])  # fmt: skip
+    head = ["", "converged, Laplace", "ARD", "test log-likelihood, Laplace", "ARD"]
+    return table(head, body)
+
+
+def ep_scores() -> list[str]:
+    """Return the table of scores of EP for networks and of PBP, on data sets with all splits of both priors."""
+    names = ("NN-EP-LA", "NN-EP-ARD", "PBP-1")
+    body = []
+    for dataset in dict.fromkeys(row["dataset"] for row in finished("ep-nn")):
+        groups = [cells("ep-nn" if name != "PBP-1" else "bnn-optimisation", name, dataset) for name in names]
+        if all(len(group) == 20 for group in groups):
+            means = [f"{np.mean([row[m] for row in rows]):.3f} {count(rows).mark}".strip()
+                     for m in ("rmse", "ll") for rows in groups]  # fmt: skip
+            body.append([dataset, *means])
+    head = ["", "RMSE, Laplace", "ARD", "`pbp`", "test log-likelihood, Laplace", "ARD", "`pbp`"]
+    return table(head, body)
+
+
+def ep_table_1() -> list[str]:
+    """Return the table of means over points next to the printed ones."""
+    body = []
+    for folder in ("nn-ep-table1", "nn-ep-kin40k"):
+        rows = {(r["dataset"], r["method"], r["metric"]): r for r in checked(folder)}
+        for dataset in dict.fromkeys(row["dataset"] for row in checked(folder)):
+            for method, prior in (("NN-EP-LA", "Laplace"), ("NN-EP-ARD", "ARD")):
+                both = [rows[dataset, method, metric] for metric in (DENSITY, SQUARE)]
+                if int(both[0]["n_splits"]):
+                    texts = [f"{float(one['mean']):.3f} ({float(one['published_mean']):.2f})" for one in both]
+                    mark = count(cells(folder, method, dataset)).mark
+                    body.append([dataset, f"{prior} {mark}".strip(), *texts])
+    return table(["", "prior", "test log-likelihood", "squared error"], body)
+
+
+def crime() -> list[str]:
+    """Return the table of the Gaussian process on communities next to the printed values."""
+    whole = [pooled([moments(m, row) for row in cells("nn-ep-table1", "GP", "communities")]) for m in (SQUARE, DENSITY)]
+    ours = ["cube root", *(text for one in whole for text in (f"{one.mean:.3f}", f"{one.deviation:.2f}"))]
+    head = ["", "squared error: mean", "standard deviation", "log density: mean", "standard deviation"]
+    return table(head, [["printed", "0.30", "0.54", "-0.81", "0.91"], ours])
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
+    "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
+    "sampling-rmse": lambda: scores("bnn-sampling", "rmse", ("PBP-1", "VI-1"), "HMC-1"),
+    "sampling-ll": lambda: scores("bnn-sampling", "ll", ("PBP-1", "VI-1"), "HMC-1"),
+    "sgld-difference": sgld_difference,
+    "pbp-table-1": pbp_table_1,
+    "sparse-boston": sparse_boston,
+    "hmc-mixing": hmc_mixing,
+    "ep-restarts": ep_restarts,
+    "ep-scores": ep_scores,
+    "ep-table-1": ep_table_1,
+    "crime": crime,
+}
+
+
+# Sentences
+
+
+def hmc_unconverged() -> str:
+    """Return how many splits of HMC-1 have not converged."""
+    rows = [row for d in covered("bnn-sampling") for row in cells("bnn-sampling", "HMC-1", d)]
+    return f"{sum(judge(row) == 'not' for row in rows)} of its {len(rows)} splits"
+
+
+def hessians() -> str:
+    """Return which Hessian of Laplace's approximation has the better mean log-likelihoods."""
+    folder = "bnn-sampling"
+    means = [
+        [np.mean([row["ll"] for row in cells(folder, name, dataset)]) for name in ("LA-full", "LA-diagonal")]
+        for dataset in covered(folder)
+    ]
+    wins = sum(full > diagonal for full, diagonal in means)
+    one_sided = {0: "the diagonal Hessian is better on all data sets", len(means): "the full Hessian is better on all"}
+    return one_sided.get(wins, "neither Hessian is better on all data sets")
+
+
+def not_worse(folder: str, method: str, source: str, text: str) -> str:
+    """Return the text if no published number of a source is missed by the entry on the data sets with all splits."""
+    rows = [r for r in checked(folder) if (r["method"], r["source"]) == (method, source)]
+    verdicts = {row["verdict"] for row in rows if row["dataset"] in covered(folder)}
+    return text if verdicts <= {"reproduced", "better"} else f"{method}: {sorted(verdicts)}"
+
+
+def paper_order() -> str:
+    """Return on how many splits and data sets the order of deep Gaussian processes was computed, best first."""
+    names = ["DGP-3-50", "DGP-2-50", "GP-50", "DGP-1-50"]
+    places = {(r["dataset"], r["split"]) for r in finished("dgp")}
+    orders = []
+    for metric, sign in (("rmse", 1.0), ("ll", -1.0)):
+        by_place = {(r["method"], r["dataset"], r["split"]): sign * r[metric] for r in finished("dgp")}
+        blocks = [p for p in places if all((name, *p) in by_place for name in names)]
+        ranks = np.array([[by_place[(name, *p)] for name in names] for p in blocks]).argsort(axis=1).argsort(axis=1)
+        orders.append(list(np.argsort(ranks.mean(axis=0))))
+    if orders != [[0, 1, 2, 3]] * 2:
+        return f"another order of {names}: {orders}"
+    return f"{len(blocks)} splits of {_words(len({dataset for dataset, _ in blocks}))} data sets"
+
+
+def _words(number: int) -> str:
+    return {5: "five", 8: "eight", 9: "nine"}.get(number, str(number))
+
+
+def ep_converged(folder: str, dataset: str) -> tuple[int, int]:
+    """Return how many fits of EP for networks on a data set have converged, and how many there are."""
+    rows = [row for row in finished(folder) if row["dataset"] == dataset and row["method"].startswith("NN-EP")]
+    return sum(judge(row) != "not" for row in rows), len(rows)
+
+
+def ep_seconds() -> str:
+    """Return the range of fitting times of EP for networks on ten folds of boston."""
+    seconds = [
+        row["fit_seconds"] for name in ("NN-EP-LA", "NN-EP-ARD") for row in cells("nn-ep-table1", name, "boston")
+    ]
+    return f"{min(seconds):.2f} to {max(seconds):.2f} s"
+
+
+def times_configurations() -> str:
+    """Return the numbers of hyperparameters at which every approximation has a solution."""
+    rows = {row["dataset"]: row for row in summary("student-t-times")}
+    return ", ".join(f"{rows[name]['configurations']} of 28 ({name})" for name in rows)
+
+
+def times_r_hat() -> str:
+    """Return R-hat of the chains that chose the hyperparameters."""
+    return ", ".join(dict.fromkeys(f"{float(row['r_hat']):.2f}" for row in summary("student-t-times")))
+
+
+def finished_splits(folder: str) -> str:
+    """Return the number of finished splits of each entry of a study, if it is the same for all."""
+    counts = {len(cells(folder, method, dataset)) for method, dataset in planned(folder)}
+    totals = set(planned(folder).values())
+    return f"{' or '.join(map(str, sorted(counts)))} of the {totals.pop()} splits"
+
+
+def ep_counts() -> str:
+    """Return how many fits of EP converge on other data sets than boston."""
+    yacht, energy = ep_converged("ep-nn", "yacht"), ep_converged("ep-nn", "energy")
+    crime_ = ep_converged("nn-ep-table1", "communities")
+    return (
+        f"{yacht[0]} of {yacht[1]} fits converge on yacht, {energy[0]} of {energy[1]} on energy, "
+        f"and {crime_[0]} of {crime_[1]} on communities"
+    )
+
+
+def ep_boston() -> str:
+    """Return how many fits of EP converge on boston."""
+    splits, folds = ep_converged("ep-nn", "boston"), ep_converged("nn-ep-table1", "boston")
+    return f"{splits[0]} of {splits[1]} fits to the standard splits and {folds[0]} of {folds[1]} fits to its ten folds"
+
+
+def ep_many_inputs() -> str:
+    """Return the mean log density of the network with 50 units on kin40k, for the standardised target."""
+    rows = cells("nn-ep-kin40k", "NN-EP-ARD-50", "kin40k")
+    return f"With 50 units it is at {pooled([moments(DENSITY, row) for row in rows]).mean:.3f} after 400 sweeps"
+
+
+def ep_first_fold() -> str:
+    """Return the test log-likelihood of the first fold of boston: the best one, and at the end."""
+    (row,) = (one for one in summary("nn-ep-convergence") if (one["method"], one["fold"]) == ("NN-EP-LA", "0"))
+    return f"from {float(row['ll_best']):.2f} after {row['ll_best_after']} sweeps to {float(row['ll']):.2f}"
+
+
+FACTS: list[tuple[str, Callable[[], str]]] = [
+    ("networks.md", hmc_unconverged),
+    ("networks.md", hessians),
+    ("networks.md", lambda: not_worse("bnn-sampling", "HMC-1", "bui2015", "HMC-1 matches or exceeds the published")),
+    ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
+    ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
+    ("papers/bui2015.md", paper_order),
+    ("papers/bui2015.md", lambda: finished_splits("dgp-classes")),
+    ("papers/jylanki2011.md", times_configurations),
+    ("papers/jylanki2011.md", times_r_hat),
+    ("papers/jylanki2014.md", ep_many_inputs),
+    ("methods/ep_nn.md", ep_seconds),
+    ("methods/ep_nn.md", ep_counts),
+    ("methods/ep_nn.md", ep_boston),
+    ("methods/ep_nn.md", ep_first_fold),
+]
+
+
+# Pages
+
+
+def with_tables(text: str) -> str:
+    """Return a page with all its tables as they are now."""
+    return MARKER.sub(lambda found: found[1] + "".join(f"{line}\n" for line in TABLES[found["name"]]()), text)
+
+
+def missing_facts() -> list[str]:
+    """Return the parts of sentences that are not in their page."""
+    pages = {page: " ".join((DOCS / page).read_text(encoding="utf-8").split()) for page, _ in FACTS}
+    expected = [(page, fact()) for page, fact in FACTS]
+    return [f"docs/{page}: expected {text!r}" for page, text in expected if text not in pages[page]]
+
+
+def pages() -> list[Path]:
+    """Return all pages of the documentation."""
+    return sorted(DOCS.rglob("*.md"))
+
+
+def main() -> int:
+    """Write all tables, and print the numbers in sentences that differ from the results."""
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        page.write_text(with_tables(text), encoding="utf-8")
+    missing = missing_facts()
+    print("\n".join(missing))
+    return len(missing) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

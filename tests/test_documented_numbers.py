@@ -1,0 +1,43 @@
+"""The tables of the documentation, and the numbers of its sentences, are those of the committed results."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_tables", DOCS / "generate_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_table_is_on_one_page(generator: ModuleType) -> None:
+    names = [found["name"] for page in generator.pages() for found in generator.MARKER.finditer(page.read_text())]
+    assert sorted(names) == sorted(generator.TABLES)
+
+
+def test_the_tables_are_those_of_the_results(generator: ModuleType) -> None:
+    for page in generator.pages():
+        text = page.read_text()
+        assert generator.with_tables(text) == text, f"{page}: run `make docs-tables`"
+
+
+def test_the_numbers_of_sentences_are_those_of_the_results(generator: ModuleType) -> None:
+    assert generator.missing_facts() == []
+
+
+def test_a_planted_number_is_found(generator: ModuleType) -> None:
+    text = (DOCS / "networks.md").read_text()
+    planted = text.replace("| PBP-1 | 2", "| PBP-1 | 3", 1)
+    assert planted != text
+    assert generator.with_tables(planted) == text
