@@ -5,11 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from unittest import mock
 
 from ep_bench import cli
+from ep_bench.runner import run, verify
+from ep_bench.runner.execute import run_cell
+from ep_bench.runner.jobs import Job
+from ep_bench.types import Record
 
 
 def ep_bench(*words: object, cwd: Path | None = None) -> CompletedProcess[str]:
@@ -27,3 +32,18 @@ def ep_bench(*words: object, cwd: Path | None = None) -> CompletedProcess[str]:
         except SystemExit as end:
             code = end.code
     return CompletedProcess(command, code, printed.getvalue(), errors.getvalue())
+
+
+@contextlib.contextmanager
+def cells_in_this_process() -> Iterator[None]:
+    """Run cells in this process, without limits, to save the start-up of a worker process."""
+
+    def run_jobs(
+        jobs: Sequence[Job], *, wanted: Callable[[Job], bool] = lambda _: True, **_: object
+    ) -> Iterator[Record]:
+        for job in jobs:
+            if wanted(job):
+                yield run_cell(job)
+
+    with mock.patch.object(run, "run_jobs", run_jobs), mock.patch.object(verify, "run_jobs", run_jobs):
+        yield

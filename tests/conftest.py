@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -57,6 +57,15 @@ def kernels_of(item: pytest.Item) -> str | None:
         else []
     )
     return next((GROUP_OF[name] for name in names if isinstance(name, str) and name in GROUP_OF), None)
+
+
+@pytest.fixture
+def in_process() -> Iterator[None]:
+    """Run the cells of studies in this process: for tests in which the worker process is not what is tested."""
+    from tests.commands import cells_in_this_process
+
+    with cells_in_this_process():
+        yield
 
 
 @pytest.fixture(scope="session")

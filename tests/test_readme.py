@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,6 +11,7 @@ import pytest
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import read_study
+from tests.commands import ep_bench
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,18 +44,14 @@ def labels(study: str, folder: Path) -> list[str]:
     return [method.label for method in read_study(folder / "study.yaml", InstalledCatalogue()).methods]
 
 
-def ep_bench(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "ep_bench", *arguments], capture_output=True, text=True, cwd=cwd)
-
-
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
 @pytest.mark.parametrize("code", blocks_of_pages("python"))
-def test_python_blocks_run(code: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "block", "exec"), {"__name__": "__main__"})  # noqa: S102
 
 
 @pytest.mark.parametrize("study", blocks_of_pages("yaml"))
@@ -70,6 +65,7 @@ def test_method_entries_are_valid(entries: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("study", "selected", "counted"),
     [
@@ -105,6 +101,7 @@ def test_the_labels_of_the_annotated_study(tmp_path: Path) -> None:
     assert labels(study, tmp_path) == ["pbp", "PBP-2", "ridge", "SVR", "mine"]
 
 
+@pytest.mark.usefixtures("in_process")
 def test_the_study_of_classifiers_runs(tmp_path: Path) -> None:
     (tmp_path / "classify.yaml").write_text(blocks(PAGES["docs/classification.md"], "yaml")[0])
     run = ep_bench("run", "classify.yaml", "--select", "split=0", cwd=tmp_path)

@@ -29,18 +29,19 @@ def test_the_wheel_has_data_and_studies(tmp_path: Path) -> None:
     quietly(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)
     (built,) = tmp_path.glob("ep_bench-*.whl")
     assert built.stat().st_size < 10_000_000
-    quietly(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    quietly(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     # The libraries are this environment's, which takes a second and not minutes; what they must be is tested below.
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    quietly(python, "-m", "pip", "install", "--quiet", "--no-deps", "--force-reinstall", built, cwd=tmp_path)
+    install = ["-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--force-reinstall"]
+    quietly(sys.executable, *install, built, cwd=tmp_path)
     program = tmp_path / "venv" / "bin" / "ep-bench"
-    selected = ["--select", "dataset=boston", "--select", "dataset=yacht"]
-    assert "40 cells run; 40 ok" in quietly(program, "run", "pbp_table1", *selected, cwd=tmp_path)
+    ran = quietly(program, "run", "pbp_table1", "--select", "dataset=yacht", cwd=tmp_path)
+    assert "20 cells run; 20 ok" in ran
     assert "report.html" in quietly(program, "report", "results/pbp-table-1", cwd=tmp_path)
     verdicts = quietly(program, "check", "results/pbp-table-1", "--against", "hernandez-lobato2015", cwd=tmp_path)
-    assert "4 reproduced" in verdicts
+    assert "2 reproduced" in verdicts
     verified = quietly(program, "data", "verify", cwd=tmp_path).splitlines()
     assert [line.split()[0] for line in verified if line.split()[1] != "ok"] == ["year"]
     code = "import ep_bench; print(ep_bench.__file__, ep_bench.load_dataset('boston').X.shape)"

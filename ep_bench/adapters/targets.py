@@ -67,12 +67,14 @@ def resolve(use: str, base: Path) -> Any:
 
 def tasks(use: str, base: Path) -> tuple[Task, ...]:
     """Return the tasks of a target: its attribute ``tasks``, else those of scikit-learn's mixins, else both."""
-    from sklearn.base import ClassifierMixin, RegressorMixin
-
     target = resolve(use, base)
     declared = getattr(target, "tasks", None)
     if isinstance(declared, tuple | list) and declared and set(declared) <= set(TASKS):
         return tuple(declared)
+    if "sklearn" not in sys.modules:  # the target cannot be derived from its classes, whose import is slow
+        return TASKS
+    from sklearn.base import ClassifierMixin, RegressorMixin
+
     bases = target if isinstance(target, type) else object
     kinds = {"classification": issubclass(bases, ClassifierMixin), "regression": issubclass(bases, RegressorMixin)}
     return tuple(task for task in TASKS if kinds[task]) or TASKS

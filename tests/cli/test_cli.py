@@ -85,6 +85,7 @@ def test_status_counts_and_lists(finished: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(
         "from ep_bench.baselines import ConstantRegressor\n"
@@ -106,6 +107,7 @@ def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_process")
 def test_selecting_cells(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(STUDY)
     run = ep_bench("run", "tiny.yaml", "--select", "method=const*", "--select", "split=1", cwd=tmp_path)

@@ -11,6 +11,8 @@ import yaml
 from ep_bench.results import store
 from tests.commands import ep_bench
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 ROOT = Path(__file__).parents[2]
 
 STUDY = """

@@ -15,6 +15,9 @@ from ep_bench.results import row_scores, store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
+from tests.commands import cells_in_this_process
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 STUDY = """\
 study: s
@@ -36,7 +39,8 @@ def run(folder: Path, text: str) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return run(tmp_path_factory.mktemp("rows"), STUDY + "compare: {rows: GP}\n")
+    with cells_in_this_process():
+        return run(tmp_path_factory.mktemp("rows"), STUDY + "compare: {rows: GP}\n")
 
 
 def test_the_means_over_test_points_are_the_scores_of_the_cell(finished: Path) -> None:

@@ -18,7 +18,7 @@ from tests.commands import ep_bench
 
 STUDY = """
 study: shared
-datasets: [diabetes]
+datasets: [yacht]
 splits: {scheme: standard, count: %d}
 methods:
   - {use: "./logging_method.py:Logged", label: logged}
@@ -27,9 +27,9 @@ methods:
 METHOD = """
 import time
 from pathlib import Path
-from ep_bench.baselines import ConstantRegressor
 
-class Logged(ConstantRegressor):
+class Logged:
+    \"\"\"The constant predictor; it does not import scikit-learn, so that runs start faster.\"\"\"
     def fit(self, X, y):
         log = Path(__file__).with_name("log")
         with log.open("a") as file:
@@ -37,7 +37,11 @@ class Logged(ConstantRegressor):
         deadline = time.monotonic() + 60.0
         while time.monotonic() < deadline and not (CONDITION):
             time.sleep(0.05)
-        return super().fit(X, y)
+        self.mean, self.std = y.mean(), y.std()
+        return self
+    def predict(self, X, return_std=False):
+        mean = self.mean + 0.0 * X[:, 0]
+        return (mean, self.std + 0.0 * mean) if return_std else mean
 """
 FOR_GO = "log.with_name('go').exists()"
 FOR_ANOTHER = "len(log.read_text().splitlines()) >= 2"

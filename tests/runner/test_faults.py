@@ -23,6 +23,8 @@ from ep_bench.types import Record
 from tests.commands import ep_bench
 from tests.runner.support import becomes_true
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 STUDY = """
 study: faults
 datasets: [diabetes, friedman1]

@@ -20,6 +20,8 @@ from ep_bench.runner.run import RunOptions, run_plan
 from ep_bench.spec import read_study
 from ep_bench.types import MEASURED_COLUMNS
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 METHODS = '''
 import warnings
 import numpy as np

@@ -13,7 +13,9 @@ from ep_bench.results import curves, row_scores, store
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import _export_known
 from ep_bench.spec import read_study
-from tests.commands import ep_bench
+from tests.commands import cells_in_this_process, ep_bench
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 FIRST = """
 study: first
@@ -54,7 +56,8 @@ def row_of(folder: Path, split: int) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    run(folder, FIRST, "--quiet")
+    with cells_in_this_process():
+        run(folder, FIRST, "--quiet")
     (folder / "second.yaml").write_text(SECOND)
     return folder
 
@@ -228,6 +231,7 @@ def test_a_damaged_table_is_kept_by_a_run(folder: Path) -> None:
     row = row_of(first, 1)
     path.write_text(path.read_text().replace(f",{row['rmse']},", ",50.0,"))
     damaged = path.read_text()
-    run(folder, FIRST, "--quiet")
+    with cells_in_this_process():
+        run(folder, FIRST, "--quiet")
     assert (first / store.DAMAGED).read_text() == damaged
     assert row_of(first, 1)["rmse"] == row["rmse"]

@@ -7,7 +7,7 @@ import math
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,16 +61,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "s"))
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run cells in this process, so that replaced functions have an effect."""
-
-    def run(jobs: Sequence[Job], *, n_jobs: int, wanted: Callable[[Job], bool]) -> Iterator[Record]:
-        return (run_cell(job) for job in jobs if wanted(job))
-
-    monkeypatch.setattr(runner, "run_jobs", run)
 
 
 def alter(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -289,6 +279,7 @@ def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
         ),
     ],
 )
+@pytest.mark.usefixtures("in_process")
 def test_cells_that_cannot_be_compared_are_named(folder: Path, change: Callable[[Any], Any], reason: str) -> None:
     path = folder / store.LOCK
     lock = json.loads(path.read_text())
