@@ -318,3 +318,21 @@ def test_quantiles_of_mixtures_invert_the_distribution_function(spread: float) -
     ours = Predictive(rng.dirichlet(np.ones(30)), means, stds**2)
     for p in (1e-6, 0.025, 0.5, 0.9):
         np.testing.assert_allclose(ours.cdf(ours.quantile(p)), p, rtol=1e-9)
+
+
+def test_blocks_of_observations_do_not_change_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large mixtures are evaluated in blocks, and equal variances of a component are stored once."""
+    rng = np.random.default_rng(6)
+    means, y = rng.normal(size=(7, 10)), rng.normal(size=10)
+    whole = Predictive(np.full(7, 1 / 7), 2.0 + 3.0 * means, np.full((7, 10), 9.0 * 0.3), beyond=9.0)
+    monkeypatch.setattr("ep_bench.predictions.mixture._BLOCK", 21)
+    ours = Predictive.equal_mixture(means, 0.3).rescale(2.0, 3.0)
+    assert ours.variances.strides[1] == 0
+    for found, expected in (
+        (ours.logpdf(y), whole.logpdf(y)),
+        (ours.cdf(0.5), whole.cdf(0.5)),
+        (ours.quantile(0.3), whole.quantile(0.3)),
+        (ours.variance() + 9.0, whole.variance()),
+        (ours.sample(np.random.default_rng(1), 2), whole.sample(np.random.default_rng(1), 2)),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

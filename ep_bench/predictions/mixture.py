@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ep_bench.types import Array
 
+_BLOCK = 2**21  # means of the components that one calculation uses at once, which bounds the memory
 _NEWTON_STEPS = 20  # at most, for a quantile; five are usual
 _NEWTON_STOP = 1e-8  # last step, in standard deviations of the narrowest component; the error is about its square
 
@@ -61,12 +62,13 @@ class Predictive:
 
         ``variance`` is a number, or one variance per component, (S,).
         """
-        variances = np.broadcast_to(np.reshape(variance, (-1, 1)), means.shape).copy()
+        variances = np.broadcast_to(np.reshape(variance, (-1, 1)), means.shape)
         return cls(np.full(len(means), 1.0 / len(means)), means, variances)
 
     def rescale(self, shift: float, scale: float) -> Predictive:
         """Return the distribution of ``shift + scale * y``."""
-        return Predictive(self.weights, shift + scale * self.means, scale**2 * self.variances, scale**2 * self.beyond)
+        variances = np.broadcast_to(scale**2 * self._distinct_variances, self.means.shape)
+        return Predictive(self.weights, shift + scale * self.means, variances, scale**2 * self.beyond)
 
     def mean(self) -> Array:
         """Return the means (N,)."""
@@ -74,8 +76,7 @@ class Predictive:
 
     def variance(self) -> Array:
         """Return the variances (N,), noise included; inf if they do not exist."""
-        spread = self.means - self.mean()
-        return np.asarray(self.weights @ (self.variances + spread**2)) + self.beyond
+        return self._by_blocks(Predictive._mixture_variance) + self.beyond
 
     def std(self) -> Array:
         """Return the standard deviations (N,), noise included; inf if they do not exist."""
@@ -83,12 +84,7 @@ class Predictive:
 
     def logpdf(self, y: ArrayLike) -> Array:
         """Return the log densities (N,) of the observations y (N,)."""
-        from scipy.special import logsumexp
-
-        parts = self._component_logpdf(np.asarray(y, dtype=np.float64))
-        if len(self.weights) == 1:
-            return np.asarray(parts[0])
-        return np.asarray(logsumexp(parts, axis=0, b=self.weights[:, None]))
+        return self._by_blocks(Predictive._logpdf, y)
 
     def logpdf_gaussian(self, y: ArrayLike) -> Array:
         """Return the log densities (N,) of the Gaussians with the same means and variances."""
@@ -96,19 +92,12 @@ class Predictive:
 
     def cdf(self, y: ArrayLike) -> Array:
         """Return the probabilities (N,) of an observation at or below y (N,)."""
-        from scipy.special import ndtr
-
-        return np.asarray(self.weights @ ndtr((np.asarray(y, dtype=np.float64) - self.means) / self._stds))
+        return self._by_blocks(Predictive._cdf, y)
 
     def quantile(self, p: float) -> Array:
         """Return the quantiles (N,) at probability p. Raises ValueError unless 0 < p < 1."""
-        from scipy.special import ndtri
-
         require_probability(p)
-        points = self.means + self._stds * ndtri(p)
-        if len(self.weights) == 1:
-            return np.asarray(points[0])
-        return self._newton_quantile(p, points.min(axis=0), points.max(axis=0))
+        return self._by_blocks(lambda block: block._quantile(p))  # noqa: SLF001 - a block is a mixture of this class
 
     def sample(self, rng: np.random.Generator, size: int = 1) -> Array:
         """Return draws (size, N)."""
@@ -116,7 +105,45 @@ class Predictive:
         component = rng.choice(len(self.weights), p=self.weights, size=(size, n))
         columns = np.arange(n)
         noise = rng.standard_normal((size, n))
-        return self.means[component, columns] + self._stds[component, columns] * noise
+        stds = np.broadcast_to(self._stds, self.means.shape)
+        return self.means[component, columns] + stds[component, columns] * noise
+
+    def _by_blocks(self, compute: Callable[..., Array], y: ArrayLike | None = None) -> Array:
+        """Return ``compute(block)`` or ``compute(block, y)`` (N,), for blocks of observations with their y (N,)."""
+        targets = () if y is None else (np.asarray(y, dtype=np.float64),)
+        n, size = self.means.shape[1], max(1, _BLOCK // len(self.weights))
+        if n <= size:
+            return compute(self, *targets)
+        parts = []
+        for start in range(0, n, size):
+            rows = slice(start, start + size)
+            block = Predictive(self.weights, self.means[:, rows], self.variances[:, rows])
+            parts.append(compute(block, *(np.broadcast_to(target, n)[rows] for target in targets)))
+        return np.concatenate(parts)
+
+    def _mixture_variance(self) -> Array:
+        return np.asarray(self.weights @ (self.variances + (self.means - self.mean()) ** 2))
+
+    def _logpdf(self, y: Array) -> Array:
+        from scipy.special import logsumexp
+
+        parts = self._component_logpdf(y)
+        return np.asarray(parts[0] if len(parts) == 1 else logsumexp(parts, axis=0, b=self.weights[:, None]))
+
+    def _cdf(self, y: Array) -> Array:
+        from scipy.special import ndtr
+
+        return np.asarray(self.weights @ ndtr((y - self.means) / self._stds))
+
+    def _quantile(self, p: float) -> Array:
+        from scipy.special import ndtri
+
+        points = self.means + self._stds * ndtri(p)
+        return (
+            np.asarray(points[0])
+            if len(points) == 1
+            else self._newton_quantile(p, points.min(axis=0), points.max(axis=0))
+        )
 
     def _newton_quantile(self, p: float, low: Array, high: Array) -> Array:
         """Return the quantiles (N,) at p in the brackets ``low`` to ``high`` (N,), by Newton's method.
@@ -127,10 +154,10 @@ class Predictive:
         from scipy.special import ndtri
 
         centre, narrowest = self.mean(), self._stds.min(axis=0)
-        spread = np.sqrt(self.weights @ (self.variances + (self.means - centre) ** 2))
+        spread = np.sqrt(self._mixture_variance())
         x = np.clip(centre + spread * ndtri(p), low, high)
         for _ in range(_NEWTON_STEPS):
-            above = self.cdf(x) - p
+            above = self._cdf(x) - p
             low, high = np.where(above < 0.0, x, low), np.where(above < 0.0, high, x)
             with np.errstate(all="ignore"):
                 step = above / self._density(x)
@@ -138,20 +165,26 @@ class Predictive:
             x = np.where(small | ((low <= x - step) & (x - step <= high)), x - step, 0.5 * (low + high))
             if small.all():
                 return np.asarray(x)
-        return bisect_quantile(self.cdf, p, low, high)
+        return bisect_quantile(self._cdf, p, low, high)
 
     def _density(self, x: Array) -> Array:
         """Return the densities (N,) at x (N,)."""
         z = (x - self.means) / self._stds
         return np.asarray(self.weights @ (np.exp(-0.5 * z * z) / (math.sqrt(2.0 * math.pi) * self._stds)))
 
+    @property
+    def _distinct_variances(self) -> Array:
+        """The variances, as (S, 1) if those of a component are stored once, else (S, N)."""
+        return self.variances if self.variances.strides[1] else self.variances[:, :1]
+
     @cached_property
     def _stds(self) -> Array:
-        return np.asarray(np.sqrt(self.variances))
+        """The standard deviations, (S, 1) or (S, N)."""
+        return np.asarray(np.sqrt(self._distinct_variances))
 
     def _component_logpdf(self, y: Array) -> Array:
-        squares = (y - self.means) ** 2 / self.variances
-        return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * self.variances)))
+        squares = (y - self.means) ** 2 / self._distinct_variances
+        return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * self._distinct_variances)))
 
 
 def bisect_quantile(cdf: Callable[[Array], Array], p: float, low: Array, high: Array) -> Array:
