@@ -92,6 +92,7 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     if grid is not None:
         record.notes["curve"] = grid
     record.notes |= chain_summary.of(model, dataset.X[split.test])
+    record.notes |= {} if adapters.is_target(job.use) else _fit_notes(model)
     record.row |= _convergence(model, record.notes.get("diagnostics", {}))
     return missing_density(prediction)
 
@@ -139,6 +140,15 @@ def _tail_scores(by_row: Mapping[str, Array], train: Array, test: Array) -> dict
 def _point_hashes(X: Array) -> list[int]:
     """Return a hash of each row of X (n, d), the same for -0.0 and 0.0."""
     return [hash(point.tobytes()) for point in np.ascontiguousarray(X) + 0.0]
+
+
+def _fit_notes(model: Any) -> dict[str, Any]:
+    """Return the criterion that the fit met, and the log evidences of several starts (None if a start failed)."""
+    criterion, evidences = getattr(model, "criterion_", ""), getattr(model, "start_evidences_", ())
+    notes: dict[str, Any] = {"criterion": str(criterion)} if criterion else {}
+    if len(evidences) > 1:
+        notes["start_evidences"] = [float(value) if math.isfinite(value) else None for value in evidences]
+    return notes
 
 
 def _convergence(model: Any, diagnostics: Mapping[str, Any]) -> dict[str, Any]:

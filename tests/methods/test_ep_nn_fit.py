@@ -15,6 +15,7 @@ from ep_bench import Estimator
 from ep_bench.methods.ep_nn import METHOD, NOISE_START, Config, problem, schedule, schedule_of, weight_groups
 from ep_bench.methods.ep_nn.approximation import NetworkApproximation
 from ep_bench.methods.ep_nn.initialisation import along_a_direction, start
+from ep_bench.options import factors
 from ep_bench.types import Rows
 from tests.methods.ep_nn_support import taken
 from tests.twins import plain_ep_nn as plain
@@ -303,3 +304,52 @@ def test_a_fit_that_ends_just_after_a_release_has_a_posterior(sweeps, updates):
     with pytest.warns(ConvergenceWarning, match="relative step"):
         state, _ = fit(rows(30, 3), hidden=(3,), sweeps=sweeps, updates=updates)
     assert np.isfinite(METHOD.predict(state, rows().X, np.random.default_rng(0)).logpdf(rows().y)).all()
+
+
+class TestRestarts:
+    def test_the_highest_evidence_is_kept(self):
+        """The restarts are the fits that the same generator gives one after the other."""
+        options = {"sweeps": 60, "updates": "parallel"}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            rng, config = np.random.default_rng(3), Config(hidden=(2,), **options)
+            single = [METHOD.fit(rows(), config, rng) for _ in range(3)]
+            state, trace = fit(seed=3, restarts=3, **options)
+        evidences = tuple(one.log_evidence for one, _ in single)
+        assert state.start_evidences == evidences
+        assert len(set(evidences)) == 3
+        best = int(np.argmax(evidences))
+        np.testing.assert_array_equal(state.weight_means, single[best][0].weight_means)
+        assert trace == single[best][1]
+
+    def test_a_failed_restart_is_counted(self, monkeypatch):
+        run, calls = schedule.run, []
+
+        def fails_first(*arguments):
+            calls.append(1)
+            if len(calls) == 1:
+                raise FloatingPointError("no proper posterior")
+            return run(*arguments)
+
+        monkeypatch.setattr(schedule, "run", fails_first)
+        with pytest.warns(ConvergenceWarning):
+            state, _ = fit(restarts=2, sweeps=10)
+        assert state.start_evidences == (-np.inf, state.log_evidence)
+        monkeypatch.setattr(schedule, "run", lambda *_: fails_first())
+        calls.clear()
+        with pytest.raises(FloatingPointError, match="no proper posterior"):
+            fit(restarts=1)
+
+    def test_neutral_values_leave_stored_cells_valid(self):
+        assert not {"restarts", "stop"} & factors(Config()).keys()
+        assert factors(Config(restarts=5, stop="evidence")).items() >= {"restarts": 5, "stop": "evidence"}.items()
+
+
+def test_the_evidence_criterion_ends_a_fit_earlier_at_the_same_evidence():
+    slow = {"tolerance": 1e-8, "sweeps": 2000, "accelerate": False, "final_damping": 0.1}
+    strict, _ = converged(**slow)
+    state, trace = converged(**slow, stop="evidence")
+    assert (strict.criterion, state.criterion) == ("step", "evidence")
+    assert state.n_iterations < strict.n_iterations
+    assert np.ptp(trace["log_evidence"][-51:]) <= 0.1
+    assert state.log_evidence == pytest.approx(strict.log_evidence, abs=0.1)

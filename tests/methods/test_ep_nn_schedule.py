@@ -227,6 +227,29 @@ class TestTheWayToAFixedPoint:
         one.recover = lambda *_: False
         assert not schedule.converge(one, PLAN._replace(sweeps=40), schedule.ConvergenceHistory())
 
+    def test_a_stable_evidence_is_sufficient_if_chosen(self):
+        """The evidence moves by 0.2 nats in sweep 30 and is constant afterwards; the step never decreases."""
+        for chosen in (False, True):
+            one, _ = stub(lambda _: 0.1)
+            history = schedule.ConvergenceHistory()
+            one.evidence = lambda history=history: (0.2 if len(history.sizes) >= 30 else 0.0, 0.0)
+            assert schedule.converge(one, PLAN._replace(sweeps=120, evidence=chosen), history) == chosen
+            assert history.criterion == ("evidence" if chosen else "")
+            assert ("log evidence" in history.reason()) == chosen
+            assert len(history.sizes) == (31 + schedule.EVIDENCE_SWEEPS if chosen else 120)
+
+    def test_the_evidence_of_earlier_stages_does_not_count(self):
+        history, (one, _) = schedule.ConvergenceHistory(), stub(lambda _: 0.1)
+        history.sizes, history.trace["log_evidence"] = [0.1] * 50, [0.0] * 50
+        assert schedule.converge(one, PLAN._replace(evidence=True), history)
+        assert len(history.sizes) == 101
+
+    def test_a_small_step_is_named_first(self):
+        one, _ = stub(lambda turn: 0.5**turn)
+        history = schedule.ConvergenceHistory()
+        assert schedule.converge(one, PLAN._replace(evidence=True), history)
+        assert history.criterion == "step"
+
     def test_every_group_counts(self):
         for group in range(len(GROUPS)):
             one, _ = stub(np.zeros_like)

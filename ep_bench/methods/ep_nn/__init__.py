@@ -20,7 +20,9 @@ The stages are those of section 3.3.1:
 
 A fit has converged if two conditions hold. The undamped step of every group of sites, relative to the norm of the
 sites in natural parameters, is below ``tolerance``. No site was skipped. An extrapolation step is rolled back if the
-log evidence then falls by more than 10 nats.
+log evidence then falls by more than 10 nats. With ``stop: evidence``, a log evidence within 0.1 nats over 50 sweeps of
+stage 5 is sufficient instead of the first condition. EP has many fixed points, which depend on the order of the data
+points: ``restarts`` fits in different orders are compared by their log evidence.
 
 Modules: ``sites`` has the table of symbols; ``tilted`` and ``outputs`` moments and sites of one term; ``sweeps`` a pass
 over the data points; ``priors`` and ``prior_sweeps`` the same for the priors; ``posterior`` computes q from the sites;
@@ -60,6 +62,7 @@ from ep_bench.methods.ep_nn.initialisation import along_a_direction, start, star
 from ep_bench.methods.ep_nn.posterior import marginals
 from ep_bench.methods.ep_nn.prediction import function_moments
 from ep_bench.methods.ep_nn.priors import GAUSSIAN, LAPLACE
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
@@ -141,6 +144,18 @@ class Config(BaseModel):
     )
     sweeps: PositiveInt = Field(400, description="sweeps over the data points, at most; ours")
     tolerance: PositiveFloat = Field(1e-4, description="relative undamped step of all sites at convergence; ours")
+    stop: Literal["step", "evidence"] = Field(
+        "step",
+        json_schema_extra={NEUTRAL: "step"},
+        description="criterion of convergence: the relative step of all sites, or (evidence) either this or a log "
+        "evidence that is stable to 0.1 nats over 50 sweeps; ours",
+    )
+    restarts: PositiveInt = Field(
+        1,
+        json_schema_extra={NEUTRAL: 1},
+        description="number of fits with different orders of the data points, of which the one of the highest log "
+        "evidence is kept; ours",
+    )
     accelerate: bool = Field(True, description="use extrapolation and Anderson mixing in the last stage; ours")
 
     @model_validator(mode="after")
@@ -190,6 +205,8 @@ class State(NamedTuple):
     log_evidence: float  # nats; nan if a term has no proper cavity, which can happen after few sweeps
     n_iterations: int  # sweeps
     converged: bool
+    criterion: str  # that the fit met: step or evidence; empty if it has not converged
+    start_evidences: tuple[float, ...]  # log evidence of each restart, nats; -inf if it failed
 
     @property
     def hyperparameters(self) -> dict[str, Array | float]:
@@ -215,25 +232,48 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     - ``negative_output``, ``negative_noise``: numbers of sites of negative precision of v and theta
     - ``damping``
 
+    With several restarts, the trace is that of the fit that is kept.
+
     ``rng`` draws the order of the data points and the starting point of ``start: map``. Raises FloatingPointError if no
-    proper posterior is left.
+    proper posterior is left in any restart.
     """
     X = np.column_stack([np.asarray(train.X, dtype=np.float64), np.ones(len(train.X))])
-    approximation = NetworkApproximation(
-        problem(X, np.array(train.y, dtype=np.float64), config),
-        NOISE_START if config.noise_variance is None else log(config.noise_variance),
-        along_a_direction(X, rng),
-    )
+    data = problem(X, np.array(train.y, dtype=np.float64), config)
+    fits: list[NetworkFit | FloatingPointError] = [_attempt(data, config, rng) for _ in range(config.restarts)]
+    kept = [fit for fit in fits if isinstance(fit, NetworkFit)]
+    if not kept:
+        raise next(fit for fit in fits if isinstance(fit, FloatingPointError))
+    evidences = tuple(fit.log_evidence if isinstance(fit, NetworkFit) else -np.inf for fit in fits)
+    best = max(kept, key=lambda fit: np.nan_to_num(fit.log_evidence, nan=-np.inf))
+    if not best.converged:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn(best.history.reason(), ConvergenceWarning, stacklevel=2)
+    return _state(best, evidences), dict(best.history.trace)
+
+
+class NetworkFit(NamedTuple):
+    """One restart."""
+
+    approximation: NetworkApproximation
+    history: schedule.ConvergenceHistory
+    converged: bool
+    log_evidence: float  # nats; nan if a term has no proper cavity
+
+
+def _attempt(data: NetworkProblem, config: Config, rng: np.random.Generator) -> NetworkFit | FloatingPointError:
+    """Return a fit in an order of its own, or the error if no proper posterior is left."""
+    noise = NOISE_START if config.noise_variance is None else log(config.noise_variance)
+    approximation = NetworkApproximation(data, noise, along_a_direction(data.X, rng))
     with threadpool_limits(1):  # a fit depends on rounding errors, and these on the number of threads
         start(approximation, config.weight_variance, config.bias_variance)
         if config.start == "map":
             start_at_maximum(approximation, rng)
-        history, converged = schedule.run(approximation, schedule_of(config))
-    if not converged:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(history.reason(), ConvergenceWarning, stacklevel=2)
-    return _state(approximation, history, converged), dict(history.trace)
+        try:
+            history, converged = schedule.run(approximation, schedule_of(config))
+        except FloatingPointError as error:
+            return error
+        return NetworkFit(approximation, history, converged, approximation.evidence()[0])
 
 
 def problem(X: Array, y: Array, config: Config) -> NetworkProblem:
@@ -278,17 +318,19 @@ def schedule_of(config: Config) -> schedule.SweepSchedule:
     return schedule.SweepSchedule(
         config.sweeps, config.tolerance, first, output, final, config.prior == "gaussian",
         config.prior_updates == "once", config.release or np.inf, config.noise_variance is None, config.accelerate,
+        config.stop == "evidence",
     )  # fmt: skip
 
 
-def _state(approximation: NetworkApproximation, history: schedule.ConvergenceHistory, converged: bool) -> State:
+def _state(fit: NetworkFit, evidences: tuple[float, ...]) -> State:
+    approximation, history = fit.approximation, fit.history
     problem, post = approximation.problem, approximation.post
     released = approximation.released.weights
     precisions, locations = post.scales if released else np.empty((2, 0))
     return State(
         problem.linear, problem.groups, post.weight_mean, post.weight_covariance, post.output_mean,
         post.output_covariance, float(post.noise[0]), float(post.noise[1]), locations / precisions, 1.0 / precisions,
-        approximation.evidence()[0], len(history.sizes), converged,
+        fit.log_evidence, len(history.sizes), fit.converged, history.criterion if fit.converged else "", evidences,
     )  # fmt: skip
 
 
@@ -318,7 +360,7 @@ def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # 
 def _seconds(config: Config, n: int, d: int) -> float:
     """Estimate the time of a fit on one core: grids and matrices per data point and unit, matrices per weight."""
     K, D = config.hidden[0], d + 1
-    return config.sweeps * K * (n * (1e-6 + 1.5e-9 * D**2) + D * (1e-5 + 1.5e-9 * D**2))
+    return config.restarts * config.sweeps * K * (n * (1e-6 + 1.5e-9 * D**2) + D * (1e-5 + 1.5e-9 * D**2))
 
 
 def _published(config: Config) -> tuple[str, ...]:

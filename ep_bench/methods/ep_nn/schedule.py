@@ -31,6 +31,7 @@ LAST = 10  # last sweeps of a fit, without extrapolation
 DIVERGED = 1.0  # relative step at the end of a fit above which the best sweep is restored
 PATIENCE = 150  # sweeps without a smaller step after which the damping factor is halved
 MIN_DAMPING = 0.1
+EVIDENCE_SWEEPS, EVIDENCE_CHANGE = 50, 0.1  # stop of `evidence`: its range over the last sweeps, nats
 MAX_LOSS = 10.0  # decrease of the log evidence, nats, at which an extrapolation step is rolled back
 
 
@@ -47,6 +48,7 @@ class SweepSchedule(NamedTuple):
     release: float  # relative step below which they are released, after half of the sweeps at the latest
     learn_noise: bool
     accelerate: bool
+    evidence: bool = False  # also end the last stage if the log evidence is stable
 
 
 class ConvergenceHistory:
@@ -57,6 +59,8 @@ class ConvergenceHistory:
         self.sizes: list[float] = []  # largest relative step of a group
         self.unsettled = False  # the priors of weights, updated once, did not converge
         self.restored: int | None = None  # sweep to which the fit returned
+        self.evidence_moved: float | None = None  # nats in the last sweeps, if a stable evidence is a criterion
+        self.criterion = ""  # that ended the last stage: step or evidence; empty if neither was met
 
     def add(self, found: SweepRecord, approximation: NetworkApproximation, part: float) -> float:
         """Add a sweep with damping factor ``part``; return the largest relative step of a group."""
@@ -83,11 +87,19 @@ class ConvergenceHistory:
         self.sizes.append(np.inf if np.isnan(largest) else largest)
         return self.sizes[-1]
 
+    def evidence_range(self, first: int) -> float:
+        """Return the range of the log evidence over the last sweeps, nats; inf if fewer followed sweep ``first``."""
+        values = np.array(self.trace["log_evidence"][first:][-EVIDENCE_SWEEPS - 1 :])
+        enough = len(values) > EVIDENCE_SWEEPS and bool(np.isfinite(values).all())
+        return float(np.ptp(values)) if enough else np.inf
+
     def reason(self) -> str:
         """Return the reason why the fit has not converged."""
         skipped = int(self.trace["skipped"][-1])
         words = f"a relative step of {self.sizes[-1]:.2g} after {len(self.sizes)} sweeps"
         words += f", {skipped} term{'s' * (skipped > 1)} without a proper cavity" if skipped else ""
+        if self.evidence_moved is not None and np.isfinite(self.evidence_moved):
+            words += f", a log evidence that moved by {self.evidence_moved:.2g} nats in {EVIDENCE_SWEEPS} sweeps"
         words += ", priors of weights that did not converge" if self.unsettled else ""
         return words + (f"; returned to sweep {self.restored}" if self.restored is not None else "")
 
@@ -108,7 +120,8 @@ def run(approximation: NetworkApproximation, schedule: SweepSchedule) -> tuple[C
         history.add(found, approximation, schedule.damping)
     if schedule.sweeps > first and not schedule.keep_weight_priors:
         if schedule.release < np.inf:
-            converge(approximation, schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release), history)
+            earlier = schedule._replace(sweeps=schedule.sweeps // 2, tolerance=schedule.release, evidence=False)
+            converge(approximation, earlier, history)
         settled = settle_weight_priors(
             approximation, schedule.tolerance, MORE_PRIOR_SWEEPS if schedule.once else PRIOR_SWEEPS
         )
@@ -143,8 +156,9 @@ def make_proper(approximation: NetworkApproximation) -> None:
 def converge(approximation: NetworkApproximation, schedule: SweepSchedule, history: ConvergenceHistory) -> bool:
     """Sweep until the relative undamped step of every group is below the tolerance and no site was skipped.
 
-    Returns whether this was reached. If the minimum step has not decreased for ``PATIENCE`` sweeps, the damping factor
-    is halved. Raises FloatingPointError if no proper posterior is left and none can be restored.
+    With ``schedule.evidence``, a log evidence that is stable to 0.1 nats over 50 sweeps is sufficient instead of the
+    step. Returns whether this was reached. If the minimum step has not decreased for ``PATIENCE`` sweeps, the damping
+    factor is halved. Raises FloatingPointError if no proper posterior is left and none can be restored.
     """
     return LastStage(approximation, schedule, history).run()
 
@@ -157,13 +171,13 @@ class LastStage:
     ) -> None:
         self.approximation, self.schedule, self.history = approximation, schedule, history
         self.accelerator = Accelerator() if schedule.accelerate else None
+        self.begun = len(history.sizes)
         self.part, self.first, self.best = schedule.final_damping, len(history.sizes), BestSweep(approximation)
         self.extrapolation: Extrapolation | None = None  # the last one
-        history.restored = None  # set by an earlier stage
+        history.restored, history.criterion = None, ""  # set by an earlier stage
 
     def run(self) -> bool:
         """Return whether the sweeps converged."""
-        begun = len(self.history.sizes)
         while len(self.history.sizes) < self.schedule.sweeps:
             try:
                 if self._settled():
@@ -176,7 +190,7 @@ class LastStage:
                 self.history.restored = self.best.restore(self.approximation)
                 return False
             self._damp_cycles()
-        if len(self.history.sizes) > begun:
+        if len(self.history.sizes) > self.begun:
             self._restore_best()
         return False
 
@@ -188,8 +202,9 @@ class LastStage:
         size = history.add(found, approximation, self.part)
         if self.extrapolation is not None and self.extrapolation.has_diverged(history) and self._rolled_back():
             return False
-        close = size < self.schedule.tolerance and history.trace["skipped"][-1] == 0.0
-        if close and np.isfinite(history.trace["log_evidence"][-1]) and approximation.recover(before, found):
+        criterion = self._criterion(size)
+        if criterion and np.isfinite(history.trace["log_evidence"][-1]) and approximation.recover(before, found):
+            history.criterion = criterion
             return True
         self.best.consider(approximation, size, history)
         ends = len(history.sizes) > self.schedule.sweeps - LAST
@@ -200,6 +215,17 @@ class LastStage:
             approximation.recover(before, found)
             history.trace["shortened"][-1] = float(found.counts[SHORTENED])
         return False
+
+    def _criterion(self, size: float) -> str:
+        """Return the criterion that the last sweep, with step ``size``, has met; empty if none."""
+        if self.history.trace["skipped"][-1] > 0.0:
+            return ""
+        if size < self.schedule.tolerance:
+            return "step"
+        if not self.schedule.evidence:
+            return ""
+        self.history.evidence_moved = self.history.evidence_range(self.begun)
+        return "evidence" if self.history.evidence_moved <= EVIDENCE_CHANGE else ""
 
     def _rolled_back(self) -> bool:
         """Return to the start of the last extrapolation; return False if there is none or its posterior is improper."""
