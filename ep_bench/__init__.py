@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ep_bench.api import load_results, run
     from ep_bench.data import load_dataset, standard_split
     from ep_bench.errors import UserError
     from ep_bench.estimator import Estimator
@@ -21,11 +22,15 @@ __all__ = [
     "UserError",
     "__version__",
     "load_dataset",
+    "load_results",
+    "run",
     "standard_split",
 ]
 
 _MODULES = {
     "load_dataset": "ep_bench.data",
+    "load_results": "ep_bench.api",
+    "run": "ep_bench.api",
     "standard_split": "ep_bench.data",
     "Estimator": "ep_bench.estimator",
     "ClassProbabilities": "ep_bench.predictions",

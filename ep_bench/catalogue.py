@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ep_bench import adapters, data, estimator, experiments, methods, published
 from ep_bench import options as option_descriptions
 from ep_bench.errors import OptionProblem, UserError
+from ep_bench.spec.schema import SchemaNames
 
 
 class InstalledCatalogue:
@@ -50,6 +51,16 @@ class InstalledCatalogue:
         except UserError:  # check_options reports it
             return None
         return space if isinstance(space, Mapping) else None
+
+    def schema_names(self) -> SchemaNames:
+        """Return what the JSON schema of a study needs."""
+        return SchemaNames(
+            datasets=self.datasets,
+            methods={name: methods.get(name).config for name in self.methods},
+            experiments={name: experiments.options_model(name) for name in self.experiments},
+            published=self.published,
+            common=estimator.COMMON_OPTIONS,
+        )
 
 
 def _registry_problems(use: str, options: Mapping[str, Any]) -> list[OptionProblem]:

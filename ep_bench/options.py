@@ -101,6 +101,18 @@ class _AnySchema(GenerateJsonSchema):
         return {}
 
 
+def json_schemas(models: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Return the JSON schema of each pydantic model by its key, and the definitions that they refer to."""
+    definitions: dict[str, Any] = {}
+    found = {}
+    for key, model in models.items():
+        template = f"#/$defs/{key.replace(' ', '.')}.{{model}}"
+        schema = model.model_json_schema(schema_generator=_AnySchema, ref_template=template)
+        definitions |= {f"{key.replace(' ', '.')}.{name}": part for name, part in schema.pop("$defs", {}).items()}
+        found[key] = schema
+    return found, definitions
+
+
 class _TypeNames:
     """Descriptions of the types of a model's fields."""
 

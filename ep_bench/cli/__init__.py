@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import click
 
+from ep_bench.cli.commands.authoring import init, schema
 from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_USAGE
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.machine import doctor
@@ -56,5 +57,5 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, status, report, check, verify, data, methods, doctor):
+for command in (run, plan, status, report, check, verify, data, methods, init, schema, doctor):
     cli.add_command(command)

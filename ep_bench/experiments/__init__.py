@@ -36,13 +36,18 @@ def names() -> tuple[str, ...]:
     return tuple(REGISTRY)
 
 
+def options_model(name: str) -> type[BaseModel]:
+    """Return the model of the options of an experiment. Raises KeyError for an unknown name."""
+    return get(name).config
+
+
 def problems(name: str, options: Mapping[str, Any]) -> list[OptionProblem]:
     """Return the problems of an experiment's options; the list is empty if all are valid."""
     from pydantic import ValidationError
 
     from ep_bench.options import problems as described
 
-    config = get(name).config
+    config = options_model(name)
     try:
         config(**options)
     except ValidationError as error:

@@ -48,7 +48,11 @@ def read_study(path: str | Path, catalogue: Catalogue, including: Sequence[Path]
     the nearest correct name.
     """
     file = find_study(path)
-    document = read_document(file)
+    return check_document(read_document(file), file, catalogue, including)
+
+
+def check_document(document: Document, file: Path, catalogue: Catalogue, including: Sequence[Path] = ()) -> Study:
+    """Return the study in a document that belongs to the file ``file``; raises as `read_study` does."""
     problems = Problems(document.where, document.lines)
     study = _Reader(document, file, catalogue, problems, including).read()
     problems.refuse()

@@ -76,7 +76,11 @@ def read_document(path: Path) -> Document:
     YAML readers disagree.
     """
     where = str(path)
-    text = _read_text(path, where)
+    return parse_document(_read_text(path, where), where)
+
+
+def parse_document(text: str, where: str) -> Document:
+    """Return the mapping in YAML text; ``where`` names it in messages. Raises UserError as `read_document` does."""
     node = _compose(text, where)
     if node is None:
         raise UserError("the file is empty; a study is a mapping with study, datasets and methods", where=where)

@@ -1,0 +1,70 @@
+"""Studies and results in Python: ``ep_bench.run`` and ``ep_bench.load_results``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.errors import UserError
+from ep_bench.results import store
+from ep_bench.runner.plan import make_plan
+from ep_bench.runner.run import RunOptions, run_plan
+from ep_bench.spec import read_mapping, read_study
+from ep_bench.types import COLUMNS
+
+
+def run(
+    study: str | Path | Mapping[str, Any], results: str | Path = "results", jobs: int = 1, *, quiet: bool = True
+) -> pd.DataFrame:
+    """Run the missing cells of a study and return all its finished cells.
+
+    Parameters
+    ----------
+    study
+        A study file, the name of a study that is shipped with the package, or a mapping with the keys of a study file.
+    results
+        Folder that contains the folder of the study. Finished cells in it are not run again.
+    jobs
+        Number of cells that run at a time.
+    quiet
+        Whether to print no progress.
+
+    Returns
+    -------
+    DataFrame
+        One row per cell, as `load_results` returns it. Cells that failed have their ``status`` and ``reason``.
+
+    Raises
+    ------
+    UserError
+        The study is wrong, is an experiment, or lacks data; or the results folder is not writable.
+    """
+    catalogue = InstalledCatalogue()
+    read = read_mapping(study, catalogue) if isinstance(study, Mapping) else read_study(study, catalogue)
+    if read.experiment is not None:
+        problem = "an experiment has no cells; run it with `ep-bench run`"
+        raise UserError(problem, where=str(read.path), found=read.experiment)
+    plan = make_plan(read, Path(results))
+    run_plan(plan, plan, RunOptions(jobs=jobs, quiet=quiet))
+    return load_results(plan.folder)
+
+
+def load_results(*folders: str | Path) -> pd.DataFrame:
+    """Return the finished cells of results folders, one row per cell, with the columns of ``results.csv``.
+
+    Scores are in the original units of the target, ``ll`` in nats per test point. Empty values are missing (NaN, or
+    None in columns of text). Cells of a folder whose study has changed since are left out.
+
+    Raises
+    ------
+    UserError
+        A folder has no results, or a row was altered after it was written.
+    """
+    if not folders:
+        raise UserError("no results folder given", where="load_results")
+    rows = [row for folder in folders for row in store.read_intact(Path(folder)).rows]
+    return pd.DataFrame(rows, columns=list(COLUMNS))

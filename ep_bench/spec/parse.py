@@ -1,0 +1,33 @@
+"""Studies from text and from mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ep_bench.errors import UserError
+from ep_bench.spec.models import Catalogue, Study
+from ep_bench.spec.read import check_document
+from ep_bench.spec.yaml_source import parse_document
+
+
+def parse_study(text: str, path: Path, catalogue: Catalogue) -> Study:
+    """Return the study in YAML text that belongs, or will belong, to a file; raises as `read_study` does."""
+    return check_document(parse_document(text, str(path)), path, catalogue)
+
+
+def read_mapping(values: Mapping[str, Any], catalogue: Catalogue) -> Study:
+    """Return the study in a mapping with the keys of a study file; its paths are relative to the current folder.
+
+    The mapping is checked as its YAML text is. Lines in messages are those of that text. Raises UserError as
+    `read_study` does, and if a value cannot be written as YAML.
+    """
+    try:
+        text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+    except yaml.YAMLError as error:
+        message = f"has a value that is not plain text, number, list or mapping: {error}"
+        raise UserError(message, where="study") from None
+    return parse_study(text, Path("study"), catalogue)

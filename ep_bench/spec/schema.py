@@ -1,0 +1,102 @@
+"""The JSON schema of study files, for completion and checks in editors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from ep_bench.options import json_schemas
+from ep_bench.spec.models import SPLITS, Accept, CardEntry, Compare, FileEntry, Limits, RankGroup, StudyFile, Tune
+
+Schema = dict[str, Any]
+_EXTERNAL = {
+    "type": "string",
+    "pattern": ":",
+    "description": "an external class: package.module:Class or ./file.py:Class",
+}
+
+
+@dataclass(frozen=True)
+class SchemaNames:
+    """What a study may name: data sets, models of the options of methods and experiments, columns of published tables.
+
+    ``common`` are the options, with their defaults, that every registry method has.
+    """
+
+    datasets: Collection[str]
+    methods: Mapping[str, type[BaseModel]]
+    experiments: Mapping[str, type[BaseModel]]
+    published: Collection[str]
+    common: Mapping[str, Any]
+
+
+def study_schema(names: SchemaNames) -> Schema:
+    """Return the JSON schema (draft 2020-12) of a study file.
+
+    It accepts every valid study. It does not know relations between entries, such as labels of ``overrides``, and
+    options of external classes.
+    """
+    models: dict[str, type[BaseModel]] = {
+        "": StudyFile, "limits": Limits, "tune": Tune, "accept": Accept, "compare": Compare, "ranks": RankGroup,
+        "card": CardEntry, "file": FileEntry,
+    }  # fmt: skip
+    models |= {f"split {key}": model for key, model in SPLITS.items()}
+    models |= {f"method {key}": model for key, model in names.methods.items()}
+    models |= {f"experiment {key}": model for key, model in names.experiments.items()}
+    parts, definitions = json_schemas(models)
+    found = parts[""] | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A study of ep-bench"}
+    found["properties"] |= _sections(names, parts)
+    found["allOf"] = [_experiment(key, parts[f"experiment {key}"]) for key in sorted(names.experiments)]
+    return found | {"$defs": definitions}
+
+
+def _sections(names: SchemaNames, parts: Mapping[str, Schema]) -> Schema:
+    """Return the schemas of the keys that `StudyFile` leaves open."""
+    card = _with(parts["card"], name={"enum": sorted(names.datasets)})
+    splits = [{"enum": sorted(SPLITS)}, *(parts[f"split {key}"] for key in SPLITS)]
+    return {
+        "datasets": _list_of([{"enum": sorted(names.datasets)}, card, parts["file"]]),
+        "splits": {"anyOf": splits},
+        "methods": _list_of([{"enum": sorted(names.methods)}, _EXTERNAL, *_entries(names, parts)]),
+        "limits": parts["limits"],
+        "compare": parts["compare"],
+        "ranks": {"type": "array", "items": parts["ranks"]},
+        "accept": {"type": "array", "items": parts["accept"]},
+        "experiment": {"enum": sorted(names.experiments)},
+    }
+
+
+def _entries(names: SchemaNames, parts: Mapping[str, Schema]) -> Iterable[Schema]:
+    """Yield one schema per registry method, and one for external classes."""
+    own = {
+        "label": {"type": "string", "description": "name of the entry in results and reports"},
+        "published": {"enum": sorted(names.published), "description": "column of the papers' tables"},
+    }
+    common = {key: {"type": "boolean", "default": value} for key, value in names.common.items()}
+    for name in sorted(names.methods):
+        options = parts[f"method {name}"].get("properties", {}) | common
+        tune = _with(parts["tune"], space={"type": "object", "propertyNames": {"enum": sorted(options)}})
+        yield {
+            "type": "object",
+            "properties": {"use": {"const": name}, **own, "tune": tune, **options},
+            "required": ["use"],
+            "additionalProperties": False,
+        }
+    yield {"type": "object", "properties": {"use": _EXTERNAL, **own, "tune": parts["tune"]}, "required": ["use"]}
+
+
+def _experiment(name: str, options: Schema) -> Schema:
+    is_this = {"properties": {"experiment": {"const": name}}, "required": ["experiment"]}
+    return {"if": is_this, "then": {"properties": {"options": options}}}
+
+
+def _with(schema: Schema, **properties: Schema) -> Schema:
+    """Return the schema of a model with other schemas of some of its properties."""
+    return schema | {"properties": schema["properties"] | properties}
+
+
+def _list_of(kinds: list[Schema]) -> Schema:
+    return {"type": "array", "minItems": 1, "items": {"anyOf": kinds}}

@@ -1,0 +1,55 @@
+"""`ep_bench.run` and `ep_bench.load_results`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import ep_bench
+from ep_bench.types import COLUMNS
+
+STUDY = {
+    "study": "constant",
+    "datasets": ["yacht"],
+    "splits": {"scheme": "standard", "count": 2},
+    "methods": [{"use": "ep_bench.baselines:ConstantRegressor", "label": "Constant"}],
+}
+
+
+@pytest.mark.slow
+def test_a_mapping_runs_once_and_its_rows_can_be_loaded(tmp_path: Path) -> None:
+    first = ep_bench.run(STUDY, results=tmp_path)
+    stamp = (tmp_path / "constant" / "results.csv").stat().st_mtime_ns
+    assert list(first.columns) == list(COLUMNS)
+    assert list(first["split"]) == [0, 1]
+    assert set(first["status"]) == {"ok"}
+    assert first["rmse"].notna().all()
+    again = ep_bench.run(STUDY, results=tmp_path)
+    assert (tmp_path / "constant" / "results.csv").stat().st_mtime_ns == stamp
+    pd.testing.assert_frame_equal(first, again)
+    pd.testing.assert_frame_equal(first, ep_bench.load_results(tmp_path / "constant"))
+
+
+def test_a_wrong_mapping_has_one_message(tmp_path: Path) -> None:
+    with pytest.raises(ep_bench.UserError, match=r"datasets\[0\].*did you mean 'yacht'"):
+        ep_bench.run({**STUDY, "datasets": ["yachtt"]}, results=tmp_path)
+    with pytest.raises(ep_bench.UserError, match="not plain text, number, list or mapping"):
+        ep_bench.run({**STUDY, "seed": object()}, results=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_experiment_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ep_bench.UserError, match="no cells"):
+        ep_bench.run("toy", results=tmp_path)
+
+
+def test_rows_of_several_folders(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1] / "results"
+    both = ep_bench.load_results(root / "pbp-table-1", root / "pbp-two-layers")
+    assert set(both["study"]) == {"pbp-table-1", "pbp-two-layers"}
+    with pytest.raises(ep_bench.UserError, match="no results folder"):
+        ep_bench.load_results()
+    with pytest.raises(ep_bench.UserError, match="nowhere"):
+        ep_bench.load_results(tmp_path / "nowhere")
