@@ -20,6 +20,8 @@ from ep_bench.predictions import (
 )
 from ep_bench.types import Array
 
+pytestmark = pytest.mark.xdist_group("scoringrules")  # its import takes seconds
+
 rng = np.random.default_rng(0)
 N = 30
 MEAN, SCALE = rng.normal(0.0, 10.0, N), rng.exponential(2.0, N) + 0.1

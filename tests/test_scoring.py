@@ -11,6 +11,8 @@ from scipy import integrate, stats
 from ep_bench import scoring
 from ep_bench.predictions import PointPrediction, Predictive
 
+pytestmark = pytest.mark.xdist_group("scoringrules")  # its import takes seconds
+
 
 def test_crps_of_a_standard_normal() -> None:
     for y, expected in ((0.0, 0.233695), (0.5, 0.3314035), (1.0, 0.6024414)):

@@ -14,6 +14,9 @@ from ep_bench.conformance.suite import in_order
 
 HERE = Path(__file__).parent
 
+# Units with which the kernels of a method are those of its quick settings: other numbers compile them once more.
+UNITS: dict[str, dict[str, object]] = {"hmc": {"hidden": [5]}}
+
 # Settings with which a fit takes a fraction of a second, of methods whose defaults are made for thousands of steps.
 QUICK: dict[str, dict[str, object]] = {
     "vi": {"hidden": [10], "samples": 2, "epochs": 150},

@@ -14,6 +14,7 @@ from ep_bench import Estimator, methods
 from ep_bench.estimator import MethodClassifier
 from ep_bench.predictions import Predictive
 from ep_bench.types import Rows
+from tests.conformance.support import UNITS
 
 NAMES = methods.names()
 EDGE_CASES = ["one data point", "constant input", "constant target", "more inputs than data points"]
@@ -22,15 +23,19 @@ X = rng.normal(size=(40, 3)) * [1.0, 20.0, 0.1] + [0.0, 100.0, -3.0]
 y = 50.0 + 8.0 * np.sin(X[:, 0]) + 0.1 * X[:, 1] + rng.normal(size=40)
 
 
+def quick_options(name: str) -> dict[str, object]:
+    return {**methods.get(name).warmup, **UNITS.get(name, {})}
+
+
 def quick(name: str, **options: object) -> object:
-    return Estimator(name, **{**methods.get(name).warmup, "random_state": 0, **options})
+    return Estimator(name, **{**quick_options(name), "random_state": 0, **options})
 
 
 def draws(name: str) -> bool:
     """Return whether a fit or a prediction draws random numbers from its generator, or spawns others from it."""
     method, generator = methods.get(name), np.random.default_rng(0)
     before = generator.bit_generator.state
-    state, _ = method.fit(Rows(X - X.mean(axis=0), y - y.mean()), method.config(**method.warmup), generator)
+    state, _ = method.fit(Rows(X - X.mean(axis=0), y - y.mean()), method.config(**quick_options(name)), generator)
     method.predict(state, X, generator)
     seeds = generator.bit_generator.seed_seq
     return generator.bit_generator.state != before or seeds.n_children_spawned > 0
@@ -86,7 +91,7 @@ class TestContract:
         rows = Rows(X - X.mean(axis=0), y - y.mean())
         rows.X.flags.writeable = rows.y.flags.writeable = False
         method = methods.get(name)
-        method.fit(rows, method.config(**method.warmup), np.random.default_rng(0))
+        method.fit(rows, method.config(**quick_options(name)), np.random.default_rng(0))
 
     def test_clone_and_pickle(self, name: str) -> None:
         model = quick(name)

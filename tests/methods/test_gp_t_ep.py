@@ -70,6 +70,7 @@ class TestBoston:
         np.testing.assert_allclose(variance[:3], expected["var_first3"], rtol=1e-7)
 
     @pytest.mark.slow
+    @pytest.mark.exhaustive
     def test_learning_reaches_the_reference_evidence(self, boston):
         state = gp_t.fit(boston[0], gp_t.Config(nu=4.0, prior="none"), np.random.default_rng(0))[0]
         assert state.converged
@@ -155,7 +156,7 @@ class TestGrid:
     @pytest.mark.slow
     @pytest.mark.parametrize("eta", [1.0, 0.5])
     def test_selected_points_of_the_grid(self, eta):
-        for point in GRID[::8]:
+        for point in GRID[::24]:
             found = [at_point(*point, damping, eta=eta).log_evidence for damping in (0.8, 0.3)]
             assert np.ptp(found) < 1e-5, point
 

@@ -12,10 +12,10 @@ from ep_bench.conformance.exemptions import EXEMPT
 from ep_bench.conformance.method_under_test import MethodUnderTest
 from ep_bench.conformance.registry_checks import DEMANDS_A_GOOD_FIT, check_name, fitting_well
 from ep_bench.estimator import MethodEstimator
-from tests.conformance.support import HERE, QUICK
+from tests.conformance.support import HERE, QUICK, UNITS
 
 ESTIMATORS = [
-    Estimator(name, task, **methods.get(name).warmup, random_state=0)
+    Estimator(name, task, **methods.get(name).warmup, **UNITS.get(name, {}), random_state=0)
     for name in methods.REGISTRY
     for task in methods.get(name).tasks
 ]

@@ -20,7 +20,7 @@ QUIET = settings(
     derandomize=True,
     database=None,
 )
-MORE = settings(QUIET, max_examples=200)
+MORE = settings(QUIET, max_examples=100)
 ODD = [
     None, True, -1, 0, 1.5, 10**30, "", "zzz", "no", [], [None], {"zzz": 1}, float("inf"), float("nan"),
 ]  # fmt: skip
