@@ -68,7 +68,7 @@ def _numbers(report: ReportContext) -> Section:
     shown = published.worst_first(checks[checks["n_splits"] > 0])
     lines = [f"{sum(found.values())} numbers: {verdicts}.", EXPLANATION]
     if len(shown) < len(checks):
-        lines.append(f"{len(checks) - len(shown)} rows without a finished split are omitted; `check.csv` has them.")
+        lines.append(f"{len(checks) - len(shown)} rows without a finished split are omitted; check.csv has them.")
     return Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])
 
 
