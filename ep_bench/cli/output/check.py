@@ -41,7 +41,8 @@ def check_folders(
     every : also print the numbers without a finished split
     claims : file of claims, by default that of the package
     """
-    merged = merge_studies([store.read_intact(folder) for folder in dict.fromkeys(map(Path.resolve, folders))])
+    different = {folder.resolve(): folder for folder in folders}
+    merged = merge_studies([store.read_intact(folder) for folder in different.values()])
     frame = merged_check(merged, against)
     target = out or folders[0] / "check.csv"
     path = target if target.suffix == ".csv" else target / "check.csv"
