@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,9 +72,13 @@ def judge(row: Mapping[Any, Any]) -> Convergence:
 
 
 def count(rows: Iterable[Mapping[Any, Any]]) -> ConvergedSplits:
-    """Return the counts over finished cells."""
+    """Return the counts over the finished cells of one method on one data set.
+
+    If any cell is judged, the method has a criterion. Cells of older versions without a warning then met it.
+    """
     found = Counter(judge(row) for row in rows)
-    return ConvergedSplits(found["converged"], found["nearly"], found["not"])
+    silent = found["unknown"] if found.total() > found["unknown"] else 0
+    return ConvergedSplits(found["converged"] + silent, found["nearly"], found["not"])
 
 
 def _number(value: Any) -> float:
@@ -83,3 +87,9 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
+
+
+def mark_note(marks: Collection[str]) -> str:
+    """Return sentences, after a space, that explain the marks in a figure, empty if there are none."""
+    words = {DAGGER: "some splits have not converged", RING: "some splits have nearly converged"}
+    return "".join(f" {mark}: {text}." for mark, text in words.items() if mark in marks)

@@ -36,10 +36,12 @@ def test_the_rule(row, expected):
 
 def test_counts_marks_and_fractions():
     rows = [{"r_hat": value} for value in (1.0, 1.005, 1.02, 1.3)]
-    found = convergence.count([*rows, {}])
+    found = convergence.count(rows)
     assert found == convergence.ConvergedSplits(2, 1, 1)
     assert (found.mark, found.shortfall) == ("†", "2 of 4 converged")
     assert convergence.count(rows[:3]).mark == "°"
     assert (convergence.count(rows[:2]).mark, convergence.count(rows[:2]).shortfall) == ("", "")
     assert (convergence.count([{}]).judged, convergence.count([{}]).shortfall) == (0, "")
+    warned = {"reason": DRIFT}
+    assert convergence.count([warned, {}, {}]) == convergence.ConvergedSplits(2, 0, 1)  # rows of an older version
     assert convergence.count(rows[:2]) + convergence.count(rows[2:]) == convergence.count(rows)

@@ -17,6 +17,8 @@ from ep_bench.plotting.method_style import MethodStyle, style_at
 from ep_bench.plotting.style import COLUMNS, LETTER, ROW
 from ep_bench.types import Array
 
+FAINT = "0.7"  # grey of incomplete entries
+
 
 def side_by_side(figure: Figure, names: Sequence[str]) -> int:
     """Return how many names of a legend fit into one line."""
@@ -79,17 +81,38 @@ def strokes(left: Array, right: Array, heights: NDArray[Any]) -> tuple[Array, Ar
 
 
 def intervals(
-    ax: Axes, mean: Array, low: Array, high: Array, lines: NDArray[np.intp], styles: Sequence[MethodStyle] = ()
+    ax: Axes,
+    mean: Array,
+    low: Array,
+    high: Array,
+    lines: NDArray[np.intp],
+    styles: Sequence[MethodStyle] = (),
+    marks: Sequence[str] = (),
+    faint: NDArray[np.bool_] | None = None,
 ) -> bool:
     """Draw means with intervals (M,) on lines (M,); NaN leaves a line empty.
 
-    Returns whether some mean is outside the panel. An open triangle with its value is drawn at the edge then.
+    ``marks`` (M,) are texts after the intervals; means that are ``faint`` (M,) are grey. Returns whether some mean is
+    outside the panel. An open triangle with its value is drawn at the edge then.
     """
     lower, upper = fences(mean, 0.5 * (high - low))
     ax.xaxis.set_major_locator(MaxNLocator(3))
     shown = np.flatnonzero((mean >= lower) & (mean <= upper))
-    ax.plot(*strokes(low[shown], high[shown], lines[shown]), color="0.2", linewidth=1.1)
-    points(ax, mean[shown], lines[shown], 4.0, [styles[int(j)] for j in shown] if styles else ())
+    grey = np.zeros(len(mean), dtype=bool) if faint is None else faint
+    for part, colour in ((shown[~grey[shown]], "0.2"), (shown[grey[shown]], FAINT)):
+        looks = [styles[j] if colour != FAINT else styles[j]._replace(colour=FAINT) for j in part.tolist() if styles]
+        if len(part):
+            ax.plot(*strokes(low[part], high[part], lines[part]), color=colour, linewidth=1.1)
+            points(ax, mean[part], lines[part], 4.0, looks)
+    for place in shown.tolist() if marks else ():
+        ax.annotate(
+            marks[place],
+            (high[place], lines[place]),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=7,
+        )
     ax.margins(x=0.08)
     left, right = ax.get_xlim()
     outside = np.flatnonzero((mean < lower) | (mean > upper))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Item = dict[str, Any]  # text, value to sort by, strong, small, kind (a class of the style sheet)
+Item = dict[str, Any]  # text, value to sort by, strong, small, kind (classes of the style sheet)
 
 
 def item(

@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.report import traced_quantities
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import curves
 from ep_bench.types import Array
 
-R_HAT, ESS = 1.01, 400.0  # limits of Vehtari et al. 2021
+ESS = 400.0  # limit of Vehtari et al. 2021
+LOW = "↓"  # marks lower values
 MAIN = (
     "r_hat_predictions",
     "r_hat_test_rows",
@@ -123,9 +125,11 @@ def low_is_bad(name: str) -> bool:
     return name.startswith("ess_") or name == "acceptance"
 
 
-def exceeds_limit(name: str, value: float) -> bool:
-    """Return whether a number violates the usual limit of its diagnostic, if there is one."""
-    return (name.startswith("r_hat_") and value > R_HAT) or (name.startswith("ess_") and value < ESS)
+def mark(name: str, value: float) -> str:
+    """Return the mark of a value beyond the limits of its diagnostic, empty within them or without any."""
+    if name.startswith("r_hat_"):
+        return DAGGER if value > NEARLY else RING if value > R_HAT else ""
+    return LOW if name.startswith("ess_") and value < ESS else ""
 
 
 def show(name: str, value: float) -> str:

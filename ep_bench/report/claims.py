@@ -22,6 +22,7 @@ from ep_bench.convergence import judge
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
 from ep_bench.report import ranks
 from ep_bench.report.merge import MergedStudies
+from ep_bench.report.paired_tests import PairedTest
 from ep_bench.types import Array
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
@@ -136,7 +137,7 @@ class _Cells:
         rows = self.groups[method, dataset]
         fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
         independent = any(dataset in labels for key, labels in self.by_dataset.items() if key.scheme == "holdout")
-        return ranks.resampled_t_p(gaps, 0.0 if independent else fraction)
+        return PairedTest(independent, fraction).p(gaps)
 
     def seconds(self, method: str, dataset: str) -> pd.Series[float]:
         """Return the CPU seconds of the cells that ended ok, by split."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+from ep_bench.convergence import ConvergedSplits, mark_note
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.report import summary
 from ep_bench.report.merge import MergedStudies
@@ -59,9 +61,23 @@ class ReportContext:
             [f"Times of {', '.join(methods)} are wall times: some of their rows have no CPU time."] if methods else []
         )
 
-    @cached_property
+    @property
     def curves(self) -> curves.Curves:
-        """Return the curves of all studies. Their hashes of cells identify them, since labels may differ."""
-        found = [curves.collect(study.folder, study.rows) for study in self.merged.studies]
-        kinds = range(len(curves.Curves._fields))
-        return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in kinds))
+        """Return the curves of all studies."""
+        return self.merged.curves
+
+    def label(self, method: str) -> str:
+        """Return the name of a method in figures and tables, with its mark of convergence over all data sets."""
+        return method + self.marks.get(method, "")
+
+    def mark_note(self, methods: Collection[str]) -> str:
+        """Return sentences that explain the marks of convergence of some methods in a figure, empty without marks."""
+        return mark_note({self.marks.get(method, "") for method in methods})
+
+    @cached_property
+    def marks(self) -> dict[str, str]:
+        """Return the mark of convergence of each method over all data sets: a dagger, a ring or nothing."""
+        found: dict[str, ConvergedSplits] = {}
+        for (method, _), splits in self.merged.convergence.items():
+            found[method] = found.get(method, ConvergedSplits()) + splits
+        return {method: splits.mark for method, splits in found.items()}

@@ -13,11 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from ep_bench.convergence import ConvergedSplits
+from ep_bench.report import converged_splits
 from ep_bench.results import curves, row_scores, store
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
@@ -59,6 +62,18 @@ class MergedStudies:
     def ok(self) -> pd.DataFrame:
         """Return the rows of the cells that ended ``ok``."""
         return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
+
+    @cached_property
+    def curves(self) -> curves.Curves:
+        """The curves of all studies. Their hashes of cells identify them, since labels may differ."""
+        found = [curves.collect(study.folder, study.rows) for study in self.studies]
+        kinds = range(len(curves.Curves._fields))
+        return curves.Curves(*([entry for one in found for entry in one[kind]] for kind in kinds))
+
+    @cached_property
+    def convergence(self) -> dict[tuple[str, str], ConvergedSplits]:
+        """The converged splits by (method, data set)."""
+        return converged_splits.count(self.ok(), self.curves)
 
     def tasks(self) -> dict[str, Task]:
         """Return the task of each data set with finished cells. Cells of classification have an error rate."""

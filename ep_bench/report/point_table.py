@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from ep_bench import published
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import row_scores
-from ep_bench.types import UNCONVERGED
 
 METRICS = ("lpd-mean", "lpd-std", "lpd-prct1", "se-mean", "se-std", "se-prct99", "cputime-relative")
 # Percentiles: the k-th of n values is at (k - 1/2) / n. Matlab, used by the paper, has the same rule.
@@ -45,7 +45,7 @@ class PointTableLine:
     points: int = 0  # test data points
     splits: int = 0
     planned: int = 0
-    unconverged: int = 0  # splits with a convergence warning
+    converged: ConvergedSplits = field(default_factory=ConvergedSplits)
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ def _lines(
     for method, column in pairs:
         printed = tuple(numbers.get(column, {}).get(metric, "") for metric in METRICS)
         if method:
-            yield _line(method, column, cells[method], kept, unit, printed, merged.planned.get((method, dataset), 0))
+            line = _line(method, column, cells[method], kept, unit, printed, merged.planned.get((method, dataset), 0))
+            yield replace(line, converged=merged.convergence.get((method, dataset), ConvergedSplits()))
         else:
             yield PointTableLine(column, column, (math.nan,) * len(METRICS), printed)
 
@@ -162,8 +163,7 @@ def _line(
     low, high = percentiles(cells, kept)
     time = _seconds(cells) / unit
     values = (density.mean, density.deviation, low, square.mean, square.deviation, high, time)
-    unconverged = sum(str(cell.get("reason")).startswith(UNCONVERGED) for cell in cells)
-    return PointTableLine(method, column, values, printed, square.points, len(cells), planned, unconverged)
+    return PointTableLine(method, column, values, printed, square.points, len(cells), planned)
 
 
 def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from ep_bench.convergence import mark_note
 from ep_bench.plotting.page import Item, Table, item
 from ep_bench.report import tables
 from ep_bench.report.point_table import METRICS, PointTable, PointTableBlock, PointTableLine
@@ -33,8 +34,8 @@ def notes(found: PointTable) -> list[str]:
         f"{table.citation.strip()} ({table.protocol.strip()})."
     )
     lines = [what]
-    if any(line.unconverged for block in found.blocks for line in block.lines):
-        lines.append(f"{tables.DAGGER}: on some splits the method did not converge.")
+    marks = mark_note({line.converged.mark for block in found.blocks for line in block.lines})
+    lines += [marks.strip()] if marks else []
     if found.lacks_rows:
         lines.append(
             "Percentiles over several splits need the scores of data points: set compare: {rows: LABEL} in the study."
@@ -63,14 +64,15 @@ def _row(line: PointTableLine) -> list[Item]:
 
 def _name(line: PointTableLine) -> str:
     other = f" (published as {line.column})" if line.column not in {"", line.method} else ""
-    return line.method + (tables.DAGGER if line.unconverged else "") + other
+    return line.method + line.converged.mark + other
 
 
 def shortfall(line: PointTableLine) -> str:
-    """Return ``7 of 10 splits`` if some are missing, ``not run`` without any, else nothing."""
+    """Return missing splits, such as ``7 of 10 splits``, and converged splits, or ``not run`` without any split."""
     if not line.splits:
         return "not run"
-    return "" if line.splits >= line.planned else f"{line.splits} of {line.planned} splits"
+    missing = "" if line.splits >= line.planned else f"{line.splits} of {line.planned} splits"
+    return ", ".join(text for text in (missing, line.converged.shortfall) if text)
 
 
 def shown(line: PointTableLine, j: int) -> str:

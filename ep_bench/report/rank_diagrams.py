@@ -1,62 +1,119 @@
-"""Critical-difference diagrams of average ranks (Demsar 2006, figure 1), drawn with scikit-posthocs."""
+"""Critical-difference diagrams of average ranks (Demsar 2006, figure 1), drawn with scikit-posthocs.
+
+There is one diagram by Nemenyi's test and one by Wilcoxon's signed-rank tests with Holm's correction, whose bars follow
+the rule of aeon (``ranks.cliques``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
+from ep_bench.convergence import mark_note
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.style import LETTER, STYLE, finish, no_window
+from ep_bench.report import ranks, withheld_diagrams
 from ep_bench.report.ranks import ALPHA
-from ep_bench.report.summary import Ranking
+from ep_bench.report.summary import SPLITS, Ranking
 
 LINE = 0.19  # inches per line of labels or crossbars
 TITLE_LETTER = 0.071  # inches per letter of a title
 HEAD = 0.8  # inches above the axis of ranks: title, critical difference, tick labels
+NEMENYI, WILCOXON = "Nemenyi", "Wilcoxon-Holm"
+WITHHELD = {NEMENYI: withheld_diagrams.nemenyi, WILCOXON: withheld_diagrams.wilcoxon}
 
 
-def critical_difference(rankings: Sequence[Ranking], styles: Mapping[str, MethodStyle], name: str = "") -> Picture:
-    """Return the diagrams of several rankings below one another, lines in the colours of the methods."""
+class Diagram(NamedTuple):
+    """A ranking and the name of the test whose bars are drawn."""
+
+    ranking: Ranking
+    test: str
+
+
+def possible(rankings: Sequence[Ranking]) -> list[Diagram]:
+    """Return the diagrams of some rankings that are not withheld."""
+    return [Diagram(one, test) for one in rankings for test, reason in WITHHELD.items() if not reason(one)]
+
+
+def withheld_lines(rankings: Sequence[Ranking]) -> Iterator[str]:
+    """Yield one line per withheld diagram, with the reason; a reason that both tests have is given once."""
+    for one in rankings:
+        reasons: dict[str, list[str]] = {}
+        for test, reason in WITHHELD.items():
+            if why := reason(one):
+                reasons.setdefault(why, []).append(test)
+        for why, tests in reasons.items():
+            words = "No critical-difference diagrams" if len(tests) > 1 else f"No {tests[0]} diagram"
+            yield f"{words} over {one.blocks}: {why}."
+
+
+def critical_difference(diagrams: Sequence[Diagram], styles: Mapping[str, MethodStyle], name: str = "") -> Picture:
+    """Return several diagrams below one another, lines in the colours of the methods."""
     no_window()
+    first = diagrams[0].ranking
     with mpl.rc_context(STYLE):
         figure = Figure()
-        drawn = [(ranking, *_draw(figure, ranking, styles)) for ranking in rankings]
-        side = 0.2 + LETTER * max(len(str(name)) + 6 for ranking in rankings for name in ranking.ranks)
-        titles = max(len(_title(ranking)) for ranking in rankings) * TITLE_LETTER
-        width = max(2 * side + max(4.5, 0.3 * rankings[0].test.k), side + titles + 0.1)
+        drawn = [(diagram, *_draw(figure, diagram, styles)) for diagram in diagrams]
+        side = 0.2 + LETTER * max(len(str(name)) + 7 for diagram in diagrams for name in diagram.ranking.ranks)
+        titles = max(len(_title(diagram)) for diagram in diagrams) * TITLE_LETTER
+        width = max(2 * side + max(4.5, 0.3 * first.test.k), side + titles + 0.1)
         height = sum(HEAD + LINE * (lines + 1) for _, _, lines in drawn)
         figure.set_size_inches(width, height)
         top = height
-        for ranking, ax, lines in drawn:
+        for diagram, ax, lines in drawn:
             body = LINE * (lines + 0.5)
             ax.set_position((side / width, (top - HEAD - body) / height, 1 - 2 * side / width, body / height))
-            _critical_bar(ax, ranking, body)
+            _head(ax, diagram, body)
             top -= HEAD + LINE * (lines + 1)
-    return finish(figure, name or f"critical-difference-{rankings[0].score.name}", _caption(rankings))
+    return finish(figure, name or f"critical-difference-{first.score.name}", _caption(diagrams))
 
 
-def _draw(figure: Figure, ranking: Ranking, styles: Mapping[str, MethodStyle]) -> tuple[Axes, float]:
+def joined(diagram: Diagram) -> pd.DataFrame:
+    """Return whether bars join two methods (k, k), 1 or 0, in the order of average ranks; names have their marks."""
+    names = [str(name) for name in diagram.ranking.average.index]
+    p = diagram.ranking.nemenyi if diagram.test == NEMENYI else diagram.ranking.wilcoxon
+    if p is None:
+        raise ValueError("a ranking of one block has no test")
+    table = np.eye(len(names))
+    for first, last in ranks.cliques(p.loc[names, names].to_numpy(dtype=float)):
+        table[first : last + 1, first : last + 1] = 1.0
+    labels = [marked(diagram.ranking, name) for name in names]
+    return pd.DataFrame(table, index=labels, columns=labels)
+
+
+def marked(ranking: Ranking, name: str) -> str:
+    """Return the name of a method with its mark of convergence."""
+    return name + ranking.marks.get(name, "")
+
+
+def _draw(figure: Figure, diagram: Diagram, styles: Mapping[str, MethodStyle]) -> tuple[Axes, float]:
     """Draw one diagram; return its axes and the number of lines below the axis of ranks."""
     from scikit_posthocs import critical_difference_diagram
 
     ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    ranking, bars = diagram.ranking, joined(diagram)
     average = ranking.average
-    right = max(float(ranking.test.k), 1.0 + ranking.cd)
+    colours = [styles[str(name)].colour for name in average.index]
+    average.index = bars.index
+    right = max(float(ranking.test.k), 1.0 + ranking.cd) if diagram.test == NEMENYI else float(ranking.test.k)
     margin = 0.02 * (right - 1.0)
     artists = critical_difference_diagram(
         average,
-        ranking.nemenyi,
+        bars,
         alpha=ALPHA,
         ax=ax,
         label_fmt_left="{label}  {rank:.2f}",
         label_fmt_right="{rank:.2f}  {label}",
         text_h_margin=margin,
-        color_palette={name: styles[str(name)].colour for name in average.index},
+        color_palette=dict(zip(average.index, colours, strict=True)),
         label_props={"size": 8},
         elbow_props={"linewidth": 0.9},
         marker_props={"s": 11, "clip_on": False},
@@ -78,42 +135,53 @@ def _draw(figure: Figure, ranking: Ranking, styles: Mapping[str, MethodStyle]) -
     return ax, float(lines)
 
 
-def _critical_bar(ax: Axes, ranking: Ranking, body: float) -> None:
-    """Write the title and draw the critical difference to scale above the axis of ranks; body is in inches."""
-    end = 1.0 + ranking.cd
+def _head(ax: Axes, diagram: Diagram, body: float) -> None:
+    """Write the title and draw Nemenyi's critical difference to scale above the axis of ranks; body is in inches."""
+    ax.text(0.0, 1.0 + 0.58 / body, _title(diagram), transform=ax.transAxes, fontsize=8.5, ha="left", va="center")
+    if diagram.test != NEMENYI:
+        return
+    end = 1.0 + diagram.ranking.cd
     transform = ax.get_xaxis_transform()
     y = 1.0 + 0.34 / body
     ax.plot([1.0, end], [y, y], transform=transform, color="black", linewidth=1.6, clip_on=False)
     ax.annotate(
-        f"CD = {ranking.cd:.2f}", (end, y), xycoords=transform, xytext=(5, 0), textcoords="offset points",
+        f"CD = {diagram.ranking.cd:.2f}", (end, y), xycoords=transform, xytext=(5, 0), textcoords="offset points",
         va="center", fontsize=8, annotation_clip=False,
     )  # fmt: skip
-    ax.text(0.0, 1.0 + 0.58 / body, _title(ranking), transform=ax.transAxes, fontsize=8.5, ha="left", va="center")
 
 
-def _title(ranking: Ranking) -> str:
-    title = f"{ranking.score.title}: N = {ranking.n} {ranking.blocks}"
-    return title + (" (splits of a data set are not independent)" if "splits" in ranking.blocks else "")
+def _title(diagram: Diagram) -> str:
+    ranking = diagram.ranking
+    title = f"{ranking.score.title}, {diagram.test}: N = {ranking.count}"
+    return title if ranking.independent else f"{title} (not independent)"
 
 
-def _caption(rankings: Sequence[Ranking]) -> str:
-    first = rankings[0]
-    scores = " and ".join(dict.fromkeys(ranking.score.inline for ranking in rankings))
-    text = (
-        f"Average ranks by {scores}; 1 is the best (left). Methods joined by a bar do not differ at level {ALPHA} in "
-        "Nemenyi's two-tailed test: their ranks differ by less than the critical difference CD."
-    )
-    parts = [text]
-    for ranking in {(ranking.blocks, ranking.n): ranking for ranking in rankings}.values():
-        if ranking.blocks == "data sets":
-            parts.append(f"N = {ranking.n} data sets, as in Demsar (2006): each counts once, with its mean score.")
-        else:
-            parts.append(
-                f"N = {ranking.n} data sets × splits, as in Bui et al. (2016): splits of one data set have most data "
-                "points in common, so these blocks are not independent and the critical difference is too small."
-            )
-        if ranking.incomplete:
-            parts.append(f"{ranking.incomplete} {ranking.blocks} without a score of every method are omitted.")
-    if first.left_out:
-        parts.append(f"Not ranked because of scores on fewer than half of the data sets: {', '.join(first.left_out)}.")
-    return " ".join(parts)
+TESTS = {
+    NEMENYI: "Nemenyi's two-tailed test, whose critical difference is CD",
+    WILCOXON: "two-sided Wilcoxon signed-rank tests with Holm's correction for all pairs; a bar starts at a method and "
+    "ends before the first worse method that differs from it",
+}
+
+
+def _caption(diagrams: Sequence[Diagram]) -> str:
+    scores = " and ".join(dict.fromkeys(diagram.ranking.score.inline for diagram in diagrams))
+    tests = "; or ".join(TESTS[test] for test in dict.fromkeys(diagram.test for diagram in diagrams))
+    head = f"Average ranks by {scores}; 1 is the best (left). Bars join methods that do not differ at level {ALPHA} in"
+    parts = [f"{head} {tests}."]
+    for ranking in {(one.ranking.blocks, one.ranking.n): one.ranking for one in diagrams}.values():
+        parts += _blocks(ranking)
+    marks = {mark for diagram in diagrams for mark in diagram.ranking.marks.values()}
+    return " ".join(parts) + mark_note(marks)
+
+
+def _blocks(ranking: Ranking) -> Iterator[str]:
+    """Yield sentences on the blocks of a ranking."""
+    if ranking.blocks == SPLITS:
+        yield (
+            f"N = {ranking.count}, as in Bui et al. (2016): splits of one data set have most data points in "
+            "common, so these blocks are not independent, and the tests reject too often."
+        )
+    else:
+        yield f"N = {ranking.count}, as in Demsar (2006): each block counts once."
+    if ranking.incomplete:
+        yield f"{ranking.incomplete} {ranking.blocks} without a score of every method are omitted."

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
+from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import method_axis, strokes
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture
@@ -40,8 +41,9 @@ PUBLISHED: dict[str, Any] = {
 
 
 def starred(group: RankGroupResult, method: str) -> str:
-    """Return a method's name, with a star if its published column is disputed."""
-    return method + STAR * (method in group.disputed)
+    """Return a method's name with its mark of convergence, and a star if its published column is disputed."""
+    mark = next((one.blocks.marks[method] for one in group.standings if method in one.blocks.marks), "")
+    return method + mark + STAR * (method in group.disputed)
 
 
 def ranks(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Picture:
@@ -115,7 +117,8 @@ def _caption(group: RankGroupResult) -> str:
     )
     if group.source:
         text += f" Squares: ranks of the means of {group.source} on the same data sets, among the same methods."
-        text += " Methods are in the published order."
+        text += " Methods are in the published order; for CRPS, which is not printed there, in ours."
+    text += mark_note({mark for one in group.standings for mark in one.blocks.marks.values()})
     if group.disputed:
         text += f" {STAR}: a disputed column, known not to be reproducible, and not used as a reference."
     return text

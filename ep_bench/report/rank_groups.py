@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -24,11 +25,13 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.errors import nearest
 from ep_bench.report import summary
+from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
-from ep_bench.report.summary import Ranking
+from ep_bench.report.summary import DATASETS, DRAWS, SPLITS, Ranking
 
-SCORES = ("ll", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
+SCORES = ("ll", "crps", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
+NOT_PUBLISHED = {"crps": "ll"}  # no source prints CRPS: ranks on the data sets with published log-likelihoods
 HOLDS, REVERSED, WITHIN, TIED = "holds", "reversed", "within CD", "tied in print"
 
 
@@ -247,7 +250,8 @@ def _standing(
     scored = [method for method in methods if method in table]
     notes += [f"{method} has no {score.inline}: not ranked by it." for method in methods if method not in table]
     table = table[scored].dropna(how="all")
-    printed = _published_means(merged, score, source, columns, scored, table) if source else None
+    metric = NOT_PUBLISHED.get(score.name, score.source)
+    printed = _published_means(merged, metric, source, columns, scored, table) if source else None
     if printed is not None and printed.empty:
         notes.append(f"No ranks by {score.inline}: {source} has no data set with this score of all methods.")
         return None
@@ -263,14 +267,15 @@ def _standing(
     names = tuple(str(name) for name in means.index)
     missing = len(table.index.unique("dataset")) - len(means), len(table) - len(blocks)
 
-    def ranked(unit: str, incomplete: int, scores: pd.DataFrame) -> Ranking:
-        return summary.ranking_of(score, unit, names, (), incomplete, scores, pairwise=False)
-
+    ranked = partial(summary.ranking_of, score=score, datasets=names, marks=summary.marks_of(merged, scored, names))
+    draws = set(names) <= independent_draws(merged)
+    kind = DRAWS if draws else SPLITS
+    is_published = score.name not in NOT_PUBLISHED
     return RankGroupScore(
         score=score,
-        blocks=ranked("data sets × splits", missing[1], blocks),
-        datasets=ranked("data sets", missing[0], means),
-        published_ranks=None if printed is None else ranked("data sets", 0, printed.loc[list(names)]),
+        blocks=ranked(blocks, kind, incomplete=missing[1], independent=draws),
+        datasets=ranked(means, DATASETS, incomplete=missing[0]),
+        published_ranks=ranked(printed.loc[list(names)], DATASETS) if printed is not None and is_published else None,
         printed=_printed(score, source, columns),
         splits=dict(Counter(str(name) for name in blocks.index.get_level_values("dataset"))),
         own={method: int(table[method].count()) for method in scored},
@@ -280,7 +285,7 @@ def _standing(
 
 def _published_means(
     merged: MergedStudies,
-    score: Score,
+    metric: str,
     source: str,
     columns: Mapping[str, str],
     methods: Sequence[str],
@@ -290,9 +295,7 @@ def _published_means(
     datasets = _datasets(merged)
     means = pd.DataFrame(index=table.index.unique("dataset"), columns=list(methods), dtype=float)
     for method in methods:
-        numbers = {
-            _dataset(row): row["mean"] for row in _rows(source, columns[method]) if row["metric"] == score.source
-        }
+        numbers = {_dataset(row): row["mean"] for row in _rows(source, columns[method]) if row["metric"] == metric}
         means[method] = [numbers.get(datasets.get(str(name), ("", 0, "")), math.nan) for name in means.index]
     return means.dropna()
 

@@ -1,7 +1,6 @@
-"""Rank statistics over several data sets, and the paired test on one data set.
+"""Rank statistics over several data sets.
 
-Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7; Nadeau and Bengio (2003),
-Inference for the generalization error, Machine Learning 52.
+Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7.
 
 =========  ===========================================================
 symbol     meaning
@@ -45,6 +44,11 @@ class Friedman:
     p_iman_davenport: float
     chi2_ties: float
     p_ties: float
+
+    @property
+    def p_decisive(self) -> float:
+        """Return the p-value that decides about further tests: corrected for ties if possible; NaN without a test."""
+        return self.p if math.isnan(self.p_ties) else self.p_ties
 
 
 def block_ranks(scores: Array, *, higher_is_better: bool) -> Array:
@@ -133,24 +137,26 @@ def holm(p: Array) -> Array:
     return adjusted
 
 
-def resampled_t_p(differences: Array, test_fraction: float) -> float:
-    """Return the two-sided p-value of Nadeau and Bengio's corrected resampled t-test.
+def smallest_wilcoxon_p(k: int, n: int) -> float:
+    """Return the smallest p-value of any pair among k methods on n blocks after Holm's correction.
 
-    The training sets of different splits overlap, so the plain paired t-test rejects too often. The corrected test
-    increases the variance of the mean difference from s^2 / J to (1 / J + n_test / n_train) s^2, with J splits and
-    J - 1 degrees of freedom.
-
-    Parameters
-    ----------
-    differences : (J,) array, score differences of two methods on the same splits
-    test_fraction : n_test / n_train
+    The smallest two-sided p-value of a signed-rank test is 2^(1 - n), if all n differences have the same sign. Holm's
+    correction multiplies the smallest p-value by the number of pairs.
     """
-    J = len(differences)
-    if J < 2:
-        return math.nan
-    spread = float(np.var(differences, ddof=1))
-    mean = float(np.mean(differences))
-    if spread <= (1e-15 * np.max(np.abs(differences))) ** 2:
-        return 1.0 if mean == 0.0 else 0.0
-    t = mean / math.sqrt((1.0 / J + test_fraction) * spread)
-    return float(2.0 * stats.t.sf(abs(t), J - 1))
+    return min(1.0, k * (k - 1) / 2.0 * 2.0 ** (1 - n))
+
+
+def cliques(p: Array, alpha: float = ALPHA) -> list[tuple[int, int]]:
+    """Return the groups of methods that a diagram joins by bars, each as first and last index.
+
+    The rule is that of aeon's ``plot_critical_difference``. ``p`` (k, k) has the methods in the order of their average
+    ranks. The group of a method reaches up to the first worse method that differs from it. Groups of one method and
+    groups inside another group are omitted.
+    """
+    found: list[tuple[int, int]] = []
+    for first in range(len(p)):
+        differing = np.flatnonzero(p[first, first + 1 :] < alpha)
+        last = first + int(differing[0]) if len(differing) else len(p) - 1
+        if last > first and not any(last <= end for _, end in found):
+            found.append((first, last))
+    return found

@@ -70,7 +70,7 @@ MORE = (
     Score("fit_cpu_seconds", "CPU time of the fit", "s"),
     Score("predict_cpu_seconds", "CPU time of the prediction", "s"),
 )
-FIGURES = ("rmse", "ll", "error_rate")  # columns with panels and critical-difference diagrams
+FIGURES = ("rmse", "ll", "crps", "error_rate", "brier")  # columns with panels and critical-difference diagrams
 BY_NAME = {score.name: score for score in MAIN + MORE}
 
 

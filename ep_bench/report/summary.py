@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import ranks
+from ep_bench.report.dataset_facts import few_target_values, independent_draws
 from ep_bench.report.merge import MergedStudies
+from ep_bench.report.paired_tests import PairedTest, compare_with_best
 from ep_bench.report.ranks import Friedman
 from ep_bench.report.scores import Score
-from ep_bench.types import UNCONVERGED, Array
+from ep_bench.types import Array
+
+DATASETS, SPLITS, DRAWS = "data sets", "data sets × splits", "independent draws"  # kinds of blocks
 
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """One score of D data sets and M methods, over the finished splits. Means are in the unit of the score."""
+    """One score of D data sets and M methods, over the finished splits. Means are in the unit of the score.
+
+    An entry is complete if it has the score on every split that any method of the report has planned on the data set.
+    Only complete entries are compared and ranked.
+    """
 
     score: Score
     datasets: tuple[str, ...]
@@ -28,12 +38,29 @@ class ScoreTable:
     mean: Array  # (D, M), NaN without any split
     stderr: Array  # (D, M), standard deviation over splits (ddof 0) / sqrt(n)
     n: NDArray[np.int64]  # (D, M), splits with this score
-    planned: NDArray[np.int64]  # (D, M)
+    planned: NDArray[np.int64]  # (D, M), 0 if no study has the entry
     without: NDArray[np.int64]  # (D, M), splits that ended ok without this score: points have no log-likelihood
-    unconverged: NDArray[np.int64]  # (D, M), splits whose method warned that it had not converged
-    marked: NDArray[np.bool_]  # (D, M), the best method and those that the paired test does not find worse
-    best: NDArray[np.int64]  # (D,), column of the best method, -1 without any
-    p: Array  # (D, M), Holm-corrected p-values against the best method
+    converged: tuple[tuple[ConvergedSplits, ...], ...]  # (D, M)
+    tests: tuple[PairedTest, ...]  # (D,)
+    best: NDArray[np.int64]  # (D,), column of the best complete entry, -1 without any
+    equal: NDArray[np.bool_]  # (D, M), complete entries that the paired test does not distinguish from the best
+    p: Array  # (D, M), Holm-corrected p-values against the best
+    unbounded: tuple[str, ...] = ()  # data sets on which this log-likelihood has no upper bound, in words
+
+    @property
+    def plan(self) -> NDArray[np.int64]:
+        """Return the number of splits (D,) planned on each data set."""
+        return np.asarray(self.planned.max(axis=1))
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Return which entries (D, M) are complete."""
+        return complete(self.n, self.planned)
+
+    @property
+    def marked(self) -> NDArray[np.bool_]:
+        """Return which entries (D, M) are the best or not distinguished from it."""
+        return np.asarray(self.equal | (np.arange(len(self.methods)) == self.best[:, None]))
 
 
 @dataclass(frozen=True)
@@ -43,19 +70,26 @@ class Ranking:
     score: Score
     blocks: str
     datasets: tuple[str, ...]
-    left_out: tuple[str, ...]  # methods with scores on too few data sets
+    left_out: tuple[str, ...]  # methods that are complete on too few data sets
     incomplete: int  # blocks omitted because a method has no score there
+    independent: bool  # whether no two blocks have data points in common
     ranks: pd.DataFrame  # (N, k)
     test: Friedman
     q: float
     cd: float
     nemenyi: pd.DataFrame | None
     wilcoxon: pd.DataFrame | None
+    marks: Mapping[str, str] = field(default_factory=dict)  # marks of convergence by method, over the ranked blocks
 
     @property
     def n(self) -> int:
         """Return the number of blocks."""
         return len(self.ranks)
+
+    @property
+    def count(self) -> str:
+        """Return the number of blocks with their kind, such as ``5 data sets``."""
+        return f"{self.n} {self.blocks.replace('sets', 'set') if self.n == 1 else self.blocks}"
 
     @property
     def average(self) -> pd.Series[float]:
@@ -76,15 +110,15 @@ class RankedScore:
         return self.table.score
 
     @property
-    def over_datasets(self) -> Ranking | None:
-        """Return the ranking over data sets, None with fewer than two of them."""
-        return self.rankings[0] if self.rankings and self.rankings[0].n > 1 else None
+    def headline(self) -> Ranking | None:
+        """Return the ranking over data sets or, if there is only one, over its independent draws."""
+        return next((one for one in self.rankings if one.n > 1 and one.independent), None)
 
 
 def ranked_score(merged: MergedStudies, score: Score) -> RankedScore | None:
     """Return one score with its rankings, or None if no cell has it."""
     table = score_table(merged, score)
-    return None if table is None else RankedScore(table, rankings(merged, score))
+    return None if table is None else RankedScore(table, rankings(merged, table))
 
 
 def pivot(merged: MergedStudies, score: Score) -> pd.DataFrame:
@@ -106,25 +140,61 @@ def score_table(merged: MergedStudies, score: Score) -> ScoreTable | None:
     if table.empty:
         return None
     datasets = tuple(table.index.unique("dataset"))
-    without = _cells_without(merged, score.source)
-    methods = tuple(m for m in merged.methods if m in table or any((m, d) in without for d in datasets))
+    lacking = _cells_without(merged, score.source)
+    methods = tuple(m for m in merged.methods if m in table or any((m, d) in lacking for d in datasets))
     table = table.reindex(columns=list(methods))
     groups = table.groupby(level="dataset", sort=False)
     n = groups.count().to_numpy(dtype=np.int64)
-    stderr = groups.std(ddof=0).to_numpy(dtype=float) / np.sqrt(np.where(n, n, 1))
-    mean = groups.mean().to_numpy(dtype=float)
-    planned = np.array([[merged.planned.get((m, d), 0) for m in methods] for d in datasets])
-    lacking = np.array([[without.get((m, d), 0) for m in methods] for d in datasets])
-    counts = _unconverged(merged)
-    unconverged = np.array([[counts.get((m, d), 0) for m in methods] for d in datasets])
-    fractions = _test_fractions(merged)
-    best, p, marked = np.full(len(datasets), -1), np.full(mean.shape, math.nan), np.zeros(mean.shape, dtype=bool)
-    if score.better:
-        for i, dataset in enumerate(datasets):
-            block = table.loc[dataset].to_numpy(dtype=float)
-            sign = 1.0 if score.better == "lower" else -1.0
-            best[i], p[i], marked[i] = compare_with_best(sign * block, fractions.get(dataset, 0.0))
-    return ScoreTable(score, datasets, methods, mean, stderr, n, planned, lacking, unconverged, marked, best, p)
+    planned, without = (
+        np.array([[counts.get((m, d), 0) for m in methods] for d in datasets]) for counts in (merged.planned, lacking)
+    )
+    tests = _paired_tests(merged, datasets)
+    best, p, equal = _compared(table, datasets, score, complete(n, planned), tests)
+    return ScoreTable(
+        score=score,
+        datasets=datasets,
+        methods=methods,
+        mean=groups.mean().to_numpy(dtype=float),
+        stderr=groups.std(ddof=0).to_numpy(dtype=float) / np.sqrt(np.where(n, n, 1)),
+        n=n,
+        planned=planned,
+        without=without,
+        converged=tuple(tuple(merged.convergence.get((m, d), ConvergedSplits()) for m in methods) for d in datasets),
+        tests=tests,
+        best=best,
+        equal=equal,
+        p=p,
+        unbounded=_unbounded(merged, score, datasets),
+    )
+
+
+def _unbounded(merged: MergedStudies, score: Score, datasets: Sequence[str]) -> tuple[str, ...]:
+    """Return the data sets of few target values if the score is a log-likelihood of real targets, in words."""
+    if not score.source.startswith("ll") or score.task == "classification":
+        return ()
+    few = few_target_values(merged)
+    return tuple(f"{name} ({few[name][0]} target values)" for name in datasets if name in few)
+
+
+def complete(n: NDArray[np.int64], planned: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which entries (D, M) have every planned split of their data set."""
+    return np.asarray((n > 0) & (n == planned.max(axis=1, keepdims=True)))
+
+
+def _compared(
+    table: pd.DataFrame,
+    datasets: Sequence[str],
+    score: Score,
+    whole: NDArray[np.bool_],
+    tests: Sequence[PairedTest],
+) -> tuple[NDArray[np.int64], Array, NDArray[np.bool_]]:
+    """Return the best entry (D,), p-values (D, M) and equal entries (D, M); a score without direction has none."""
+    best, p, equal = np.full(len(datasets), -1), np.full(whole.shape, math.nan), np.zeros(whole.shape, dtype=bool)
+    sign = {"lower": 1.0, "higher": -1.0, "": 0.0}[score.better]
+    for i, dataset in enumerate(datasets if sign else ()):
+        losses = sign * table.loc[dataset].to_numpy(dtype=float)
+        best[i], p[i], equal[i] = compare_with_best(losses, whole[i], tests[i])
+    return best, p, equal
 
 
 def _cells_without(merged: MergedStudies, name: str) -> dict[tuple[str, str], int]:
@@ -134,90 +204,68 @@ def _cells_without(merged: MergedStudies, name: str) -> dict[tuple[str, str], in
     return dict(Counter((str(method), str(dataset)) for method, dataset in lacking.itertuples(index=False)))
 
 
-def _unconverged(merged: MergedStudies) -> dict[tuple[str, str], int]:
-    """Return the number of finished cells with a convergence warning, by (method, data set)."""
-    rows = merged.ok()
-    rows = rows.loc[rows["reason"].fillna("").str.startswith(UNCONVERGED), ["method", "dataset"]]
-    return dict(Counter((str(method), str(dataset)) for method, dataset in rows.itertuples(index=False)))
-
-
-def _test_fractions(merged: MergedStudies) -> dict[str, float]:
-    """Return n_test / n_train by data set, averaged over splits."""
+def _paired_tests(merged: MergedStudies, datasets: Sequence[str]) -> tuple[PairedTest, ...]:
+    """Return the test of each data set; n_test / n_train is averaged over splits."""
     rows = merged.ok()
     ratio = rows["n_test"].astype(float) / rows["n_train"].astype(float)
     means = ratio.groupby(rows["dataset"]).mean().fillna(0.0)
-    return {str(dataset): float(value) for dataset, value in means.items()}
-
-
-def compare_with_best(losses: Array, test_fraction: float) -> tuple[int, Array, NDArray[np.bool_]]:
-    """Return the best of M methods on one data set, p-values (M,) against it, and which methods to mark (M,).
-
-    Only methods with the largest number of finished splits can be the best, so that no method wins by failing on hard
-    splits. The best is compared with each other method on their common splits; the p-values have Holm's correction.
-    With one split there is no test, and only the best is marked. A t-test is used because the smallest two-sided p of
-    Wilcoxon's test with 5 splits is 1/16: it could never find a difference.
-
-    Parameters
-    ----------
-    losses : (splits, M) array, lower is better, NaN for missing cells
-    test_fraction : n_test / n_train
-    """
-    counts = np.sum(~np.isnan(losses), axis=0)
-    full = np.flatnonzero(counts == counts.max())
-    best = int(full[np.argmin(np.nanmean(losses[:, full], axis=0))])
-    p = np.full(losses.shape[1], math.nan)
-    worse = np.zeros(losses.shape[1], dtype=bool)
-    for j in range(losses.shape[1]):
-        gap = losses[:, j] - losses[:, best]
-        gap = gap[~np.isnan(gap)]
-        if j != best and len(gap) > 1:
-            p[j], worse[j] = ranks.resampled_t_p(gap, test_fraction), float(np.mean(gap)) > 0.0
-    tested = ~np.isnan(p)
-    p[tested] = ranks.holm(p[tested])
-    marked = tested & ~(worse & (p < ranks.ALPHA))
-    marked[best] = True
-    return best, p, marked
+    independent = independent_draws(merged)
+    return tuple(PairedTest(dataset in independent, float(means[dataset])) for dataset in datasets)
 
 
 # Over data sets
 
 
-def rankings(merged: MergedStudies, score: Score) -> list[Ranking]:
+def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
     """Return the rankings over data sets (Demsar 2006) and over data sets times splits (Bui et al. 2016).
 
-    A data set's score is the mean over the splits that all ranked methods finished. Methods with scores on fewer than
-    half of the data sets are not ranked. Blocks in which a ranked method has no score are omitted. With fewer than two
-    methods there are no rankings.
+    Methods that are complete on fewer than half of the data sets with complete entries are not ranked. The blocks are
+    the data sets on which all other methods are complete. There are no rankings without such a data set, or with fewer
+    than two methods.
     """
-    table = pivot(merged, score)
-    if not score.better or table.shape[1] < 2:
+    whole = table.complete
+    known = whole.any(axis=1)
+    kept = np.atleast_1d(2 * whole[known].sum(axis=0) >= max(int(known.sum()), 1))
+    common: NDArray[np.bool_] = np.logical_and.reduce(whole[:, kept], axis=1)
+    if not table.score.better or kept.sum() < 2 or not common.any():
         return []
-    covered = table.groupby(level="dataset", sort=False).count().gt(0)
-    kept = covered.columns[2 * covered.sum() >= len(covered)]
-    datasets_covered = set(covered.index)
-    lacking = {method for method, dataset in _cells_without(merged, score.source) if dataset in datasets_covered}
-    left_out = tuple(m for m in merged.methods if m not in kept and (m in covered or m in lacking))
-    if len(kept) < 2:
-        return []
-    splits = table[kept].dropna()
+    methods = [method for method, keep in zip(table.methods, kept.tolist(), strict=True) if keep]
+    left_out = tuple(method for method in table.methods if method not in methods)
+    datasets = [dataset for dataset, use in zip(table.datasets, common.tolist(), strict=True) if use]
+    every = pivot(merged, table.score)[methods]
+    splits = every[every.index.get_level_values("dataset").isin(datasets)]
     means = splits.groupby(level="dataset", sort=False).mean()
-    datasets = tuple(str(name) for name in means.index)
-    missing = len(covered) - len(means), len(table) - len(splits)
+    draws = set(datasets) <= independent_draws(merged)
+    ranked = partial(
+        ranking_of,
+        score=table.score,
+        datasets=datasets,
+        left_out=left_out,
+        marks=marks_of(merged, methods, datasets),
+    )
+    missing = len(every.index.unique("dataset")) - len(means), len(every) - len(splits)
     return [
-        ranking_of(score, "data sets", datasets, left_out, missing[0], means, pairwise=True),
-        ranking_of(score, "data sets × splits", datasets, left_out, missing[1], splits, pairwise=False),
+        ranked(means, DATASETS, incomplete=missing[0]),
+        ranked(splits, DRAWS if draws else SPLITS, incomplete=missing[1], independent=draws),
     ]
 
 
+def marks_of(merged: MergedStudies, methods: Sequence[str], datasets: Sequence[str]) -> dict[str, str]:
+    """Return the mark of convergence of each method over some data sets."""
+    counts = {m: [merged.convergence.get((m, d), ConvergedSplits()) for d in datasets] for m in methods}
+    return {method: sum(found, ConvergedSplits()).mark for method, found in counts.items()}
+
+
 def ranking_of(
-    score: Score,
-    blocks: str,
-    datasets: Sequence[str],
-    left_out: tuple[str, ...],
-    incomplete: int,
     scores: pd.DataFrame,
+    blocks: str,
     *,
-    pairwise: bool,
+    score: Score,
+    datasets: Sequence[str],
+    left_out: tuple[str, ...] = (),
+    incomplete: int = 0,
+    independent: bool = True,
+    marks: Mapping[str, str] | None = None,
 ) -> Ranking:
     """Return the ranking of scores (N, k), with one row per block and one named column per method, without NaN."""
     values = scores.to_numpy(dtype=float)
@@ -232,10 +280,12 @@ def ranking_of(
         datasets=tuple(datasets),
         left_out=left_out,
         incomplete=incomplete,
+        independent=independent,
         ranks=table,
         test=ranks.friedman(table.to_numpy()),
         q=q,
         cd=ranks.critical_difference(q, k, n) if several else math.nan,
         nemenyi=ranks.nemenyi_p(table) if several else None,
-        wilcoxon=ranks.wilcoxon_p(pd.DataFrame(values, columns=names)) if several and pairwise else None,
+        wilcoxon=ranks.wilcoxon_p(pd.DataFrame(values, columns=names)) if several else None,
+        marks=marks or {},
     )

@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
+from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
+from ep_bench.report.ranks import ALPHA
 from ep_bench.report.summary import Ranking, ScoreTable
+from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 
-DAGGER = "†"
+EQUAL = "≈"  # marks entries that the test does not distinguish from the best
 LINE_LETTERS = 115  # letters that fit across a LaTeX page
 
 
@@ -31,15 +34,15 @@ def number(value: float, places: int) -> str:
 
 
 def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    """Return ``mean ± stderr`` of data set i and method j: the mean alone for one split, empty for none.
+    """Return ``mean ± stderr`` of data set i and method j, with its marks: the mean alone for one split, else empty.
 
-    A dagger marks means over splits of which some did not converge.
+    The marks are those of convergence, and the sign of entries that the test does not distinguish from the best.
     """
     if not table.n[i, j]:
         return ""
     mean = number(table.mean[i, j], places)
     text = mean if table.n[i, j] == 1 else f"{mean} ± {number(table.stderr[i, j], places)}"
-    return text + DAGGER if table.unconverged[i, j] else text
+    return text + table.converged[i][j].mark + (f" {EQUAL}" if table.equal[i, j] else "")
 
 
 def shortfall(table: ScoreTable, i: int, j: int) -> str:
@@ -47,10 +50,21 @@ def shortfall(table: ScoreTable, i: int, j: int) -> str:
 
     Splits that ended ok without this score are not missing: point predictions have no log-likelihood.
     """
-    n, planned = int(table.n[i, j]), int(table.planned[i, j])
-    if not planned:
+    n, plan = int(table.n[i, j]), int(table.plan[i])
+    if not table.planned[i, j]:
         return "not planned"
-    return "" if n + table.without[i, j] == planned else f"{n} of {planned} splits"
+    return "" if n + table.without[i, j] == plan else f"{n} of {plan} splits"
+
+
+def details(table: ScoreTable, i: int, j: int) -> str:
+    """Return the small print of an entry: missing splits, and the fraction of converged splits if it is not 1."""
+    converged = table.converged[i][j].shortfall if table.n[i, j] else ""
+    return ", ".join(text for text in (shortfall(table, i, j), converged) if text)
+
+
+def is_incomplete(table: ScoreTable, i: int, j: int) -> bool:
+    """Return whether an entry has a mean over some of the planned splits only."""
+    return bool(table.n[i, j] and not table.complete[i, j])
 
 
 def places_by_dataset(table: ScoreTable) -> list[int]:
@@ -59,44 +73,93 @@ def places_by_dataset(table: ScoreTable) -> list[int]:
 
 
 def caption(table: ScoreTable) -> str:
-    """Return the caption: what the numbers and marks mean, and which test was used."""
+    """Return the caption: what the numbers mean, which test was used, and what restricts the comparison."""
     score = table.score
     text = f"{score.axis}: mean over test splits ± standard error (standard deviation with ddof 0 / √splits)"
-    daggers = f" {DAGGER}: on some splits the method did not converge." if table.unconverged.any() else ""
-    if not score.better:
-        return f"{text}.{daggers}"
-    return (
-        f"{text}; {score.direction}.{daggers} Bold: the best of the methods with the most finished splits, and the "
-        "methods not significantly worse at level 0.05. The test is a two-sided corrected resampled t-test (Nadeau and "
-        "Bengio 2003), paired over common splits, with Holm's correction. With one split there is no test, and only "
-        "the best is bold."
-    )
+    return " ".join([f"{text}{f'; {score.direction}' if score.better else ''}.", *_restrictions(table)])
+
+
+def _restrictions(table: ScoreTable) -> Iterator[str]:
+    compared = [bool(np.isfinite(p).any()) for p in table.p]
+    names: dict[str, list[str]] = {}
+    for dataset, test, is_tested in zip(table.datasets, table.tests, compared, strict=True):
+        if is_tested:
+            names.setdefault(test.name, []).append(dataset)
+    several = len(names) > 1
+    tests = "; ".join(name + (f" on {', '.join(found)}" if several else "") for name, found in names.items())
+    if tests:
+        yield f"Test against the best: {tests}, two-sided, over common splits, with Holm's correction."
+    flagged = [
+        f"{table.methods[j]}{mark} on {dataset}"
+        for i, (dataset, j) in enumerate(zip(table.datasets, table.best.tolist(), strict=True))
+        if compared[i] and (mark := table.converged[i][j].mark)
+    ]
+    if flagged:
+        yield f"The tests compare with a best entry that has not converged on every split: {', '.join(flagged)}."
+    if table.unbounded:
+        yield f"The log-likelihood has no upper bound on {', '.join(table.unbounded)}: compare by CRPS there."
+
+
+LEGEND = (
+    "Bold: the best mean of the complete entries, which have all planned splits of a data set.",
+    f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}.",
+    "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last.",
+    f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g}).",
+    f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}.",
+    "The fraction of converged splits is next to the mean, unless all have converged or the method has no criterion.",
+)
+
+
+def full_caption(table: ScoreTable) -> str:
+    """Return the caption with the meaning of the marks, for a table outside the page of the report."""
+    marks = LEGEND if table.score.better else LEGEND[2:]
+    return " ".join([caption(table), *marks])
+
+
+def order(table: ScoreTable, ranking: Ranking | None) -> list[int]:
+    """Return the columns of the methods by average rank, then those without a rank, then those never complete."""
+    if not table.score.better:
+        return list(range(len(table.methods)))
+    average = {} if ranking is None else {str(name): float(rank) for name, rank in ranking.average.items()}
+    whole = [bool(column.any()) for column in table.complete.T]
+    return sorted(range(len(table.methods)), key=lambda j: (average.get(table.methods[j], math.inf), not whole[j]))
 
 
 def average_ranks(ranking: Ranking | None, methods: Sequence[str]) -> list[str]:
-    """Return each method's average rank ± standard error over data sets as text, empty if it is not ranked."""
+    """Return each method's average rank as text, empty if it is not ranked.
+
+    A standard error over blocks is added from ``FEWEST_BLOCKS`` blocks: that of two equal ranks would be 0.
+    """
     if ranking is None:
         return []
-    mean, n = ranking.ranks.mean(axis=0), ranking.n
-    error = ranking.ranks.std(axis=0, ddof=0) / math.sqrt(n)
-    return [f"{mean[name]:.2f} ± {error[name]:.2f}" if name in mean.index else "" for name in methods]
+    mean = ranking.ranks.mean(axis=0)
+    error = ranking.ranks.std(axis=0, ddof=0) / math.sqrt(ranking.n)
+    several = ranking.n >= FEWEST_BLOCKS
+    texts = {str(name): f"{mean[name]:.2f}" + (f" ± {error[name]:.2f}" if several else "") for name in mean.index}
+    return [texts.get(name, "") for name in methods]
 
 
-def markdown(table: ScoreTable, ranking: Ranking | None = None) -> str:
-    """Return the table as GitHub Markdown, with its caption first."""
-    lines = [caption(table), "", pipes(["data set", *table.methods]), pipes(["---", *["---:"] * len(table.methods)])]
+def markdown(table: ScoreTable, ranking: Ranking | None = None, *, full: bool = True) -> str:
+    """Return the table as GitHub Markdown, with its caption first; ``full`` adds the meaning of the marks."""
+    columns = order(table, ranking)
+    methods = [table.methods[j] for j in columns]
+    head = [full_caption(table) if full else caption(table), ""]
+    lines = [*head, pipes(["data set", *methods]), pipes(["---", *["---:"] * len(methods)])]
     for i, (dataset, places) in enumerate(zip(table.datasets, places_by_dataset(table), strict=True)):
-        cells = [_markdown_cell(table, i, j, places) for j in range(len(table.methods))]
-        lines.append(pipes([dataset, *cells]))
+        lines.append(pipes([dataset, *(_markdown_cell(table, i, j, places) for j in columns)]))
     if ranking is not None:
-        lines.append(pipes([f"average rank ({ranking.n} data sets)", *average_ranks(ranking, table.methods)]))
+        lines.append(pipes([f"average rank ({ranking.count})", *average_ranks(ranking, methods)]))
     return "\n".join(lines) + "\n"
 
 
 def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
-    text, short = cell(table, i, j, places), shortfall(table, i, j)
-    text = f"**{text}**" if table.marked[i, j] else text
-    return f"{text} ({short})" if text and short else text or short or "–"
+    text, small = cell(table, i, j, places), details(table, i, j)
+    if not text:
+        return small or "–"
+    if is_incomplete(table, i, j):
+        return f"({text}; {small})"
+    text = f"**{text}**" if table.best[i] == j else text
+    return f"{text} ({small})" if small else text
 
 
 def pipes(words: Sequence[str]) -> str:
@@ -118,6 +181,11 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
             "best": int(t.best[i] == j) if t.score.better else "",
             "marked": int(t.marked[i, j]) if t.score.better else "",
             "p_against_best": t.p[i, j],
+            "test": t.tests[i].name if math.isfinite(t.p[i, j]) else "",
+            "complete": int(t.complete[i, j]),
+            "converged": t.converged[i][j].converged,
+            "judged": t.converged[i][j].judged,
+            "mark": t.converged[i][j].mark,
         }
         for t in tables
         for i, dataset in enumerate(t.datasets)
@@ -137,12 +205,13 @@ _SPECIAL = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"$|$", '"': "''",
     "±": r"$\pm$", "†": r"$^\dagger$", "×": r"$\times$", "√": r"$\surd$", "–": "--", "−": "$-$", "²": "$^2$",
     "α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "λ": r"$\lambda$", "ν": r"$\nu$", "σ": r"$\sigma$",
-    "τ": r"$\tau$",
+    "τ": r"$\tau$", "≈": r"$\approx$", "°": r"$^\circ$",
 }  # fmt: skip
 HEAD = r"""% Compiles on its own; with \usepackage{standalone} another document can \input it.
 \documentclass{article}
 \usepackage[margin=1cm]{geometry}
 \usepackage{booktabs}
+\usepackage{xcolor}
 \pagestyle{empty}
 \begin{document}
 """
@@ -172,19 +241,20 @@ def _plain(letter: str) -> str:
 
 def latex(table: ScoreTable, ranking: Ranking | None = None) -> str:
     """Return the table as a LaTeX document with booktabs. Methods that do not fit next to each other continue below."""
-    body = "\n\n\\medskip\n".join(_tabular(table, ranking, block) for block in _blocks(table))
-    head = f"{HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(caption(table))}}}\n"
+    blocks = _blocks(table, order(table, ranking))
+    body = "\n\n\\medskip\n".join(_tabular(table, ranking, block) for block in blocks)
+    head = f"{HEAD}\\begin{{table}}[p]\n\\centering\n\\footnotesize\n\\caption{{{escape(full_caption(table))}}}\n"
     return f"{head}\\medskip\n{body}\n\\end{{table}}\n\\end{{document}}\n"
 
 
-def _blocks(table: ScoreTable) -> list[list[int]]:
+def _blocks(table: ScoreTable, columns: Sequence[int]) -> list[list[int]]:
     """Return groups of methods (columns) that fit across the page."""
     first = max(len(name) for name in (*table.datasets, "average rank (N = 10)"))
     blocks: list[list[int]] = []
     free = 0
-    for j, method in enumerate(table.methods):
-        cells = [len(cell(table, i, j, p) + _fraction(table, i, j)) for i, p in enumerate(places_by_dataset(table))]
-        width = 3 + max(len(method), *cells)
+    for j in columns:
+        cells = [len(cell(table, i, j, p) + _fractions(table, i, j)) for i, p in enumerate(places_by_dataset(table))]
+        width = 3 + max(len(table.methods[j]), *cells)
         if not blocks or width > free:
             blocks.append([])
             free = LINE_LETTERS - first
@@ -208,13 +278,17 @@ def _tabular(table: ScoreTable, ranking: Ranking | None, columns: Sequence[int])
 
 def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
     text = escape(cell(table, i, j, places)).replace("-", "$-$") or "--"
-    return (f"\\textbf{{{text}}}" if table.marked[i, j] else text) + _fraction(table, i, j)
+    if is_incomplete(table, i, j):
+        return f"\\textcolor{{gray}}{{({text}{_fractions(table, i, j)})}}"
+    return (f"\\textbf{{{text}}}" if table.best[i] == j else text) + _fractions(table, i, j)
 
 
-def _fraction(table: ScoreTable, i: int, j: int) -> str:
-    """Return `` (17/20)`` if splits are missing, else nothing."""
-    n, planned = int(table.n[i, j]), int(table.planned[i, j])
-    return f" ({n}/{planned})" if n + table.without[i, j] < planned else ""
+def _fractions(table: ScoreTable, i: int, j: int) -> str:
+    """Return `` (17/20)`` if splits are missing, and `` (4/20 conv.)`` if splits have not converged."""
+    n, plan, converged = int(table.n[i, j]), int(table.plan[i]), table.converged[i][j]
+    parts = [f"{n}/{plan}"] if table.planned[i, j] and n + table.without[i, j] < plan else []
+    parts += [f"{converged.converged}/{converged.judged} conv."] if n and converged.shortfall else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _ampersands(words: Sequence[str]) -> str:

@@ -72,9 +72,9 @@ def test_the_table_has_medians_and_worst_splits(made):
     rows = by_label(main)
     assert rows.keys() == {("hmc", "boston"), ("hmc", "yacht")}
     r_hat = rows["hmc", "yacht"]["R-hat, predictions"]
-    assert (r_hat["text"], r_hat["small"], r_hat["strong"]) == ("1.002", "highest 1.904", True)
+    assert (r_hat["text"], r_hat["small"], r_hat["strong"]) == ("1.002†", "highest 1.904", False)
     bulk = rows["hmc", "yacht"]["bulk ESS, predictions"]
-    assert (bulk["text"], bulk["small"], bulk["strong"]) == ("900", "lowest 131", True)
+    assert (bulk["text"], bulk["small"], bulk["strong"]) == ("900↓", "lowest 131", False)
     assert rows["hmc", "yacht"]["divergences"]["small"] == "highest 6"
     assert rows["hmc", "boston"]["R-hat, predictions"] == item("1.002", 1.002)
     assert not rows["hmc", "boston"]["bulk ESS, predictions"]["strong"]
@@ -83,7 +83,7 @@ def test_the_table_has_medians_and_worst_splits(made):
 
 
 def test_numbers_beyond_the_limits_are_marked(tmp_path, make_study):
-    values = {"at": (1.01, 400.0), "over": (1.0101, 399.0)}
+    values = {"at": (1.01, 400.0), "over": (1.0101, 399.0), "far": (1.051, 500.0)}
 
     def notes(row):
         r_hat, ess = values[row["dataset"]]
@@ -91,8 +91,11 @@ def test_numbers_beyond_the_limits_are_marked(tmp_path, make_study):
 
     rows = by_label(collected(write(make_study(tmp_path / "s", ("hmc",), tuple(values), 2), notes)).tables[0])
     for name in ("R-hat, predictions", "tail ESS, predictions"):
-        assert not rows["hmc", "at"][name]["strong"]
-        assert rows["hmc", "over"][name]["strong"]
+        assert rows["hmc", "at"][name]["text"][-1].isdigit()
+    assert rows["hmc", "over"]["R-hat, predictions"]["text"] == "1.010°"
+    assert rows["hmc", "far"]["R-hat, predictions"]["text"] == "1.051†"
+    assert rows["hmc", "over"]["tail ESS, predictions"]["text"] == "399↓"
+    assert not any(entry["strong"] for row in rows.values() for entry in row.values() if isinstance(entry, dict))
 
 
 def test_a_split_without_a_number_is_reported(tmp_path, make_study):
@@ -103,7 +106,7 @@ def test_a_split_without_a_number_is_reported(tmp_path, make_study):
     (table,) = collected(write(make_study(tmp_path / "s", ("hmc",), ("boston",), 2), notes)).tables
     (row,) = table.rows
     assert table.head == ["method", "data set", "splits", "R-hat, predictions"]
-    assert (row[3]["text"], row[3]["small"]) == ("1.200", "1 of 2 splits")
+    assert (row[3]["text"], row[3]["small"]) == ("1.200†", "1 of 2 splits")
 
 
 # Rank plots
@@ -247,11 +250,11 @@ def test_both_pages_show_them(folder):
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     section = re.search(r'<section id="chains">.*?</section>', page, re.DOTALL).group()
     assert section.count("<img") == 1
-    assert "<strong>1.002</strong> <small>highest 1.904</small>" in section
+    assert "1.002† <small>highest 1.904</small>" in section
     assert '<a href="#chains">Markov chains</a>' in page
     plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
     assert "![chains-hmc](figures/chains-hmc.svg)" in plain
-    assert "**1.002** (highest 1.904)" in plain
+    assert "1.002† (highest 1.904)" in plain
 
 
 def test_a_fresh_clone_draws_the_same(folder, tmp_path):

@@ -36,8 +36,8 @@ def test_a_report_of_classes(
     assert scores[0].score.title == "Mean log-likelihood"
     for part in scores:
         assert part.table.datasets == CLASSES
-        assert part.over_datasets is not None
-        assert list(part.over_datasets.average.index) == ["gp", "forest", "logistic"]
+        assert part.headline is not None
+        assert list(part.headline.average.index) == ["gp", "forest", "logistic"]
         assert part.table.marked[:, 0].all()
     pictures = {picture.name: picture for section in sections_of(folder).values() for picture in section.pictures}
     names = set(pictures)
@@ -76,7 +76,10 @@ def test_methods_of_one_task_are_not_reported_as_unranked_in_the_other(make_stud
     second = make_study(tmp_path / "b", ("forest", "logistic"), ("glass", "crabs"), 3, change=of_classes)
     merged = merge.merge([first, second])
     for name in ("ll", "ll-classes"):
-        table, rankings = summary.score_table(merged, BY_NAME[name]), summary.rankings(merged, BY_NAME[name])
+        table, rankings = (
+            summary.score_table(merged, BY_NAME[name]),
+            summary.ranked_score(merged, BY_NAME[name]).rankings,
+        )
         own = ("gp", "pbp") if name == "ll" else ("forest", "logistic")
         assert table.methods == own
         assert rankings[0].left_out == ()

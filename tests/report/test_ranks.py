@@ -101,26 +101,30 @@ def test_holm_by_hand():
     assert ranks.holm(np.array([0.9, 0.8])) == pytest.approx([1.0, 1.0])
 
 
-def test_resampled_t_by_hand_and_plain_t_without_overlap():
-    gaps = np.array([0.3, 0.1, 0.4, 0.2, 0.6])
-    t = 0.32 / math.sqrt((1 / 5 + 1 / 9) * 0.037)
-    assert ranks.resampled_t_p(gaps, 1 / 9) == pytest.approx(2 * stats.t.sf(t, 4), rel=1e-12)
-    assert ranks.resampled_t_p(gaps, 0.0) == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue, rel=1e-12)
-    assert ranks.resampled_t_p(np.zeros(5), 0.1) == 1.0
-    assert ranks.resampled_t_p(np.full(5, 0.2), 0.1) == 0.0
-    assert math.isnan(ranks.resampled_t_p(np.array([0.3]), 0.1))
+def test_the_smallest_wilcoxon_p_is_that_of_equal_signs():
+    scores = pd.DataFrame(np.arange(1.0, 8.0)[:, None] * np.arange(4.0), columns=list("abcd"))
+    smallest = ranks.wilcoxon_p(scores).to_numpy().min()
+    assert ranks.smallest_wilcoxon_p(4, 7) == pytest.approx(smallest, rel=1e-12)  # 6 pairs, 2^-6 each
+    assert ranks.smallest_wilcoxon_p(4, 7) == pytest.approx(6 / 64, rel=1e-12)
+    assert ranks.smallest_wilcoxon_p(9, 3) == 1.0
 
 
-def test_resampled_t_keeps_its_level_and_the_plain_t_does_not():
-    """Without a true difference, splits with common data points: correlation n_test / (n_train + n_test)."""
-    rng = np.random.default_rng(0)
-    correlation, splits, trials = 0.1, 20, 1000
-    common = rng.normal(size=(trials, 1)) * math.sqrt(correlation)
-    gaps = common + rng.normal(size=(trials, splits)) * math.sqrt(1 - correlation)
-    corrected = np.mean([ranks.resampled_t_p(row, correlation / (1 - correlation)) < 0.05 for row in gaps])
-    plain = np.mean([ranks.resampled_t_p(row, 0.0) < 0.05 for row in gaps])
-    assert abs(corrected - 0.05) < 4 * math.sqrt(0.05 * 0.95 / trials)
-    assert plain > 0.15
+@pytest.mark.parametrize(
+    ("different", "expected"),
+    [
+        ([], [(0, 3)]),
+        ([(0, 1), (1, 2), (2, 3)], []),
+        ([(0, 2), (0, 3), (1, 3)], [(0, 1), (1, 2), (2, 3)]),
+        ([(0, 1), (1, 3)], [(1, 2), (2, 3)]),
+        ([(0, 1)], [(1, 3)]),  # the first differs from the second only: no group of the first
+        ([(2, 3)], [(0, 3)]),  # a group is that of its best method
+    ],
+)
+def test_groups_of_equal_methods_as_in_aeon(different, expected):
+    p = np.ones((4, 4))
+    for pair in different:
+        p[pair] = p[pair[::-1]] = 0.01
+    assert ranks.cliques(p) == expected
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (5, 1), (1, 1)])

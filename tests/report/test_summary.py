@@ -56,7 +56,9 @@ def test_a_method_that_failed_on_splits_is_never_the_best(tmp_path, make_study):
     table = summary.score_table(study_of(values, tmp_path, make_study), RMSE)
     assert table.mean[0, 0] < table.mean[0, 1]
     assert table.best[0] == 1
-    assert table.marked[0].tolist() == [True, True]  # better on the common splits
+    assert table.complete.tolist() == [[False, True]]
+    assert table.marked[0].tolist() == [False, True]
+    assert np.isnan(table.p).all()  # incomplete entries are not tested
     assert table.n.tolist() == [[3, 4]]
     assert table.planned.tolist() == [[4, 4]]
 
@@ -72,7 +74,7 @@ def test_scores_without_a_direction_are_not_marked(tmp_path, make_study):
     table = summary.score_table(merged, COVERAGE)
     assert not table.marked.any()
     assert (table.best == -1).all()
-    assert summary.rankings(merged, COVERAGE) == []
+    assert summary.ranked_score(merged, COVERAGE).rankings == []
 
 
 def test_an_absent_score_has_no_table(tmp_path, make_study):
@@ -82,7 +84,7 @@ def test_an_absent_score_has_no_table(tmp_path, make_study):
 
 def test_both_numbers_of_blocks(tmp_path, make_study):
     merged = merge.merge([make_study(tmp_path / "s", splits=4)])
-    by_set, by_split = summary.rankings(merged, RMSE)
+    by_set, by_split = summary.ranked_score(merged, RMSE).rankings
     assert (by_set.n, by_set.blocks) == (3, "data sets")
     assert (by_split.n, by_split.blocks) == (12, "data sets × splits")
     assert by_set.average.sum() == pytest.approx(6.0)
@@ -94,12 +96,22 @@ def test_only_complete_blocks_count(tmp_path, make_study):
         return None if row["method"] == "gp" and (row["dataset"], row["split"]) in {("boston", 1), ("wine", 0)} else row
 
     merged = merge.merge([make_study(tmp_path / "s", splits=4, change=change)])
-    by_set, by_split = summary.rankings(merged, RMSE)
+    by_set, by_split = summary.ranked_score(merged, RMSE).rankings
+    assert by_set.left_out == ("gp",)  # complete on one of three data sets
     assert (by_set.n, by_set.incomplete) == (3, 0)
-    assert (by_split.n, by_split.incomplete) == (10, 2)
-    # a data set's score is the mean over the splits that all methods have
-    table = summary.pivot(merged, RMSE).dropna().groupby(level="dataset", sort=False).mean()
-    assert by_set.ranks.to_numpy().tolist() == table.rank(axis=1).to_numpy().tolist()
+    assert (by_split.n, by_split.incomplete) == (12, 0)
+
+
+def test_only_data_sets_on_which_all_ranked_methods_are_complete_are_blocks(tmp_path, make_study):
+    def change(row):
+        return None if (row["method"], row["dataset"], row["split"]) == ("gp", "boston", 1) else row
+
+    merged = merge.merge([make_study(tmp_path / "s", splits=4, change=change)])
+    by_set, by_split = summary.ranked_score(merged, RMSE).rankings
+    assert by_set.datasets == ("yacht", "wine")
+    assert (by_set.n, by_set.incomplete, by_split.n, by_split.incomplete) == (2, 1, 8, 4)
+    means = summary.pivot(merged, RMSE).groupby(level="dataset", sort=False).mean().loc[["yacht", "wine"]]
+    assert by_set.ranks.to_numpy().tolist() == means.rank(axis=1).to_numpy().tolist()
 
 
 def test_a_method_on_few_data_sets_does_not_empty_the_ranking(tmp_path, make_study):
@@ -107,18 +119,20 @@ def test_a_method_on_few_data_sets_does_not_empty_the_ranking(tmp_path, make_stu
         return None if row["method"] == "gp" and row["dataset"] != "boston" else row
 
     merged = merge.merge([make_study(tmp_path / "s", change=change)])
-    by_set, _ = summary.rankings(merged, RMSE)
+    by_set, _ = summary.ranked_score(merged, RMSE).rankings
     assert by_set.left_out == ("gp",)
     assert by_set.n == 3
     assert list(by_set.ranks) == ["pbp", "ridge"]
 
 
 def test_one_method_has_no_ranking(tmp_path, make_study):
-    assert summary.rankings(merge.merge([make_study(tmp_path / "s", ["pbp"])]), RMSE) == []
+    assert summary.ranked_score(merge.merge([make_study(tmp_path / "s", ["pbp"])]), RMSE).rankings == []
 
 
 def test_one_data_set_has_no_test_over_data_sets(tmp_path, make_study):
-    by_set, by_split = summary.rankings(merge.merge([make_study(tmp_path / "s", datasets=["boston"])]), RMSE)
+    by_set, by_split = summary.ranked_score(
+        merge.merge([make_study(tmp_path / "s", datasets=["boston"])]), RMSE
+    ).rankings
     assert by_set.nemenyi is None
     assert math.isnan(by_set.test.chi2)
     assert by_split.nemenyi is not None
@@ -126,7 +140,9 @@ def test_one_data_set_has_no_test_over_data_sets(tmp_path, make_study):
 
 def test_equal_scores_have_average_ranks(tmp_path, make_study):
     values = {"a": [2.0, 3.0], "b": [2.0, 3.0], "c": [2.0, 3.0]}
-    by_set, by_split = summary.rankings(study_of(values, tmp_path, make_study, datasets=("boston", "yacht")), RMSE)
+    by_set, by_split = summary.ranked_score(
+        study_of(values, tmp_path, make_study, datasets=("boston", "yacht")), RMSE
+    ).rankings
     assert by_set.average.tolist() == [2.0, 2.0, 2.0]
     assert by_split.test.chi2 == 0.0
     assert (by_set.wilcoxon.to_numpy() == 1.0).all()

@@ -19,10 +19,15 @@ AWKWARD = ["50% a_b", "α & β", "x^2 #1 {~} \\ $", "été | 中 <±>"]
 @pytest.fixture
 def table(tmp_path, make_study):
     def change(row):
-        return None if row["method"] == AWKWARD[0] and row["dataset"] == "boston" and row["split"] > 16 else row
+        first = row["method"] == AWKWARD[0]
+        if first and row["split"] > 16:
+            return None
+        slow = row["method"] == AWKWARD[1] and row["dataset"] == "my_set" and row["split"] < 3
+        best = 0.1 if first or slow else 1.0
+        return row | {"rmse": best * row["rmse"]} | ({"converged": "false"} if slow else {})
 
     merged = merge.merge([make_study(tmp_path / "s", AWKWARD, ["boston", "my_set"], 20, change=change)])
-    return summary.score_table(merged, BY_NAME["rmse"]), summary.rankings(merged, BY_NAME["rmse"])[0]
+    return summary.score_table(merged, BY_NAME["rmse"]), summary.ranked_score(merged, BY_NAME["rmse"]).rankings[0]
 
 
 def test_decimals_show_two_digits_of_the_error():
@@ -33,16 +38,35 @@ def test_decimals_show_two_digits_of_the_error():
     assert tables.decimals([], []) == 2
 
 
-def test_markdown_reports_missing_splits(table):
+def entries(text):
+    """The entries of a Markdown table by data set and method."""
+    rows = [
+        [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines() if line[:1] == "|"
+    ]
+    return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:]}
+
+
+def test_markdown_marks_entries(table):
     text = tables.markdown(*table)
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert len(lines) == 5
-    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-    assert "17 of 20 splits" in lines[2]
-    assert "17 of 20" not in lines[3]
-    assert lines[4].startswith("| average rank (2 data sets)")
-    assert "**" in lines[2]
+    found = entries(text)
+    partial = found["boston"]["50% a_b"]
+    assert re.fullmatch(r"\(\d.* ± .*; 17 of 20 splits\)", partial)  # lowest, but incomplete
+    assert list(found["boston"])[-1] == "50% a_b"  # not ranked
+    assert re.fullmatch(r"\*\*.*†\*\* \(17 of 20 converged\)", found["my_set"]["α & β"])
+    for row in list(found.values())[:2]:
+        assert sum(entry.startswith("**") for entry in row.values()) == 1
+    assert list(found)[-1] == "average rank (2 data sets)"
+    assert found["average rank (2 data sets)"]["50% a_b"] == ""
     assert "ddof 0" in text
+    assert "Bold: the best mean of the complete entries" in text
+
+
+def test_ranks_on_few_data_sets_have_no_standard_error(table, tmp_path, make_study):
+    two, names = table[1], list(table[1].ranks)
+    assert all(re.fullmatch(r"\d\.\d\d", text) for text in tables.average_ranks(two, names))
+    five = merge.merge([make_study(tmp_path / "five", datasets=["boston", "concrete", "energy", "kin8nm", "naval"])])
+    ranking = summary.ranked_score(five, BY_NAME["rmse"]).headline
+    assert all("±" in text for text in tables.average_ranks(ranking, ["pbp", "gp"]))
 
 
 def test_csv_holds_every_cell_in_full(table):
@@ -61,8 +85,9 @@ def test_latex_is_plain_and_balanced(table):
     assert text.count("\\toprule") == text.count("\\bottomrule")
     assert r"50\% a\_b" in text
     assert r"$\alpha$ \& $\beta$" in text
-    assert "(17/20)" in text
-    assert "\\textbf{" in text
+    assert re.search(r"\\textcolor\{gray\}\{\(.* \(17/20\)\)\}", text)
+    assert "(17/20 conv.)" in text
+    assert text.count("\\textbf{") == 2
     columns = [len(spec) for spec in re.findall(r"\\begin\{tabular\}\{(\w+)\}", text)]
     assert sum(columns) - len(columns) == len(AWKWARD)
 

@@ -28,18 +28,18 @@ def sections(report: ReportContext) -> list[Section]:
     known, times = (
         [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, TIMES)
     )
-    pictures = [calibration_figure(known, report.styles)] if known else []
-    pictures += [time_figure(times, report.styles)] if times else []
+    pictures = [calibration_figure(known, report)] if known else []
+    pictures += [time_figure(times, report)] if times else []
     notes = report.time_notes if times else []
     title = "Calibration and time" if known else "Time"
     return [Section("plots", title, pictures=pictures, notes=notes)] if pictures else []
 
 
-def calibration_figure(tables: Sequence[ScoreTable], styles: Mapping[str, MethodStyle]) -> Picture:
+def calibration_figure(tables: Sequence[ScoreTable], report: ReportContext) -> Picture:
     """Return one panel per coverage (50, 90, 95 %) and one for the PIT."""
     methods = _all_methods(tables)
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(tables), methods)
+        figure, axes = canvas(len(tables), [report.label(method) for method in methods])
         for table, ax in zip(tables, axes, strict=True):
             nominal = re.search(r"\d+", table.score.name)
             ax.set_title(f"central {nominal.group()} %" if nominal else "PIT")
@@ -47,31 +47,31 @@ def calibration_figure(tables: Sequence[ScoreTable], styles: Mapping[str, Method
             ax.xaxis.set_major_locator(MaxNLocator(3))
             if nominal:
                 ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
-            _spread(ax, table, methods, table.mean, _means(table.mean), styles)
+            _spread(ax, table, methods, table.mean, _means(table.mean), report.styles)
     caption = (
         "Calibration on test data. Coverage of the central 50, 90 and 95 % intervals compared with the nominal value "
         "(dashed), and the calibration error of the probability integral transform (PIT; 0 is perfect). Ticks: means "
         "over splits on each data set. Markers: means over data sets."
     )
-    return finish(figure, "calibration", caption)
+    return finish(figure, "calibration", caption + report.mark_note(methods))
 
 
-def time_figure(tables: Sequence[ScoreTable], styles: Mapping[str, MethodStyle]) -> Picture:
+def time_figure(tables: Sequence[ScoreTable], report: ReportContext) -> Picture:
     """Return one logarithmic panel each for tuning, fit and prediction."""
     methods = _all_methods(tables)
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(tables), methods, width=3.0)
+        figure, axes = canvas(len(tables), [report.label(method) for method in methods], width=3.0)
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
             ax.set_xlabel("CPU seconds per split")
             positive = np.where(table.mean > 0.0, table.mean, math.nan)
-            _spread(ax, table, methods, positive, np.exp(_means(np.log(positive))), styles)
+            _spread(ax, table, methods, positive, np.exp(_means(np.log(positive))), report.styles)
             log_axis(ax)
     caption = (
         "CPU time, without compilation. Ticks: means over splits on each data set. Markers: geometric "
         "means over data sets."
     )
-    return finish(figure, "times", caption)
+    return finish(figure, "times", caption + report.mark_note(methods))
 
 
 def _spread(

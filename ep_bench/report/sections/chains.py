@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.report import chain_diagnostics, chain_figures
-from ep_bench.report.chain_diagnostics import ESS, R_HAT, ChainDiagnostics, MonitoredDraws
+from ep_bench.report.chain_diagnostics import ESS, LOW, ChainDiagnostics, MonitoredDraws
 from ep_bench.report.context import ReportContext
 from ep_bench.report.traced_quantities import lower_first
 
@@ -17,8 +18,8 @@ CAPTION = (
     "Diagnostics of the chains after warm-up: median over the splits, and the worst split. R-hat and effective sample "
     "size (ESS) of predictions are those of the worst monitored input; these are training inputs and midpoints between "
     "training inputs, where chains agree last. For test data they are those of the worst test input. Divergences are "
-    f"summed over the chains. Bold: R-hat above {R_HAT:g} or ESS below {ESS:g} on some split (limits of Vehtari, "
-    "Gelman, Simpson, Carpenter and Bürkner 2021)"
+    f"summed over the chains. On some split: {DAGGER} R-hat above {NEARLY:g}, {RING} R-hat above {R_HAT:g}, {LOW} ESS "
+    f"below {ESS:g} (limits of Vehtari, Gelman, Simpson, Carpenter and Bürkner 2021)"
 )
 
 
@@ -55,7 +56,7 @@ def _table(found: Sequence[ChainDiagnostics], names: Sequence[str], caption: str
 
 
 def _entry(one: ChainDiagnostics, name: str) -> Item:
-    """Return the median, with the worst split and the number of splits in small print; bold beyond the limit."""
+    """Return the median, with the worst split and the number of splits in small print, and a mark beyond the limit."""
     if not one.has(name):
         return item("–", "")
     median, low, high = one.summary(name)
@@ -65,7 +66,7 @@ def _entry(one: ChainDiagnostics, name: str) -> Item:
         small.append(f"{word} {chain_diagnostics.show(name, worst)}")
     if one.count(name) < one.splits:
         small.append(f"{one.count(name)} of {one.splits} splits")
-    return item(text, median, strong=chain_diagnostics.exceeds_limit(name, worst), small=", ".join(small))
+    return item(text + chain_diagnostics.mark(name, worst), median, small=", ".join(small))
 
 
 def _constant_lines(method: str, found: Sequence[MonitoredDraws]) -> Iterator[str]:

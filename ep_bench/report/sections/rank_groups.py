@@ -43,10 +43,10 @@ def _pictures(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> list
     if not group.standings:
         return []
     pictures = [rank_group_figures.ranks(group, styles)]
-    testable = [standing.blocks for standing in group.standings if standing.blocks.nemenyi is not None]
-    if testable:
+    diagrams = rank_diagrams.possible([standing.blocks for standing in group.standings])
+    if diagrams:
         name = f"critical-difference-group-{group.name}"
-        pictures.append(rank_diagrams.critical_difference(testable, styles, name))
+        pictures.append(rank_diagrams.critical_difference(diagrams, styles, name))
     return pictures
 
 
@@ -57,7 +57,8 @@ def _lines(group: RankGroupResult, standing: RankGroupScore) -> list[str]:
     if standing.published_ranks is not None:
         published = standing.average(standing.published_ranks)
         lines.append(_tally(group, standing, published))
-    return lines
+    withheld = rank_diagrams.withheld_lines([standing.blocks])
+    return [*lines, *(f"{standing.score.title}: {line[0].lower()}{line[1:]}" for line in withheld)]
 
 
 def _tally(group: RankGroupResult, standing: RankGroupScore, published: Mapping[str, float]) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import matplotlib as mpl
 import numpy as np
 
 from ep_bench.plotting.axes import canvas, intervals
-from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import row_comparison
 from ep_bench.report.context import ReportContext
 from ep_bench.report.row_comparison import CENTRAL, RelativeTimes, ScoreMeans
 from ep_bench.report.scores import Score
+from ep_bench.report.sections.ranks import DIFFERENT
 
 INTERVALS = f"central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap"
 
@@ -25,53 +25,70 @@ def sections(report: ReportContext) -> list[Section]:
     merged = report.merged
     requested = row_comparison.requested(merged)
     reference, unit = requested.get("rows", ""), requested.get("times", "")
-    pictures, tables = [], []
+    pictures, tables, notes = [], [], []
     if reference in merged.methods:
         for score, means in row_comparison.score_means(merged, reference):
-            pictures.append(_picture(means, score, reference, report.styles))
-            tables.append(_table(means, score, reference))
+            pictures.append(_picture(means, score, reference, report))
+            tables.append(_table(means, score, reference, report))
+        notes += _unconverged_reference(report, reference) if tables else []
     times = row_comparison.relative_times(merged, unit) if unit in merged.methods else None
     tables += [_times(times)] if times else []
     if not pictures and not tables:
         return []
-    notes = report.time_notes if times else []
+    notes += report.time_notes if times else []
     return [Section("compared", "Comparison per data point", (), pictures, tables, notes)]
+
+
+def _unconverged_reference(report: ReportContext, reference: str) -> list[str]:
+    """Return a warning if the reference has not converged on every split."""
+    found = [
+        f"{splits.shortfall} on {dataset}"
+        for (method, dataset), splits in report.merged.convergence.items()
+        if method == reference and splits.shortfall
+    ]
+    if not found:
+        return []
+    where = f"The reference {report.label(reference)} has not converged on every split ({', '.join(found)})"
+    return [f"{where}: differences from it are not differences from the exact posterior distribution."]
 
 
 def _methods(means: Sequence[ScoreMeans]) -> list[str]:
     return list(dict.fromkeys(method for one in means for method in one.methods))
 
 
-def _picture(means: Sequence[ScoreMeans], score: Score, reference: str, styles: Mapping[str, MethodStyle]) -> Picture:
+def _picture(means: Sequence[ScoreMeans], score: Score, reference: str, report: ReportContext) -> Picture:
     """Return two panels per data set: means and differences from the reference, with intervals."""
     names = _methods(means)
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(2 * len(means), names, width=2.3, columns=2)
+        figure, axes = canvas(2 * len(means), [report.label(name) for name in names], width=2.3, columns=2)
         cut = []
         for one, left, right in zip(means, axes[::2], axes[1::2], strict=True):
             lines = np.array([names.index(method) for method in one.methods])
-            shown = [styles[method] for method in one.methods]
+            shown = [report.styles[method] for method in one.methods]
             left.set_title(one.dataset)
             left.set_xlabel(score.axis)
             cut.append(intervals(left, one.mean, one.low, one.high, lines, shown))
-            right.set_title(f"{one.dataset}, minus {reference}")
+            right.set_title(f"{one.dataset}, minus {report.label(reference)}")
             right.set_xlabel(f"difference ({score.unit})")
             right.axvline(0.0, color="black", linewidth=0.8, linestyle="--")
             cut.append(intervals(right, one.difference, one.difference_low, one.difference_high, lines, shown))
     caption = (
-        f"{score.title} over all test data points ({score.direction}), and the difference from {reference} on common "
-        f"data points: means with {INTERVALS}, as in figure 6 of Jylänki and others (2011)."
-        + (" An arrow marks a mean outside the panel." if any(cut) else "")
+        f"{score.title} over all test data points ({score.direction}), and the difference from "
+        f"{report.label(reference)} on common data points: means with {INTERVALS}, as in figure 6 of Jylänki and "
+        "others (2011)." + (" An arrow marks a mean outside the panel." if any(cut) else "")
     )
     return finish(figure, f"rows-{score.name}", caption)
 
 
-def _table(means: Sequence[ScoreMeans], score: Score, reference: str) -> Table:
-    head = ["method", *(text for one in means for text in (one.dataset, f"{one.dataset}, minus {reference}"))]
-    rows = [[name, *(entry for one in means for entry in _entries(one, name))] for name in _methods(means)]
+def _table(means: Sequence[ScoreMeans], score: Score, reference: str, report: ReportContext) -> Table:
+    marked = report.label(reference)
+    head = ["method", *(text for one in means for text in (one.dataset, f"{one.dataset}, minus {marked}"))]
+    rows = [
+        [report.label(name), *(entry for one in means for entry in _entries(one, name))] for name in _methods(means)
+    ]
     caption = (
-        f"{score.axis}: means over all test data points and differences from {reference} on common data points, with "
-        f"{INTERVALS}. Bold: the interval of a difference excludes 0"
+        f"{score.axis}: means over all test data points and differences from {marked} on common data points, with "
+        f"{INTERVALS}. {DIFFERENT.strip()}: the interval of a difference excludes 0"
     )
     return Table(head, rows, caption)
 
@@ -83,15 +100,17 @@ def _entries(one: ScoreMeans, name: str) -> Iterator[Item]:
         return
     j = one.methods.index(name)
     yield _entry(one.mean[j], one.low[j], one.high[j])
-    yield _entry(one.difference[j], one.difference_low[j], one.difference_high[j], strong=one.differs(j))
+    yield _entry(
+        one.difference[j], one.difference_low[j], one.difference_high[j], mark=DIFFERENT if one.differs(j) else ""
+    )
 
 
-def _entry(mean: float, low: float, high: float, *, strong: bool = False) -> Item:
+def _entry(mean: float, low: float, high: float, mark: str = "") -> Item:
     if not math.isfinite(mean):
         return item("–", "")
     digits = max(0, 1 - math.floor(math.log10(high - low))) if high > low else 3
     text = f"{mean:.{digits}f}"
-    return item(text, float(mean), strong=strong, small=f"{low:.{digits}f} to {high:.{digits}f}")
+    return item(text + mark, float(mean), small=f"{low:.{digits}f} to {high:.{digits}f}")
 
 
 def _times(times: RelativeTimes) -> Table:

@@ -8,12 +8,14 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
+from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import canvas, intervals
 from ep_bench.plotting.method_style import MethodStyle
-from ep_bench.plotting.page import Picture, Section, Table, item
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.style import COLUMNS, STYLE, finish
 from ep_bench.report import tables
 from ep_bench.report.context import ReportContext
+from ep_bench.report.dataset_facts import few_target_values
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.summary import RankedScore, Ranking, ScoreTable
 from ep_bench.types import Task
@@ -33,7 +35,17 @@ def sections(report: ReportContext) -> list[Section]:
         return []
     parts = [_part(one, report.styles) for one in report.scores]
     lead = _lead(set(report.merged.tasks().values()))
-    return [Section("scores", "Scores", [lead], parts=parts)]
+    return [Section("scores", "Scores", [lead, *tables.LEGEND, *_few_values(report)], parts=parts)]
+
+
+def _few_values(report: ReportContext) -> list[str]:
+    """Return the warning about targets with few different values."""
+    few = few_target_values(report.merged)
+    if not few:
+        return []
+    sets = ", ".join(f"{name} ({values} values in {n:,} data points)" for name, (values, n) in few.items())
+    why = "A density can put narrow peaks on repeated values, so that the log-likelihood has no upper bound there."
+    return [f"Few target values: {sets}. {why} CRPS has the bound 0: compare by CRPS on these data sets."]
 
 
 def _lead(tasks: Collection[Task]) -> str:
@@ -41,7 +53,7 @@ def _lead(tasks: Collection[Task]) -> str:
 
 
 def _part(one: RankedScore, styles: Mapping[str, MethodStyle]) -> Section:
-    score, ranking = one.score, one.over_datasets
+    score, ranking = one.score, one.headline
     pictures = [panels(one.table, styles)] if score.source in FIGURES else []
     files = {f"{score.name}.md": tables.markdown(one.table, ranking)}
     files[f"{score.name}.tex"] = tables.latex(one.table, ranking)
@@ -52,25 +64,27 @@ def _part(one: RankedScore, styles: Mapping[str, MethodStyle]) -> Section:
 def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str = "") -> Table:
     """Return a score table for a page. Methods are rows there, so that a data set's column can be sorted.
 
-    The Markdown has one row per data set.
+    Incomplete entries are grey and have no value, so that they are sorted last. The Markdown has one row per data set.
     """
-    head = ["method", *table.datasets, *([f"average rank (N = {ranking.n})"] if ranking else [])]
+    head = ["method", *([f"average rank (N = {ranking.count})"] if ranking else []), *table.datasets]
     decimals = tables.places_by_dataset(table)
     ranks = tables.average_ranks(ranking, table.methods)
     rows: list[list[Any]] = []
-    for j, method in enumerate(table.methods):
-        cells = [
-            item(
-                tables.cell(table, i, j, decimals[i]) or "–",
-                float(table.mean[i, j]) if table.n[i, j] else "",
-                strong=bool(table.marked[i, j]),
-                small=tables.shortfall(table, i, j),
-            )
-            for i in range(len(table.datasets))
-        ]
+    for j in tables.order(table, ranking):
         rank = [item(ranks[j] or "–", ranks[j].partition(" ")[0])] if ranking else []
-        rows.append([method, *cells, *rank])
-    return Table(head, rows, tables.caption(table), folded, tables.markdown(table, ranking))
+        cells = [_entry(table, i, j, decimals[i]) for i in range(len(table.datasets))]
+        rows.append([table.methods[j], *rank, *cells])
+    return Table(head, rows, tables.caption(table), folded, tables.markdown(table, ranking, full=False))
+
+
+def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
+    return item(
+        tables.cell(table, i, j, decimals) or "–",
+        float(table.mean[i, j]) if table.complete[i, j] else "",
+        strong=bool(table.best[i] == j),
+        small=tables.details(table, i, j),
+        kind="number faint" if tables.is_incomplete(table, i, j) else "number",
+    )
 
 
 def panels(table: ScoreTable, styles: Mapping[str, MethodStyle]) -> Picture:
@@ -81,17 +95,22 @@ def panels(table: ScoreTable, styles: Mapping[str, MethodStyle]) -> Picture:
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(table.datasets), table.methods)
         for i, (dataset, ax) in enumerate(zip(table.datasets, axes, strict=True)):
-            splits = int(table.n[i].max())
-            ax.set_title(f"{dataset} ({splits} split{'s' if splits != 1 else ''})")
+            ax.set_title(f"{dataset} ({table.plan[i]} split{'s' if table.plan[i] != 1 else ''})")
             mean, stderr = table.mean[i], table.stderr[i]
-            cut.append(intervals(ax, mean, mean - stderr, mean + stderr, np.arange(len(mean)), shown))
+            lines, marks = np.arange(len(mean)), [splits.mark for splits in table.converged[i]]
+            faint = ~table.complete[i]
+            cut.append(intervals(ax, mean, mean - stderr, mean + stderr, lines, shown, marks, faint))
             if i + COLUMNS >= len(axes):
                 ax.set_xlabel(score.axis)
-    uneven = np.any((table.n > 0) & (table.n < table.n.max(axis=1, keepdims=True)))
-    caption = (
-        f"{score.title} by data set: mean over test splits and one standard error (ddof 0). "
-        f"{score.direction.capitalize()}."
-        + (" An open triangle with a number shows a mean outside the panel." if any(cut) else "")
-        + (" Some means use fewer splits than the title states; see the table." if uneven else "")
+    return finish(figure, f"panels-{score.name}", _panels_caption(table, cut=any(cut)))
+
+
+def _panels_caption(table: ScoreTable, *, cut: bool) -> str:
+    marks = {splits.mark for row in table.converged for splits in row}
+    return (
+        f"{table.score.title} by data set: mean over test splits and one standard error (ddof 0). "
+        f"{table.score.direction.capitalize()}."
+        + (" An open triangle with a number shows a mean outside the panel." if cut else "")
+        + (" Grey: incomplete entries; see the table." if (table.n > 0)[~table.complete].any() else "")
+        + mark_note(marks)
     )
-    return finish(figure, f"panels-{score.name}", caption)

@@ -1,0 +1,45 @@
+"""Reasons why a critical-difference diagram is withheld: it would join all methods, or its test cannot reject."""
+
+from __future__ import annotations
+
+from ep_bench.report import ranks
+from ep_bench.report.ranks import ALPHA
+from ep_bench.report.summary import Ranking
+
+FEWEST_BLOCKS = 5  # fewer blocks say too little about average ranks
+
+
+def nemenyi(ranking: Ranking) -> str:
+    """Return why there is no diagram by Nemenyi's test, empty if there is one."""
+    if reason := _friedman(ranking):
+        return reason
+    k = ranking.test.k
+    if ranking.cd >= k - 1:
+        return (
+            f"the critical difference {ranking.cd:.2f} is not below {k - 1}, the largest possible difference of ranks"
+        )
+    return ""
+
+
+def wilcoxon(ranking: Ranking) -> str:
+    """Return why there is no diagram by Wilcoxon's signed-rank tests, empty if there is one."""
+    if reason := _friedman(ranking):
+        return reason
+    smallest = ranks.smallest_wilcoxon_p(ranking.test.k, ranking.n)
+    if smallest >= ALPHA:
+        pairs = ranking.test.k * (ranking.test.k - 1) // 2
+        return (
+            f"with {ranking.count} and Holm's correction for {pairs} pairs, the smallest attainable "
+            f"p-value is {smallest:.2g}"
+        )
+    return ""
+
+
+def _friedman(ranking: Ranking) -> str:
+    """Return why average ranks may not be compared pair by pair, empty if they may."""
+    if ranking.n < FEWEST_BLOCKS:
+        return f"it needs at least {FEWEST_BLOCKS} blocks, here N = {ranking.count}"
+    p = ranking.test.p_decisive
+    if not p < ALPHA:
+        return f"Friedman's test does not reject equal ranks (p = {p:.2g})"
+    return ""

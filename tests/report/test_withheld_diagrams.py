@@ -1,0 +1,84 @@
+"""Critical-difference diagrams are withheld, with the reason, where they can say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ep_bench.report import rank_diagrams, withheld_diagrams
+from ep_bench.report.scores import BY_NAME
+from ep_bench.report.summary import DATASETS, SPLITS, ranking_of
+
+SCORE = BY_NAME["rmse"]
+
+
+def ranking(scores, blocks=DATASETS, **about):
+    table = pd.DataFrame(scores, columns=[f"m{j}" for j in range(np.shape(scores)[1])])
+    return ranking_of(table, blocks, score=SCORE, datasets=("boston",), **about)
+
+
+def clear(n, k, seed=0):
+    """Scores (n, k) whose methods are in the same order on every block."""
+    return np.arange(k) + 0.01 * np.random.default_rng(seed).random((n, k)) + np.arange(n)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("scores", "nemenyi", "wilcoxon"),
+    [
+        (clear(4, 3), "at least 5 blocks, here N = 4 data sets", "at least 5 blocks"),
+        (np.random.default_rng(1).random((8, 3)), "Friedman's test does not reject", "Friedman's test does not reject"),
+        (np.ones((8, 3)), "Friedman's test does not reject equal ranks (p = 1)", "Friedman's test"),
+        (
+            clear(5, 12),
+            "",
+            "for 66 pairs, the smallest attainable",
+        ),
+        (clear(9, 3), "", ""),
+        (clear(9, 5), "", ""),  # 10 pairs, 2^-8 each
+        (clear(7, 4), "", "smallest attainable p-value is 0.094"),
+    ],
+)
+def test_reasons(scores, nemenyi, wilcoxon):
+    found = ranking(scores)
+    for reason, expected in (
+        (withheld_diagrams.nemenyi(found), nemenyi),
+        (withheld_diagrams.wilcoxon(found), wilcoxon),
+    ):
+        assert expected in reason
+        assert bool(reason) is bool(expected)
+
+
+def test_a_critical_difference_that_no_ranks_can_reach():
+    found = replace(ranking(clear(5, 4)), cd=3.0)
+    assert "is not below 3, the largest possible difference of ranks" in withheld_diagrams.nemenyi(found)
+    assert withheld_diagrams.nemenyi(replace(found, cd=2.99)) == ""
+
+
+def test_lines_name_the_test_and_the_blocks():
+    lines = list(rank_diagrams.withheld_lines([ranking(clear(3, 3)), ranking(clear(7, 4), SPLITS)]))
+    assert lines[0].startswith("No critical-difference diagrams over data sets: it needs at least 5 blocks")
+    assert lines[1].startswith("No Wilcoxon-Holm diagram over data sets × splits: ")
+    assert [(one.ranking.blocks, one.test) for one in rank_diagrams.possible([ranking(clear(9, 4), SPLITS)])] == [
+        (SPLITS, "Nemenyi"),
+        (SPLITS, "Wilcoxon-Holm"),
+    ]
+
+
+def test_bars_of_both_tests_and_marks_of_the_names():
+    scores = clear(12, 4)
+    scores[::2, 1] = scores[::2, 0] - 0.5  # m1 is better than m0 on half of the blocks
+    found = ranking(scores, marks={"m3": "†"})
+    bars = {test: rank_diagrams.joined(rank_diagrams.Diagram(found, test)) for test in rank_diagrams.WITHHELD}
+    for table in bars.values():
+        assert list(table)[3] == "m3†"
+        assert table.loc["m0", "m1"] == 1.0
+        assert table.loc["m0", "m3†"] == 0.0
+    assert bars["Wilcoxon-Holm"].loc["m2", "m3†"] == 0.0  # every block agrees
+    average = found.ranks.mean(axis=0)
+    for first in average.index[:3]:
+        for second in average.index[:3]:
+            far = abs(average[first] - average[second]) >= found.cd
+            assert bars["Nemenyi"].loc[first, second] == float(not far)
