@@ -106,7 +106,8 @@ def load_claims(path: Path = FILE) -> tuple[DatasetsWon | TimeRatio | FractionCo
         field = spell(part for part in first["loc"] if part not in _STATISTICS)
         raise UserError(first["msg"].lower(), where=str(path), field=field, found=first["input"]) from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"cannot be read: {' '.join(str(error).split())}", where=str(path)) from error
+        cause = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise UserError(f"cannot be read: {cause}", where=str(path)) from error
     for index, claim in enumerate(found):
         _check(claim, f"claims[{index}]", str(path))
     return found
