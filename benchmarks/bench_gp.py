@@ -26,12 +26,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
 import ep_bench
+from ep_bench.covariances.exact_evidence import evidence
 from ep_bench.covariances.inducing import centres
 from ep_bench.errors import UserError
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp, sgp
-from ep_bench.methods.gp.evidence import evidence
-from ep_bench.methods.sgp import bound
+from ep_bench.methods.sgp.evidence import evidence as sparse_evidence
 from ep_bench.types import Rows
 
 INPUTS, ROUNDS = 13, 7
@@ -152,7 +152,7 @@ def our_evidence(rows, Z, approximation, hyper):
         problem = gp.problem_of(rows, gp.Config())
         return lambda: evidence(problem, theta)[0]
     problem, point = sgp.problem_of(rows, sgp.Config(approximation=approximation)), np.append(theta, Z)
-    return lambda: bound.evidence(problem, point)[0]
+    return lambda: sparse_evidence(problem, point)[0]
 
 
 def our_learning(rows, Z, approximation, starts, steps):

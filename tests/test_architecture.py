@@ -21,7 +21,7 @@ ALLOWED = {
     "plugins": {"errors", "types"},
     "numerics": set(),
     "models": {"numerics"},
-    "covariances": {"errors", "types", "numerics"},
+    "covariances": {"errors", "types", "options", "numerics"},
     "methods": {"errors", "types", "predictions", "plugins", "options", "numerics", "models", "covariances"},
     "options": {"errors", "types"},
     "estimator": {"errors", "types", "predictions", "numerics", "methods", "options"},

@@ -89,6 +89,11 @@ class Hyperparameters:
         """Return the same hyperparameters with all entries of a name fixed at one value."""
         return replace(self, fixed=np.where([one == name for one in self.names], math.log(value), self.fixed))
 
+    def with_minimum(self, name: str, value: float) -> Hyperparameters:
+        """Return the same hyperparameters with a lower limit of the search for all entries of a name."""
+        named = np.array([role(one) == name for one in self.names])
+        return replace(self, low=np.where(named, math.log(value), self.low))
+
     def start(self) -> Array:
         """Return logarithms (P,): the medians, and the fixed values."""
         return np.where(self.free, self.median, self.fixed)
@@ -108,11 +113,13 @@ class Hyperparameters:
     def stopped(self, theta: Array) -> str:
         """Return a message if a learned magnitude or noise scale in theta (P,) is at a limit of the search, else ''.
 
-        Lengthscales and weight variances are not checked: those of an irrelevant input have no finite optimum.
+        Lengthscales and weight variances are not checked: those of an irrelevant input have no finite optimum. Nor are
+        limits that ``with_minimum`` has set.
         """
-        for at in np.flatnonzero(self.free & ((theta <= self.low) | (theta >= self.high))):
+        low = np.log([LIMITS.get(role(one), VARIANCE_LIMITS)[0] for one in self.names])
+        for at in np.flatnonzero(self.free & ((theta <= low) | (theta >= self.high))):
             if role(self.names[at]) in {"magnitude", "noise_variance", "scale"}:
-                end = "0" if theta[at] <= self.low[at] else "infinity"
+                end = "0" if theta[at] <= low[at] else "infinity"
                 return f"{self.names[at]} runs to {end}, stopped at {math.exp(theta[at]):.3g}"
         return ""
 

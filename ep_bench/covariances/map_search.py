@@ -11,7 +11,7 @@ from ep_bench.covariances.from_options import build
 from ep_bench.covariances.hyperparameters import PRIORS, Hyperparameters
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import Covariance
-from ep_bench.numerics.lbfgs import Function, Optimum, minimise
+from ep_bench.numerics.lbfgs import PAIRS, Function, Optimum, minimise
 from ep_bench.types import Array, Rows
 
 
@@ -38,15 +38,16 @@ def learn(
     config: GaussianProcessConfig,
     rng: np.random.Generator,
     start: Array | None = None,
+    repeats: str = "",
 ) -> Optimum:
     """Return the end of the best search: full points (P,) and negative log posterior densities (nats).
 
     ``evidence`` returns the log evidence (nats) and its gradient (P,) at logarithms (P,), or raises FloatingPointError.
-    ``start`` (P,) is the only starting point, by default those of ``starting_points`` are used. Warns as ``warn`` does.
-    Raises FloatingPointError if there is no evidence at any start.
+    ``start`` (P,) is the only starting point, by default those of ``starting_points`` are used. Warns as ``warn`` does,
+    with ``repeats``. Raises FloatingPointError if there is no evidence at any start.
     """
     found = search(evidence, hyper, starting_points(hyper, config, rng, start), config.steps)
-    warn(found, hyper, config.steps)
+    warn(found, hyper, config.steps, repeats=repeats, stacklevel=5)
     return found
 
 
@@ -60,16 +61,18 @@ def starting_points(
 
 
 def search(
-    evidence: Function, hyper: Hyperparameters, starts: Sequence[Array], steps: int, gain: float = 0.0
-) -> Optimum:
-    """Return the end of the best search as ``learn`` does, without warnings; ``gain`` is as in ``numerics.lbfgs``.
+    evidence: Function, hyper: Hyperparameters, starts: Sequence[Array], steps: int, gain: float = 0.0,
+    pairs: int = PAIRS,
+) -> Optimum:  # fmt: skip
+    """Return the end of the best search as ``learn`` does, without warnings.
 
+    ``gain`` and ``pairs`` are as in ``numerics.lbfgs``.
     Points may have further entries without prior and limits: (P + Q,).
     """
     rest = len(starts[0]) - len(hyper.names)
     low, high = (np.append(limits, np.full(rest, end)) for limits, end in ((hyper.low, -np.inf), (hyper.high, np.inf)))
     objective, free, whole = posterior(evidence, hyper, starts[0])
-    found = minimise(objective, [start[free] for start in starts], low[free], high[free], steps, gain)
+    found = minimise(objective, [start[free] for start in starts], low[free], high[free], steps, gain, pairs)
     return found._replace(point=whole(found.point), path=[(whole(point), value) for point, value in found.path])
 
 
@@ -99,12 +102,19 @@ def posterior(
     return objective, free, whole
 
 
-def warn(found: Optimum, hyper: Hyperparameters, steps: int, words: str = "") -> None:
+def warn(
+    found: Optimum, hyper: Hyperparameters, steps: int, words: str = "", repeats: str = "", stacklevel: int = 4
+) -> None:
     """Warn with scikit-learn's ConvergenceWarning if a search did not converge or a variance is at its limit.
 
-    ``words`` replace the message on a search that did not converge.
+    ``words`` replace the message on a search that did not converge. ``repeats`` is a message on data points with the
+    same inputs (``replicates.unbounded_evidence``). It explains a noise that falls to 0; otherwise it is a UserWarning.
     """
     stopped = hyper.stopped(found.point[: len(hyper.names)])
+    if repeats and stopped.startswith("noise_variance runs to 0"):
+        stopped += f": {repeats}"
+    elif repeats:
+        warnings.warn(repeats, UserWarning, stacklevel=stacklevel)
     if found.converged and not stopped:
         return
     from sklearn.exceptions import ConvergenceWarning
@@ -112,4 +122,4 @@ def warn(found: Optimum, hyper: Hyperparameters, steps: int, words: str = "") ->
     limit = f"the search for hyperparameters ended after {found.iterations} of at most {steps} steps"
     if found.iterations < steps:
         limit += ", not at an optimum: the next points have no solution, or no step lowers the objective"
-    warnings.warn(stopped or words or limit, ConvergenceWarning, stacklevel=4)
+    warnings.warn(stopped or words or limit, ConvergenceWarning, stacklevel=stacklevel)

@@ -19,6 +19,8 @@ from pydantic import (
 
 from ep_bench.covariances.from_options import Kernel, build
 from ep_bench.covariances.hyperparameters import role
+from ep_bench.covariances.replicates import Duplicates
+from ep_bench.options import NEUTRAL
 
 
 def _positive(value: Any) -> Any:
@@ -77,6 +79,12 @@ class GaussianProcessConfig(BaseModel):
         "others at random points",
     )
     steps: PositiveInt = Field(500, description="maximum number of iterations per search; ours")
+    duplicates: Duplicates = Field(
+        "keep",
+        description="data points with the same inputs: keep, or merge into one with the mean target and less noise, "
+        "which does not change the exact likelihood; ours",
+        json_schema_extra={NEUTRAL: "keep"},
+    )
 
     @model_validator(mode="after")
     def _of_the_kernel(self) -> Self:

@@ -34,11 +34,13 @@ class Optimum(NamedTuple):
 
 
 def minimise(
-    function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int, gain: float = 0.0
-) -> Optimum:
+    function: Function, starts: Sequence[Array], low: Array, high: Array, steps: int, gain: float = 0.0,
+    pairs: int = PAIRS,
+) -> Optimum:  # fmt: skip
     """Return the best of the searches from all starting points (P,), each with at most ``steps`` iterations.
 
-    A search also converges if its last ``WINDOW`` iterations lowered the value by less than ``gain``. ``function``
+    A search also converges if its last ``WINDOW`` iterations lowered the value by less than ``gain``. ``pairs`` is
+    the number of stored corrections. ``function``
     returns its value and gradient (P,), or raises FloatingPointError if it has none. Within a search such a point
     counts as worse than all others, and a start there is skipped. Raises the error of the last start if all are
     skipped.
@@ -46,7 +48,7 @@ def minimise(
     found, error = [], FloatingPointError("no starting point")
     for start in starts:
         try:
-            found.append(_search(function, np.clip(start, low, high), low, high, steps, gain))
+            found.append(_search(function, np.clip(start, low, high), low, high, steps, gain, pairs))
         except FloatingPointError as failure:
             error = failure
     if not found:
@@ -54,7 +56,7 @@ def minimise(
     return min(found, key=lambda one: one.value)
 
 
-def _search(function: Function, start: Array, low: Array, high: Array, steps: int, gain: float) -> Optimum:
+def _search(function: Function, start: Array, low: Array, high: Array, steps: int, gain: float, pairs: int) -> Optimum:
     from scipy.optimize import minimize
 
     path: list[tuple[Array, float]] = []
@@ -85,7 +87,7 @@ def _search(function: Function, start: Array, low: Array, high: Array, steps: in
         if settled():
             raise StopIteration
 
-    options: dict[str, Any] = {"maxiter": steps, "maxfun": 20 * steps, "maxcor": PAIRS, "ftol": SHARP, "gtol": FLAT}
+    options: dict[str, Any] = {"maxiter": steps, "maxfun": 20 * steps, "maxcor": pairs, "ftol": SHARP, "gtol": FLAT}
     bounds = np.column_stack([low, high])
     ended = minimize(bounded, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=note, options=options)
     point, value, gradient = best

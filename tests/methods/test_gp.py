@@ -18,8 +18,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from ep_bench import Estimator
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
+from ep_bench.covariances.exact_evidence import evidence, factorised
 from ep_bench.methods import gp
-from ep_bench.methods.gp.evidence import evidence, factorised
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
@@ -333,3 +333,37 @@ class TestSize:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak + problem.workspace.nbytes < arrays * problem.workspace.nbytes
+
+
+class TestRepeatedInputs:
+    def rows(self, equal=False):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(12, 2))[np.append(np.arange(12), rng.integers(12, size=9))]
+        return Rows(X, np.sin(3.0 * X[:, 0]) if equal else rng.normal(size=21))
+
+    def test_merged_evidence_and_function_are_the_same(self):
+        rows, X = self.rows(), np.random.default_rng(1).normal(size=(5, 2))
+        problems = [gp.problem_of(rows, gp.Config(duplicates=one)) for one in ("keep", "merge")]
+        theta = np.array([0.2, -0.3, 0.4, -1.0])
+        (value, gradient), (same, by_same) = (evidence(problem, theta) for problem in problems)
+        assert same == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(by_same, gradient, rtol=1e-9)
+        assert problems[1].workspace.shape == (12, 12)
+        kept, merged = (gp.latent(gp._state(problem, theta, 0, True), X) for problem in problems)
+        np.testing.assert_allclose(merged, kept, rtol=1e-10)
+
+    def test_equal_targets_are_reported(self):
+        with pytest.warns(ConvergenceWarning, match="noise_variance runs to 0, stopped at 1e-08: 9 of 21 data points"):
+            gp.fit(self.rows(equal=True), gp.Config(starts=1), np.random.default_rng(0))
+        with pytest.warns(UserWarning, match="9 of 21 data points repeat the inputs and the target of another one"):
+            state, _ = gp.fit(self.rows(equal=True), gp.Config(starts=1, steps=1), np.random.default_rng(0))
+        assert state.theta[-1] > np.log(1e-8)
+
+    def test_evidence_grows_with_the_logarithm_of_the_noise(self):
+        """As the noise falls, each of the N - G repeated targets adds half the logarithm of the noise."""
+        rows = self.rows(equal=True)
+        values = []
+        for noise in (1e-6, 1e-8):
+            options = {"lengthscale": 0.5, "magnitude": 1.0, "noise_variance": noise, "optimize": False}
+            values.append(gp.fit(rows, gp.Config(**options), np.random.default_rng(0))[0].log_evidence)
+        assert values[1] - values[0] == pytest.approx(0.5 * 9 * np.log(100.0), rel=1e-3)

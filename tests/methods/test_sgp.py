@@ -18,7 +18,8 @@ from ep_bench.covariances import matrix
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import starting_points
 from ep_bench.methods import gp, sgp
-from ep_bench.methods.sgp import bound
+from ep_bench.methods.sgp import bound, searches
+from ep_bench.methods.sgp.evidence import evidence
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study
@@ -59,6 +60,10 @@ def fitted(rows, seed=0, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return sgp.fit(rows, sgp.Config(**options), np.random.default_rng(seed))[0]
+
+
+def failing(*_):
+    raise FloatingPointError("no evidence")
 
 
 def log_posterior(state):
@@ -123,21 +128,21 @@ class TestDenseTwins:
     @pytest.mark.parametrize("ard", [True, False])
     def test_evidence_and_gradient(self, kernel, ard, approximation, monkeypatch):
         problem, point, rng = problem_of(wave(n=30, d=3), kernel=kernel, ard=ard, approximation=approximation)
-        value, gradient = bound.evidence(problem, point)
+        value, gradient = evidence(problem, point)
         assert value == pytest.approx(Dense(problem, point).log_evidence(), rel=1e-9)
         check_gradient(
             lambda at: Dense(problem, at).log_evidence(), point, gradient, rng, directions=4, step=1e-3, rel=2e-6
         )
         for block in (1, 7 * 13):
             monkeypatch.setattr(bound, "BLOCK", block)
-            again, by_blocks = bound.evidence(problem, point)
+            again, by_blocks = evidence(problem, point)
             assert again == pytest.approx(value, rel=1e-11)
             np.testing.assert_allclose(by_blocks, gradient, rtol=1e-7, atol=1e-8 * np.abs(gradient).max())
 
     def test_each_derivative(self, kernel, approximation):
         """Each hyperparameter and each coordinate of each inducing input separately."""
         problem, point, _ = problem_of(wave(n=25, d=2), 4, kernel=kernel, approximation=approximation)
-        _, gradient = bound.evidence(problem, point)
+        _, gradient = evidence(problem, point)
         for at, step in enumerate(1e-4 * np.eye(len(point))):
             up, down = (Dense(problem, point + sign * step).log_evidence() for sign in (1, -1))
             assert gradient[at] == pytest.approx((up - down) / 2e-4, rel=1e-4, abs=1e-5 * np.abs(gradient).max())
@@ -178,7 +183,7 @@ class TestLimits:
         rows = wave(n=40, d=3, seed=seed)
         problem, point, _ = problem_of(rows, 12, seed=seed, kernel=kernel, approximation="vfe")
         theta, Z = bound.split(problem, point)
-        bounds = [bound.evidence(problem, np.append(theta, Z[:count]))[0] for count in (1, 3, 6, 12)]
+        bounds = [evidence(problem, np.append(theta, Z[:count]))[0] for count in (1, 3, 6, 12)]
         assert bounds == sorted(bounds)
         assert bounds[-1] < self.exact(rows, kernel, theta).log_evidence + 1e-9
 
@@ -188,7 +193,7 @@ class TestLimits:
         theta, _ = bound.split(problem, point)
         value = problem.covariance.diagonal(theta[:-1], rows.X)[0] + np.exp(theta[-1])
         expected = -0.5 * (0.49 / value + np.log(2 * np.pi * value))
-        assert bound.evidence(problem, np.append(theta, rows.X))[0] == pytest.approx(expected, rel=1e-9)
+        assert evidence(problem, np.append(theta, rows.X))[0] == pytest.approx(expected, rel=1e-9)
 
 
 class TestJitter:
@@ -199,9 +204,9 @@ class TestJitter:
         once, twice = (state_of(problem, np.append(theta, rows)) for rows in (Z, np.repeat(Z, 2, axis=0)))
         assert twice.log_evidence == pytest.approx(once.log_evidence, rel=1e-7)
         assert once.jitter == twice.jitter == bound.JITTER
-        _, gradient = bound.evidence(problem, np.append(theta, np.repeat(Z, 2, axis=0)))
+        _, gradient = evidence(problem, np.append(theta, np.repeat(Z, 2, axis=0)))
         by_Z = gradient[len(theta) :].reshape(6, 2, -1).sum(axis=1)
-        _, expected = bound.evidence(problem, point)
+        _, expected = evidence(problem, point)
         np.testing.assert_allclose(gradient[: len(theta)], expected[: len(theta)], rtol=1e-4)
         np.testing.assert_allclose(by_Z.ravel(), expected[len(theta) :], rtol=1e-4, atol=1e-4)
 
@@ -211,9 +216,9 @@ class TestJitter:
         large = sgp.problem_of(Rows(rows.X, 1e4 * rows.y), sgp.Config(approximation="vfe"))
         size = len(problem.hyper.names)
         point[:size] = [0.0, 0.0, 0.0, -1.0]
-        value, _ = bound.evidence(problem, point)
+        value, _ = evidence(problem, point)
         point[size - 2 : size] += np.log(1e8)
-        assert bound.evidence(large, point)[0] == pytest.approx(value - 30 * np.log(1e4), rel=1e-9)
+        assert evidence(large, point)[0] == pytest.approx(value - 30 * np.log(1e4), rel=1e-9)
 
     def test_jitter_increases_up_to_a_limit(self, monkeypatch):
         problem, point, _ = problem_of(wave(n=30), 25)
@@ -272,7 +277,7 @@ class TestSearch:
         options = {"kernel": kernel, "approximation": approximation, "inducing": 5, "noise_variance": 0.2}
         state = fitted(rows, starts=1, **options)
         problem = sgp.problem_of(rows, sgp.Config(**options))
-        _, slope = bound.evidence(problem, np.append(state.theta, state.inducing_inputs))
+        _, slope = evidence(problem, np.append(state.theta, state.inducing_inputs))
         slope[: len(state.theta)] += problem.hyper.log_prior(state.theta)[1]
         assert np.abs(slope[np.append(problem.hyper.free, np.ones(10, dtype=bool))]).max() < 2e-2
         assert state.converged
@@ -285,8 +290,8 @@ class TestSearch:
         Z = centres(rows.X, 8, np.random.default_rng(0))
         found = fitted(rows, **options)
         theta = starting_points(problem.hyper, sgp.Config(starts=1), None)[0]
-        assert found.log_evidence > bound.evidence(problem, np.append(theta, Z))[0] + 1.0
-        assert found.log_evidence > bound.evidence(problem, np.append(found.theta, Z))[0] + 0.1
+        assert found.log_evidence > evidence(problem, np.append(theta, Z))[0] + 1.0
+        assert found.log_evidence > evidence(problem, np.append(found.theta, Z))[0] + 0.1
         assert not np.allclose(found.inducing_inputs, Z)
 
     def test_the_bound_is_close_to_the_exact_evidence(self):
@@ -297,23 +302,27 @@ class TestSearch:
         np.testing.assert_allclose(sparse.theta, exact.theta, atol=0.05)
 
     def test_the_better_of_two_trials_continues(self, monkeypatch):
-        gains = []
-        for seed in (2, 4, 5):
-            rows, found = wave(n=80, d=4, seed=seed), []
-            for steps in ((10, 10), (10, 100)):
-                monkeypatch.setattr(sgp, "FIXED_INPUTS_STEPS", steps)
-                found.append(fitted(rows, inducing=9, steps=sgp.TRIAL))
-            gains.append(log_posterior(found[1]) - log_posterior(found[0]))
-        assert min(gains) >= 0.0
-        assert max(gains) > 0.1
+        rows, found = wave(n=80, d=4, seed=2), []
+        for lowest in ([], ["_with_fixed_inputs"], ["_with_exact_hyperparameters"]):
+            with monkeypatch.context() as patch:
+                for name in lowest:
+                    patch.setattr(searches, name, failing)
+                found.append(log_posterior(fitted(rows, inducing=9, steps=searches.FROM_SUBSET.trial)))
+        assert found[0] == max(found[1:]) > min(found[1:]) + 0.01
+
+    def test_the_slower_search_is_an_option(self):
+        rows = wave(n=80, d=4)
+        fast, slow = (fitted(rows, inducing=9, approximation="vfe", search=one) for one in ("subset", "trials"))
+        assert fast.log_evidence == pytest.approx(slow.log_evidence, abs=2.0)
+        assert fast.log_evidence != slow.log_evidence
 
     def test_scales_of_the_inducing_inputs(self):
         values = {"lengthscale": np.array([4.0, 9.0]), "magnitude": 100.0}
-        np.testing.assert_allclose(sgp.step_scales(values, 2), [2.0, 3.0])
+        np.testing.assert_allclose(searches.step_scales(values, 2), [2.0, 3.0])
         np.testing.assert_allclose(
-            sgp.step_scales({"1.lengthscale": 25.0, "2.lengthscale": values["lengthscale"]}, 2), [2, 3]
+            searches.step_scales({"1.lengthscale": 25.0, "2.lengthscale": values["lengthscale"]}, 2), [2, 3]
         )
-        np.testing.assert_allclose(sgp.step_scales({"bias_variance": 4.0}, 3), np.ones(3))
+        np.testing.assert_allclose(searches.step_scales({"bias_variance": 4.0}, 3), np.ones(3))
 
     def test_fixed_hyperparameters_do_not_change(self):
         state = fitted(wave(), lengthscale=[0.5, 4.0], noise_variance=0.07, starts=2, inducing=6)
@@ -361,6 +370,52 @@ class TestSearch:
         assert len(found) == 1
 
 
+class TestRepeatedInputs:
+    """Merged data points have the bound of all of them; FITC is that of the merged points with their own noise."""
+
+    def problems(self, approximation):
+        rows = wave(n=12)
+        X = np.concatenate([rows.X, rows.X[:5], rows.X[:2]])
+        rows = Rows(X, np.random.default_rng(4).normal(size=19))
+        kept, point, _ = problem_of(rows, 4, approximation=approximation)
+        return kept, sgp.problem_of(rows, sgp.Config(approximation=approximation, duplicates="merge")), point
+
+    def test_the_variational_bound_is_the_same(self):
+        kept, merged, point = self.problems("vfe")
+        (value, gradient), (same, by_same) = evidence(kept, point), evidence(merged, point)
+        assert len(merged.y) == 12
+        assert same == pytest.approx(value, rel=1e-11)
+        np.testing.assert_allclose(by_same, gradient, rtol=1e-7, atol=1e-8)
+        X = wave(n=5, seed=3).X
+        latents = [sgp.latent(state_of(problem, point), X) for problem in (kept, merged)]
+        np.testing.assert_allclose(latents[1], latents[0], rtol=1e-8)
+
+    @every_approximation
+    def test_evidence_and_gradient_of_merged_points(self, approximation):
+        _, problem, point = self.problems(approximation)
+        value, gradient = evidence(problem, point)
+
+        def dense(at):
+            twin = Dense(problem, at)
+            noise = twin.noise / problem.replicates.counts
+            C = twin.C - np.diag(twin.Lambda) + np.diag(noise + (twin.rest if problem.fitc else 0.0))
+            found = plain.log_evidence(C, 0.0, problem.y) + problem.replicates.log_density(np.log(twin.noise))[0]
+            return found if problem.fitc else found - (twin.rest / noise).sum() / 2
+
+        assert value == pytest.approx(dense(point), rel=1e-9)
+        check_gradient(dense, point, gradient, np.random.default_rng(0), directions=4, step=1e-3, rel=2e-6)
+        by_bound, same = bound.evidence_by_bound(problem, point)
+        assert by_bound == pytest.approx(value, rel=1e-11)
+        np.testing.assert_allclose(same, gradient, rtol=1e-7, atol=1e-8 * np.abs(gradient).max())
+
+
+def test_noise_floor():
+    rows = Rows(wave(noise=0.0).X, wave(noise=0.0).y)
+    low, floored = (fitted(rows, inducing=30, noise_floor=floor) for floor in (None, 1e-3))
+    assert low.hyperparameters["noise_variance"] < 1e-4
+    assert floored.hyperparameters["noise_variance"] == pytest.approx(1e-3)
+
+
 class TestFailures:
     @pytest.mark.parametrize(("part", "value"), [("y", np.nan), ("X", np.inf), ("X", np.nan), ("y", 1e200)])
     def test_data_that_are_not_finite(self, part, value):
@@ -405,9 +460,9 @@ class TestOptions:
 @every_approximation
 def test_memory_of_an_evaluation(approximation):
     problem, point, _ = problem_of(wave(n=4000, d=20), 40, approximation=approximation)
-    bound.evidence(problem, point)
+    evidence(problem, point)
     tracemalloc.start()
-    bound.evidence(problem, point)
+    evidence(problem, point)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4.0 * 4000 * 40 * 8

@@ -9,10 +9,12 @@ Gaussian:
 
 equations (2.25) and (2.26). The logarithms of the hyperparameters are learned by L-BFGS with analytic gradients, from
 several starting points; the best result counts. Only sigma^2 is added to the diagonal of C. If C is not positive
-definite at any starting point, the fit raises an error with the hyperparameters. Hyperparameters that are set as
-options are fixed, in standardised units unless ``standardize: false`` is set.
+definite at any starting point, the fit raises an error with the hyperparameters. With ``duplicates: merge`` data points
+with the same inputs are one point (``covariances.replicates``). Evidence and predictions do not change, C is smaller.
 
-Module ``evidence``: the evidence and its gradient, with the table of symbols.
+Hyperparameters that are set as options are fixed, in standardised units unless ``standardize: false`` is set.
+
+``covariances.exact_evidence`` has the evidence, its gradient and the table of symbols.
 
 Deviation: the priors of the papers are flat on the scale of logarithms. The default here are wide Gaussians
 (``covariances.hyperparameters``); ``prior: none`` is the choice of the papers.
@@ -26,11 +28,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ep_bench.covariances import Covariance
+from ep_bench.covariances.exact_evidence import GPProblem, evidence, factorised
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.map_search import learn, prepared
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks, rectangle
-from ep_bench.methods.gp.evidence import GPProblem, evidence, factorised
+from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.predictions import Predictive
@@ -70,14 +73,16 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     ``noise_deviation`` (the standard deviation of the noise).
 
     Warns with scikit-learn's ConvergenceWarning if the search reached its maximum number of iterations or a variance
-    reached a limit of the search. Raises FloatingPointError if no start has a finite evidence, and ValueError if fixed
-    values do not fit the number of inputs.
+    reached a limit of the search, and with UserWarning if repeated inputs make the evidence unbounded. Raises
+    FloatingPointError if no start has a finite evidence, and ValueError if fixed values do not fit the number of
+    inputs.
     """
     problem = problem_of(train, config)
     hyper = problem.hyper
     if not (config.optimize and hyper.free.any()):
         return _state(problem, hyper.start(), 0, True), {}
-    found = learn(partial(evidence, problem), hyper, config, rng)
+    repeats = unbounded_evidence(train.X, train.y) if np.isnan(hyper.fixed[-1]) else ""
+    found = learn(partial(evidence, problem), hyper, config, rng, repeats=repeats)
     return _state(problem, found.point, found.iterations, found.converged), _trace(found, hyper, len(problem.y))
 
 
@@ -104,7 +109,10 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
 def problem_of(train: Rows, config: Config) -> GPProblem:
     """Return the data X (n, d), y (n,) with covariance, hyperparameters and workspace. Raises as ``prepared`` does."""
     X, y, covariance, hyper = prepared(train, config, "noise_variance")
-    return GPProblem(X, y, covariance, hyper, symmetric.square(len(y)))
+    replicates = Replicates.none(len(y))
+    if config.duplicates == "merge":
+        X, y, replicates = merge(X, y)
+    return GPProblem(X, y, covariance, hyper, symmetric.square(len(y)), replicates)
 
 
 def _state(problem: GPProblem, theta: Array, iterations: int, converged: bool) -> State:

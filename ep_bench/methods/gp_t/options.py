@@ -50,7 +50,11 @@ class Config(GaussianProcessConfig):
     starts: int = Field(1, ge=1, description="number of searches for the hyperparameters; ours")
 
     @model_validator(mode="after")
-    def _no_gaussian_noise(self) -> Self:
+    def _of_the_likelihood(self) -> Self:
         if self.noise_variance is not None:
             raise ValueError("noise_variance is not an option of gp_t; set scale, the sigma of the t distribution")
+        if self.duplicates == "merge":
+            raise ValueError(
+                "duplicates: merge is exact for Gaussian noise only; with Student-t noise each target counts: set keep"
+            )
         return self

@@ -7,16 +7,17 @@ u at M inducing inputs. With q(w) = N(m, S) of the whitened u,
     f(x) ~ N(v' m, k(x, x) - v' v + v' S v),   v = L^-1 k(Z, x).
 
 Inducing inputs start at the centres of k-means. They are learned together with the hyperparameters by L-BFGS with
-analytic gradients. The objective is the evidence of FITC or the variational bound, plus the log prior of the
-hyperparameters (``covariances.hyperparameters``). Two searches over the hyperparameters alone, one short and one long,
-give two starting points of the search over all parameters, and the better of two trials continues. On energy these
-trials end tens of nats apart: one is better for FITC, the other for VFE. Inducing inputs are scaled by roots of
-lengthscales, which needs fewer steps. The search ends if a hundred steps gain less than 5e-4 nats per data point.
+analytic gradients (module ``searches``). The objective is the evidence of FITC or the variational bound, plus the log
+prior of the hyperparameters (``covariances.hyperparameters``).
 
 For many data points (``minibatch``) both objectives are maximised by steps on minibatches, as Hensman et al. (2013) do
 for the variational bound (module ``minibatches``). The reported evidence and q(w) are those of all data points.
 
-Modules: ``bound`` (evidence, bound, gradient, the table of symbols), ``minibatches``.
+With ``duplicates: merge`` data points with the same inputs are one point (``covariances.replicates``). The variational
+bound is the same. FITC changes: without it, f has independent errors at repeated inputs given u, with it one error.
+
+Modules: ``bound`` (bound and gradient at any q, the table of symbols), ``evidence`` (at the best q), ``searches``,
+``minibatches``.
 
 Deviation: the papers use flat priors (``prior: none``) and one start. K_uu has a jitter of 1e-10 of its mean diagonal,
 and more if it cannot be factorised (``jitter_`` of the fitted estimator).
@@ -24,7 +25,7 @@ and more if it cannot be factorised (``jitter_`` of the fitted estimator).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -32,18 +33,18 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.covariances import Covariance
-from ep_bench.covariances.hyperparameters import Hyperparameters, role
+from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.inducing import centres
-from ep_bench.covariances.map_search import prepared, search, starting_points, warn
+from ep_bench.covariances.map_search import prepared, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
-from ep_bench.methods.sgp import bound
+from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
+from ep_bench.methods.sgp import bound, searches
 from ep_bench.methods.sgp.bound import (
     InducingBasis,
     SparseGPProblem,
     basis,
     best_weights,
-    evidence,
     features,
     log_evidence,
     split,
@@ -52,12 +53,10 @@ from ep_bench.methods.sgp.bound import (
 from ep_bench.methods.sgp.minibatches import optimise
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.lbfgs import Optimum
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
 
-SETTLED = 5e-4  # gain (nats per data point) of the last hundred steps below which a search ends
-FIXED_INPUTS_STEPS = (10, 100)  # maximum iterations of the two searches with fixed inducing inputs
-TRIAL = 100  # iterations of the trials over all parameters, before the better one continues
 USUAL = 800  # typical iterations of the search over all parameters, for the estimate of times
 MANY = 20_000  # data points from which on minibatches are used
 MINIBATCHES = 10_000  # number of minibatches if ``epochs`` is null
@@ -93,6 +92,19 @@ class Config(GaussianProcessConfig):
     )
     learning_rate: PositiveFloat = Field(
         0.03, description="learning rate of Adam, constant for half the epochs, then linearly decreasing to 0; ours"
+    )
+
+    search: Literal["subset", "trials"] = Field(
+        "subset",
+        description="subset: starts include an exact process on 500 data points, and the search ends if 100 steps gain "
+        "less than 2e-5 nats per data point; trials: slower, ends at 5e-4; ours",
+        json_schema_extra={NEUTRAL: "trials"},
+    )
+    noise_floor: PositiveFloat | None = Field(
+        None,
+        description="minimum of the learned noise variance, as a fraction of the variance of the target; null: 1e-8; "
+        "ours",
+        json_schema_extra={NEUTRAL: None},
     )
 
 
@@ -143,7 +155,9 @@ def fit(
 
     if not config.optimize:
         return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
-    found = _learn(problem, config, inducing, rng)
+    found, words = _learn(problem, config, inducing, rng)
+    repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
+    warn(found, problem.hyper, config.steps, words, repeats)
     return _state(problem, *split(problem, found.point), found.iterations, found.converged), _trace(found, problem)
 
 
@@ -168,7 +182,13 @@ def latent(state: State, X: Array) -> tuple[Array, Array]:
 
 def problem_of(train: Rows, config: Config) -> SparseGPProblem:
     """Return the data X (n, d), y (n,) with covariance and hyperparameters. Raises as ``prepared`` does."""
-    return SparseGPProblem(*prepared(train, config, "noise_variance"), config.approximation == "fitc")
+    X, y, covariance, hyper = prepared(train, config, "noise_variance")
+    replicates = Replicates.none(len(y))
+    if config.duplicates == "merge":
+        X, y, replicates = merge(X, y)
+    if config.noise_floor is not None:
+        hyper = hyper.with_minimum("noise_variance", config.noise_floor)
+    return SparseGPProblem(X, y, covariance, hyper, config.approximation == "fitc", replicates)
 
 
 def _checked(inducing_inputs: ArrayLike, d: int) -> Array:
@@ -180,71 +200,22 @@ def _checked(inducing_inputs: ArrayLike, d: int) -> Array:
 
 def _learn(
     problem: SparseGPProblem, config: Config, inducing: Callable[[], Array], rng: np.random.Generator
-) -> Optimum:
-    """Return the end of the search over hyperparameters and inducing inputs. Warns as ``fit`` does."""
+) -> tuple[Optimum, str]:
+    """Return the end of the search over hyperparameters and inducing inputs, and words if it does not converge."""
     starts = [np.append(theta, inducing()) for theta in starting_points(problem.hyper, config, rng)]
+    search = searches.from_subset if config.search == "subset" else searches.by_trials
     if by_minibatches(config, len(problem.y)):
         some = np.sort(rng.permutation(len(problem.y))[:FIRST_ROWS])
-        part = problem._replace(X=problem.X[some], y=problem.y[some])
-        start = _search(part, starts, min(config.steps, FIRST_STEPS)).point
+        counts = problem.replicates.counts[some]
+        part = problem._replace(X=problem.X[some], y=problem.y[some], replicates=Replicates(counts, 0.0))
+        start = search(part, starts, min(config.steps, FIRST_STEPS), rng).point
         count = passes(config, len(problem.y))
         found = optimise(problem, start, count, config.batch_size, config.learning_rate, rng)
         limit = f"the evidence did not converge in {count} epochs of minibatches"
     else:
-        found = _search(problem, starts, config.steps)
+        found = search(problem, starts, config.steps, rng)
         limit = ""
-    warn(found, problem.hyper, config.steps, limit)
-    return found
-
-
-def _search(problem: SparseGPProblem, starts: list[Array], steps: int) -> Optimum:
-    """Return the end of a search by L-BFGS over all parameters, continued from the best of several trials."""
-    hyper, size = problem.hyper, len(problem.hyper.names)
-    points = _search_hyperparameters(problem, starts, steps)
-    theta, Z = split(problem, points[0])
-    unit = np.append(np.ones(size), np.tile(step_scales(hyper.values(theta), Z.shape[1]), len(Z)))
-
-    def scaled(point: Array) -> tuple[float, Array]:
-        value, gradient = evidence(problem, point * unit)
-        return value, gradient * unit
-
-    found = search(scaled, hyper, [point / unit for point in points], min(TRIAL, steps))
-    if steps > found.iterations and not found.converged:
-        more = search(scaled, hyper, [found.point], steps - found.iterations, SETTLED * len(problem.y))
-        found = more._replace(iterations=found.iterations + more.iterations, path=found.path + more.path)
-    return found._replace(point=found.point * unit, path=[(point * unit, value) for point, value in found.path])
-
-
-def _search_hyperparameters(problem: SparseGPProblem, starts: list[Array], steps: int) -> list[Array]:
-    """Return the ends of a short and a long search over the hyperparameters alone, from each start (P + M d,).
-
-    Starts without an evidence are skipped. Raises the error of the last start if all are skipped.
-    """
-    size = len(problem.hyper.names)
-
-    def with_fixed_inputs(point: Array) -> tuple[float, Array]:
-        value, gradient = evidence(problem, point)
-        gradient[size:] = 0.0
-        return value, gradient
-
-    points, error = [], FloatingPointError("no starting point")
-    for start in starts:
-        try:
-            points += [
-                search(with_fixed_inputs, problem.hyper, [start], min(count, steps)).point
-                for count in FIXED_INPUTS_STEPS
-            ]
-        except FloatingPointError as failure:
-            error = failure
-    if not points:
-        raise error
-    return points
-
-
-def step_scales(values: Mapping[str, float | Array], d: int) -> Array:
-    """Return the scale (d,) of inducing inputs in the search: the root of the shortest lengthscale, or 1."""
-    found = [np.broadcast_to(value, d) for name, value in values.items() if role(name) == "lengthscale"]
-    return np.sqrt(np.min(found, axis=0)) if found else np.ones(d)
+    return found, limit
 
 
 def by_minibatches(config: Config, n: int) -> bool:

@@ -4,13 +4,14 @@ Z          inducing inputs z_1 ... z_M (M, d), u = f(z_1) ... f(z_M) their outpu
 K_uu       covariances of u with jitter (M, M), K_uu = L L', u = L w with w ~ N(0, I)
 V          K_fu L^-T (n, M), rows v_i': E[f_i | w] = v_i' w
 rest_i     k(x_i, x_i) - v_i' v_i, the variance of f_i given w
-Lambda_i   noise of y_i given w: sigma^2 + rest_i in FITC, sigma^2 in the variational form
+c_i        number of data points that were merged into this one, usually 1 (``covariances.replicates``)
+Lambda_i   noise of y_i given w: sigma^2 / c_i + rest_i in FITC, sigma^2 / c_i in the variational form
 B          I + V' Lambda^-1 V = R R' (M, M)
 q(w)       N(m, S); the best is m = B^-1 V' Lambda^-1 y, S = B^-1
 
 In both approximations y_i = v_i' w + noise of variance Lambda_i. The evidence of FITC is that of this model: Snelson
 and Ghahramani (2006), equation (9), Bui et al. (2015), section 3. Titsias (2009), equation (9), subtracts
-sum_i rest_i / (2 sigma^2). For any q(w) both are bounded from below by
+sum_i c_i rest_i / (2 sigma^2). For any q(w) both are bounded from below by
 
     sum_i l_i - KL(q || N(0, I)),   l_i = log N(y_i | v_i' m, Lambda_i) - v_i' S v_i / (2 Lambda_i),
 
@@ -18,7 +19,7 @@ minus the term of Titsias, with equality at the best q: Hensman et al. (2013), e
 The bound is a sum over data points, so that a subset gives an estimate. The gradient at the best q equals that at
 fixed q. With r = y - V m, e_i = (r_i^2 + v_i' S v_i) / Lambda_i and g_i = dl_i / dLambda_i = (e_i - 1) / (2 Lambda_i),
 
-    dF / dV = Lambda^-1 (r m' - V S) + 2 diag(h) V,   h_i = dF / d(v_i' v_i) = -g_i (FITC) or 1 / (2 sigma^2),
+    dF / dV = Lambda^-1 (r m' - V S) + 2 diag(h) V,   h_i = dF / d(v_i' v_i) = -g_i (FITC) or 1 / (2 Lambda_i),
     dF / dK_fu = dF / dV L^-1,   dF / dK_uu = -L^-T P L^-1 / 2,
 
 with P the symmetric matrix that has the lower triangle of (dF / dV)' V. Log-likelihoods are computed from squared
@@ -40,9 +41,10 @@ import numpy as np
 from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.protocol import blocks, rectangle
+from ep_bench.covariances.replicates import Replicates
 from ep_bench.numerics import symmetric
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.types import Array
+from ep_bench.types import Array, Indices
 
 JITTER, MAX_JITTER = 1e-10, 1e-5  # relative to the mean diagonal of K_uu
 BLOCK = 2**16  # covariances with inducing inputs that are computed at once
@@ -56,6 +58,7 @@ class SparseGPProblem(NamedTuple):
     covariance: Covariance
     hyper: Hyperparameters
     fitc: bool  # False: variational
+    replicates: Replicates  # of merged data points
 
     def words(self, theta: Array) -> str:
         """Return the hyperparameters as text, for messages."""
@@ -79,6 +82,7 @@ class RowTerms(NamedTuple):
     V: Array  # (n, M)
     rest: Array  # (n,)
     noise: Array  # (n,) Lambda
+    counts: Array  # (n,) c
 
 
 class InducingPosterior(NamedTuple):
@@ -128,17 +132,19 @@ def features(covariance: Covariance, base: InducingBasis, X: Array) -> tuple[Arr
     return V, covariance.diagonal(theta, X) - np.einsum("ij,ij->i", V, V)
 
 
-def terms(problem: SparseGPProblem, base: InducingBasis, X: Array, y: Array) -> RowTerms:
-    """Return the terms of data points X (n, d), y (n,)."""
+def terms(problem: SparseGPProblem, base: InducingBasis, rows: slice | Indices) -> RowTerms:
+    """Return the terms of some data points."""
+    X = problem.X[rows]
     V, rest = features(problem.covariance, base, X)
-    noise = np.full(len(X), np.exp(base.theta[-1]))
-    return RowTerms(X, y, V, rest, noise + rest if problem.fitc else noise)
+    counts = problem.replicates.counts[rows]
+    noise = np.exp(base.theta[-1]) / counts
+    return RowTerms(X, problem.y[rows], V, rest, noise + rest if problem.fitc else noise, counts)
 
 
 def sweep(problem: SparseGPProblem, base: InducingBasis) -> Iterator[RowTerms]:
     """Yield the terms of all data points, block by block."""
     for rows in blocks(len(problem.y), len(base.Z), BLOCK):
-        yield terms(problem, base, problem.X[rows], problem.y[rows])
+        yield terms(problem, base, rows)
 
 
 def best_weights(
@@ -181,25 +187,25 @@ def of_precision(
 
 def expected(part: RowTerms, weights: InducingPosterior, fitc: bool) -> ExpectedLogLikelihood:
     """Return the sum of l_i over the data points of a part (nats), and its derivatives."""
-    _, y, V, rest, noise = part
+    _, y, V, rest, noise, counts = part
     residual = y - V @ weights.mean
     VS = V @ weights.covariance
     e = (residual**2 + np.einsum("ij,ij->i", VS, V)) / noise
     log_likelihood = -0.5 * float((np.log(2.0 * math.pi * noise) + e).sum())
     by_noise = 0.5 * (e - 1.0) / noise
-    by_noise_variance = float(by_noise.sum())
+    by_noise_variance = float((by_noise / counts).sum())
     if fitc:
         by_rest = by_noise
     else:
         log_likelihood -= 0.5 * float((rest / noise).sum())
-        by_noise_variance += 0.5 * float((rest / noise**2).sum())
+        by_noise_variance += 0.5 * float((rest / noise**2 / counts).sum())
         by_rest = -0.5 / noise
-    _combine(V, VS, -2.0 * by_rest, 1.0 / noise, residual / noise, weights.mean)
+    combine(V, VS, -2.0 * by_rest, 1.0 / noise, residual / noise, weights.mean)
     return ExpectedLogLikelihood(log_likelihood, VS, by_rest, by_noise_variance)
 
 
 @jit(relaxed=FUSE)
-def _combine(V: Any, VS: Any, a: Any, b: Any, c: Any, mean: Any) -> None:
+def combine(V: Any, VS: Any, a: Any, b: Any, c: Any, mean: Any) -> None:
     """Replace V S (n, M) by a V - b V S + c m', with a, b, c (n,), V (n, M) and m (M,)."""
     for i in range(V.shape[0]):
         row, out = V[i], VS[i]
@@ -220,8 +226,10 @@ def bound(
     """
     theta, Z = base.theta, base.Z
     parameters, (size, d) = theta[:-1], Z.shape
-    covariance, value = problem.covariance, -weights.divergence
-    by_theta, by_Z, product = np.zeros(len(theta)), np.zeros((size, d)), np.zeros((size, size))
+    covariance, by_theta = problem.covariance, np.zeros(len(theta))
+    by_Z, product = np.zeros((size, d)), np.zeros((size, size))
+    repeated, by_theta[-1] = problem.replicates.log_density(theta[-1])
+    value = repeated - weights.divergence
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for part in parts:
             found = expected(part, weights, problem.fitc)
@@ -233,7 +241,7 @@ def bound(
             by_theta[:-1] += scale * (by_parameters + by_diagonal)
             by_theta[-1] += scale * found.by_noise_variance * np.exp(theta[-1])
             by_Z += scale * by_inputs
-        by_parameters, by_inputs = covariance.contract_both(parameters, Z, _by_covariance(base, product), Z)
+        by_parameters, by_inputs = covariance.contract_both(parameters, Z, by_covariance(base, product), Z)
         by_theta[:-1] += by_parameters
         by_Z += 2.0 * by_inputs
     gradient = np.append(by_theta, by_Z)
@@ -242,7 +250,7 @@ def bound(
     return value, gradient
 
 
-def _by_covariance(base: InducingBasis, product: Array) -> Array:
+def by_covariance(base: InducingBasis, product: Array) -> Array:
     """Return dF / dK_uu (M, M), jitter included, from the product (dF / dV)' V (M, M)."""
     symmetric.mirror(product)
     half = symmetric.half_solve_back(base.factor, product)  # rows P L^-1
@@ -251,11 +259,8 @@ def _by_covariance(base: InducingBasis, product: Array) -> Array:
     return np.ascontiguousarray(0.5 * (A + A.T))
 
 
-def evidence(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
-    """Return the log evidence of FITC or the variational bound (nats) at the best q(w), and its gradient (P + M d,).
-
-    Raises FloatingPointError, with the hyperparameters, if a matrix is not positive definite or a number not finite.
-    """
+def evidence_by_bound(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
+    """Return the same as ``evidence.evidence``, with twice the operations."""
     base = basis(problem, *split(problem, point))
     parts = list(sweep(problem, base))
     weights, _ = best_weights(problem, base, parts)
@@ -265,7 +270,7 @@ def evidence(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
 def log_evidence(problem: SparseGPProblem, base: InducingBasis, weights: InducingPosterior) -> float:
     """Return the bound of all data points (nats), block by block. Raises FloatingPointError if it is not finite."""
     parts = (expected(part, weights, problem.fitc).log_likelihood for part in sweep(problem, base))
-    value = sum(parts) - weights.divergence
+    value = sum(parts) - weights.divergence + problem.replicates.log_density(base.theta[-1])[0]
     if not math.isfinite(value):
         raise FloatingPointError(f"the evidence is not finite {problem.words(base.theta)}")
     return value

@@ -56,7 +56,7 @@ class _StochasticBound:
         """Return the estimate (nats) at a point and its gradient (P + M d,), then update q."""
         problem, scale = self.problem, len(self.problem.y) / len(self.rows)
         base = basis(problem, *split(problem, point))
-        part = terms(problem, base, problem.X[self.rows], problem.y[self.rows])
+        part = terms(problem, base, self.rows)
         found = bound(problem, base, [part], self.q, scale)
         self._update(base, part, scale)
         return found

@@ -1,12 +1,14 @@
 """The evidence of Gaussian-process regression and its gradient, in one N x N array.
 
+c_i    number of data points that were merged into point i, usually 1 (``covariances.replicates``)
 K      covariances of the training points (N, N)
-C      K + sigma^2 I = L L'
+C      K + diag(sigma^2 / c_i) = L L'
 alpha  C^-1 y
 
 log p(y) = -y' alpha / 2 - sum_i log L_ii - N / 2 log(2 pi), and its derivative by a parameter theta is
 tr((alpha alpha' - C^-1) dC / dtheta) / 2: Rasmussen and Williams (2006), equations (5.8) and (5.9). The array contains
-K, L, C^-1 and alpha alpha' - C^-1 in turn. Derivatives of K are computed row by row (``Covariance.contract``).
+K, L, C^-1 and alpha alpha' - C^-1 in turn. Merged data points
+add a term to both. Derivatives of K are computed row by row (``Covariance.contract``).
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ep_bench.covariances import Covariance
 from ep_bench.covariances.hyperparameters import Hyperparameters
+from ep_bench.covariances.protocol import Covariance
+from ep_bench.covariances.replicates import Replicates
 from ep_bench.numerics import symmetric
 from ep_bench.types import Array
 
@@ -30,6 +33,7 @@ class GPProblem(NamedTuple):
     covariance: Covariance
     hyper: Hyperparameters
     workspace: Array  # (N, N)
+    replicates: Replicates  # of merged data points
 
 
 class GPFactorisation(NamedTuple):
@@ -45,16 +49,17 @@ def factorised(problem: GPProblem, theta: Array) -> GPFactorisation:
 
     Raises FloatingPointError, with the hyperparameters, if C is not positive definite or the evidence is not finite.
     """
-    X, y, covariance, hyper, workspace = problem
+    X, y, covariance, hyper, workspace, replicates = problem
     n = len(y)
     with np.errstate(over="ignore"):
         covariance.fill(theta[:-1], X, workspace)
-        workspace.reshape(-1)[:: n + 1] += np.exp(theta[-1])
+        workspace.reshape(-1)[:: n + 1] += np.exp(theta[-1]) / replicates.counts
     if not symmetric.factorise(workspace):
         raise FloatingPointError(f"the covariance of the targets is not positive definite at {hyper.words(theta)}")
     weights = symmetric.solve(workspace, y)
     with np.errstate(over="ignore", invalid="ignore"):
         log_evidence = -0.5 * (float(y @ weights) + symmetric.log_determinant(workspace) + n * math.log(2.0 * math.pi))
+        log_evidence += replicates.log_density(theta[-1])[0]
     if not math.isfinite(log_evidence):
         raise FloatingPointError(f"the evidence is not finite at {hyper.words(theta)}")
     return GPFactorisation(workspace, weights, log_evidence)
@@ -70,8 +75,9 @@ def evidence(problem: GPProblem, theta: Array) -> tuple[float, Array]:
     np.negative(workspace, out=workspace)
     symmetric.add_outer(workspace, weights, 1.0)
     by_covariance = problem.covariance.contract(theta[:-1], problem.X, workspace)
-    by_noise = math.exp(theta[-1]) * float(np.trace(workspace))
+    by_noise = math.exp(theta[-1]) * float((workspace.diagonal() / problem.replicates.counts).sum())
     gradient = 0.5 * np.append(by_covariance, by_noise)
+    gradient[-1] += problem.replicates.log_density(theta[-1])[1]
     if not np.isfinite(gradient).all():
         raise FloatingPointError(f"the gradient of the evidence is not finite at {problem.hyper.words(theta)}")
     return log_evidence, gradient
