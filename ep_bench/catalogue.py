@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ep_bench import adapters, data, estimator, experiments, methods, published
 from ep_bench import options as option_descriptions
 from ep_bench.errors import OptionProblem, UserError
+from ep_bench.experiments.study_folder import relative_to
 from ep_bench.spec.schema import SchemaNames
 
 
@@ -25,9 +26,10 @@ class InstalledCatalogue:
         self.published: Collection[str] = published.columns()
         self.sources: Collection[str] = published.source_names()
 
-    def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:  # noqa: ARG002
+    def check_experiment(self, name: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
         """Return the problems of the options of an experiment."""
-        return experiments.problems(name, options)
+        with relative_to(base):
+            return experiments.problems(name, options)
 
     def check_options(self, use: str, options: Mapping[str, Any], base: Path) -> list[OptionProblem]:
         """Return the problems of the options of a method entry."""

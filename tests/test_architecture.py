@@ -68,6 +68,7 @@ ALLOWED = {
         "errors",
         "types",
         "predictions",
+        "adapters",
         "covariances",
         "methods",
         "options",

@@ -135,12 +135,11 @@ def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[BaseModel, 
 
 def _method_versions(config: BaseModel) -> dict[str, str]:
     """Return the versions of the methods in an experiment's options, by name."""
-    from ep_bench import methods
     from ep_bench.experiments.method_entries import ExperimentMethod
 
     values = [value if isinstance(value, tuple) else (value,) for _, value in config]
-    used = {entry.use for entries in values for entry in entries if isinstance(entry, ExperimentMethod)}
-    return {name: str(methods.version(name)) for name in sorted(used)}
+    used = {entry.use: entry for entries in values for entry in entries if isinstance(entry, ExperimentMethod)}
+    return {name: used[name].version() for name in sorted(used)}
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ def section(study: store.StudyResults) -> Section:
     if experiment is not None:
         pictures = experiment.draw(results) if results.arrays else ()
         tables = experiment.tables(results) if results.summary else []
-    if results.summary:
+    if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]
     anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
     return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", pictures=pictures, tables=tables)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ep_bench import methods
-from ep_bench.errors import nearest
-from ep_bench.estimator import parse_options
+from ep_bench import adapters, methods
+from ep_bench.errors import UserError, nearest
+from ep_bench.estimator import Estimator, parse_options
+from ep_bench.experiments.study_folder import study_folder
 
 NOISE = "noise_variance"  # option of some methods: known variance of the noise, for a standardised target
 
@@ -32,12 +34,20 @@ class ExperimentMethod(BaseModel):
 
     @model_validator(mode="after")
     def _known(self) -> ExperimentMethod:
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Raise ValueError if the method or one of its options does not exist."""
         refuse_unknown("unknown method", self.use, methods.names())
         known = methods.get(self.use).config.model_fields  # type: ignore[attr-defined]
         for option in self.model_extra or {}:
             refuse_unknown(f"{self.use} has no such option", option, known)
         parse_options(methods.get(self.use), dict(self.model_extra or {}))
-        return self
+
+    def version(self) -> str:
+        """Return the version of the method."""
+        return str(methods.version(self.use))
 
     @property
     def name(self) -> str:
@@ -46,12 +56,39 @@ class ExperimentMethod(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as values of JSON, with the version of the method."""
-        return {**self.model_dump(mode="json"), "version": methods.version(self.use)}
+        return {**self.model_dump(mode="json"), "version": self.version()}
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> ExperimentMethod:
         """Return the entry that ``to_json`` was called on."""
         return cls.model_validate({name: value for name, value in entry.items() if name != "version"})
+
+
+class AnyMethod(ExperimentMethod):
+    """A method entry that may also name an external class, as in a study."""
+
+    def _check(self) -> None:
+        try:
+            if not adapters.is_target(self.use):
+                super()._check()
+                return
+            found = list(adapters.problems(self.use, self.model_extra or {}, study_folder()))
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        if found:
+            raise ValueError(str(found[0].error()))
+
+    def version(self) -> str:
+        """Return the version of the method; that of an external class depends on its file or package."""
+        if adapters.is_target(self.use):
+            return adapters.version(self.use, study_folder(), self.model_extra or {})
+        return super().version()
+
+    def build(self, seed: int, base: Path) -> Any:
+        """Return an unfitted model with ``fit`` and ``predict_dist``; ``base`` is the folder of the study."""
+        if adapters.is_target(self.use):
+            return adapters.build(self.use, self.model_extra or {}, base, seed)
+        return Estimator(self.use, **(self.model_extra or {}), random_state=seed)
 
 
 class KnownNoiseMethod(ExperimentMethod):

@@ -8,6 +8,7 @@ from ep_bench.experiments.record import Experiment
 
 REGISTRY = {
     "cubic_toy": "pbp_2015",
+    "active_learning": "pbp_2015",
     "alpha_linear": "bb_alpha_2016",
     "calibration": "sbc_2018",
     "mountain_car": "dgp_2016",

@@ -87,13 +87,14 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
 
 def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     from ep_bench import experiments
+    from ep_bench.experiments.study_folder import relative_to
 
     key = str(study.experiment), study.options, study.seed, results / study.name
-    done = experiments.is_computed(*key)
-    kept = experiments.checkpoints_kept(results / study.name)
-    if kept and not done and not quiet:
-        click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
-    with interrupted_by(signal.SIGTERM):
+    with relative_to(study.path.parent), interrupted_by(signal.SIGTERM):
+        done = experiments.is_computed(*key)
+        kept = experiments.checkpoints_kept(results / study.name)
+        if kept and not done and not quiet:
+            click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
         folder = experiments.run(*key, study.name, jobs)
     if not quiet:
         note = " (already computed)" if done else ""
@@ -133,8 +134,10 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
 
 def _plan_experiment(study: Study, results: Path) -> None:
     from ep_bench import experiments
+    from ep_bench.experiments.study_folder import relative_to
 
-    done = experiments.is_computed(str(study.experiment), study.options, study.seed, results / study.name)
+    with relative_to(study.path.parent):
+        done = experiments.is_computed(str(study.experiment), study.options, study.seed, results / study.name)
     kept = experiments.checkpoints_kept(results / study.name)
     state = "done" if done else f"to run, {kept} parts are done" if kept else "to run"
     click.echo(f"{study.name}: experiment {study.experiment}, no cells: {state}")

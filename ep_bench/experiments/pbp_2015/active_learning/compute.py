@@ -1,0 +1,254 @@
+"""Active learning (Hernandez-Lobato and Adams 2015, section 5.4, table 2 and figure 2).
+
+Each repetition divides a data set at random into training, test and pool points, the same for all methods. A method is
+fitted and scored; then one point of the pool is moved to the training points, and the method is fitted again from
+scratch. The point has the highest acquisition, or is the next one of a random order that all methods share. A target
+of the pool is not used before its point is moved. Inputs and targets are standardised by the current training points.
+
+A part of the computation is one method on one repetition of one data set; an interrupted run continues with the parts
+that are missing.
+
+Deviation: the paper does not state the priors of HMC, the settings of EP, or how ties are broken. Points of the pool
+with equal acquisition are taken in its random order. A constant input is 0 after standardisation.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from ep_bench import data
+from ep_bench.experiments import checkpoints
+from ep_bench.experiments.method_entries import AnyMethod, refuse_unknown
+from ep_bench.experiments.pbp_2015.active_learning import acquisition
+from ep_bench.experiments.study_folder import study_folder
+from ep_bench.types import Array
+
+SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
+SCORES = ("rmse", "ll")
+
+
+class Learner(AnyMethod):
+    """A method entry as in a study, external classes included, with the rule by which it chooses points."""
+
+    acquisition: Literal["variance", "random", "mutual_information"] = Field(
+        "variance", description="point with the largest predictive variance, a random one, or the most informative one"
+    )
+
+
+def _paper() -> tuple[Learner, ...]:
+    """Return the eight entries of table 2 but LA, with the names of its columns."""
+    options: dict[str, dict[str, Any]] = {
+        "PBP": {"use": "pbp", "hidden": [10], "epochs": 40},
+        "HMC": {"use": "hmc", "hidden": [10], "chains": 2, "warmup": 250, "samples": 250, "steps": 100},
+        "EP": {"use": "ep_nn", "hidden": [10]},
+        "LA": {"use": "laplace", "hidden": [10], "hessian": "diag"},
+    }
+    rules = (("R", "random"), ("A", "variance"))
+    return tuple(
+        Learner.model_validate({**entry, "label": f"{name}-{letter}", "acquisition": rule})
+        for name, entry in options.items()
+        for letter, rule in rules
+    )
+
+
+class Config(BaseModel):
+    """Options of the experiment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    datasets: tuple[str, ...] = Field(SETS, min_length=1, description="regression data sets; section 5.4: these nine")
+    methods: tuple[Learner, ...] = Field(
+        default_factory=_paper,
+        min_length=1,
+        description="method entries as in a study: use, label, acquisition and options; section 5.4: PBP, HMC, EP and "
+        "LA with ten hidden units, each actively (-A) and at random (-R)",
+    )
+    train: int = Field(20, ge=2, description="training points at the start; section 5.4: 20")
+    test: int = Field(100, ge=1, description="test points; section 5.4: 100")
+    additions: int = Field(9, ge=1, description="points moved from the pool to the training points; section 5.4: 9")
+    repetitions: int = Field(40, ge=1, description="repetitions, each with its own random division; section 5.4: 40")
+
+    @field_validator("datasets")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            refuse_unknown("unknown data set", name, data.names())
+            if data.card(name).task != "regression":
+                raise ValueError(f"{name} is a data set for classification; the experiment is about regression")
+        if len(set(names)) < len(names):
+            raise ValueError("a data set occurs twice")
+        return names
+
+    @field_validator("methods")
+    @classmethod
+    def _distinct(cls, entries: tuple[Learner, ...]) -> tuple[Learner, ...]:
+        names = [entry.name for entry in entries]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two methods are called {name!r}; give them different labels")
+        return entries
+
+
+IndexArray = NDArray[np.int64]
+
+
+class Sizes(NamedTuple):
+    """Numbers of points, without the pool."""
+
+    train: int
+    test: int
+    additions: int
+
+
+class Division(NamedTuple):
+    """Indices of the points of one repetition; the pool is in random order."""
+
+    train: IndexArray
+    test: IndexArray
+    pool: IndexArray
+
+
+def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the scores of all repetitions, and one summary row per data set, method and number of additions.
+
+    ``rmse`` and ``ll`` (D, M, R, A + 1), NaN from the first fit that failed; ``datasets`` (D,), ``labels`` and
+    ``acquisitions`` (M,) their names; ``seconds`` (D, M, R), mean CPU time per fit; ``failures`` has one text per
+    repetition that failed.
+    """
+    sizes = Sizes(config.train, config.test, config.additions)
+    _refuse_small_sets(config, sizes)
+    entries = [entry.model_dump_json() for entry in config.methods]
+    base = str(study_folder())
+    calls = [
+        (name, entry, repetition, seed, [*sizes], base)
+        for name in config.datasets
+        for repetition in range(config.repetitions)
+        for entry in entries
+    ]
+    shape = (len(config.datasets), config.repetitions, len(entries))
+    found = np.array(checkpoints.each(learn, calls), dtype=object).reshape(shape).swapaxes(1, 2)
+    arrays: dict[str, Any] = {
+        name: np.array([[[_padded(run[name], sizes) for run in runs] for runs in row] for row in found])
+        for name in SCORES
+    }
+    arrays["seconds"] = np.array([[[run["seconds"] for run in runs] for runs in row] for row in found])
+    arrays |= {"datasets": np.array(config.datasets), "labels": np.array([entry.name for entry in config.methods])}
+    arrays["acquisitions"] = np.array([entry.acquisition for entry in config.methods])
+    arrays["failures"] = np.array(list(_failures(config, found)), dtype=str)
+    return arrays, _summary(config, arrays)
+
+
+def _refuse_small_sets(config: Config, sizes: Sizes) -> None:
+    for name in config.datasets:
+        count = len(data.load_dataset(name).y)
+        if sum(sizes) > count:
+            raise ValueError(f"{name} has {count} data points; train, test and additions need {sum(sizes)}")
+
+
+def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], base: str) -> dict[str, Any]:
+    """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
+
+    The lists are shorter if a fit fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per fit.
+    """
+    learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
+    dataset = data.load_dataset(name)
+    stream = np.random.default_rng([seed, zlib.crc32(name.encode()), repetition])
+    division = divide(len(dataset.y), size, stream)
+    seeds = [int(value) for value in stream.integers(0, 2**31, size.additions + 1)]
+    found: dict[str, Any] = {"rmse": [], "ll": [], "failure": ""}
+    started = time.process_time()
+    try:
+        for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, Path(base)):
+            for score in SCORES:
+                found[score].append(scores[score])
+    except Exception as error:  # noqa: BLE001 a failed fit is a result
+        found["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    return found | {"seconds": (time.process_time() - started) / max(len(found["rmse"]), 1)}
+
+
+def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:
+    """Return a random division of ``count`` data points."""
+    order = rng.permutation(count)
+    return Division(
+        order[: sizes.train], order[sizes.train : sizes.train + sizes.test], order[sizes.train + sizes.test :]
+    )
+
+
+def _evaluations(
+    learner: Learner, X: Array, y: Array, division: Division, seeds: list[int], base: Path
+) -> Iterator[dict[str, float]]:
+    """Yield the test scores of every fit. Only targets of training and test points are read."""
+    train, pool = list(division.train), list(division.pool)
+    for place, seed in enumerate(seeds):
+        model = learner.build(seed, base)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # with 20 points hardly any method meets its criterion of convergence
+            model.fit(X[train], y[train])
+        yield _scores(model.predict_dist(X[division.test]), y[division.test])
+        if place + 1 < len(seeds):
+            train.append(pool.pop(_choice(learner, model, X[pool])))
+
+
+def _choice(learner: Learner, model: Any, pool: Array) -> int:
+    """Return the place of the next point among the inputs (P, d) of the pool."""
+    if learner.acquisition == "random":
+        return 0  # the pool is in random order
+    values = acquisition.values(learner.acquisition, model.predict_dist(pool))
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"the {learner.acquisition.replace('_', ' ')} of a point of the pool is not finite")
+    return int(np.argmax(values))
+
+
+def _scores(predicted: Any, y: Array) -> dict[str, float]:
+    """Return RMSE (original units) and mean log density (nats), NaN without a density."""
+    density = getattr(predicted, "logpdf", None)
+    scores = {
+        "rmse": float(np.sqrt(np.mean((predicted.mean() - y) ** 2))),
+        "ll": float(np.mean(density(y))) if density is not None else float("nan"),
+    }
+    if not np.isfinite(scores["rmse"]) or np.isinf(scores["ll"]):
+        raise ValueError("a score is not finite")
+    return scores
+
+
+def _padded(values: list[float], sizes: Sizes) -> Array:
+    """Return a list of scores with NaN for fits that do not exist."""
+    padded = np.full(sizes.additions + 1, np.nan)
+    padded[: len(values)] = values
+    return padded
+
+
+def _failures(config: Config, found: Array) -> Iterator[str]:
+    for i, name in enumerate(config.datasets):
+        for j, entry in enumerate(config.methods):
+            for k, run in enumerate(found[i, j]):
+                if run["failure"]:
+                    yield f"{entry.name} on {name}, repetition {k}, fit {len(run['rmse'])}: {run['failure']}"
+
+
+def _summary(config: Config, arrays: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one row per data set, method and number of additions; standard errors have ddof 0."""
+    rows = []
+    for i, name in enumerate(config.datasets):
+        for j, entry in enumerate(config.methods):
+            complete = np.isfinite(arrays["rmse"][i, j]).all(axis=1)
+            count = int(complete.sum())
+            for a in range(config.additions + 1):
+                row: dict[str, Any] = {"dataset": name, "method": entry.name, "additions": a}
+                for score in SCORES:
+                    values = arrays[score][i, j, complete, a]
+                    empty = not count or np.isnan(values).any()
+                    row[score] = "" if empty else round(float(values.mean()), 6)
+                    row[f"{score}_stderr"] = "" if empty else round(float(values.std() / np.sqrt(count)), 6)
+                seconds = round(float(arrays["seconds"][i, j].mean()), 4)
+                rows.append(row | {"repetitions": count, "seconds": seconds})
+    return rows

@@ -1,0 +1,220 @@
+"""Figures and tables of active learning: scores by the number of added points, and active against random choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from ep_bench.experiments.record import ExperimentResults
+from ep_bench.plotting.page import Item, Picture, Table, item
+from ep_bench.plotting.style import LOOKS, STYLE, finish
+from ep_bench.published import described_rows
+from ep_bench.types import Array
+
+PANELS = 3  # per row
+SOURCE, TABLE = "hernandez-lobato2015", "2"
+AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
+RANDOM = "random"
+
+
+class Look(NamedTuple):
+    """Colour and marker of a method, which its active and its random entry share."""
+
+    colour: str
+    marker: str
+    random: bool
+
+
+def draw(results: ExperimentResults) -> list[Picture]:
+    """Return one figure per score: mean and standard error by the number of added points, one panel per data set.
+
+    Arrays: rmse, ll (D, M, R, A + 1); datasets (D,); labels, acquisitions (M,).
+    """
+    return [_figure(results, score) for score in AXES if np.isfinite(results.arrays[score]).any()]
+
+
+def tables(results: ExperimentResults) -> list[Table]:
+    """Return the table of active against random choice, and that of failures."""
+    pairs = list(_pairs(results.options.get("methods", ())))
+    found = [_final(results.arrays), *([_comparison(results.arrays, pairs)] if pairs else [])]
+    failures = [str(text) for text in results.arrays.get("failures", ())]
+    if failures:
+        found.append(Table(["Failed repetitions"], [[text] for text in failures], folded=f"{len(failures)} failures"))
+    return found
+
+
+def _figure(results: ExperimentResults, score: str) -> Picture:
+    arrays = results.arrays
+    names, labels = ([str(one) for one in arrays[key]] for key in ("datasets", "labels"))
+    looks = _looks(results)
+    columns = min(PANELS, len(names))
+    rows = math.ceil(len(names) / columns)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(0.4 + 2.3 * max(columns, 2), 0.7 + 1.8 * rows), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+        for i, (name, ax) in enumerate(zip(names, axes, strict=False)):
+            _panel(ax, np.asarray(arrays[score][i]), looks, _published(name, labels) if score == "rmse" else {})
+            ax.set_title(f"({chr(97 + i)}) {name}")
+            if i + columns >= len(names):
+                ax.set_xlabel("added points")
+                ax.tick_params(labelbottom=True)
+        for ax in axes[len(names) :]:
+            ax.set_axis_off()
+        figure.supylabel(AXES[score], fontsize=8.0)
+        handles = [_handle(label, look) for label, look in zip(labels, looks, strict=True)]
+        figure.legend(handles=handles, loc="outside upper center", ncols=min(len(handles), 4), frameon=False)
+    return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score))
+
+
+def _panel(ax: Axes, scores: Array, looks: Sequence[Look], published: Mapping[int, float]) -> None:
+    """Draw scores (M, R, A + 1) of a data set, and published means after the last addition, by method."""
+    last = scores.shape[2] - 1
+    for j, look in enumerate(looks):
+        values = scores[j, np.isfinite(scores[j]).all(axis=1)]
+        if not len(values):
+            continue
+        mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
+        ax.errorbar(np.arange(last + 1), mean, error, **_line(look), elinewidth=0.6)
+        if j in published:
+            face = "white" if look.random else look.colour
+            ax.plot(last + 0.6, published[j], "*", color=look.colour, markerfacecolor=face, markersize=6, mew=0.8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.margins(x=0.06)
+
+
+def _line(look: Look) -> dict[str, Any]:
+    face, stroke = ("white", (0, (3, 1.5))) if look.random else (look.colour, "-")
+    return {
+        "color": look.colour, "marker": look.marker, "markerfacecolor": face, "linestyle": stroke, "markersize": 3.2,
+        "mew": 0.8,
+    }  # fmt: skip
+
+
+def _handle(label: str, look: Look) -> Line2D:
+    return Line2D([], [], label=label, **_line(look))
+
+
+def _looks(results: ExperimentResults) -> list[Look]:
+    """Return the looks of all entries; entries with the same method and options have one colour and marker."""
+    entries = results.options.get("methods") or [{"label": str(label)} for label in results.arrays["labels"]]
+    kinds: list[dict[str, Any]] = []
+    found = []
+    for entry, rule in zip(entries, results.arrays["acquisitions"], strict=True):
+        kind = _kind(entry)
+        if kind not in kinds:
+            kinds.append(kind)
+        colour, marker = LOOKS[kinds.index(kind) % len(LOOKS)]
+        found.append(Look(colour, marker, str(rule) == RANDOM))
+    return found
+
+
+def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return method and options of an entry."""
+    return {key: value for key, value in entry.items() if key not in {"label", "acquisition"}}
+
+
+def _pairs(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Yield the places of each active entry and of the random entry of the same method and options."""
+    for i, entry in enumerate(entries):
+        for j, other in enumerate(entries):
+            rules = entry.get("acquisition", "variance"), other.get("acquisition", "variance")
+            if rules[0] != RANDOM and rules[1] == RANDOM and _kind(entry) == _kind(other):
+                yield i, j
+
+
+def _published(dataset: str, labels: Sequence[str]) -> dict[int, float]:
+    """Return the means of table 2 by the place of the method; its columns are called as our labels."""
+    means = {
+        row["method"]: row["mean"]
+        for row in described_rows()
+        if (row["source"], row["table"], row["dataset"], row["metric"]) == (SOURCE, TABLE, dataset, "rmse")
+    }
+    return {j: means[label] for j, label in enumerate(labels) if label in means}
+
+
+def _final(arrays: Mapping[str, Any]) -> Table:
+    """Return the table of the scores after the last addition."""
+    head = ["data set", "method", "RMSE", "log-likelihood", "repetitions", "CPU seconds per fit"]
+    rows = []
+    for i, name in enumerate(arrays["datasets"]):
+        for j, label in enumerate(arrays["labels"]):
+            complete = np.isfinite(arrays["rmse"][i, j]).all(axis=1)
+            entries = [_mean_and_error(np.asarray(arrays[score])[i, j, complete, -1]) for score in AXES]
+            seconds, count = float(np.mean(arrays["seconds"][i, j])), int(complete.sum())
+            rows.append([str(name), str(label), *entries, item(str(count), count), item(f"{seconds:.3g}", seconds)])
+    caption = (
+        "Test scores after the last addition: mean ± standard error (ddof 0) over the repetitions in which all fits "
+        "succeeded. The time includes predictions for the pool."
+    )
+    return Table(head, rows, caption)
+
+
+def _mean_and_error(values: Array) -> Item:
+    """Return mean ± standard error of the repetitions (R,); a dash if there are none or one has no score."""
+    if not len(values) or np.isnan(values).any():
+        return item("–")
+    mean, error = float(values.mean()), float(values.std() / np.sqrt(len(values)))
+    places = int(np.clip(1 - np.floor(np.log10(error)), 0, 8)) if error > 0.0 else 3
+    return item(f"{mean:.{places}f} ± {error:.{places}f}".replace("-", "−"), mean)
+
+
+def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> Table:
+    """Return the table of final RMSE with active and with random choice, paired over the repetitions."""
+    labels = [str(label) for label in arrays["labels"]]
+    head = ["data set", "active", "random", "RMSE active", "RMSE random", "difference", "p", "repetitions"]
+    rows = [
+        [str(name), labels[i], labels[j], *_paired(np.asarray(arrays["rmse"])[d, [i, j], :, -1])]
+        for d, name in enumerate(arrays["datasets"])
+        for i, j in pairs
+    ]
+    caption = (
+        "RMSE after the last addition with active and with random choice, on the same divisions of the data: means, "
+        "mean difference ± standard error, and the two-sided p-value of Wilcoxon's signed-rank test of the paired "
+        "differences, without correction for the number of tests. Repetitions are random divisions of one data set, "
+        "so they are not fully independent."
+    )
+    return Table(head, rows, caption)
+
+
+def _paired(final: Array) -> list[Item]:
+    """Return the entries of a row for the final scores (2, R) of both rules."""
+    from scipy import stats
+
+    active, at_random = final[:, np.isfinite(final).all(axis=0)]
+    count = len(active)
+    if count < 2:
+        return [item("–") for _ in range(4)] + [item(str(count), count)]
+    difference = active - at_random
+    error = difference.std() / np.sqrt(count)
+    p = float(stats.wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+    return [
+        item(f"{active.mean():.4g}", float(active.mean())),
+        item(f"{at_random.mean():.4g}", float(at_random.mean())),
+        item(f"{difference.mean():+.3g} ± {error:.2g}".replace("-", "−"), float(difference.mean())),
+        item("< 0.0001" if p < 1e-4 else f"{p:.4f}", p),
+        item(str(count), count),
+    ]
+
+
+def _caption(results: ExperimentResults, score: str) -> str:
+    options, arrays = results.options, results.arrays
+    count = arrays[score].shape[2]
+    text = (
+        f"Active learning: {AXES[score].replace(chr(10), ' ')} on {options.get('test', 100)} test points by the number "
+        f"of points added to {options.get('train', 20)} training points; means and standard errors over {count} "
+        "repetitions. "
+        "Filled markers, solid lines: the point with the highest acquisition is added; open markers, dashed lines: a "
+        "random point."
+    )
+    labels = [str(label) for label in arrays["labels"]]
+    if score == "rmse" and any(_published(str(name), labels) for name in arrays["datasets"]):
+        text += " Stars: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
+    return text

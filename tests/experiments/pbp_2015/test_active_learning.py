@@ -1,0 +1,175 @@
+"""Active learning: divisions, acquisitions, targets of the pool, failures, figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from scipy import integrate, stats
+
+from ep_bench import data, experiments
+from ep_bench.experiments import figures, registry
+from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute
+from ep_bench.experiments.study_folder import relative_to
+from ep_bench.predictions import PointPrediction, Predictive
+from ep_bench.results import store
+
+ROOT = Path(__file__).parents[3]
+RIDGE = {"use": "sklearn.linear_model:BayesianRidge", "standardize": True}
+SMALL: dict[str, Any] = {
+    "datasets": ["yacht"],
+    "train": 8,
+    "test": 20,
+    "additions": 3,
+    "repetitions": 3,
+    "methods": [RIDGE | {"label": "ridge-A"}, RIDGE | {"label": "ridge-R", "acquisition": "random"}],
+}
+RECORDER = """
+import json
+from pathlib import Path
+import numpy as np
+
+class Recorder:
+    def fit(self, X, y):
+        with Path(__file__).with_name("calls.txt").open("a") as out:
+            out.write(json.dumps([X.tolist(), y.tolist()]) + "\\n")
+        self.mean = float(np.mean(y))
+        return self
+    def predict(self, X, return_std=False):
+        return np.full(len(X), self.mean), 1.0 + np.abs(X[:, 0])
+"""
+
+
+def mixture_entropy(weights: list[float], means: list[float], variances: list[float]) -> float:
+    def density(y: float) -> float:
+        return float(np.dot(weights, stats.norm.pdf(y, means, np.sqrt(variances))))
+
+    return float(integrate.quad(lambda y: -density(y) * np.log(density(y)), -15, 15, limit=500, points=means)[0])
+
+
+def test_mutual_information_is_that_of_quadrature() -> None:
+    weights, means, variances = [0.3, 0.7], [0.0, 1.0], [0.1, 2.0]
+    one = Predictive(weights, np.array([means]).T, np.array([variances]).T)
+    within = np.dot(weights, 0.5 * np.log(2 * np.pi * np.e * np.array(variances)))
+    assert acquisition.mutual_information(one) == pytest.approx(
+        [mixture_entropy(weights, means, variances) - within], abs=1e-8
+    )
+
+
+def test_mutual_information_of_equal_and_of_distant_components() -> None:
+    found = acquisition.mutual_information(Predictive([0.3, 0.7], [[0.0, 0.0], [0.0, 80.0]], np.ones((2, 2))))
+    assert found == pytest.approx([0.0, -(0.3 * np.log(0.3) + 0.7 * np.log(0.7))], abs=1e-10)
+
+
+def test_acquisitions_need_what_they_use() -> None:
+    gaussian = Predictive.gaussian([0.0, 0.0], [1.0, 2.0])
+    assert acquisition.values("variance", gaussian).tolist() == [1.0, 2.0]
+    points = PointPrediction(np.zeros(2))
+    with pytest.raises(ValueError, match="no variance; use random"):
+        acquisition.values("variance", points)
+    with pytest.raises(ValueError, match="mixture of Gaussians; use variance"):
+        acquisition.values("mutual_information", points)
+
+
+def test_a_division_has_every_point_once() -> None:
+    found = compute.divide(50, compute.Sizes(5, 10, 3), np.random.default_rng(0))
+    assert [len(part) for part in found] == [5, 10, 35]
+    assert sorted(np.concatenate(found)) == list(range(50))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return experiments.run("active_learning", SMALL, 0, tmp_path_factory.mktemp("r") / "learn", "learn")
+
+
+def test_both_rules_start_from_the_same_fit(done: Path) -> None:
+    with np.load(done / experiments.ARRAYS) as arrays:
+        rmse = arrays["rmse"]
+    assert rmse.shape == (1, 2, 3, 4)
+    assert np.isfinite(rmse).all()
+    np.testing.assert_array_equal(rmse[0, 0, :, 0], rmse[0, 1, :, 0])
+    assert not np.array_equal(rmse[0, 0, :, 1:], rmse[0, 1, :, 1:])
+
+
+def test_the_summary_has_the_documented_columns(done: Path) -> None:
+    rows = (done / experiments.SUMMARY).read_text().splitlines()
+    documented = "dataset,method,additions,rmse,rmse_stderr,ll,ll_stderr,repetitions"
+    assert rows[0].split(",")[:8] == documented.split(",")
+    assert len(rows) == 1 + 2 * 4
+
+
+def test_the_report_has_scores_and_the_paired_test(done: Path) -> None:
+    section = figures.section(store.read_study(done))
+    assert len(section.pictures) == 2
+    final, paired = section.tables
+    assert len(final.rows) == 2
+    assert paired.rows[0][:3] == ["yacht", "ridge-A", "ridge-R"]
+    with np.load(done / experiments.ARRAYS) as arrays:
+        last = arrays["rmse"][0, :, :, -1]
+    assert paired.rows[0][5]["value"] == pytest.approx(np.mean(last[0] - last[1]))
+    assert paired.rows[0][6]["value"] == pytest.approx(stats.wilcoxon(last[0] - last[1]).pvalue)
+
+
+def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(RECORDER)
+    options = SMALL | {"repetitions": 1, "methods": [{"use": "./own.py:Recorder", "label": "own"}]}
+    with relative_to(tmp_path):
+        experiments.run("active_learning", options, 0, tmp_path / "r", "r")
+    calls = [json.loads(line) for line in (tmp_path / "calls.txt").read_text().splitlines()]
+    assert [len(y) for _, y in calls] == [8, 9, 10, 11]
+    yacht = data.load_dataset("yacht")
+    known = {tuple(x): y for x, y in zip(yacht.X.tolist(), yacht.y.tolist(), strict=True)}
+    assert [known[tuple(x)] for x in calls[-1][0]] == calls[-1][1]
+    added = [X[-1] for X, _ in calls[1:]]
+    assert abs(added[0][0]) == np.abs(yacht.X[:, 0]).max()  # the acquisition of this class is its standard deviation
+    for (before, _), (after, _) in zip(calls, calls[1:], strict=False):
+        assert after[:-1] == before
+
+
+def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
+    entry = {"use": "sklearn.neighbors:KNeighborsRegressor", "label": "points", "acquisition": "variance"}
+    folder = experiments.run("active_learning", SMALL | {"methods": [entry]}, 0, tmp_path / "r", "r")
+    with np.load(folder / experiments.ARRAYS) as arrays:
+        failures, rmse = arrays["failures"], arrays["rmse"]
+    assert len(failures) == 3
+    assert "points on yacht, repetition 0, fit 1: ValueError: the prediction has no variance" in failures[0]
+    assert np.isfinite(rmse[..., 0]).all()
+    assert np.isnan(rmse[..., 1:]).all()
+    assert "0" in (folder / experiments.SUMMARY).read_text().splitlines()[1].split(",")
+    assert figures.section(store.read_study(folder)).tables[-1].folded == "3 failures"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"datasets": ["bostn"]}, "did you mean 'boston'"),
+        ({"datasets": ["pima"]}, "classification"),
+        ({"datasets": ["yacht", "yacht"]}, "twice"),
+        ({"methods": [{"use": "pbpp"}]}, "did you mean 'pbp'"),
+        ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),
+        ({"methods": [RIDGE | {"alpha": 3}]}, "alpha"),
+        ({"methods": [{"use": "pbp", "acquisition": "entropy"}]}, "mutual_information"),
+        ({"methods": [{"use": "pbp"}, {"use": "pbp"}]}, "two methods are called 'pbp'"),
+    ],
+)
+def test_wrong_options_have_one_message(options: dict[str, Any], message: str) -> None:
+    problems = experiments.problems("active_learning", SMALL | options)
+    assert len(problems) == 1
+    assert message in str(problems[0].error())
+
+
+def test_a_set_that_is_too_small_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="yacht has 308 data points; train, test and additions need 311"):
+        experiments.run("active_learning", SMALL | {"test": 300}, 0, tmp_path / "r", "r")
+
+
+def test_the_study_is_that_of_the_paper() -> None:
+    study = yaml.safe_load((ROOT / "configs/pbp_2015/active_learning.yaml").read_text())
+    config = registry.get("active_learning").config
+    default, given = config(), config(**study["options"])
+    assert given == default.model_copy(update={"methods": given.methods})
+    assert {entry.name for entry in given.methods} == {entry.name for entry in default.methods}
