@@ -49,10 +49,10 @@ class Experiment:
 
     Increase ``version`` whenever the numbers change. Versions of methods count only for methods in the options
     (``method_entries.ExperimentMethod``), not for those that ``compute`` names itself. ``caption`` explains the columns
-    of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows, and is not shown if it
-    has no others. ``tolerance`` is the largest difference of equal numbers of two summaries from different processors,
-    relative to the largest absolute value of their column; None if such summaries cannot be compared, because they
-    depend on single random draws.
+    of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows, and is not shown if
+    it has no others. ``tolerance`` is the largest difference of equal numbers of two summaries from different
+    processors, relative to the largest absolute value of their column; None if such summaries cannot be compared,
+    because they depend on single random draws.
     """
 
     name: str

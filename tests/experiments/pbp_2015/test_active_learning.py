@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:
     assert [known[tuple(x)] for x in calls[-1][0]] == calls[-1][1]
     added = [X[-1] for X, _ in calls[1:]]
     assert abs(added[0][0]) == np.abs(yacht.X[:, 0]).max()  # the acquisition of this class is its standard deviation
-    for (before, _), (after, _) in zip(calls, calls[1:], strict=False):
+    for (before, _), (after, _) in itertools.pairwise(calls):
         assert after[:-1] == before
 
 
