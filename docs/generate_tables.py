@@ -25,6 +25,7 @@ from ep_bench.results import store
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+DEEP_ENSEMBLE = ("Ensemble", "lakshminarayanan2017")  # entry and source
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 
 Row = dict[str, Any]
@@ -86,21 +87,23 @@ def with_error(values: Sequence[float], planned_splits: int, mark: str = "") -> 
 
 
 def covered(folder: str) -> list[str]:
-    """Return the data sets on which most entries of a study have all splits."""
+    """Return the data sets on which at least half of the entries of a study have all splits."""
     plan = planned(folder)
     methods = {method for method, _ in plan}
     datasets = list(dict.fromkeys(dataset for _, dataset in plan))
     full = {d: sum(len(cells(folder, m, d)) == plan.get((m, d)) for m in methods) for d in datasets}
-    return [dataset for dataset in datasets if 2 * full[dataset] > len(methods)]
+    return [dataset for dataset in datasets if 2 * full[dataset] >= len(methods)]
 
 
-def scores(folder: str, metric: str, left_out: Sequence[str] = (), published: str = "") -> list[str]:
+def scores(
+    folder: str, metric: str, left_out: Sequence[str] = (), published: str = "", source: str = "bui2015"
+) -> list[str]:
     """Return the table of one score of a study of networks: entries by data sets."""
     plan, datasets = planned(folder), covered(folder)
     methods = [m for m in dict.fromkeys(method for method, _ in plan) if m not in left_out]
-    body = [[f"{published}, published", *(_published(folder, published, d, metric) for d in datasets)]] * bool(
-        published
-    )
+    body = [
+        [f"{published}, published", *(_published(folder, (source, published, d, metric)) for d in datasets)]
+    ] * bool(published)
     for method in methods:
         found = [cells(folder, method, dataset) for dataset in datasets]
         body.append([
@@ -111,11 +114,23 @@ def scores(folder: str, metric: str, left_out: Sequence[str] = (), published: st
     return table([metric.upper(), *datasets], body)
 
 
-def _published(folder: str, method: str, dataset: str, metric: str) -> str:
+def _published(folder: str, number: tuple[str, str, str, str]) -> str:
+    """Return a published number by source, method, data set and metric."""
     for row in checked(folder):
-        if (row["source"], row["method"], row["dataset"], row["metric"]) == ("bui2015", method, dataset, metric):
+        if tuple(row[name] for name in ("source", "method", "dataset", "metric")) == number:
             return printed(float(row["published_mean"]), float(row["published_stderr"] or "nan"))
     return "–"
+
+
+def cpu_seconds(folder: str) -> list[str]:
+    """Return the table of mean CPU seconds per fit: entries by data sets; a dash for cells without CPU times."""
+    datasets, methods = covered(folder), dict.fromkeys(method for method, _ in planned(folder))
+    body = []
+    for method in methods:
+        rows = [cells(folder, method, dataset) for dataset in datasets]
+        found = [[row["fit_cpu_seconds"] for row in each if "fit_cpu_seconds" in row] for each in rows]
+        body.append([method, *(f"{np.mean(seconds):.2f}" if seconds else "–" for seconds in found)])
+    return table(["CPU seconds", *datasets], body)
 
 
 def sgld_difference() -> list[str]:
@@ -265,6 +280,9 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
     "sampling-rmse": lambda: scores("bnn-sampling", "rmse", ("PBP-1", "VI-1"), "HMC-1"),
     "sampling-ll": lambda: scores("bnn-sampling", "ll", ("PBP-1", "VI-1"), "HMC-1"),
+    "ensemble-rmse": lambda: scores("ensemble", "rmse", (), *DEEP_ENSEMBLE),
+    "ensemble-ll": lambda: scores("ensemble", "ll", (), *DEEP_ENSEMBLE),
+    "ensemble-seconds": lambda: cpu_seconds("ensemble"),
     "sgld-difference": sgld_difference,
     "pbp-table-1": pbp_table_1,
     "sparse-boston": sparse_boston,
