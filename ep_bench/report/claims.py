@@ -21,6 +21,7 @@ import pandas as pd
 from ep_bench.convergence import judge
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
 from ep_bench.report import ranks
+from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.paired_tests import PairedTest
 from ep_bench.types import Array
@@ -79,6 +80,7 @@ class _Cells:
 
     def __init__(self, merged: MergedStudies) -> None:
         self.merged = merged
+        self.independent = independent_draws(merged)
         self.groups = {key: part.set_index("split") for key, part in merged.rows.groupby(["method", "dataset"])}
         self.by_name: dict[str, list[str]] = {}  # methods by label, then by published column
         self.by_dataset: dict[ClaimDataset, list[str]] = {}
@@ -136,8 +138,7 @@ class _Cells:
         """Return the p-value of the paired test of differences on the splits of a data set."""
         rows = self.groups[method, dataset]
         fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
-        independent = any(dataset in labels for key, labels in self.by_dataset.items() if key.scheme == "holdout")
-        return PairedTest(independent, fraction).p(gaps)
+        return PairedTest(dataset in self.independent, fraction).p(gaps)
 
     def seconds(self, method: str, dataset: str) -> pd.Series[float]:
         """Return the CPU seconds of the cells that ended ok, by split."""
