@@ -413,3 +413,8 @@ class TestFailures:
     def test_invalid_options(self, options):
         with pytest.raises(ValidationError):
             gp_t.Config(**options)
+
+
+def test_merged_data_points_are_refused():
+    with pytest.raises(ValidationError, match="duplicates: merge is exact for Gaussian noise only"):
+        gp_t.Config(duplicates="merge")

@@ -417,3 +417,35 @@ class TestSearches:
         for far in (1.2, -0.9):  # beyond FAR, and too far for the halvings
             with pytest.raises(FloatingPointError, match="too far"):
                 search(origin + far * lengthscale)
+
+
+class TestEvidenceCheck:
+    """EP's evidence is compared with that of fraction 0.5."""
+
+    THETA = np.log([1.0, 1.0, 0.2, 4.0])
+
+    def difference(self):
+        both = (
+            inference.infer(gp_t.problem_of(conflicting(), gp_t.Config(fraction=one)), self.THETA) for one in (1, 0.5)
+        )
+        first, second = (one.log_evidence for one in both)
+        return first - second
+
+    def test_points_beyond_the_limit_have_no_evidence(self):
+        size = abs(self.difference())
+        assert size > 1e-3
+        above, below = (gp_t.problem_of(conflicting(), gp_t.Config(evidence_check=size * f)) for f in (1.01, 0.99))
+        assert np.isfinite(Evidence(above, ep.LIMITS)(self.THETA)[0])
+        with pytest.raises(
+            FloatingPointError, match=r"fraction 1 and that with fraction 0.5 differ by .* evidence_check"
+        ):
+            Evidence(below, ep.LIMITS)(self.THETA)
+
+    def test_a_fit_warns_beyond_the_threshold(self, monkeypatch):
+        monkeypatch.setattr(inference, "UNRELIABLE", 1e-6)
+        with pytest.warns(UserWarning, match="differ by .* nats; set evidence_check, or a smaller fraction"):
+            gp_t.fit(conflicting(), gp_t.Config(steps=3), np.random.default_rng(0))
+
+    def test_only_larger_fractions_of_ep_are_compared(self):
+        for options in ({"fraction": 0.5}, {"inference": "laplace"}):
+            assert inference.at_check_fraction(gp_t.problem_of(conflicting(), gp_t.Config(**options))) is None

@@ -18,6 +18,8 @@ from ep_bench.types import Array, Rows
 
 START_NU = 4.0  # first value of nu if it is integrated over
 SEARCH_LIMITS = ep.EPLimits(1e-6, 60)  # of EP within a search: the error of the evidence is quadratic in the mismatch
+CHECK_FRACTION = 0.5  # of EP whose evidence is compared: with two modes it is closer to the exact one
+UNRELIABLE = 5.0  # difference (nats) beyond which a fit warns
 WARM_STARTED = {"laplace": laplace.infer, "kl": kl.infer}  # accept the sites of an earlier inference
 COLD_STARTED = {"vb": variational.bounds, "fvb": variational.factors}
 
@@ -70,18 +72,60 @@ def evidence(problem: StudentTProblem, theta: Array) -> tuple[float, Array]:
     return Evidence(problem, ep.LIMITS)(theta)
 
 
+def at_check_fraction(problem: StudentTProblem) -> StudentTProblem | None:
+    """Return the problem with CHECK_FRACTION, or None if inference is not EP or its fraction is not larger."""
+    config = problem.config
+    if config.inference != "ep" or config.fraction <= CHECK_FRACTION:
+        return None
+    return problem._replace(config=config.model_copy(update={"fraction": CHECK_FRACTION}))
+
+
 class Evidence:
-    """The log evidence (nats) and its gradient (P,) at the points theta (P,) of a search, with warm starts."""
+    """The log evidence (nats) and its gradient (P,) at the points theta (P,) of a search, with warm starts.
+
+    Points where EP's evidence differs by more than ``evidence_check`` have none: they raise FloatingPointError.
+    """
 
     def __init__(self, problem: StudentTProblem, limits: ep.EPLimits) -> None:
         self._problem, self._path = problem, WarmStartPath(partial(infer, problem), limits)
+        other = None if problem.config.evidence_check is None else at_check_fraction(problem)
+        self._other = None if other is None else WarmStartPath(partial(infer, other), limits)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         X, covariance = self._problem.X, self._problem.covariance
         found = self._path.follow(theta)
+        self._check(theta, found)
         by_covariance = 0.5 * covariance.contract(theta[:-2], X, np.ascontiguousarray(found.by_covariance))
         return found.log_evidence, np.append(by_covariance, found.by_likelihood)
 
     def final(self, theta: Array) -> InferenceResult:
         """Return the inference that is reported, as ``WarmStartPath.final`` does."""
         return self._path.final(theta)
+
+    def _check(self, theta: Array, found: InferenceResult) -> None:
+        limit = self._problem.config.evidence_check
+        if self._other is None or limit is None:
+            return
+        difference = found.log_evidence - self._other.follow(theta).log_evidence
+        if abs(difference) > limit:
+            words = f"{_comparison(self._problem, difference)}, more than evidence_check: {limit:g}"
+            raise FloatingPointError(f"{words}; at {self._problem.hyper.words(theta)}")
+
+
+def unreliable_evidence(problem: StudentTProblem, theta: Array, found: InferenceResult) -> str:
+    """Return a message if EP's evidence differs by more than UNRELIABLE from that with CHECK_FRACTION, else ''."""
+    other = at_check_fraction(problem)
+    if other is None:
+        return ""
+    try:
+        difference = found.log_evidence - infer(other, theta).log_evidence
+    except FloatingPointError:
+        return (
+            f"expectation propagation does not converge with fraction {CHECK_FRACTION:g}: its evidence is not checked"
+        )
+    return _comparison(problem, difference) if abs(difference) > UNRELIABLE else ""
+
+
+def _comparison(problem: StudentTProblem, difference: float) -> str:
+    fractions = f"fraction {problem.config.fraction:g} and that with fraction {CHECK_FRACTION:g}"
+    return f"the log evidence of expectation propagation with {fractions} differ by {difference:.3g} nats"

@@ -19,7 +19,15 @@ from scipy.special import logsumexp
 from ep_bench.covariances import matrix
 from ep_bench.covariances.map_search import learn
 from ep_bench.methods.gp_t import em
-from ep_bench.methods.gp_t.inference import SEARCH_LIMITS, START_NU, Evidence, StudentTProblem, evidence, infer
+from ep_bench.methods.gp_t.inference import (
+    SEARCH_LIMITS,
+    START_NU,
+    Evidence,
+    StudentTProblem,
+    evidence,
+    infer,
+    unreliable_evidence,
+)
 from ep_bench.methods.gp_t.posterior import InferenceResult, divided
 from ep_bench.methods.gp_t.state import PosteriorMixture, PosteriorPart
 from ep_bench.types import Array, Rows
@@ -83,6 +91,8 @@ def _part(
                 found = infer(problem, best.point)
         theta, iterations, converged = best.point, best.iterations, best.converged
         path = [value for _, value in best.path]
+        if words := unreliable_evidence(problem, theta, found):
+            warnings.warn(f"{words}; set evidence_check, or a smaller fraction", UserWarning, stacklevel=4)
     else:
         theta, iterations, converged, path = hyper.start(), 0, True, []
     found = found or infer(problem, theta)

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveFloat, Posi
 
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.methods.gp_t import ep
+from ep_bench.options import NEUTRAL
 
 
 def _grid_is_integrate(nu: Any) -> Any:
@@ -39,6 +40,12 @@ class Config(GaussianProcessConfig):
         "robust",
         description="scheme of EP: robust, or one of its parts: parallel, sequential or double_loop; "
         "Jylanki et al. (2011): robust",
+    )
+    evidence_check: PositiveFloat | None = Field(
+        None,
+        description="largest difference (nats) of the log evidence of ep from that with fraction 0.5; "
+        "hyperparameters are not learned where it is larger; null: no limit; ours",
+        json_schema_extra={NEUTRAL: None},
     )
     chains: PositiveInt = Field(2, description="number of independent chains of mcmc; ours")
     samples: PositiveInt = Field(1000, description="draws of mcmc per chain after the warm-up; ours")
