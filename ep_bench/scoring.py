@@ -35,6 +35,8 @@ _WIDEST = 0.05  # largest probability that one level may represent in the CRPS o
 # The integral of the CRPS: panels between these quantiles and the target, halved until two quadrature rules agree.
 _TAILS = tuple(8.0**-k for k in range(12, 0, -1))
 _PANELS = (*_TAILS, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, *(1.0 - tail for tail in reversed(_TAILS)))
+_INTERVAL_TAILS = tuple((1.0 - level / 100.0) / 2.0 for level in LEVELS)
+NEEDED_LEVELS = (*_PANELS, *_INTERVAL_TAILS, *(1.0 - tail for tail in _INTERVAL_TAILS))  # quantiles that scores use
 _ORDER = 20  # order of the Clenshaw-Curtis rule; the second rule has half the order and uses every other node
 _AGREEMENT = 1e-8  # largest difference of the two rules on a panel, relative to the whole integral
 _MAX_HALVINGS = 60  # of one panel
@@ -379,8 +381,7 @@ def _density_scores(prediction: Predictive | DensityPrediction, y: Array) -> dic
 def _interval_scores(prediction: Predictive | DensityPrediction, y: Array) -> dict[str, float]:
     pit = prediction.cdf(y)
     scores = {"pit_error": pit_error(pit)}
-    for level in LEVELS:
-        tail = (1.0 - level / 100.0) / 2.0
+    for level, tail in zip(LEVELS, _INTERVAL_TAILS, strict=True):
         scores[f"coverage{level}"] = float(np.mean((pit >= tail) & (pit <= 1.0 - tail)))
         width = prediction.quantile(1.0 - tail) - prediction.quantile(tail)
         scores[f"width{level}"] = float(width.mean())

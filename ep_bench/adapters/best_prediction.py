@@ -9,7 +9,7 @@ import numpy as np
 
 from ep_bench.adapters.distributions import as_prediction, column
 from ep_bench.adapters.targets import parameters
-from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction
+from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction, real_array
 from ep_bench.types import Array
 
 # Methods of a model that give predictions, the most informative first.
@@ -146,7 +146,7 @@ def _predict_interval(model: Any, X: Any, n: int) -> Prediction | None:
     ends = {"lower": -0.5, "upper": 0.5}
     levels = [round(0.5 + ends[end] * float(coverage), 12) for _, coverage, end in found.columns]
     order = np.argsort(levels)
-    values = np.asarray(found, dtype=np.float64).T
+    values = real_array(found, "quantiles").T
     if values.shape != (2 * len(_COVERAGES), n):
         raise ValueError(f"predict_interval returned a frame of shape {found.shape} for {n} data points")
     return QuantilePrediction(np.array(levels)[order], values[order], _points_if_any(model, X, n))
@@ -158,7 +158,7 @@ _ASKS: tuple[Callable[[Any, Any, int], Prediction | None], ...] = (
 
 
 def _quantiles(model: Any, X: Any, n: int, found: Any, call: str) -> QuantilePrediction:
-    values = np.asarray(found, dtype=np.float64)
+    values = real_array(found, "quantiles")
     if values.shape != (n, len(ASKED_LEVELS)):
         expected = f"({n}, {len(ASKED_LEVELS)}), one column per level"
         raise ValueError(f"{call} returned quantiles of shape {values.shape}, expected {expected}")

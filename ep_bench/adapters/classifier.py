@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ep_bench.adapters.best_prediction import bound_method
 from ep_bench.estimator import Scaling
-from ep_bench.predictions import Classification, ClassLabels, ClassProbabilities
+from ep_bench.predictions import Classification, ClassLabels, ClassProbabilities, real_array
 from ep_bench.types import Array, Indices
 
 
@@ -48,11 +48,11 @@ class ExternalClassifier:
             return self._of_all(found.probabilities, found.classes, len(X), "predict_dist")
         if (ask := bound_method(self.model, "predict_proba")) is not None:
             return self._by_columns(ask(rows), len(X))
-        return ClassLabels(self._indices(np.asarray(self.model.predict(rows)), len(X)), np.arange(self.classes))
+        return ClassLabels(self._indices(_labels(self.model.predict(rows)), len(X)), np.arange(self.classes))
 
     def _by_columns(self, found: Any, n: int) -> ClassProbabilities:
         """Return probabilities; the columns are ``classes_``, without it all classes or those in the training data."""
-        table = np.asarray(found, dtype=np.float64)
+        table = real_array(found, "probabilities")
         if table.ndim != 2:
             raise ValueError(f"predict_proba returned the shape {table.shape}, expected ({n}, number of classes)")
         labels = getattr(self.model, "classes_", None)
@@ -75,3 +75,7 @@ class ExternalClassifier:
         if not known.all():
             raise ValueError(f"{labels[~known][0]!r} is not a class; the classes are 0 to {self.classes - 1}, as in y")
         return labels.astype(np.int64)
+
+
+def _labels(found: Any) -> NDArray[Any]:
+    return real_array(found, "labels") if np.iscomplexobj(found) or np.ma.isMaskedArray(found) else np.asarray(found)

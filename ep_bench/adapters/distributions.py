@@ -14,6 +14,7 @@ from ep_bench.predictions import (
     Prediction,
     Predictive,
     QuantilePrediction,
+    real_array,
 )
 from ep_bench.types import Array
 
@@ -46,7 +47,7 @@ def as_prediction(found: Any, n: int, call: str) -> Prediction:
 
 def column(values: Any) -> Array:
     """Return numbers as an array; a data frame with one column becomes one-dimensional."""
-    array = np.asarray(values, dtype=np.float64)
+    array = real_array(values, "predictions")
     return array[:, 0] if hasattr(values, "columns") and array.ndim == 2 and array.shape[1] == 1 else array
 
 

@@ -26,9 +26,3 @@ class Ready(NamedTuple):
     registered: bool
     source: str
     task: Task = "regression"
-
-
-class Refused(NamedTuple):
-    """The answer if the target cannot be tested: the reason."""
-
-    problem: str

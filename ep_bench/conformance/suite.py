@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
-from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready, Refused
+from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready
 from ep_bench.errors import UserError
+from ep_bench.processes.channel import MessageError
 from ep_bench.processes.child_process import ChildProcess, ending
 from ep_bench.types import Task
 
@@ -67,23 +68,25 @@ class CheckRunner:
         """Start a child process that imports the target. Raises UserError if this fails."""
         child = self._child = ChildProcess("ep_bench.conformance.worker")
         try:
-            child.connection.send(self._order)
-            if not child.connection.poll(STARTING + self._seconds):
+            child.channel.send_object(self._order)
+            if not child.channel.poll(STARTING + self._seconds):
                 raise UserError(
                     f"the import takes longer than {STARTING + self._seconds:g} seconds", where=self._order.target
                 )
-            answer = child.connection.recv()
-        except (EOFError, BrokenPipeError, ConnectionResetError):
+            answer = child.channel.receive().header
+        except (EOFError, BrokenPipeError, ConnectionResetError, MessageError):
             code, printed = child.wait(), child.tail().strip()
             raise UserError(
                 f"cannot be imported or constructed: {ending(code)}"
                 + (f"; it printed: {printed[-500:]}" if printed else ""),
                 where=self._order.target,
             ) from None
-        if isinstance(answer, Refused):
-            raise UserError(answer.problem)
-        self._source = answer.source
-        return Ready(*answer)
+        if "refused" in answer:
+            raise UserError(str(answer["refused"]))
+        task: Task = "classification" if answer.get("task") == "classification" else "regression"
+        ready = Ready(bool(answer.get("registered")), str(answer.get("source", "")), task)
+        self._source = ready.source
+        return ready
 
     def ask(self, name: str) -> CheckOutcome:
         """Return the outcome of a check; a child process is started if there is none."""
@@ -93,12 +96,11 @@ class CheckRunner:
         assert child is not None  # noqa: S101 set by start
         child.forget_printed()
         try:
-            child.connection.send(name)
-            if child.connection.poll(self._seconds):
-                outcome: CheckOutcome = child.connection.recv()
-                return outcome
+            child.channel.send_object(name)
+            if child.channel.poll(self._seconds):
+                return CheckOutcome.from_plain(name, child.channel.receive().header)
             finding = self._too_slow(child)
-        except (EOFError, BrokenPipeError, ConnectionResetError):
+        except (EOFError, BrokenPipeError, ConnectionResetError, MessageError):
             finding = self._died(child)
         self.stop()
         return CheckOutcome.of(name, (finding,))

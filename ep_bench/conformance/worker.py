@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from ep_bench.conformance.messages import PRINT_STACK, Ready, Refused
+from ep_bench.conformance.messages import PRINT_STACK, Ready
 from ep_bench.processes.child_process import serve
 
 
@@ -21,19 +22,19 @@ def main(descriptor: int) -> None:
     from ep_bench.errors import UserError
 
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        order = connection.recv()
+        order = connection.receive_object()
         try:
             with silently():
                 subject = MethodUnderTest(order.target, order.options, Path(order.base), order.task)
                 subject.prepare()
         except UserError as error:
-            connection.send(Refused(str(error)))
+            connection.send({"refused": str(error)})
             return
-        connection.send(Ready(subject.registered, subject.source, subject.task or "regression"))
+        connection.send(Ready(subject.registered, subject.source, subject.task or "regression")._asdict())
         while True:
-            outcome = perform(subject, connection.recv())
+            outcome = perform(subject, connection.receive_object())
             sys.stdout.flush()
-            connection.send(outcome)
+            connection.send(asdict(outcome))
 
 
 if __name__ == "__main__":

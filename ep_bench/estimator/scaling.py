@@ -9,6 +9,8 @@ import numpy as np
 
 from ep_bench.types import Array
 
+_TINY = float(np.finfo(np.float64).tiny)  # the smallest normal double
+
 
 class Scaling(NamedTuple):
     """Shift and scale from original to standardised units."""
@@ -31,8 +33,10 @@ class Scaling(NamedTuple):
                 raise ValueError(f"constant_inputs names input {column}; the inputs are 0 to {X.shape[1] - 1}")
             if constant[column]:
                 offset[column] = value
-        shift = np.where(constant, X[0], X.mean(axis=0))
-        scale = np.where(constant, 1.0, X.std(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift = np.where(constant, X[0], X.mean(axis=0))
+            scale = np.where(constant, 1.0, X.std(axis=0))
+            _require_finite(shift + scale, X)
         return cls(shift, np.where(scale > 0.0, scale, 1.0), offset)
 
     @classmethod
@@ -41,17 +45,38 @@ class Scaling(NamedTuple):
         return cls(np.zeros(d), np.ones(d), np.zeros(d))
 
     def apply(self, X: Array) -> Array:
-        """Return X (n, d) in standardised units, C-contiguous."""
-        out = np.subtract(X, self.shift, order="C")
-        out /= self.scale
+        """Return X (n, d) in standardised units, C-contiguous. Raises ValueError if a value overflows."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = np.subtract(X, self.shift, order="C")
+            out /= self.scale
         out += self.offset
+        _require_finite(out, X)
         return out
 
 
 def standardisation(
     X: Array, y: Array, constants: Mapping[int, float] | None = None, *, active: bool = True
 ) -> tuple[Scaling, Scaling]:
-    """Return the scalings of inputs X (n, d) and target y (n,), which are identities unless ``active``."""
+    """Return the scalings of inputs X (n, d) and target y (n,), which are identities unless ``active``.
+
+    Raises ValueError if a value or its square overflows, or if the targets are too small for double precision.
+    """
     if not active:
         return Scaling.none(X.shape[1]), Scaling.none(1)
+    largest, spread = np.abs(y).max(), np.ptp(y)
+    # The square of a smaller spread has less than full precision, or is 0.
+    if 0.0 < largest < _TINY or 0.0 < spread < np.sqrt(_TINY):
+        raise ValueError(
+            f"the targets are too small for double precision: up to {largest:g}, range {spread:g}; "
+            "multiply them by a constant"
+        )
     return Scaling.of(X, constants), Scaling.of(y[:, None])
+
+
+def _require_finite(found: Array, X: Array) -> None:
+    """Raise ValueError that names the first column of X (n, d) for which ``found`` (..., d) is not finite."""
+    if not np.isfinite(found).all():
+        column = int(np.argmin(np.isfinite(np.atleast_2d(found)).all(axis=0)))
+        name = f"input {column}" if X.shape[1] > 1 else "the values"
+        largest = np.abs(X[:, column]).max()
+        raise ValueError(f"{name}: too large to be standardised (up to {largest:g}); divide by a constant")

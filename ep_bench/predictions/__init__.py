@@ -6,6 +6,7 @@ from ep_bench.predictions.classes import ClassLabels, ClassProbabilities
 from ep_bench.predictions.density import DensityPrediction
 from ep_bench.predictions.mixture import PointPrediction, Predictive
 from ep_bench.predictions.quantiles import ASKED_LEVELS, QuantilePrediction
+from ep_bench.predictions.real import real_array
 
 Classification = ClassProbabilities | ClassLabels
 Prediction = Predictive | DensityPrediction | QuantilePrediction | PointPrediction
@@ -35,4 +36,5 @@ __all__ = [
     "Predictive",
     "QuantilePrediction",
     "missing_density",
+    "real_array",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ep_bench.predictions.real import real_array
 from ep_bench.types import Array
 
 _SUM = 1e-5  # tolerance for the sum of the probabilities of one observation
@@ -45,7 +46,7 @@ class ClassProbabilities(_Classes):
     """
 
     def __init__(self, probabilities: ArrayLike, classes: ArrayLike | None = None) -> None:
-        table = np.asarray(probabilities, dtype=np.float64)
+        table = real_array(probabilities, "probabilities")
         if table.ndim != 2 or not table.shape[1]:
             raise ValueError(f"probabilities must have the shape (N, C), found {table.shape}")
         super().__init__(np.arange(table.shape[1]) if classes is None else classes)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ep_bench.predictions.mixture import Predictive, bisect_quantile, require_probability
+from ep_bench.predictions.real import real_array
 from ep_bench.types import Array
 
 
@@ -38,8 +39,8 @@ class DensityPrediction:
         broadcasts: bool = False,
     ) -> None:
         self._logpdf, self._cdf, self._quantile, self.broadcasts = logpdf, cdf, quantile, broadcasts
-        self._mean: Array = np.asarray(mean, dtype=np.float64)
-        self._variance: Array = np.asarray(variance, dtype=np.float64)
+        self._mean: Array = real_array(mean, "means")
+        self._variance: Array = real_array(variance, "variances")
         if self._mean.ndim != 1 or self._mean.shape != self._variance.shape:
             raise ValueError(f"mean and variance must both be (N,), found {self._mean.shape}, {self._variance.shape}")
         self._variance = np.where(np.isnan(self._variance), np.inf, self._variance)
@@ -118,7 +119,7 @@ class DensityPrediction:
 
 
 def _shaped(values: ArrayLike, shape: tuple[int, ...], what: str) -> Array:
-    array = np.asarray(values, dtype=np.float64)
+    array = real_array(values, what)
     if array.shape != shape:
         raise ValueError(f"the {what} has shape {array.shape}, expected {shape}")
     return array

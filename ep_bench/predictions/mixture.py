@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ep_bench.predictions.real import real_array
 from ep_bench.types import Array
 
 _BLOCK = 2**21  # means of the components that one calculation uses at once, which bounds the memory
@@ -38,9 +39,9 @@ class Predictive:
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, variances: ArrayLike, beyond: float = 0.0) -> None:
         self.beyond = beyond
-        self.weights: Array = np.atleast_1d(np.asarray(weights, dtype=np.float64))
-        self.means: Array = np.atleast_2d(np.asarray(means, dtype=np.float64))
-        self.variances: Array = np.atleast_2d(np.asarray(variances, dtype=np.float64))
+        self.weights: Array = np.atleast_1d(real_array(weights, "weights"))
+        self.means: Array = np.atleast_2d(real_array(means, "means"))
+        self.variances: Array = np.atleast_2d(real_array(variances, "variances"))
         if self.means.shape != self.variances.shape or self.means.shape[0] != self.weights.size:
             raise ValueError(
                 f"the shapes of weights (S,), means (S, N) and variances (S, N) do not match: "
@@ -54,7 +55,7 @@ class Predictive:
     @classmethod
     def gaussian(cls, mean: ArrayLike, variance: ArrayLike) -> Predictive:
         """Return one Gaussian per observation, from means (N,) and variances (N,)."""
-        return cls(np.ones(1), np.asarray(mean)[None, :], np.asarray(variance)[None, :])
+        return cls(np.ones(1), real_array(mean, "means")[None, :], real_array(variance, "variances")[None, :])
 
     @classmethod
     def equal_mixture(cls, means: Array, variance: float | Array) -> Predictive:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ep_bench.predictions.mixture import require_probability
+from ep_bench.predictions.real import real_array
 from ep_bench.types import Array
 
 # Levels requested from a method that predicts quantiles: 100 equidistant levels for the CRPS, the median, and the ends
@@ -35,8 +36,8 @@ class QuantilePrediction:
 
     def __init__(self, levels: ArrayLike, values: ArrayLike, points: ArrayLike | None = None) -> None:
         self.levels: Array = np.asarray(levels, dtype=np.float64)
-        self.given: Array = np.asarray(values, dtype=np.float64)
-        self.points: Array | None = None if points is None else np.asarray(points, dtype=np.float64)
+        self.given: Array = real_array(values, "quantiles")
+        self.points: Array | None = None if points is None else real_array(points, "means")
         if self.levels.ndim != 1 or not len(self.levels) or self.given.shape[:1] != self.levels.shape:
             shapes = f"{self.levels.shape}, {self.given.shape}"
             raise ValueError(f"the shapes of levels (Q,) and values (Q, N) do not match: {shapes}")

@@ -12,10 +12,12 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, Pipe
+from typing import IO
 
-from ep_bench.processes.process_tree import kill_descendants, left_running
+from ep_bench.processes.channel import Channel
+from ep_bench.processes.process_tree import MARK, kill_descendants, kill_marked
 
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
@@ -24,36 +26,61 @@ _ONE_THREAD = dict.fromkeys(
 )  # fmt: skip
 _EXIT_TIMEOUT = 5.0  # seconds that a process has to exit once its connection is closed
 _CHECK_INTERVAL = 0.005  # seconds between two checks whether it has exited
-_DESCENDANTS_TIMEOUT = 1.0  # seconds that its descendants have to exit by themselves
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TAIL = 2000  # characters of the process's output that ``tail`` returns
 _READ = 2**16  # bytes of output read for them, because the list of modules of a crash is removed first
-_GUARD = "import os, signal, sys; os.read(0, 1); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
+_GUARD = """
+import glob, os, signal, sys, time
+os.read(0, 1)
+if sys.platform != "linux":
+    os.killpg(int(sys.argv[1]), signal.SIGKILL)
+    sys.exit()
+deadline = time.monotonic() + 5.0
+while time.monotonic() < deadline:
+    found = []
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            if sys.argv[2].encode() in open(path, "rb").read().split(b"\\0"):
+                found.append(int(path.split("/")[2]))
+                os.kill(found[-1], signal.SIGKILL)
+        except OSError:
+            pass
+    if not found:
+        break
+    time.sleep(0.05)
+"""
 
 
 class ChildProcess:
-    """A process that runs ``python -P -m MODULE FD`` with one BLAS thread and one numba thread.
+    """A process that runs ``python -P -m MODULE FD ARGUMENTS`` with one BLAS thread and one numba thread.
 
-    FD is the descriptor of the child's end of ``connection``. The output of the process is kept for ``tail``.
+    FD is the descriptor of the child's end of ``channel``. The output of the process is kept for ``tail``. All
+    descendants of the process have a mark in their environment, by which they are found when it has ended.
     """
 
-    def __init__(self, module: str) -> None:
-        self.connection, child_end = Pipe()
+    def __init__(self, module: str, *arguments: str) -> None:
+        self.channel, child_end = Channel.pair()
+        self._mark = uuid.uuid4().hex
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the process
         descriptor = child_end.fileno()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, str(descriptor)],
+            [sys.executable, "-P", "-m", module, str(descriptor), *arguments],
             pass_fds=[descriptor],
             stdin=subprocess.DEVNULL,
             stdout=self._printed,
             stderr=self._printed,
-            env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={
+                **os.environ,
+                **_ONE_THREAD,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                MARK: self._mark,
+            },
             start_new_session=True,  # Ctrl-C at the terminal reaches the command only, which then ends its children
         )
         child_end.close()
         self._reaping = threading.Lock()  # the process id is not reused before the process has been waited for
         try:
-            self._guard = _Guard(self._process.pid)
+            self._guard = _Guard(self._process.pid, self._mark)
         except BaseException:
             self._end()
             raise
@@ -91,32 +118,21 @@ class ChildProcess:
             time.sleep(_CHECK_INTERVAL)
         return self._process.returncode
 
-    def leaves_running(self) -> bool:
-        """Return whether descendants of the process still run after a second."""
-        deadline = time.monotonic() + _DESCENDANTS_TIMEOUT
-        while self.alive and left_running(self.pid):
-            if time.monotonic() >= deadline:
-                return True
-            time.sleep(_CHECK_INTERVAL)
-        return False
-
     def forget_printed(self) -> None:
         """Delete the output of the process so far."""
-        self._printed.seek(0)
-        self._printed.truncate()
+        forget(self._printed)
 
     def tail(self) -> str:
         """Return the end of the process's output, without the list of modules that ends the stack of a crash."""
-        file = self._printed.fileno()
-        start = max(0, os.fstat(file).st_size - _READ)
-        printed = os.pread(file, _READ, start).decode("utf-8", errors="replace")  # the process uses the same offset
-        return re.sub(r"\nExtension modules: .*\n", "\n", printed)[-_TAIL:]
+        return tail(self._printed)
 
     def _end(self) -> None:
         self.kill()
         while not self._reap():
             time.sleep(_CHECK_INTERVAL)
-        self.connection.close()
+        if sys.platform == "linux":
+            kill_marked(self._mark)
+        self.channel.close()
         self._printed.close()
 
     def _reap(self) -> bool:
@@ -135,12 +151,26 @@ class ChildProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-class _Guard:
-    """A process that kills a process group if the present process is killed."""
+def forget(printed: IO[bytes]) -> None:
+    """Delete the output in a file."""
+    printed.seek(0)
+    printed.truncate()
 
-    def __init__(self, group: int) -> None:
+
+def tail(printed: IO[bytes]) -> str:
+    """Return the end of the output in a file, without the list of modules that ends the stack of a crash."""
+    file = printed.fileno()
+    start = max(0, os.fstat(file).st_size - _READ)
+    found = os.pread(file, _READ, start).decode("utf-8", errors="replace")  # the process uses the same offset
+    return re.sub(r"\nExtension modules: .*\n", "\n", found)[-_TAIL:]
+
+
+class _Guard:
+    """A process that kills marked processes, and a process group, if the present process is killed."""
+
+    def __init__(self, group: int, mark: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _GUARD, str(group)],
+            [sys.executable, "-I", "-S", "-c", _GUARD, str(group), f"{MARK}={mark}"],
             stdin=subprocess.PIPE,  # closed by the kernel when the present process ends
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -180,20 +210,21 @@ def ignoring_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(descriptor: int) -> Connection:
+def serve(descriptor: int) -> Channel:
     """Return the connection of this process to its parent; this process ends with its parent and ignores Ctrl-C."""
-    if sys.platform == "linux":
-        _die_with_parent()
-        _adopt_orphans()
+    die_with_parent()
+    adopt_orphans()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return Connection(descriptor)
+    return Channel(descriptor)
 
 
-def _die_with_parent() -> None:
-    """Ask the kernel to kill this process when its parent ends, even inside a compiled loop."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends, even inside a compiled loop (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _adopt_orphans() -> None:
-    """Make orphaned descendants children of this process, so that they can still be found."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def adopt_orphans() -> None:
+    """Make orphaned descendants children of this process, so that they can still be found (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -33,13 +34,13 @@ class PeakMemory:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
-def used_gb(pid: int, limit: float) -> float:
-    """Return the memory of a process and its descendants in GiB; a process that has ended counts as 0.
+def used_gb(pids: Sequence[int], limit: float) -> float:
+    """Return the memory of processes and their descendants in GiB; a process that has ended counts as 0.
 
     Resident memory (RSS) counts a shared page once per process. It is quick to read, and enough while the sum is at
     most ``limit``. Above it, the proportional set size (PSS) divides each shared page by the number of its users.
     """
-    processes = [pid, *descendants(pid)]
+    processes = [*pids, *(below for pid in pids for below in descendants(pid))]
     resident = sum(map(_resident_gb, processes))
     return resident if resident <= limit else sum(map(_proportional_gb, processes))
 

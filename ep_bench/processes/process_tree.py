@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+MARK = "EP_BENCH_PROCESS"  # variable that marks all processes that one process has started, with their descendants
 _KILL_TIMEOUT = 1.0  # seconds to wait until killed processes have ended
 _KILL_INTERVAL = 0.002  # seconds between two checks whether they have ended
 _HELPERS = ("multiprocessing.resource_tracker import", "multiprocessing.forkserver import",
@@ -28,11 +29,21 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(psutil.Error):
             return [process.pid for process in psutil.Process(pid).children(recursive=True)]
         return []
+    found = children(pid)
+    return found + [grandchild for child in found for grandchild in descendants(child)]
+
+
+def children(pid: int) -> list[int]:
+    """Return the ids of the children of a process, zombies included."""
+    if sys.platform != "linux":
+        with contextlib.suppress(psutil.Error):
+            return [process.pid for process in psutil.Process(pid).children()]
+        return []
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):  # the thread has just ended
             found += [int(child) for child in task.read_text(encoding="ascii").split()]
-    return found + [grandchild for child in found for grandchild in descendants(child)]
+    return found
 
 
 def left_running(pid: int) -> list[int]:
@@ -52,6 +63,25 @@ def kill_descendants(pid: int) -> None:
         time.sleep(_KILL_INTERVAL)
 
 
+def kill_marked(mark: str) -> None:
+    """Kill all processes whose environment has the variable ``MARK`` with this value (Linux)."""
+    wanted = f"{MARK}={mark}".encode()
+    deadline = time.monotonic() + _KILL_TIMEOUT
+    while (found := _marked(wanted)) and time.monotonic() < deadline:
+        for process in found:
+            _send(process, signal.SIGKILL)
+        time.sleep(_KILL_INTERVAL)
+
+
+def _marked(wanted: bytes) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if wanted in path.read_bytes().split(b"\0"):  # empty for a zombie
+                found.append(int(path.parent.name))
+    return found
+
+
 def _send(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
@@ -60,6 +90,13 @@ def _send(pid: int, number: int) -> None:
 def _runs(pid: int) -> bool:
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).status() not in _ENDED
+    return False
+
+
+def is_active(pid: int) -> bool:
+    """Return whether a process runs and is not stopped."""
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).status() not in {*_ENDED, psutil.STATUS_STOPPED}
     return False
 
 

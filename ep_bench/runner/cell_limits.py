@@ -1,9 +1,10 @@
-"""The limits of a running cell: wall time, CPU time and memory of its worker process and of all descendants."""
+"""The limits of a running cell: wall time, CPU time and memory of its processes and of all their descendants."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 
 from ep_bench.processes.cpu_time import used_cpu_seconds
 from ep_bench.processes.memory import used_gb
@@ -20,12 +21,12 @@ class CellLimits:
     With ``startup``, they are those of loading and compilation, which do not count as work of the cell.
     """
 
-    def __init__(self, job: Job, pid: int, *, startup: bool = False) -> None:
-        self._job, self._pid = job, pid
+    def __init__(self, job: Job, pids: Sequence[int], *, startup: bool = False) -> None:
+        self._job, self._pids = job, pids
         self._extra = STARTUP_SECONDS if startup else 0.0
         self._before = " before its work began" if startup else ""
         self._started = time.monotonic()
-        self._cpu_started = 0.0 if job.cpu_seconds is None else used_cpu_seconds(pid)
+        self._cpu_started = 0.0 if job.cpu_seconds is None else self._used_cpu_seconds()
         self._memory_pause = POLL
         self._cpu_left = 0.0 if job.cpu_seconds is None else job.cpu_seconds + self._extra
 
@@ -52,14 +53,17 @@ class CellLimits:
         limit = self._job.cpu_seconds
         if limit is None:
             return None
-        self._cpu_left = limit + self._extra - (used_cpu_seconds(self._pid) - self._cpu_started)
+        self._cpu_left = limit + self._extra - (self._used_cpu_seconds() - self._cpu_started)
         return None if self._cpu_left > 0.0 else ("timeout", f"over the limit of {limit:g} CPU seconds{self._before}")
+
+    def _used_cpu_seconds(self) -> float:
+        return sum(map(used_cpu_seconds, self._pids))
 
     def _memory(self) -> tuple[str, str] | None:
         limit = self._job.memory_gb
         if limit is None:
             return None
         started = time.monotonic()
-        used = used_gb(self._pid, limit)
+        used = used_gb(self._pids, limit)
         self._memory_pause = max(POLL, PAUSE_FACTOR * (time.monotonic() - started))
         return None if used <= limit else ("memory", f"{used:.1f} GiB, over the limit of {limit:g} GiB")

@@ -39,6 +39,15 @@ def of(model: Any, test: Array) -> dict[str, Any]:
     return notes
 
 
+def of_fit(model: Any) -> dict[str, Any]:
+    """Return the criterion that the fit met, and the log evidences of several starts (None if a start failed)."""
+    criterion, evidences = getattr(model, "criterion_", ""), getattr(model, "start_evidences_", ())
+    notes: dict[str, Any] = {"criterion": str(criterion)} if criterion else {}
+    if len(evidences) > 1:
+        notes["start_evidences"] = [float(value) if math.isfinite(value) else None for value in evidences]
+    return notes
+
+
 def _try(keep: Any, value: Any) -> Any:
     try:
         return keep(value)

@@ -1,25 +1,29 @@
-"""Run one cell: load, split, tune, fit, predict, score. An error becomes a record with status and reason."""
+"""Run one cell: load, split, tune, fit, predict, score. An error becomes a record with status and reason.
+
+The method is in this process, or in one of its own (``remote_method``). All scores are computed in this process.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters, data, estimator, scoring
+from ep_bench import data, scoring
 from ep_bench.estimator import MethodEstimator  # noqa: F401 loads scikit-learn before any cell is timed
-from ep_bench.predictions import missing_density
+from ep_bench.predictions import AnyPrediction, missing_density
+from ep_bench.processes.channel import Channel
 from ep_bench.processes.memory import PeakMemory
 from ep_bench.results import row_scores
 from ep_bench.runner import chain_summary, prediction_grid, tune_cell
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.local_method import LocalMethod, MethodSetup
 from ep_bench.runner.records import (
     CHANGED,
     CellError,
@@ -29,53 +33,81 @@ from ep_bench.runner.records import (
     printable,
     reason_of,
     seed_globals,
+    status_of,
     timed,
     unconverged,
 )
+from ep_bench.runner.remote_method import RemoteCellError, RemoteMethod, RemoteModel
 from ep_bench.types import Array, Dataset, DatasetRef, Record, Split
 
 TRAINING_BLOCK = 4096  # training points per prediction when the training scores are computed
 _sent: dict[DatasetRef, Dataset] = {}
 
 
-def run_cell(job: Job, started: Callable[[], None] = lambda: None) -> Record:
-    """Run a cell in this process and return its record; exceptions become failed records.
+@dataclass(frozen=True)
+class MethodConnection:
+    """The connection to the process of an external method, its id, and copies of files that the run has sent."""
 
-    ``started`` is called when the limits of the cell begin to count, after loading and compilation.
+    channel: Channel
+    pid: int
+    copies: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_cell(
+    job: Job, started: Callable[[], None] = lambda: None, connection: MethodConnection | None = None
+) -> Record:
+    """Run a cell and return its record; exceptions become failed records.
+
+    ``started`` is called when the limits of the cell begin to count, after loading and compilation. Without a
+    ``connection`` the method is in this process. Raises MethodLostError if the process of the method is lost.
     """
     record = blank_record(job)
     peak = PeakMemory()
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
-            missing_reason = _fill(record, job, started)
+            missing_reason = _fill(record, job, started, connection)
         warning = unconverged(warned, job.use)
         record.row |= {"converged": "false"} if warning else {}
         record.row["reason"] = one_line("; ".join(filter(None, (warning, missing_reason))))
     except CellError as error:
         fail(record, error.status, reason_of(error))
-        record.traceback = printable(traceback.format_exc())
+        record.traceback = error.printed if isinstance(error, RemoteCellError) else printable(traceback.format_exc())
     except Exception as error:  # noqa: BLE001 a method may raise any exception; the record stores it
-        fail(record, "memory" if isinstance(error, MemoryError) else "failed", reason_of(error))
+        fail(record, status_of(error), reason_of(error))
         record.traceback = printable(traceback.format_exc())
-    record.row["peak_mb"] = round(peak.megabytes(), 1)
+    record.row["peak_mb"] = round(max(peak.megabytes(), record.row.get("peak_mb", 0.0)), 1)
     return record
 
 
-def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
+def _fill(record: Record, job: Job, started: Callable[[], None], connection: MethodConnection | None) -> str:
     """Fill the row of a record; return the reason why it has no log-likelihood, empty if it has one."""
     dataset = _dataset(job)
-    _refuse_changed_method(job)
     split = data.make_split(job.scheme, dataset, job.cell.split)
+    setup = MethodSetup.of(job, dataset)
+    if connection is None:
+        return _fit_and_score(record, job, dataset, split, LocalMethod(setup), started)
+    method = RemoteMethod(connection.channel, connection.pid, setup, connection.copies)
+    try:
+        return _fit_and_score(record, job, dataset, split, method, started)
+    finally:
+        record.row["peak_mb"] = method.end()
+
+
+def _fit_and_score(
+    record: Record,
+    job: Job,
+    dataset: Dataset,
+    split: Split,
+    method: LocalMethod | RemoteMethod,
+    started: Callable[[], None],
+) -> str:
+    _refuse_changed_method(job, method)
     X, y = dataset.X[split.train], dataset.y[split.train]
     record.row |= {"n_train": len(split.train), "n_test": len(split.test)}
     record.row |= {"target_std": float(np.std(y))} if dataset.task == "regression" else {}
-    model = _prepared(record, job, dataset, X, y, started)
-    seed_globals(job.cell.seed)
-    with timed(record, "fit"):
-        model.fit(X, y)
-    with timed(record, "predict"):
-        prediction = model.predict_dist(dataset.X[split.test])
+    model = _prepared(record, job, X, y, method, started)
+    prediction = _fit_and_predict(record, job, model, X, y, dataset.X[split.test])
     record.trace = {name: [float(value) for value in values] for name, values in model.trace_.items()}
     scores = _scores(model, prediction, dataset, split)
     record.row |= scores
@@ -91,24 +123,39 @@ def _fill(record: Record, job: Job, started: Callable[[], None]) -> str:
     grid = prediction_grid.over_grid(model, job.dataset, dataset, split)
     if grid is not None:
         record.notes["curve"] = grid
-    record.notes |= chain_summary.of(model, dataset.X[split.test])
-    record.notes |= {} if adapters.is_target(job.use) else _fit_notes(model)
+    test = dataset.X[split.test]
+    record.notes |= model.summarise(test) if isinstance(model, RemoteModel) else chain_summary.of(model, test)
+    record.notes |= {} if job.external else chain_summary.of_fit(model)
     record.row |= _convergence(model, record.notes.get("diagnostics", {}))
     return missing_density(prediction)
 
 
-def _prepared(record: Record, job: Job, dataset: Dataset, X: Array, y: Array, started: Callable[[], None]) -> Any:
+def _fit_and_predict(record: Record, job: Job, model: Any, X: Array, y: Array, test: Array) -> AnyPrediction:
+    """Fit a model to X (n, d), y (n,) and return its prediction at ``test`` (N, d); the times are stored."""
+    if isinstance(model, RemoteModel):  # its process measures the times and seeds its generators
+        prediction = model.fit(X, y).predict_dist(test, scoring.NEEDED_LEVELS)
+        record.row |= model.times
+        return prediction
+    seed_globals(job.cell.seed)
+    with timed(record, "fit"):
+        model.fit(X, y)
+    with timed(record, "predict"):
+        found: AnyPrediction = model.predict_dist(test)
+    return found
+
+
+def _prepared(
+    record: Record, job: Job, X: Array, y: Array, method: LocalMethod | RemoteMethod, started: Callable[[], None]
+) -> Any:
     """Return the unfitted model of a cell, with tuned options if requested; ``started`` is called before the tuning."""
-    build = partial(_model, job, dataset)
     scoring.load()
     if job.tune is None:
-        external = adapters.is_target(job.use)
-        record.row["compile_seconds"] = 0.0 if external else estimator.warm_up(job.use, job.options, dataset.task)
+        record.row["compile_seconds"] = method.load([job.options], strict=True)
         started()
-        return build(job.options)
-    record.row["compile_seconds"] = tune_cell.load(job, build, dataset.task)
+        return method.build(job.options)
+    record.row["compile_seconds"] = tune_cell.load(job, method)
     started()
-    return build(tune_cell.choose(record, job, X, y, build))
+    return method.build(tune_cell.choose(record, job, X, y, method))
 
 
 def _scores(model: Any, prediction: Any, dataset: Dataset, split: Split) -> dict[str, float]:
@@ -142,15 +189,6 @@ def _point_hashes(X: Array) -> list[int]:
     return [hash(point.tobytes()) for point in np.ascontiguousarray(X) + 0.0]
 
 
-def _fit_notes(model: Any) -> dict[str, Any]:
-    """Return the criterion that the fit met, and the log evidences of several starts (None if a start failed)."""
-    criterion, evidences = getattr(model, "criterion_", ""), getattr(model, "start_evidences_", ())
-    notes: dict[str, Any] = {"criterion": str(criterion)} if criterion else {}
-    if len(evidences) > 1:
-        notes["start_evidences"] = [float(value) if math.isfinite(value) else None for value in evidences]
-    return notes
-
-
 def _convergence(model: Any, diagnostics: Mapping[str, Any]) -> dict[str, Any]:
     """Return R-hat of the worst test prediction of a sampler, and whether the method met its own criterion.
 
@@ -178,32 +216,13 @@ def _dataset(job: Job) -> Dataset:
     return dataset
 
 
-def _refuse_changed_method(job: Job) -> None:
+def _refuse_changed_method(job: Job, method: LocalMethod | RemoteMethod) -> None:
     """Raise CellError if the installed version of the method differs from the planned one."""
-    planned, found = (
-        job.cell.factors.get("version"),
-        _version(job.use, job.base, json.dumps(job.options), job.tune is not None),
-    )
-    if planned is not None and found != planned:
+    planned = job.cell.factors.get("version")
+    if planned is not None and (found := method.version()) != planned:
         raise CellError("failed", f"{CHANGED}: the method, planned with version {planned!r}, found {found!r}")
-
-
-@lru_cache(maxsize=256)
-def _version(use: str, base: str, options: str, tuned: bool) -> str:
-    if adapters.is_target(use):
-        return adapters.version(use, Path(base), json.loads(options), loaded=True)
-    return estimator.resolve(use, json.loads(options), tuned=tuned).version
 
 
 @lru_cache(maxsize=2)
 def _load(ref: DatasetRef) -> Dataset:
     return data.load(ref)
-
-
-def _model(job: Job, dataset: Dataset, options: Mapping[str, Any]) -> Any:
-    if adapters.is_target(job.use):
-        return adapters.build(job.use, options, Path(job.base), seed=job.cell.seed, classes=len(dataset.classes))
-    known: dict[str, Any] = {"constant_inputs": dict(dataset.constants) or None, "random_state": job.cell.seed}
-    if dataset.task == "classification":
-        known["classes"] = tuple(range(len(dataset.classes)))
-    return estimator.Estimator(job.use, dataset.task, **options, **known)

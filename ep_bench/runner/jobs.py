@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ep_bench import methods
 from ep_bench.types import Cell, DatasetRef, SplitScheme
 
 
@@ -25,3 +26,8 @@ class Job:
     cpu_seconds: float | None = None
     tune: Mapping[str, Any] | None = None  # trials, fraction, space, score: the factor ``tune`` of the cell
     estimate: float | None = None  # seconds, from earlier records or estimated by the method
+
+    @property
+    def external(self) -> bool:
+        """Return whether the method is not part of ep-bench; the answer needs no import of the method."""
+        return ":" in self.use or methods.plugin(self.use) is not None

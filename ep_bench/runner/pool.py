@@ -10,6 +10,7 @@ from typing import Any
 
 from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ignoring_interrupts
+from ep_bench.processes.joblib_workers import end_joblib_workers
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import LOST, blank_record, fail
@@ -89,11 +90,14 @@ def _pool(
         call, ahead = delayed(supervisor.run), _AHEAD * n_jobs
         argument: int | str = os.getpid()
         joblib_backend: Any = backend
+        # A worker that is starting when the run is killed must end before its first cell.
+        options: dict[str, Any] = {"initializer": supervisor.end_with, "initargs": (os.getpid(),)}
         if backend == "dask":
             cluster = _cluster()
             joblib_backend, argument, threads = stack.enter_context(cluster.connection(jobs, n_jobs, scheduler))
+            options = {}
             call, ahead = delayed(cluster.run_cell_on_worker), max(_AHEAD * max(n_jobs, threads), _AHEAD_CLUSTER)
-        stack.enter_context(parallel_config(backend=joblib_backend))
+        stack.enter_context(parallel_config(backend=joblib_backend, **options))
         parallel = Parallel(
             n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=ahead, max_nbytes=None
         )
@@ -125,7 +129,5 @@ def _pool_deaths(backend: str) -> tuple[type[BaseException], ...]:
 
 def _end_workers(backend: str, n_jobs: int) -> None:
     if backend == "loky" and n_jobs > 1:
-        from joblib.externals.loky import get_reusable_executor
-
-        get_reusable_executor(max_workers=n_jobs, timeout=300).shutdown(wait=True, kill_workers=True)
+        end_joblib_workers()
     supervisor.close()

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench import adapters
 from ep_bench.errors import UserError
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.processes.cpu_time import CPUTimer
@@ -22,6 +21,7 @@ from ep_bench.types import UNCONVERGED, Record
 # Beginnings of the reasons of cells that failed because of the machine, not of the method. Such cells are run again.
 KILLED, LOST = "killed from outside", "its worker was lost"
 CHANGED = "changed since the plan was made"
+_REASON = 500  # largest number of characters of a reason
 INFRASTRUCTURE = (KILLED, LOST, CHANGED)
 
 
@@ -46,15 +46,18 @@ def blank_record(job: Job) -> Record:
         "status": "ok",
         "reason": "",
     }
-    source = {} if adapters.is_target(job.use) else {"source": source_hash(job.use)}
+    source = {} if job.external else {"source": source_hash(job.use)}
     provenance = {**environment(), **source, "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
     return Record(row, dict(cell.factors), provenance)
 
 
 @contextlib.contextmanager
-def timed(record: Record, what: str) -> Iterator[None]:
-    """Store the wall time and the CPU time of the block in ``<what>_seconds`` and ``<what>_cpu_seconds``."""
-    cpu, started = CPUTimer(), time.perf_counter()
+def timed(record: Record, what: str, other: int | None = None) -> Iterator[None]:
+    """Store the wall time and the CPU time of the block in ``<what>_seconds`` and ``<what>_cpu_seconds``.
+
+    ``other`` is another process that works for the block.
+    """
+    cpu, started = CPUTimer(other), time.perf_counter()
     yield
     record.row[f"{what}_seconds"] = time.perf_counter() - started
     record.row[f"{what}_cpu_seconds"] = cpu.seconds()
@@ -66,8 +69,9 @@ def fail(record: Record, status: str, reason: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line of at most 500 characters, the form stored in a row."""
-    return " ".join(printable(text).split())[:500]
+    """Return a text as one line of at most 500 printable characters, the form stored in a row."""
+    line = " ".join(printable(text).split())[:_REASON]
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)[:_REASON]
 
 
 def printable(text: str) -> str:
@@ -75,11 +79,21 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def reason_of(error: Exception) -> str:
-    """Return the message of an error."""
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error, also if the error cannot be converted to a text."""
+    name = type.__dict__["__name__"].__get__(type(error))
+    try:
+        text = str(error)
+    except BaseException as second:  # noqa: BLE001 a method may define any exception
+        return f"{name}; its message cannot be shown: {type(second).__name__}"
     if isinstance(error, UserError | CellError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return text
+    return f"{name}: {text}" if text else str(name)
+
+
+def status_of(error: BaseException) -> str:
+    """Return the status of a cell that ended with an error."""
+    return "memory" if isinstance(error, MemoryError) else "failed"
 
 
 def unconverged(warned: list[warnings.WarningMessage], use: str) -> str:

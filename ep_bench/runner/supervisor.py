@@ -1,12 +1,13 @@
-"""The supervisor of a worker process: sends cells, enforces their limits, and replaces the process if it dies.
+"""The supervisor of the processes of cells: sends cells, enforces their limits, and replaces processes that die.
 
-``run`` is executed by a joblib worker; the code of a method runs one process further down. A crash, a time-out or
-excessive memory therefore ends a worker process, never a worker of the pool, for which joblib would end the whole run.
+``run`` is executed by a joblib worker; the code of a method runs further down. A crash, a time-out or excessive memory
+therefore ends processes of one cell, never a worker of the pool, for which joblib would end the whole run.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import signal
 import sys
@@ -17,25 +18,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ep_bench.processes.child_process import ChildProcess, ending
+from ep_bench.processes.channel import MessageError, ready
+from ep_bench.processes.child_process import ending
+from ep_bench.processes.forked import ForkedProcess, ForkServer
 from ep_bench.runner.cell_limits import CellLimits
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.payload import Payload, UnpackedPayload
 from ep_bench.runner.records import KILLED, LOST, blank_record, fail
-from ep_bench.runner.worker import IDLE_EXIT, STARTED
+from ep_bench.runner.worker_messages import IDLE_EXIT, STARTED, Assignment, LostMethod, SentDataset
 from ep_bench.types import DatasetRef, Record
 
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
+_METHOD_PROCESSES = 3  # largest number of external methods that have a process at the same time
+_NOTICE = 5.0  # seconds that the worker process has to notice the end of the process of a method
 _PARENT_INTERVAL = 0.5  # seconds between two checks whether the run is alive
 
-_local = threading.local()  # one worker process per thread, because a dask worker may have several threads
-_workers: list[WorkerProcess] = []
+_local = threading.local()  # one set of processes per thread, because a dask worker may have several threads
+_all_workers: list[Workers] = []
 _payloads: dict[str, UnpackedPayload] = {}  # of the runs that use this cluster worker
 
 
 @dataclass(frozen=True)
 class UnfinishedCell:
-    """A cell that its worker did not finish; ``infrastructure`` is true if the machine is the cause."""
+    """A cell that its processes did not finish; ``infrastructure`` is true if the machine is the cause."""
 
     status: str
     reason: str
@@ -44,13 +49,13 @@ class UnfinishedCell:
 
 
 def run(job: Job, run_pid: int | None = None, payload: str | None = None, tag: str | None = None) -> Record:
-    """Run a job in the worker process of this thread; retry once if it failed because of the machine.
+    """Run a job in the processes of this thread; retry once if it failed because of the machine.
 
     ``run_pid`` is the process of the run; a supervisor started by it ends together with it. On a cluster, ``payload``
     is the name of the run, whose payload has been unpacked, and ``tag`` identifies the job for ``abandon``.
     """
     if run_pid is not None:
-        _end_with(run_pid)
+        end_with(run_pid)
     outcome = _attempt(job, payload, tag)
     if isinstance(outcome, UnfinishedCell) and outcome.infrastructure:
         outcome = _attempt(job, payload, tag)
@@ -65,166 +70,247 @@ def unpack(payload: Payload) -> None:
 
 
 def end_run(run: str) -> None:
-    """Delete the payload of a run on a cluster and end its worker processes."""
-    for worker in [worker for worker in _workers if worker.works_for == run]:
-        worker.abandon()
+    """Delete the payload of a run on a cluster and end its processes."""
+    for workers in [workers for workers in _all_workers if workers.works_for == run]:
+        workers.abandon()
     unpacked = _payloads.pop(run, None)
     if unpacked is not None:
         unpacked.drop()
 
 
 def abandon(tag: str) -> None:
-    """Kill the worker process of a job whose result is no longer awaited."""
-    for worker in [worker for worker in _workers if worker.tag == tag]:
-        worker.abandon()
+    """Kill the processes of a job whose result is no longer awaited."""
+    for workers in [workers for workers in _all_workers if workers.tag == tag]:
+        workers.abandon()
 
 
 def _attempt(job: Job, payload: str | None, tag: str | None) -> Record | UnfinishedCell:
     """Run a job once. All errors become an unfinished cell, because an exception would end joblib's whole call."""
     outcome: Record | UnfinishedCell
     try:
-        worker = _own_worker()
+        workers = _own_workers()
     except OSError as error:  # out of memory or processes, or the disk is full
-        return UnfinishedCell("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
-    worker.works_for, worker.tag = payload, tag
+        return _no_process(error)
+    workers.works_for, workers.tag = payload, tag
     try:
-        outcome = worker.run(job, _payloads.get(payload or ""))
+        outcome = workers.run(job, _payloads.get(payload or ""))
+    except OSError as error:
+        outcome = _no_process(error)
     except Exception as error:  # noqa: BLE001
         outcome = UnfinishedCell("failed", f"no answer from its process: {type(error).__name__}: {error}", "")
-    worker.tag = None
-    if isinstance(outcome, UnfinishedCell) or worker.leaves_running():
+    except BaseException:
         close()
+        raise
+    workers.tag = None
+    if not workers.alive:
+        close()
+    else:
+        workers.settle(job, outcome)
     return outcome
 
 
+def _no_process(error: OSError) -> UnfinishedCell:
+    return UnfinishedCell("failed", f"{LOST}: no process can be started: {error}", "", infrastructure=True)
+
+
 @cache
-def _end_with(run_pid: int) -> None:
-    """End this process when the run ends, if the run is its parent; called once per process.
+def end_with(run_pid: int) -> None:
+    """End this process when the run ends, unless this process is the run; called once per process.
 
     The process prints nothing from then on. Errors are stored in records, and a traceback of a worker whose run has
     just ended would be of no use.
     """
-    if os.getppid() != run_pid:  # the supervisor is part of the run, or dask manages this worker
+    if os.getpid() == run_pid:
         return
     sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open until the process ends
 
     def monitor() -> None:
         while os.getppid() == run_pid:
             time.sleep(_PARENT_INTERVAL)
-        for worker in _workers:
-            worker.kill()
+        for workers in _all_workers:
+            workers.kill()
         os._exit(1)
 
     threading.Thread(target=monitor, name="parent monitor", daemon=True).start()
 
 
 def close() -> None:
-    """End the worker process of this thread, if there is one."""
-    worker = getattr(_local, "worker", None)
-    if worker is not None:
-        _local.worker = None
-        _workers.remove(worker)
-        worker.stop()
+    """End the processes of this thread, if there are any."""
+    workers = getattr(_local, "workers", None)
+    if workers is not None:
+        _local.workers = None
+        _all_workers.remove(workers)
+        workers.stop()
 
 
 def _close_all() -> None:
-    for worker in _workers:
-        worker.kill()
+    for workers in _all_workers:
+        workers.kill()
 
 
 atexit.register(_close_all)
 
 
-class WorkerProcess:
-    """A worker process and the connection to it."""
+class Workers:
+    """The processes of one supervisor: a fork server, a worker process, and processes of external methods.
+
+    A process of an external method runs cells of that method only. It is paused while it has none.
+    """
 
     def __init__(self) -> None:
         self.works_for: str | None = None  # name of a run on a cluster
         self.tag: str | None = None  # of the current job
         self._abandoned = False
-        self._sent: dict[DatasetRef, str] = {}  # checksums of the data sets sent to it
-        self._paths: dict[str, str] = {}  # paths on this machine of files sent by the run
-        self._child = ChildProcess("ep_bench.runner.worker")
+        self._sent: dict[DatasetRef, str] = {}  # checksums of the data sets sent to the worker process
+        self._worker: ForkedProcess | None = None
+        self._methods: dict[str, ForkedProcess] = {}  # by external method, the one used last at the end
+        self._server = ForkServer("ep_bench.runner.worker")
 
     @property
     def alive(self) -> bool:
-        """False if the process has exited, for example after a long time without a job."""
-        return self._child.alive
+        """False if the fork server has ended, for example after a long time without a job."""
+        return self._server.alive
 
     def run(self, job: Job, payload: UnpackedPayload | None = None) -> Record | UnfinishedCell:
-        """Return the record of a job, or an unfinished cell if the worker process ended without a record."""
-        self._child.forget_printed()
+        """Return the record of a job, or an unfinished cell if its processes ended without a record."""
+        worker = self._ready_worker()
+        method = self._method_process(job) if job.external else None
+        for process in filter(None, (worker, method)):
+            process.forget_printed()
         sent_at, started = time.monotonic(), False
+        pids = [process.pid for process in (worker, method) if process is not None]
         try:
-            self._send_data(job.dataset, payload)
-            self._child.connection.send(job)
+            self._send_data(worker, job.dataset, payload)
+            copies = payload.paths if payload else None
+            descriptors = [] if method is None else [method.channel.fileno()]
+            worker.channel.send_object(Assignment(job, method.pid if method else None, copies), descriptors)
             # Loading and compilation do not count as work of the cell, but have a limit of their own.
-            answer = self._answer(CellLimits(job, self._child.pid, startup=True))
+            answer = self._answer(worker, method, CellLimits(job, pids, startup=True))
             if answer == STARTED:
                 started = True
-                answer = self._answer(CellLimits(job, self._child.pid))
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            return self._died(time.monotonic() - sent_at, started)
-        except BaseException:
-            self.stop()
-            raise
+                answer = self._answer(worker, method, CellLimits(job, pids))
+        except (EOFError, BrokenPipeError, ConnectionResetError, MessageError):
+            return self._died(worker, method, time.monotonic() - sent_at, started)
+        if isinstance(answer, LostMethod):
+            return self._died(worker, method, time.monotonic() - sent_at, started, answer.reason)
         if not isinstance(answer, Record | UnfinishedCell):
             raise TypeError(f"an answer of type {type(answer).__name__}")
         return answer
 
-    def leaves_running(self) -> bool:
-        """Return whether the last job left processes running, which would affect the next job."""
-        return self._child.leaves_running()
+    def settle(self, job: Job, outcome: Record | UnfinishedCell) -> None:
+        """End the processes that the next cell must not meet, and pause the process of the method."""
+        if isinstance(outcome, UnfinishedCell):
+            self._drop_worker()
+            self._drop_method(_method_key(job))
+        elif job.external and (method := self._methods.get(_method_key(job))) is not None:
+            if method.leaves_running():
+                self._drop_method(_method_key(job))
+            else:
+                method.pause()
+        elif self._worker is not None and self._worker.leaves_running():
+            self._drop_worker()
 
     def abandon(self) -> None:
-        """Kill the process because its result is no longer awaited."""
+        """Kill the processes because their result is no longer awaited."""
         self._abandoned = True
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process and its descendants."""
-        self._child.kill()
+        """Kill all processes and their descendants."""
+        self._server.kill()
 
     def stop(self) -> None:
-        """Kill the process and release its resources."""
-        self._child.stop()
+        """Kill all processes and release their resources."""
+        self._server.kill()
+        for process in (*self._methods.values(), *filter(None, (self._worker,))):
+            process.stop()
+        self._server.stop()
 
-    def _send_data(self, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
-        """Send what the worker process cannot read on this machine: a data set once, and paths of method files."""
+    def _ready_worker(self) -> ForkedProcess:
+        if self._worker is not None and not self._worker.alive:
+            self._drop_worker()
+        if self._worker is None:
+            self._worker = self._server.start("ep_bench.runner.worker:main")
+            self._sent.clear()
+        return self._worker
+
+    def _method_process(self, job: Job) -> ForkedProcess:
+        """Return the process of an external method; the one that was used least recently ends if there are many."""
+        key = _method_key(job)
+        if key in self._methods and not self._methods[key].alive:
+            self._drop_method(key)
+        process = self._methods.pop(key, None)
+        if process is not None:
+            process.resume()
+        else:
+            while len(self._methods) >= _METHOD_PROCESSES:
+                self._drop_method(next(iter(self._methods)))
+            process = self._server.start("ep_bench.runner.method_process:main")
+        self._methods[key] = process
+        return process
+
+    def _drop_worker(self) -> None:
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+    def _drop_method(self, key: str) -> None:
+        process = self._methods.pop(key, None)
+        if process is not None:
+            process.stop()
+
+    def _send_data(self, worker: ForkedProcess, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
+        """Send a data set that the worker process cannot read on this machine, once."""
         dataset = payload.datasets.get(ref) if payload else None
         if dataset is not None and self._sent.get(ref) != dataset.checksum:
-            self._child.connection.send((ref, dataset))
+            worker.channel.send_object(SentDataset(ref, dataset))
             self._sent[ref] = dataset.checksum
-        if payload is not None and payload.paths != self._paths:
-            self._child.connection.send(payload.paths)
-            self._paths = payload.paths
 
-    def _answer(self, limits: CellLimits) -> Any:
+    def _answer(self, worker: ForkedProcess, method: ForkedProcess | None, limits: CellLimits) -> Any:
         """Return the next message of the worker process, or an unfinished cell if a limit was exceeded."""
-        while not self._child.connection.poll(limits.pause()):
+        grace: float | None = None  # end of the time that the worker process has to notice the end of the method
+        while True:
+            left = None if grace is None else max(0.0, grace - time.monotonic())
+            pauses = [pause for pause in (limits.pause(), left) if pause is not None]
+            found = ready([worker.channel, self._server.channel], min(pauses, default=None))
+            if worker.channel in found:
+                return worker.channel.receive_object()
+            if left == 0.0 or (found and not worker.alive):
+                raise EOFError
+            if grace is None and found and method is not None and not method.alive:
+                grace = time.monotonic() + _NOTICE
             exceeded = limits.exceeded()
             if exceeded is not None:
-                return UnfinishedCell(*exceeded, self._child.tail())
-        return self._child.connection.recv()
+                return UnfinishedCell(*exceeded, (method or worker).tail())
 
-    def _died(self, seconds: float, started: bool) -> UnfinishedCell:
-        code = self._child.wait()
+    def _died(
+        self, worker: ForkedProcess, method: ForkedProcess | None, seconds: float, started: bool, why: str = ""
+    ) -> UnfinishedCell:
         if self._abandoned:
             return UnfinishedCell("failed", ABANDONED, "")
-        if code == IDLE_EXIT and not started:  # the worker process exited just before the job arrived
+        printed = (method or worker).tail()
+        if why:
+            return UnfinishedCell("failed", why, printed)
+        code = worker.wait() if method is None or not worker.alive else method.wait()
+        if code == IDLE_EXIT and method is None and not started:  # the process exited just before the job arrived
             return UnfinishedCell("failed", f"{LOST}: its process had ended", "", infrastructure=True)
         killed = code == -signal.SIGKILL
         what = f"{KILLED}: SIGKILL" if killed else ending(code)
-        return UnfinishedCell("failed", f"{what} after {seconds:.1f} s", self._child.tail(), infrastructure=killed)
+        return UnfinishedCell("failed", f"{what} after {seconds:.1f} s", printed, infrastructure=killed)
 
 
-def _own_worker() -> WorkerProcess:
-    if (worker := getattr(_local, "worker", None)) is not None and not worker.alive:
+def _method_key(job: Job) -> str:
+    """Return what identifies an external method: its entry in the study."""
+    return json.dumps([job.cell.method, job.use, job.base, job.options, job.tune], sort_keys=True, default=str)
+
+
+def _own_workers() -> Workers:
+    if (workers := getattr(_local, "workers", None)) is not None and not workers.alive:
         close()
-    if getattr(_local, "worker", None) is None:
-        _local.worker = WorkerProcess()
-        _workers.append(_local.worker)
-    return _local.worker  # type: ignore[no-any-return]
+    if getattr(_local, "workers", None) is None:
+        _local.workers = Workers()
+        _all_workers.append(_local.workers)
+    return _local.workers  # type: ignore[no-any-return]
 
 
 def _unfinished(job: Job, outcome: UnfinishedCell) -> Record:

@@ -5,47 +5,39 @@ The test points are not passed to this module, so that no trial can use them.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from inspect import Parameter
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ep_bench import adapters, estimator, scoring, tuning
+from ep_bench import scoring, tuning
 from ep_bench.runner.jobs import Job
+from ep_bench.runner.local_method import LocalMethod
 from ep_bench.runner.records import CellError, reason_of, seed_globals, timed, unconverged
-from ep_bench.types import Array, Record, Task
+from ep_bench.runner.remote_method import RemoteMethod
+from ep_bench.types import Array, Record
 
-Build = Callable[[Mapping[str, Any]], Any]  # options -> an unfitted model
+Method = LocalMethod | RemoteMethod
 
 
-def load(job: Job, build: Build, task: Task) -> float:
+def load(job: Job, method: Method) -> float:
     """Import the modules and compile the kernels of all trials; return the time of compilation in seconds.
 
     Errors are ignored here, because they occur again in their trial, which records them.
     """
     tuning.load()
-    compiling = 0.0
-    for options in _variants(job):
-        with contextlib.suppress(Exception):
-            if adapters.is_target(job.use):
-                build(options)
-            else:
-                compiling += estimator.warm_up(job.use, options, task)
-    return compiling
+    return method.load(list(_variants(job)), strict=False)
 
 
-def choose(record: Record, job: Job, X: Array, y: Array, build: Build) -> dict[str, Any]:
+def choose(record: Record, job: Job, X: Array, y: Array, method: Method) -> dict[str, Any]:
     """Return the options that the search selected on training data X (n, d), y (n,); trials are added to the record.
 
     Raises CellError if every trial failed, or if the score is the log density and the method has no density.
     """
     tune = job.tune or {}
-    scorer = _ValidationScorer(job, X, y, build)
-    with timed(record, "tune"):
+    scorer = _ValidationScorer(job, X, y, method)
+    with timed(record, "tune", method.cpu_pid):
         found = tuning.search(
-            scorer, tune["space"], _start(job), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
+            scorer, tune["space"], _start(job, method), trials=tune["trials"], score=tune["score"], seed=job.cell.seed
         )
     record.notes["tune"] = {"validation_rows": len(scorer.validation), "trials": found.trials, "best": found.best}
     if found.best is None:
@@ -58,8 +50,8 @@ def choose(record: Record, job: Job, X: Array, y: Array, build: Build) -> dict[s
 class _ValidationScorer:
     """Scores options on the validation points. An exception of the method is an outcome, and is kept in ``error``."""
 
-    def __init__(self, job: Job, X: Array, y: Array, build: Build) -> None:
-        self._job, self._X, self._y, self._build = job, X, y, build
+    def __init__(self, job: Job, X: Array, y: Array, method: Method) -> None:
+        self._job, self._X, self._y, self._method = job, X, y, method
         self._name = (job.tune or {})["score"]
         self._fitting, self.validation = tuning.validation_rows(len(y), (job.tune or {})["fraction"], job.cell.seed)
         self.error: Exception | None = None
@@ -80,20 +72,15 @@ class _ValidationScorer:
         return scores[self._name], unconverged(warned, self._job.use)
 
     def _scores(self, options: Mapping[str, Any]) -> dict[str, float]:
-        model = self._build({**self._job.options, **options})
+        model = self._method.build({**self._job.options, **options})
         seed_globals(self._job.cell.seed)
         model.fit(self._X[self._fitting], self._y[self._fitting])
         return scoring.main_scores(model.predict_dist(self._X[self.validation]), self._y[self.validation])
 
 
-def _start(job: Job) -> dict[str, Any]:
+def _start(job: Job, method: Method) -> dict[str, Any]:
     """Return the starting options of the search: those given, else the defaults."""
-    known = dict(job.options)
-    if adapters.is_target(job.use):
-        parameters = adapters.parameters(adapters.resolve(job.use, Path(job.base))) or {}
-        defaults = {name: value for name, value in parameters.items() if value is not Parameter.empty}
-        known = {**defaults, adapters.STANDARDIZE: False, **known}
-    return known
+    return {**method.defaults((job.tune or {})["space"].keys()), **job.options}
 
 
 def _variants(job: Job) -> Iterator[dict[str, Any]]:

@@ -1,52 +1,48 @@
-"""The worker process: receives jobs from a connection, runs each, and sends its record back.
+"""The worker process: receives jobs from a channel, runs each, and sends its record back.
 
-A supervisor (``supervisor.py``) starts it as ``python -m ep_bench.runner.worker FD`` and may kill it at any moment. It
-stores nothing.
+A fork server that has imported this module forks it for a supervisor (``supervisor.py``), which may kill it at any
+moment. It stores nothing. It runs the code of ep-bench alone: an external method has a process of its own, and the
+descriptor of a channel to that process comes with the job.
 """
 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import sys
 
-from ep_bench.processes.child_process import serve
-from ep_bench.runner.jobs import Job
+from ep_bench.processes.channel import Channel
+from ep_bench.runner import method_process  # noqa: F401 imported before the first fork
+from ep_bench.runner.execute import MethodConnection, keep_dataset, run_cell
+from ep_bench.runner.remote_method import MethodLostError
+from ep_bench.runner.worker_messages import IDLE, IDLE_EXIT, STARTED, Assignment, LostMethod, SentDataset
+from ep_bench.types import Record
 
-IDLE = 600.0  # seconds without a job after which a worker process exits, as its run may have ended on another machine
-IDLE_EXIT = 75  # exit code in that case
-STARTED = "started"  # sent when the work of a cell begins, after loading and compilation
 
-
-def main(descriptor: int) -> None:
+def main(channel: Channel) -> None:
     """Run jobs until the supervisor closes the connection."""
-    connection = serve(descriptor)
-    faulthandler.enable()
-    from ep_bench import adapters
-    from ep_bench.runner.execute import keep_dataset, run_cell
-
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        while connection.poll(IDLE):
-            message = connection.recv()
-            if isinstance(message, Job):
-                record = run_cell(message, started=lambda: connection.send(STARTED))
-                sys.stdout.flush()
-                connection.send(record)
-                _end_idle_workers()
-            elif isinstance(message, dict):
-                adapters.use_copies(message)
+        while channel.poll(IDLE):
+            message = channel.receive()
+            content = Channel.unpickled(message)
+            if isinstance(content, SentDataset):
+                keep_dataset(*content)
             else:
-                keep_dataset(*message)
+                answer = _run(channel, content, *message.descriptors)
+                sys.stdout.flush()
+                channel.send_object(answer)
         sys.exit(IDLE_EXIT)
 
 
-def _end_idle_workers() -> None:
-    """End the processes that joblib keeps after a parallel call of a method, so that this process can be reused."""
-    reusable = sys.modules.get("joblib.externals.loky.reusable_executor")
-    executor = getattr(reusable, "_executor", None)
-    if executor is not None:
-        executor.shutdown(wait=True, kill_workers=True)
+def _run(channel: Channel, assignment: Assignment, descriptor: int | None = None) -> Record | LostMethod:
+    job, pid, copies = assignment
 
+    def started() -> None:
+        channel.send_object(STARTED)
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    if descriptor is None or pid is None:
+        return run_cell(job, started)
+    with Channel(descriptor) as connection:
+        try:
+            return run_cell(job, started, MethodConnection(connection, pid, copies or {}))
+        except MethodLostError as lost:
+            return LostMethod(str(lost))

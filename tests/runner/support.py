@@ -194,7 +194,7 @@ class Talks(ConstantRegressor):
 class Exits75(Pid):
     def fit(self, X, y):
         super().fit(X, y)
-        sys.exit(75)
+        os._exit(75)
 
 class Global(ConstantRegressor):
     """Draws from the global generators."""

@@ -113,9 +113,10 @@ def cells_in(folder: Path) -> int:
 
 
 def engines(cluster: LoopbackCluster) -> list[int]:
-    """Return the worker processes below the dask workers."""
+    """Return the processes of cells below the dask workers, without those that one of them has forked."""
     below = [pid for worker in cluster.workers for pid in children(worker.pid)]
-    return [pid for pid in below if b"ep_bench.runner.worker" in command_of(pid)]
+    found = [pid for pid in below if b"fork_server" in command_of(pid)]
+    return [pid for pid in found if not any(pid in children(server) for server in found)]
 
 
 def apart(folder: Path) -> list[str]:

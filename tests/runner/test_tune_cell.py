@@ -240,7 +240,7 @@ def test_kernels_of_every_choice_are_compiled_before_the_clock_starts(
     events: list[Any] = []
     warm_up, search = estimator.warm_up, tuning.search
     monkeypatch.setattr(
-        tune_cell.estimator,
+        estimator,
         "warm_up",
         lambda use, options, task: events.append(options["hidden"]) or warm_up(use, options, task),
     )

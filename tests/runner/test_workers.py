@@ -114,15 +114,15 @@ def test_shared_memory_counts_once(bad: Path) -> None:
 
 
 def test_memory_of_descendants_counts(bad: Path) -> None:
-    found, reason = status(run("Divides", bad, memory_gb=0.7))
+    found, reason = status(run("Divides", bad, memory_gb=0.55))
     assert found == "memory"
-    assert "over the limit of 0.7 GiB" in reason
+    assert "over the limit of 0.55 GiB" in reason
 
 
 def test_proportional_memory_is_read_only_above_the_limit() -> None:
-    resident, proportional = used_gb(os.getpid(), 1e9), used_gb(os.getpid(), 0.0)
+    resident, proportional = used_gb([os.getpid()], 1e9), used_gb([os.getpid()], 0.0)
     assert 0 < proportional <= resident
-    assert used_gb(2**22 + 1, 0.0) == 0.0  # no such process
+    assert used_gb([2**22 + 1], 0.0) == 0.0  # no such process
 
 
 def test_output_of_a_method_uses_no_memory_of_the_run(bad: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_method_that_exits_with_the_idle_code_has_failed(bad: Path) -> None:
 
 
 def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = ChildProcess("ep_bench.runner.worker")
+    child = ChildProcess("ep_bench.processes.fork_server", "ep_bench.errors")
     child.signal(signal.SIGKILL)
     assert becomes_true(lambda: not child.alive)
     assert child.wait() == -signal.SIGKILL
@@ -156,10 +156,10 @@ def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_worker_of_a_finished_run_prints_nothing() -> None:
-    cut = "import os; from ep_bench.runner import supervisor; supervisor._end_with({}); raise BrokenPipeError"
+    cut = "import os; from ep_bench.runner import supervisor; supervisor.end_with({}); raise BrokenPipeError"
     mine, other = (
-        subprocess.run([sys.executable, "-c", cut.format(parent)], capture_output=True, text=True)
-        for parent in ("os.getppid()", "0")
+        subprocess.run([sys.executable, "-c", cut.format(run)], capture_output=True, text=True)
+        for run in ("os.getppid()", "os.getpid()")
     )
     assert (mine.returncode, mine.stderr) == (1, "")
     assert "BrokenPipeError" in other.stderr
