@@ -1,7 +1,8 @@
-"""A process that imports a module and then forks on request: ``python -m ep_bench.processes.fork_server FD MODULE``.
+"""A process that prepares and then forks on request: ``python -m ep_bench.processes.fork_server FD MODULE:FUNCTION``.
 
-The server has one thread and runs nothing but the import, so that each forked process begins warm and clean. It adopts
-the orphans of the processes that it forked, and kills them. It ends, with all of these processes, when its parent ends.
+The function imports what the forked processes need. The server has one thread and runs nothing else, so that each
+forked process begins warm and clean. It adopts the orphans of the processes that it forked, and kills them. It ends,
+with all of these processes, when its parent ends.
 ``forked.ForkServer`` is the other side.
 """
 
@@ -181,15 +182,16 @@ def _open_descriptors() -> set[int]:
     return set(range(256))
 
 
-def main(descriptor: int, module: str) -> NoReturn:
-    """Import a module and serve the connection."""
+def main(descriptor: int, preparation: str) -> NoReturn:
+    """Call ``module:function``, which imports what the forked processes need, and serve the connection."""
     adopt_orphans()
     # A method may send signals to its parent, which is this process. SIGKILL and SIGSTOP are noticed by the supervisor.
     for number in signal.valid_signals() - _UNCATCHABLE - _CRASHES - {signal.SIGCHLD}:
         with contextlib.suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)
     control = Channel(descriptor, accepts_descriptors=True)
-    import_module(module)
+    name, _, function = preparation.partition(":")
+    getattr(import_module(name), function)()
     gc.collect()
     gc.freeze()
     Server(control).serve()

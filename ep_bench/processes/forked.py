@@ -24,10 +24,10 @@ _DESCENDANTS_TIMEOUT = 1.0  # seconds that its descendants have to exit by thems
 
 
 class ForkServer:
-    """A fork server that has imported ``module``. One thread uses it; ``kill`` may be called by any thread."""
+    """A fork server that calls ``module:function`` first. One thread uses it; ``kill`` may be called by any thread."""
 
-    def __init__(self, module: str) -> None:
-        self._child = ChildProcess("ep_bench.processes.fork_server", module)
+    def __init__(self, preparation: str) -> None:
+        self._child = ChildProcess("ep_bench.processes.fork_server", preparation)
         self.channel = self._child.channel
         self._codes: dict[int, int] = {}  # exit codes of the processes that have ended
         self._timeout = _IMPORT_TIMEOUT

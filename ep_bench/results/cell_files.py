@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
+from ep_bench.regular_files import parse_json, read_text
 from ep_bench.results.files import FORMAT, canonical, refuse_newer, write_atomically
-from ep_bench.types import Record
+from ep_bench.results.forms import Each, Keys, problem
+from ep_bench.types import COLUMNS, STATUSES, TEXT_COLUMNS, Record
 
 CELLS = "cells"
+_FIELDS = {each.name for each in fields(Record)}
+_ROW = Keys({"cell": str, "method": str, "dataset": str, "split": int, "status": str}, {"reason": str, "study": str})
+_FORM = Keys({"row": _ROW, "factors": dict}, {"provenance": dict, "traceback": str, "trace": Each(list), "notes": dict})
 
 
 def write_record(folder: Path, record: Record) -> None:
@@ -32,20 +36,29 @@ def read_record(path: Path) -> Record | None:
     Raises UserError if a newer version of the program wrote it.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
+        text = read_text(path)
+    except (OSError, ValueError):
         return None
     try:
-        envelope = json.loads(text)
+        envelope = parse_json(text)
         body = text[text.index('"record": ') + len('"record": ') : text.rindex("}")]
-        fields = envelope["record"]
+        content = envelope["record"]
     except (ValueError, KeyError, TypeError):
         return None
     if hashlib.sha256(body.encode()).hexdigest() != envelope.get("sha256"):
         return None
     refuse_newer(envelope.get("format"), path)
-    record = Record(**fields)
-    return record if record.key == path.stem else None
+    if problem(content, _FORM) or content.keys() - _FIELDS:
+        return None
+    record = Record(**content)
+    return record if record.key == path.stem and _is_complete(record) else None
+
+
+def _is_complete(record: Record) -> bool:
+    """Return whether the row of a record has a known status, its labels and possible values."""
+    columns = record.row.keys() & (set(COLUMNS) - TEXT_COLUMNS)
+    numbers = all(isinstance(record.row[name], int | float) for name in columns)
+    return record.row["status"] in STATUSES and numbers
 
 
 def read_records(folder: Path) -> dict[str, Record]:

@@ -20,13 +20,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ep_bench.regular_files import read_json, read_text
 from ep_bench.results import store
+from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
 from ep_bench.types import Indices, Record
 
 FILE, FORMAT = "curves.json", 1
 POINTS = 48  # epochs kept of a longer curve
 DRAWS = 100  # draws kept of a longer chain
 DIGITS = 4
+
+_VALUE = (*NUMBER, type(None))
+_ENTRY: Mapping[str, Any] = {"method": str, "dataset": str, "splits": ListOf(int), "cells": str}
+_TRACE = Keys({"epoch": ListOf(int), "median": ListOf(_VALUE)}, {"min": ListOf(_VALUE), "max": ListOf(_VALUE)})
+_CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE))})
+FORM = Keys(
+    {
+        "format": int,
+        "traces": ListOf(Keys({**_ENTRY, "traces": Each(_TRACE)})),
+        "panels": ListOf(Keys({**_ENTRY, "panel": Keys({"grid": ListOf(NUMBER), "mean": ListOf(NUMBER)})})),
+    },
+    {"chains": ListOf(Keys({**_ENTRY, "diagnostics": Each(ListOf(_VALUE)), "chains": Each(_CHAIN)}))},
+)
 
 Entry = dict[str, Any]
 Cells = Mapping[int, str]  # split -> hash of a finished cell
@@ -69,7 +84,7 @@ def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()
     """
     path, found = folder / FILE, collect(folder, rows, sources)
     text = _text(found)
-    before = path.read_text(encoding="utf-8") if path.exists() else None
+    before = read_text(path) if path.exists() else None
     if any(found):
         if text != before:
             store.write_atomically(path, text)
@@ -129,14 +144,13 @@ def read(folder: Path) -> Curves:
     if not path.exists():
         return Curves([], [], [])
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        version = found["format"]
-        found.setdefault("chains", [])
-        kinds = [[entry for entry in found[kind] if entry["splits"] and entry["cells"]] for kind in Curves._fields]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        found = read_json(path)
+    except (OSError, ValueError) as error:
         raise store.unreadable(path, error) from error
-    store.refuse_newer(version, path, FORMAT)
-    return Curves(*kinds)
+    store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
+    if different := problem(found, FORM):
+        raise store.unreadable(path, ValueError(different))
+    return Curves(*([entry for entry in found.get(kind, []) if entry["splits"]] for kind in Curves._fields))
 
 
 def _text(found: Curves) -> str:

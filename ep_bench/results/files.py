@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench.errors import UserError
+from ep_bench.regular_files import read_bytes
 
 FORMAT = 2  # of lock and cell files; format 1 had no checksums of rows
 
@@ -43,8 +44,8 @@ def write_atomically(path: Path, text: str) -> None:
 def write_if_changed(path: Path, text: str) -> None:
     """Write ``text`` atomically, unless the file already has this content."""
     try:
-        same = path.read_bytes() == text.encode()
-    except OSError:
+        same = read_bytes(path) == text.encode()
+    except (OSError, ValueError):
         same = False
     if not same:
         write_atomically(path, text)

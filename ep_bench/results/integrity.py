@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ep_bench.regular_files import read_bytes
 from ep_bench.results.files import canonical
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS
 
@@ -67,7 +68,7 @@ def _canonical_text(column: str, value: Any) -> str:
 
 def file_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the checksum of each file of a folder, 16 hexadecimal digits."""
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in names}
+    return {name: hashlib.sha256(read_bytes(folder / name)).hexdigest()[:16] for name in names}
 
 
 def suspect_files(folder: Path, lock: Mapping[str, Any]) -> list[SuspectRow]:

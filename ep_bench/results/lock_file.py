@@ -8,9 +8,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench.errors import UserError
+from ep_bench.regular_files import read_json
 from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
+from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
 
 LOCK = "study.lock.json"
+_GROUPS = ListOf(Keys({"method": str, "dataset": str, "factors": dict, "cells": Each(str)}))
+_DATASET = Keys(
+    {"name": str}, {"n": int, "d": int, "checksum": str, "task": str, "target_values": (*NUMBER, dict, list)}
+)
+_METHOD = Keys({"use": str, "options": dict}, {"published": ListOf(str), "tune": dict, "aliases": ListOf(str)})
+_ORIGIN = Keys({"method": str, "version": (str, int, type(None)), "source": str, "environment": str, "rows": Each(str)})
+_FORM = Keys(
+    {},
+    {
+        "study": str, "seed": int, "splits": Keys({}, {"scheme": str, "count": int}), "datasets": Each(_DATASET),
+        "methods": Each(_METHOD), "compare": dict, "ranks": ListOf(dict), "accept": ListOf(Each((str, type(None)))),
+        "groups": _GROUPS, "superseded": _GROUPS, "environments": Each(dict), "provenance": ListOf(_ORIGIN),
+        "environment": dict, "experiment": str, "files": Each(str), "options": dict, "cell": str, "seconds": NUMBER,
+    },
+)  # fmt: skip
 
 
 class Origin(NamedTuple):
@@ -43,12 +60,14 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        lock = json.loads(path.read_text(encoding="utf-8"))
+        lock = read_json(path)
     except (OSError, ValueError) as error:
         raise UserError(f"cannot be read: {error}", where=str(path)) from error
     if not isinstance(lock, dict):
         raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
+    if found := problem(lock, _FORM):
+        raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
 
 

@@ -15,7 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ep_bench.regular_files import read_json
 from ep_bench.results import store
+from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
 from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
@@ -25,6 +27,7 @@ DIGITS = 5
 MAX_POINTS = 5000  # largest number of test points of a cell whose scores are kept
 
 Scores = dict[str, list[float]]
+_FORM = Keys({"format": int, "cells": Each(Each(ListOf(NUMBER)))})
 
 
 def note(scores: Mapping[str, Array]) -> dict[str, Scores]:
@@ -60,11 +63,16 @@ def read(folder: Path) -> dict[str, Scores]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        version, cells = found["format"], {str(key): dict(scores) for key, scores in found["cells"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found = read_json(path)
+    except (OSError, ValueError) as error:
         raise store.unreadable(path, error) from error
-    store.refuse_newer(version, path, FORMAT)
+    store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
+    if different := problem(found, _FORM):
+        raise store.unreadable(path, ValueError(different))
+    cells: dict[str, Scores] = found["cells"]
+    ragged = next((key for key, scores in cells.items() if len({len(values) for values in scores.values()}) > 1), None)
+    if ragged is not None:
+        raise store.unreadable(path, ValueError(f"the lists of cells.{ragged} have different lengths"))
     return cells
 
 

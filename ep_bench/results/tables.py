@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ep_bench.errors import UserError
+from ep_bench.regular_files import read_bytes
 from ep_bench.results.files import write_if_changed
 from ep_bench.results.integrity import Row, impossible, text
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
@@ -43,14 +44,15 @@ def read_table(path: Path) -> tuple[list[Row], list[UserError]]:
         return [], []
     try:
         return _read(path)
-    except (OSError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         return [], [UserError(f"cannot be read: {error}", where=str(path))]
 
 
 def _read(path: Path) -> tuple[list[Row], list[UserError]]:
     rows: list[Row] = []
     errors: list[UserError] = []
-    with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+    text = read_bytes(path).decode("utf-8", errors="surrogateescape")
+    with io.StringIO(text, newline="") as file:
         reader = csv.DictReader(file)
         missing = sorted(set(HEAD_COLUMNS) - set(reader.fieldnames or ()))
         if missing:

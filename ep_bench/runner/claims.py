@@ -26,12 +26,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from ep_bench.regular_files import parse_json, read_bytes
+from ep_bench.results.forms import Keys, problem
 from ep_bench.results.store import CELLS
 
 CLAIMS = "claims"
 SILENCE = 120.0  # seconds without a heartbeat after which a run on another machine counts as dead
 _HEARTBEAT = 10.0  # seconds between two heartbeats
 _LOCK = "takeover.lock"
+_MAX_BYTES = 2**16  # of a claim or of the file of a run
 _MODE = 0o666  # restricted by the umask: several users may share a folder
 
 
@@ -90,7 +93,7 @@ class Claims:
         self._claimed.discard(key)
         path = self._claim(key)
         with contextlib.suppress(OSError):
-            if path.read_text(encoding="utf-8") == self._run:  # otherwise another run took it over
+            if _text(path) == self._run:  # otherwise another run took it over
                 path.unlink()
 
     def _claim(self, key: str) -> Path:
@@ -116,7 +119,7 @@ class Claims:
         """Return the state of a claim; an incomplete or unreadable claim counts as live."""
         path = self._claim(key)
         try:
-            name = path.read_text(encoding="utf-8")
+            name = _text(path)
         except FileNotFoundError:
             return "none"
         except OSError:
@@ -165,7 +168,7 @@ def running(folder: Path) -> list[LiveRun]:
     cells: dict[str, list[str]] = {}
     for path in claims.glob("*.claim"):
         with contextlib.suppress(OSError):
-            cells.setdefault(path.read_text(encoding="utf-8"), []).append(path.stem)
+            cells.setdefault(_text(path), []).append(path.stem)
     found = []
     for path in sorted(claims.glob("*.run")):
         about = _about(path)
@@ -188,10 +191,19 @@ def _is_alive(run: Path, *, write: bool = True) -> bool:
 
 def _about(run: Path) -> dict[str, Any] | None:
     try:
-        about = json.loads(run.read_text(encoding="utf-8"))
+        about = parse_json(_text(run))
     except (OSError, ValueError):
         return None
-    return about if isinstance(about, dict) and {"host", "pid", "started"} <= about.keys() else None
+    form = Keys({"host": str, "pid": int, "started": str}, {"machine": str})
+    return None if problem(about, form) else about
+
+
+def _text(path: Path) -> str:
+    """Return the text of a claim or of the file of a run; bytes that are not UTF-8 become question marks."""
+    try:
+        return read_bytes(path, _MAX_BYTES).decode("utf-8", errors="replace")
+    except ValueError:
+        return "?"
 
 
 def _is_locked(path: Path) -> bool | None:

@@ -164,7 +164,7 @@ class Workers:
         self._sent: dict[DatasetRef, str] = {}  # checksums of the data sets sent to the worker process
         self._worker: ForkedProcess | None = None
         self._methods: dict[str, ForkedProcess] = {}  # by external method, the one used last at the end
-        self._server = ForkServer("ep_bench.runner.worker")
+        self._server = ForkServer("ep_bench.runner.worker:prepare")
 
     @property
     def alive(self) -> bool:

@@ -141,7 +141,7 @@ def test_a_method_that_exits_with_the_idle_code_has_failed(bad: Path) -> None:
 
 
 def test_an_ended_process_is_not_signalled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    child = ChildProcess("ep_bench.processes.fork_server", "ep_bench.errors")
+    child = ChildProcess("ep_bench.processes.fork_server", "ep_bench.runner.worker:prepare")
     child.signal(signal.SIGKILL)
     assert becomes_true(lambda: not child.alive)
     assert child.wait() == -signal.SIGKILL

@@ -1,0 +1,61 @@
+"""Forms of values read from JSON files: which keys and types they must have, so that readers need no further checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+NUMBER = (int, float)
+_NAMES = {str: "a text", int: "an integer", float: "a number", dict: "an object", list: "a list", bool: "true or false",
+          type(None): "null"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Each:
+    """An object with any keys whose values have one form."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list whose elements have one form."""
+
+    element: Any
+
+
+@dataclass(frozen=True)
+class Keys:
+    """An object with required and optional keys; further keys are allowed."""
+
+    required: Mapping[str, Any]
+    optional: Mapping[str, Any] = field(default_factory=dict)
+
+
+def problem(value: Any, form: Any, place: str = "") -> str:
+    """Return where and how a value differs from a form, empty if it does not.
+
+    A form is a type, a tuple of types, or an ``Each``, ``ListOf`` or ``Keys``.
+    """
+    if isinstance(form, type | tuple):
+        types = form if isinstance(form, tuple) else (form,)
+        if isinstance(value, types) and (not isinstance(value, bool) or bool in types):
+            return ""
+        allowed = " or ".join(_NAMES[each] for each in types)
+        return f"{place or 'the content'} is {_NAMES.get(type(value), 'a value')}, not {allowed}"
+    if isinstance(form, ListOf):
+        if not isinstance(value, list):
+            return problem(value, list, place)
+        parts = ((f"{place}[{i}]", element, form.element) for i, element in enumerate(value))
+    elif not isinstance(value, dict):
+        return problem(value, dict, place)
+    elif isinstance(form, Each):
+        parts = ((f"{place}.{key}".lstrip("."), element, form.value) for key, element in value.items())
+    else:
+        missing = [key for key in form.required if key not in value]
+        if missing:
+            return f"{place or 'the content'} has no {missing[0]}"
+        known = {**form.required, **form.optional}
+        parts = ((f"{place}.{key}".lstrip("."), value[key], known[key]) for key in known if key in value)
+    return next((found for part in parts if (found := problem(part[1], part[2], part[0]))), "")
