@@ -45,7 +45,7 @@ class UserError(Exception):
         near = nearest(name, choices) if name is not None and choices else None
         if near:
             parts.append(f"did you mean {near!r}?")
-        super().__init__("; ".join(parts))
+        super().__init__(visible("; ".join(parts)))
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,14 @@ class UnquotedText(str):
 
     __slots__ = ()
     __repr__ = str.__str__
+
+
+def visible(text: str) -> str:
+    """Return a text with control characters, which could change a terminal, as escapes of Python.
+
+    Line ends are kept.
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def spell(path: Iterable[str | int]) -> str:

@@ -8,8 +8,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 Progress = Callable[[int, int | None], None]
+MAX_BYTES = 2**30  # by default, the largest file that is downloaded
 _CHUNK = 1 << 16
 _TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # HTTP statuses after which another attempt may succeed
 
@@ -26,7 +29,15 @@ class UnreachableError(TransientError):
     """No server answers at the address."""
 
 
-def download(url: str, part: Path, timeout: float, progress: Progress | None = None) -> None:
+def download(
+    url: str,
+    part: Path,
+    timeout: float,
+    progress: Progress | None = None,
+    *,
+    limit: int = MAX_BYTES,
+    insecure: bool = False,
+) -> None:
     """Complete the file ``part`` from an address.
 
     The download continues at the end of ``part`` if the server supports ranges. It is repeated as long as each attempt
@@ -37,6 +48,8 @@ def download(url: str, part: Path, timeout: float, progress: Progress | None = N
     url : address
     part : file that may hold the first bytes of a previous attempt
     timeout : seconds to wait for a connection, and for further bytes
+    limit : largest number of bytes of the file
+    insecure : whether the address may use http; a redirect never changes the scheme, except from http to https
     progress : function of the number of bytes on disk and in total; the latter is None if the server does not report it
 
     Raises
@@ -46,29 +59,57 @@ def download(url: str, part: Path, timeout: float, progress: Progress | None = N
     TransientError
         An attempt failed without adding bytes; ``part`` keeps the bytes that have arrived.
     """
+    _require_scheme(url, insecure=insecure)
     while True:
         before = _size(part)
         try:
-            return _attempt(url, part, timeout, progress)
+            return _attempt(url, part, timeout, progress, limit)
         except TransientError:
             if _size(part) <= before:
                 raise
+
+
+class _SameScheme(urllib.request.HTTPRedirectHandler):
+    """Refuses a redirect to another scheme, except from http to https."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        """Return the request for the new address."""
+        before, after = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
+        if after not in {before, "https"}:
+            raise TransferError(f"the server redirects to {after or 'no scheme'}: {newurl[:200]}")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+SCHEMES = frozenset({"https"})  # of the addresses on cards; a mirror of the user may also have http
+
+
+def _require_scheme(url: str, *, insecure: bool) -> None:
+    try:
+        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname
+    except ValueError as error:
+        raise TransferError(f"not a valid address: {error}") from error
+    if scheme not in (SCHEMES | {"http"} if insecure else SCHEMES) or not host:
+        allowed = "http:// or https://" if insecure else "https://"
+        raise TransferError(f"not a valid address; it must begin with {allowed} and name a server")
 
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _attempt(url: str, part: Path, timeout: float, progress: Progress | None) -> None:
+def _attempt(url: str, part: Path, timeout: float, progress: Progress | None, limit: int) -> None:
     have = _size(part)
     # Ranges and lengths would refer to compressed bytes if the transfer were compressed.
     headers = {"User-Agent": "ep-bench", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=timeout) as answer:  # noqa: S310
+        opener = urllib.request.build_opener(_SameScheme)
+        with opener.open(urllib.request.Request(url, headers=headers), timeout=timeout) as answer:  # noqa: S310
             have, total = _byte_range(answer.status, answer.headers, have)
-            _append(answer, part, have, total, progress)
+            _append(answer, part, have, total, progress, limit)
     except urllib.error.HTTPError as error:
         _raise_refusal(error, part, have)
     except urllib.error.URLError as error:
@@ -98,13 +139,19 @@ def _append(
     start: int,
     total: int | None,
     progress: Progress | None,
+    limit: int,
 ) -> None:
+    if total is not None and total > limit:
+        raise TransferError(f"the file has {total} bytes; at most {limit} are expected")
     have = start
     with part.open("ab") as file:
         file.truncate(start)
         while chunk := answer.read1(_CHUNK):
             file.write(chunk)
             have += len(chunk)
+            if have > limit:
+                file.truncate(0)
+                raise TransferError(f"the server sends more than the {limit} bytes that are expected")
             if progress:
                 progress(have, total)
     if total is not None and have != total:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from ep_bench.data import embedded, locations, reading
 from ep_bench.data.cards import Card
 from ep_bench.data.cards import card_names as all_names
-from ep_bench.data.download import TransferError, UnreachableError, download
+from ep_bench.data.download import MAX_BYTES, TransferError, UnreachableError, download
 from ep_bench.data.lookup import card
 from ep_bench.errors import UserError
 
@@ -141,12 +141,12 @@ def _fetch_one(
         return Fetched(found.name, "present", present)
     reasons = []
     for url in _addresses(found, base_url):
-        server = urlsplit(url).netloc
+        server = _server(url)
         if server in unreachable:
             reasons.append(f"  {url}: skipped, the server did not answer before")
             continue
         try:
-            _retrieve(found, url, target, expected, report, limits)
+            _retrieve(found, url, target, expected, report, limits, insecure=url not in found.urls)
         except (TransferError, OSError) as error:
             if isinstance(error, UnreachableError):
                 unreachable.add(server)
@@ -187,8 +187,23 @@ def _addresses(found: Card, base_url: str | None) -> list[str]:
     return [f"{base.rstrip('/')}/{found.path}" for base in bases] + list(found.urls)
 
 
+def _server(url: str) -> str:
+    """Return the server of an address, empty if the address is not valid."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
 def _retrieve(
-    found: Card, url: str, target: Path, expected: str | None, report: ProgressReport | None, limits: RetryLimits
+    found: Card,
+    url: str,
+    target: Path,
+    expected: str | None,
+    report: ProgressReport | None,
+    limits: RetryLimits,
+    *,
+    insecure: bool,
 ) -> None:
     """Download one address with pooch. Raises TransferError if all attempts fail."""
     import pooch
@@ -199,7 +214,7 @@ def _retrieve(
 
     def downloader(address: str, output_file: str, _pooch: Any) -> None:
         bar = None if report is None else (lambda have, total: report(found.name, have, total))
-        download(address, part, limits.timeout, bar)
+        download(address, part, limits.timeout, bar, limit=found.bytes or MAX_BYTES, insecure=insecure)
         part.replace(output_file)
         if expected is None and target.suffix == ".zip":
             _check_archive(Path(output_file))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import lzma
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 from ep_bench.data.cards import Card
 from ep_bench.errors import UserError
+from ep_bench.regular_files import read_json, require_regular
 from ep_bench.resources import shipped_folder
 
 VARIABLE = "EP_BENCH_DATA"
+MAX_BYTES = 2**30  # of a data file after decompression
 _CHUNK = 1 << 20
 
 
@@ -102,7 +106,33 @@ def _damaged(card: Card, path: Path, reason: object) -> UserError:
 
 def open_data(path: Path) -> IO[bytes]:
     """Open a data file for reading; a file compressed by xz is decompressed."""
-    return lzma.LZMAFile(path) if path.suffix == ".xz" else path.open("rb")
+    require_regular(path.stat(), path)
+    return limited(lzma.LZMAFile(path)) if path.suffix == ".xz" else path.open("rb")
+
+
+def limited(content: IO[bytes]) -> io.BufferedReader:
+    """Return a reader of decompressed bytes that raises OSError after MAX_BYTES, as for a decompression bomb."""
+    return io.BufferedReader(_Limited(content), _CHUNK)
+
+
+class _Limited(io.RawIOBase):
+    def __init__(self, content: IO[bytes]) -> None:
+        self._content, self._left = content, MAX_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._content.read(len(buffer))
+        self._left -= len(found)
+        if self._left < 0:
+            raise OSError(errno.EFBIG, f"more than {MAX_BYTES >> 20} MiB after decompression")
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._content.close()
+        super().close()
 
 
 def file_checksum(path: Path) -> str:
@@ -140,7 +170,8 @@ def record_checksum(card: Card, sha256: str) -> None:
 
 def _recorded() -> dict[str, str]:
     try:
-        content = json.loads((cache_folder() / "checksums.json").read_text(encoding="utf-8"))
+        content = read_json(cache_folder() / "checksums.json")
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
+    known = content.items() if isinstance(content, dict) else ()
+    return {str(name): checksum for name, checksum in known if isinstance(checksum, str)}

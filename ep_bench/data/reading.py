@@ -7,12 +7,12 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import IO, Literal, TextIO, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ep_bench.data.lookup import card
 from ep_bench.data.splits import COUNT
 from ep_bench.data.target_values import few_values
 from ep_bench.errors import UnquotedText, UserError
+from ep_bench.regular_files import require_regular
 from ep_bench.types import Array, Dataset, DatasetInfo, DatasetRef
 
 # Communities and Crime, columns of the raw file: the 124 inputs except the 22 of the police survey, and the target.
@@ -246,15 +247,16 @@ def _read_file(found: Card, path: Path) -> tuple[Array, Array, tuple[str, ...]]:
 @contextmanager
 def open_text(path: Path) -> Iterator[TextIO]:
     """Open a text file, which may be compressed by gzip or xz or be the first member of a zip archive."""
-    if path.suffix == ".gz":
-        with gzip.open(path, "rt", encoding="latin-1") as file:
-            yield file
-    elif path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as member:
-            yield io.TextIOWrapper(member, encoding="latin-1")
-    else:
-        with locations.open_data(path) as content, io.TextIOWrapper(content, encoding="latin-1") as text:
-            yield text
+    require_regular(path.stat(), path)
+    with ExitStack() as stack:
+        if path.suffix == ".gz":
+            content: IO[bytes] = stack.enter_context(cast("IO[bytes]", gzip.open(path)))  # noqa: SIM115
+        elif path.suffix == ".zip":
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            content = stack.enter_context(archive.open(archive.namelist()[0]))
+        else:
+            content = stack.enter_context(locations.open_data(path))
+        yield io.TextIOWrapper(locations.limited(content), encoding="latin-1")
 
 
 def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:

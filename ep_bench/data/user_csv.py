@@ -6,6 +6,7 @@ import contextlib
 import csv
 import gzip
 import hashlib
+import io
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +15,11 @@ import numpy as np
 
 from ep_bench.data.class_labels import numbered
 from ep_bench.errors import UserError
+from ep_bench.regular_files import read_bytes
 from ep_bench.types import Array
 
 MINIMUM_ROWS = 10
+MAX_BYTES = 2**28  # largest text of a table, also after decompression
 DELIMITERS = ",\t;| "
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
 MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
@@ -86,15 +89,20 @@ def read_classes(path: Path, target: str | None) -> tuple[Array, Array, tuple[st
 def _text(path: Path) -> tuple[str, str]:
     """Return the text of the file, decompressed and with Unix line ends, and the sha256 of the file."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, MAX_BYTES)
     except OSError as error:
         raise UserError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValueError as error:
+        raise UserError(f"too large: {error}", where=str(path)) from error
     checksum = hashlib.sha256(content).hexdigest()
     if path.suffix == ".gz" or content[:2] == b"\x1f\x8b":
         try:
-            content = gzip.decompress(content)
+            with gzip.open(io.BytesIO(content)) as file:
+                content = file.read(MAX_BYTES + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise UserError(f"the gzip file is damaged: {error}", where=str(path)) from error
+        if len(content) > MAX_BYTES:
+            raise UserError(f"too large: more than {MAX_BYTES >> 20} MiB after decompression", where=str(path))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -23,6 +23,7 @@ from ep_bench.experiments import checkpoints
 from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results import store
 from ep_bench.results.provenance import environment
+from ep_bench.results.spreadsheets import harmless
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -154,5 +155,5 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
     return out.getvalue()

@@ -24,6 +24,7 @@ from ep_bench.report import ranks
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.paired_tests import PairedTest
+from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
@@ -71,7 +72,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, CLAIM_COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: harmless(value) for key, value in row.items()} for row in rows)
     return text.getvalue()
 
 

@@ -12,6 +12,7 @@ from ep_bench.convergence import mark_note
 from ep_bench.plotting.page import Item, Table, item
 from ep_bench.report import tables
 from ep_bench.report.point_table import METRICS, PointTable, PointTableBlock, PointTableLine
+from ep_bench.results.spreadsheets import harmless
 
 HEAD = ("LPD mean", "LPD std", "LPD 1 %", "SE mean", "SE std", "SE 99 %", "time")
 PLACES = (3, 2, 2, 3, 2, 2)
@@ -148,5 +149,5 @@ def csv(found: Sequence[PointTable]) -> str:
         for metric, value, printed in zip(METRICS, line.ours, line.printed, strict=True)
     ]
     out = io.StringIO()
-    pd.DataFrame(lines).to_csv(out, index=False, lineterminator="\n")
+    pd.DataFrame(lines).map(harmless).to_csv(out, index=False, lineterminator="\n")
     return out.getvalue()

@@ -10,6 +10,7 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import store
+from ep_bench.results.spreadsheets import harmless
 
 _KEYS = ["source", "table", "method", "dataset", "metric", *published.COLUMN_NAMES, "published_mean"]
 
@@ -29,7 +30,7 @@ def merged_check(merged: MergedStudies, against: Sequence[str] = ()) -> pd.DataF
 
 def check_table(checks: pd.DataFrame) -> str:
     """Return the content of check.csv."""
-    return str(checks[list(published.CHECK_COLUMNS)].to_csv(index=False, lineterminator="\n"))
+    return str(checks[list(published.CHECK_COLUMNS)].map(harmless).to_csv(index=False, lineterminator="\n"))
 
 
 def _check(merged: MergedStudies, study: store.StudyResults, tag: str, against: Sequence[str]) -> pd.DataFrame:

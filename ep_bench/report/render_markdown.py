@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ep_bench.plotting.page import Picture, Section, Table
-from ep_bench.report.tables import pipes
+from ep_bench.report.tables import pipes, plain_markdown
 
 
 def page(title: str, summary: str, sections: Sequence[Section]) -> str:
     """Return the report as GitHub Markdown. Figures are links to files in ``figures/``."""
-    lines = [f"# {title}", "", summary, ""]
+    lines = [f"# {plain_markdown(title)}", "", plain_markdown(summary), ""]
     lines += [line for section in sections for line in _section(section, 2)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
 
 
 def _section(section: Section, level: int) -> Iterator[str]:
-    yield from (f"{'#' * level} {section.title}", "")
+    yield from (f"{'#' * level} {plain_markdown(section.title)}", "")
     yield from _sentences(section.lines)
     for one in section.figures_and_tables():
         yield from _picture(one) if isinstance(one, Picture) else _table(one)
@@ -29,11 +29,12 @@ def _section(section: Section, level: int) -> Iterator[str]:
 
 def _sentences(lines: Sequence[str]) -> list[str]:
     """Return a single line as a paragraph, several as a list."""
-    return [*(lines if len(lines) == 1 else (f"- {line}" for line in lines)), ""]
+    safe = [plain_markdown(line) for line in lines]
+    return [*(safe if len(safe) == 1 else (f"- {line}" for line in safe)), ""]
 
 
 def _picture(picture: Picture) -> list[str]:
-    return [f"![{picture.name}](figures/{picture.name}.svg)", "", picture.caption, ""]
+    return [f"![{picture.name}](figures/{picture.name}.svg)", "", plain_markdown(picture.caption), ""]
 
 
 def _table(table: Table) -> list[str]:
@@ -41,13 +42,14 @@ def _table(table: Table) -> list[str]:
     lines = [table.markdown, ""] if table.markdown else [*_caption(table), *_grid(table), ""]
     if not table.folded:
         return lines
-    return ["<details>", f"<summary>{table.folded}</summary>", "", *lines, "</details>", ""]
+    return ["<details>", f"<summary>{plain_markdown(table.folded)}</summary>", "", *lines, "</details>", ""]
 
 
 def _caption(table: Table) -> list[str]:
     if not table.caption:
         return []
-    return [table.caption if table.caption.endswith(".") else f"{table.caption}.", ""]
+    caption = plain_markdown(table.caption)
+    return [caption if caption.endswith(".") else f"{caption}.", ""]
 
 
 def _grid(table: Table) -> list[str]:

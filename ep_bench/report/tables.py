@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import unicodedata
@@ -14,6 +15,7 @@ from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.report.ranks import ALPHA
 from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
+from ep_bench.results.spreadsheets import harmless
 
 EQUAL = "≈"  # marks entries that the test does not distinguish from the best
 LINE_LETTERS = 115  # letters that fit across a LaTeX page
@@ -164,7 +166,14 @@ def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 def pipes(words: Sequence[str]) -> str:
     """Return one row of a Markdown table."""
-    return "| " + " | ".join(word.replace("|", "\\|") for word in words) + " |"
+    return "| " + " | ".join(plain_markdown(word).replace("|", "\\|") for word in words) + " |"
+
+
+def plain_markdown(text: str) -> str:
+    """Return a text in which Markdown finds no HTML, no link and no picture; code between backticks is kept."""
+    parts = text.split("`")
+    parts[::2] = [html.escape(part, quote=False).replace("](", "]\\(") for part in parts[::2]]
+    return "`".join(parts) if len(parts) % 2 else html.escape(text, quote=False).replace("](", "]\\(")
 
 
 def long_csv(tables: Sequence[ScoreTable]) -> str:
@@ -192,7 +201,7 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
         for j, method in enumerate(t.methods)
     ]
     out = io.StringIO()
-    pd.DataFrame(lines).to_csv(out, index=False, lineterminator="\n")
+    pd.DataFrame(lines).map(harmless).to_csv(out, index=False, lineterminator="\n")
     return out.getvalue()
 
 

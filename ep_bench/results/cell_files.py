@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 
+from ep_bench.errors import visible
 from ep_bench.regular_files import parse_json, read_text
 from ep_bench.results.files import FORMAT, canonical, refuse_newer, write_atomically
 from ep_bench.results.forms import Each, Keys, problem
@@ -51,6 +52,7 @@ def read_record(path: Path) -> Record | None:
     if problem(content, _FORM) or content.keys() - _FIELDS:
         return None
     record = Record(**content)
+    record.row |= {name: visible(value) for name, value in record.row.items() if isinstance(value, str)}
     return record if record.key == path.stem and _is_complete(record) else None
 
 

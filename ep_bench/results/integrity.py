@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ep_bench.errors import visible
 from ep_bench.regular_files import read_bytes
 from ep_bench.results.files import canonical
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS
@@ -51,7 +52,7 @@ def text(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return repr(float(value))
-    return " ".join(str(value).encode("utf-8", "backslashreplace").decode("utf-8").split())
+    return visible(" ".join(str(value).encode("utf-8", "backslashreplace").decode("utf-8").split()))
 
 
 def checksum(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, visible
 from ep_bench.regular_files import read_json
 from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
 from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
@@ -66,9 +66,15 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not isinstance(lock, dict):
         raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
-    if found := problem(lock, _FORM):
+    if found := problem(lock, _FORM) or _unprintable(lock):
         raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
+
+
+def _unprintable(lock: Mapping[str, Any]) -> str:
+    """Return which label has a control character, empty if none has."""
+    labels = (label for part in ("datasets", "methods") for label in lock.get(part, ()))
+    return next((f"the label {label!r} has a control character" for label in labels if visible(label) != label), "")
 
 
 def lock_cells(lock: Mapping[str, Any], part: str = "groups") -> list[dict[str, Any]]:

@@ -7,10 +7,11 @@ import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, visible
 from ep_bench.regular_files import read_bytes
 from ep_bench.results.files import write_if_changed
 from ep_bench.results.integrity import Row, impossible, text
+from ep_bench.results.spreadsheets import harmless, original
 from ep_bench.types import COLUMNS, COUNT_COLUMNS, HEAD_COLUMNS, STATUSES, TEXT_COLUMNS
 
 
@@ -23,7 +24,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
     writer = csv.DictWriter(out, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     for row in sorted(rows, key=order):
-        writer.writerow({key: text(value) for key, value in row.items()})
+        writer.writerow({key: harmless(text(value)) for key, value in row.items()})
     write_if_changed(path, out.getvalue())
 
 
@@ -73,7 +74,7 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
             continue
         try:
             found.encode()
-            parsed[key] = found if key in TEXT_COLUMNS else int(found) if key in COUNT_COLUMNS else float(found)
+            parsed[key] = _value(key, found)
         except UnicodeEncodeError:
             raise UserError("not UTF-8", where=where, field=key) from None
         except ValueError:
@@ -87,6 +88,12 @@ def _parse(row: Mapping[str, str | None], path: Path, line: int) -> Row:
     if reason := impossible(parsed):
         raise UserError(reason, where=where)
     return parsed
+
+
+def _value(column: str, found: str) -> str | int | float:
+    if column in TEXT_COLUMNS:
+        return visible(original(found))
+    return int(found) if column in COUNT_COLUMNS else float(found)
 
 
 def order(row: Row) -> tuple[str, str, str, int, str]:

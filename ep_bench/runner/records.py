@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, visible
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.processes.cpu_time import CPUTimer
 from ep_bench.results.provenance import environment
@@ -71,7 +71,7 @@ def fail(record: Record, status: str, reason: str) -> None:
 def one_line(text: str) -> str:
     """Return a text as one line of at most 500 printable characters, the form stored in a row."""
     line = " ".join(printable(text).split())[:_REASON]
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)[:_REASON]
+    return visible(line)[:_REASON]
 
 
 def printable(text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import yaml
 
 from ep_bench.errors import UnquotedText, UserError, spell
+from ep_bench.regular_files import read_bytes
 from ep_bench.spec.problems import Place, shorten, shown
 
 MAX_BYTES = 256 * 1024
@@ -115,7 +116,7 @@ def _read_text(path: Path, where: str) -> str:
     try:
         if path.is_dir():
             raise UserError("is a folder, not a study file", where=where)
-        data = path.read_bytes() if path.stat().st_size <= MAX_BYTES else None
+        data = read_bytes(path, 2 * MAX_BYTES) if path.stat().st_size <= MAX_BYTES else None
     except FileNotFoundError:
         raise UserError("no such study file", where=where) from None
     except (OSError, ValueError) as error:

@@ -15,7 +15,8 @@ from ep_bench.estimator import warm_up
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
 from ep_bench.runner import execute
-from ep_bench.runner.execute import _fit_notes, run_cell
+from ep_bench.runner.chain_summary import of_fit
+from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.pool import run_jobs
@@ -250,5 +251,5 @@ def test_a_method_that_refuses_the_warm_up_data(tmp_path: Path) -> None:
 
 def test_the_notes_have_the_criterion_and_the_evidences_of_several_starts():
     model = SimpleNamespace(criterion_="evidence", start_evidences_=(-3.5, -math.inf))
-    assert _fit_notes(model) == {"criterion": "evidence", "start_evidences": [-3.5, None]}
-    assert _fit_notes(SimpleNamespace(criterion_="", start_evidences_=(-3.5,))) == _fit_notes(object()) == {}
+    assert of_fit(model) == {"criterion": "evidence", "start_evidences": [-3.5, None]}
+    assert of_fit(SimpleNamespace(criterion_="", start_evidences_=(-3.5,))) == of_fit(object()) == {}

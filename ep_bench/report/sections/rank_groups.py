@@ -18,6 +18,7 @@ from ep_bench.report.context import ReportContext
 from ep_bench.report.rank_group_figures import STAR, starred
 from ep_bench.report.rank_groups import HOLDS, RankedPair, RankGroupResult, RankGroupScore
 from ep_bench.report.sections.ranks import friedman_line
+from ep_bench.results.spreadsheets import harmless
 
 
 def sections(report: ReportContext) -> list[Section]:
@@ -164,5 +165,5 @@ def orders_csv(found: Sequence[RankGroupResult]) -> str:
         for order in standing.orders()
     ]
     out = io.StringIO()
-    pd.DataFrame(lines).round(6).to_csv(out, index=False, lineterminator="\n")
+    pd.DataFrame(lines).round(6).map(harmless).to_csv(out, index=False, lineterminator="\n")
     return out.getvalue()
