@@ -92,3 +92,8 @@ def start_server():
         server.release.set()
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _the_local_server_counts_as_secure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ep_bench.data.download.SCHEMES", frozenset({"http", "https"}))

@@ -315,9 +315,9 @@ def test_an_unreachable_server_is_tried_once(serve, monkeypatch, toy, cache) -> 
     monkeypatch.setattr("ep_bench.data.fetching.card", cards.__getitem__)
     asked: list[str] = []
 
-    def counted(url: str, *arguments: object) -> None:
+    def counted(url: str, *arguments: object, **options: object) -> None:
         asked.append(url)
-        download(url, *arguments)
+        download(url, *arguments, **options)
 
     monkeypatch.setattr("ep_bench.data.fetching.download", counted)
     with pytest.raises(UserError, match="the server did not answer before"):

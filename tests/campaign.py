@@ -1,0 +1,318 @@
+"""Attempts to break a run or a reader by damage and at random: ``python -m tests.campaign NAME [COUNT] [SEED]``.
+
+``files`` alters files of a results folder, ``studies`` fuzzes studies, ``kills`` kills processes of runs, ``shared`` kills
+one of three runs on one folder, ``disk`` fills the disk and ``readonly`` forbids writing. Each prints the number of
+attempts and the failures. A failure is an exception other than an error for users, a hang, a lost or changed cell, or a
+process that is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.cli import cli
+from ep_bench.errors import UserError
+from ep_bench.results import store
+from ep_bench.spec import read_study
+from ep_bench.types import COLUMNS, MEASURED_COLUMNS
+
+ROOT = Path(__file__).parents[1]
+STUDY = """
+study: attacked
+datasets: [cubic, diabetes]
+splits: {scheme: standard, count: 2}
+compare: {rows: PBP}
+methods:
+  - {use: pbp, label: PBP, epochs: 2}
+  - {use: "ep_bench.baselines:ConstantRegressor", label: constant}
+  - {use: "sklearn.linear_model:BayesianRidge", label: ridge}
+"""
+SLOW = STUDY.replace("epochs: 2", "epochs: 100").replace("count: 2", "count: 6")
+LIMIT = 5.0  # seconds for a message
+VALUES: tuple[Any, ...] = (None, 0, -1, 1e308, True, "", "x", "\ud800", "\x1b[31m", "=1+1", [], [1, [2]], {}, {"a": {}})
+
+
+def command(study: Path, results: Path, *more: str) -> list[str]:
+    return [sys.executable, "-m", "ep_bench", "run", str(study), "--results", str(results), "--quiet", *more]
+
+
+def finished_run(folder: Path, text: str = STUDY) -> tuple[Path, Path]:
+    """Run a study; return its file and its results folder."""
+    study = folder / "study.yaml"
+    study.write_text(text)
+    subprocess.run(command(study, folder / "results"), check=True)
+    return study, folder / "results" / "attacked"
+
+
+def scores(folder: Path) -> list[list[Any]]:
+    kept = [column for column in COLUMNS if column not in MEASURED_COLUMNS]
+    return [[row.get(column) for column in kept] for row in store.read_rows(folder / "results.csv")]
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield place
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*place, key))
+
+
+def altered_json(text: str, chance: random.Random) -> str:
+    """Replace or remove the value at a random place of a JSON text."""
+    value = json.loads(text)
+    place = chance.choice(list(places(value))[1:])
+    holder = value
+    for key in place[:-1]:
+        holder = holder[key]
+    if chance.random() < 0.25:
+        del holder[place[-1]]
+    else:
+        holder[place[-1]] = chance.choice(VALUES)
+    return json.dumps(value)
+
+
+def damage(path: Path, chance: random.Random) -> str:
+    """Damage a file in a random way; return which."""
+    kind = chance.choice(["json"] * 4 + ["cut", "flip", "deep", "bytes", "pipe", "folder", "loop", "device", "absent"])
+    content = path.read_bytes()
+    if kind == "json" and path.suffix == ".json":
+        path.write_text(altered_json(content.decode(), chance))
+        return kind
+    path.unlink()
+    if kind in {"cut", "json"}:
+        path.write_bytes(content[: chance.randrange(len(content))])
+    elif kind == "flip":
+        at = chance.randrange(len(content))
+        path.write_bytes(content[:at] + bytes([content[at] ^ (1 << chance.randrange(8))]) + content[at + 1 :])
+    elif kind == "deep":
+        path.write_text("[" * 200_000)
+    elif kind == "bytes":
+        path.write_bytes(chance.randbytes(300))
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    return kind
+
+
+def guarded(action: Callable[[], object]) -> str:
+    """Return what is wrong with an action, empty if it succeeds or raises a ``UserError`` or ``OSError`` in time."""
+
+    def expire(*_: object) -> None:
+        raise AssertionError("a hang")
+
+    signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, 6 * LIMIT)  # the machine may be busy
+    started = time.process_time()
+    try:
+        action()
+    except (UserError, OSError):
+        pass
+    except BaseException as error:  # noqa: BLE001
+        return f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    return "too slow" if time.process_time() - started > LIMIT else ""
+
+
+def invoke(*words: str) -> None:
+    result = CliRunner().invoke(cli, list(words))
+    if "\x1b" in result.output:
+        raise AssertionError("a control character in the output")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+
+
+def files(count: int, chance: random.Random) -> Iterator[str]:
+    """Alter files of a results folder, then call ``status``, ``plan`` and sometimes ``check`` and ``report``."""
+    with tempfile.TemporaryDirectory() as name:
+        study, folder = finished_run(Path(name))
+        targets = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+        first = [path for path in targets if path.parent == Path()]
+        kept = Path(name, "kept")
+        shutil.copytree(folder, kept)
+        for k in range(count):
+            shutil.rmtree(folder)
+            shutil.copytree(kept, folder)
+            target = folder / chance.choice(first * 3 + targets)
+            kind = damage(target, chance)
+            calls = [["status", str(folder)], ["plan", str(study), "--results", str(folder.parent)]]
+            calls += [["check", str(folder)]] * (k % 10 == 0) + [["report", str(folder)]] * (k % 50 == 0)
+            for call in calls:
+                found = guarded(lambda call=call: invoke(*call))  # type: ignore[misc]
+                yield f"{call[0]}, {kind} {target.name}: {found}" if found else ""
+
+
+def studies(count: int, chance: random.Random) -> Iterator[str]:
+    """Read studies with random changes of characters, lines and values."""
+    texts = [path.read_text() for path in sorted((ROOT / "configs").rglob("*.yaml"))]
+    pieces = ["{", "}", "[", "]", ":", "- ", "\t", "&a ", "*a", "!!python/object:os.system", "\x1b", "\ud800", "9" * 400,
+              "1e999", "~", "---\n", "'", '"', "<<: ", "\u202e", "use: os:system", "[" * 300, "? "]  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name, "study.yaml")
+        for k in range(count):
+            lines = chance.choice(texts).splitlines()
+            for _ in range(chance.randint(1, 4)):
+                at = chance.randrange(len(lines))
+                line, column = lines[at], chance.randrange(len(lines[at]) + 1)
+                lines[at] = line[:column] + chance.choice(pieces) + line[column + chance.randint(0, 3) :]
+                if chance.random() < 0.2:
+                    lines.insert(at, chance.choice(lines))
+            if path.exists() or path.is_symlink():
+                path.unlink()
+            if k % 50 == 0:
+                os.mkfifo(path)
+            else:
+                path.write_text("\n".join(lines), encoding="utf-8", errors="surrogatepass")
+            yield guarded(lambda: read_study(path, InstalledCatalogue()))
+
+
+def marked(mark: str) -> list[int]:
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"CAMPAIGN={mark}".encode() in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def kills(count: int, chance: random.Random) -> Iterator[str]:
+    """Kill the run, or one or all of its processes, at random times with 1, 2 and 4 jobs and with dask."""
+    ways = [["--jobs", "1"], ["--jobs", "2"], ["--jobs", "4"], ["--jobs", "2", "--backend", "dask"]]
+    with tempfile.TemporaryDirectory() as name:
+        study, calm = finished_run(Path(name), SLOW)
+        for k in range(count):
+            results = Path(name, f"wild{k // 8}")  # eight kills of the run of one folder
+            mark = f"{os.getpid()}-{k}"
+            run = subprocess.Popen(
+                command(study, results, *ways[k % 4]),
+                env={**os.environ, "CAMPAIGN": mark}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            time.sleep(chance.uniform(0.2, 12.0))
+            whom = chance.choice(["run", "one", "one", "all"])
+            others = [pid for pid in marked(mark) if pid != run.pid]
+            victims = {"run": [run.pid], "one": [chance.choice(others or [run.pid])], "all": [run.pid, *others]}[whom]
+            for pid in victims:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+            yield after_kill(run, mark, f"{whom} of {' '.join(ways[k % 4])}")
+            if k % 8 == 7 or k == count - 1:
+                subprocess.run(command(study, results, "--retry-failed"), check=True)
+                same = scores(results / "attacked") == scores(calm)
+                yield "" if same else "the scores differ from those of a calm run"
+
+
+def after_kill(run: subprocess.Popen[str], mark: str, what: str) -> str:
+    try:
+        _, printed = run.communicate(timeout=180)
+    except subprocess.TimeoutExpired:
+        for pid in marked(mark):
+            os.kill(pid, signal.SIGKILL)
+        return f"{what}: the run hangs"
+    ended = time.monotonic()
+    while (left := marked(mark)) and time.monotonic() - ended < 3 * LIMIT:
+        time.sleep(0.05)
+    if left:
+        names = [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")[-80:] for pid in left]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        return f"{what}: processes are left: {names}"
+    return f"{what}: {printed[-300:]}" if "Traceback" in printed and run.returncode != -signal.SIGKILL else ""
+
+
+def shared(count: int, chance: random.Random) -> Iterator[str]:
+    """Start three runs on one folder and kill one of them."""
+    with tempfile.TemporaryDirectory() as name:
+        study, calm = finished_run(Path(name), SLOW)
+        for k in range(count):
+            results = Path(name, f"shared{k}")
+            runs = [subprocess.Popen(command(study, results)) for _ in range(3)]
+            time.sleep(chance.uniform(2.0, 10.0))
+            runs[0].kill()
+            codes = [run.wait(timeout=300) for run in runs]
+            good = codes[1:] == [0, 0] and scores(results / "attacked") == scores(calm)
+            yield "" if good else f"exit codes {codes}, or other scores"
+
+
+def mounted(folder: Path, options: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
+
+
+def disk(count: int, chance: random.Random) -> Iterator[str]:
+    """Run on file systems of different sizes that become full; then continue with more space."""
+    with tempfile.TemporaryDirectory() as name:
+        study, calm = finished_run(Path(name))
+        small = Path(name, "small")
+        small.mkdir()
+        for k in range(count):
+            mounted(small, f"size={8 + 8 * k + chance.randrange(8)}k")
+            try:
+                full = subprocess.run(command(study, small), capture_output=True, text=True)
+                subprocess.run(["mount", "-o", "remount,size=10m", str(small)], check=True)
+                more = subprocess.run(command(study, small), capture_output=True, text=True)
+                good = "Traceback" not in full.stderr + more.stderr and more.returncode == 0
+                good = good and scores(small / "attacked") == scores(calm)
+                yield "" if good else f"size {k}: {full.stderr[-200:]} {more.stderr[-200:]}"
+            finally:
+                subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+def readonly(count: int, chance: random.Random) -> Iterator[str]:  # noqa: ARG001
+    """Call every command on a folder that cannot be written."""
+    with tempfile.TemporaryDirectory() as name:
+        study, folder = finished_run(Path(name))
+        fixed = Path(name, "fixed")
+        fixed.mkdir()
+        mounted(fixed, "size=10m")
+        shutil.copytree(folder, fixed / "attacked")
+        study.write_text(STUDY.replace("count: 2", "count: 3"))
+        subprocess.run(["mount", "-o", "remount,ro", str(fixed)], check=True)
+        try:
+            for call in (
+                ["status", str(fixed / "attacked")],
+                ["plan", str(study), "--results", str(fixed)],
+                ["run", str(study), "--results", str(fixed)],
+                ["check", str(fixed / "attacked")],
+                ["report", str(fixed / "attacked")],
+            )[:count]:
+                done = subprocess.run([sys.executable, "-m", "ep_bench", *call], capture_output=True, text=True)
+                yield f"{call[0]}: {done.stderr[-300:]}" if "Traceback" in done.stderr else ""
+        finally:
+            subprocess.run(["umount", "-l", str(fixed)], check=True)
+
+
+CAMPAIGNS = {each.__name__: each for each in (files, studies, kills, shared, disk, readonly)}
+
+
+def attempts(name: str, count: int, seed: int) -> tuple[int, list[str]]:
+    """Return the number of attempts of a campaign, and its failures."""
+    found = list(CAMPAIGNS[name](count, random.Random(seed)))
+    return len(found), [failure for failure in found if failure]
+
+
+if __name__ == "__main__":
+    count, seed = (int(word) for word in (*sys.argv[2:], "100", "1")[:2])
+    number, failures = attempts(sys.argv[1], count, seed)
+    print(f"{sys.argv[1]}: {number} attempts, {len(failures)} failures")
+    print("\n".join(failures[:40]))
