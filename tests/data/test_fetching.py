@@ -350,8 +350,9 @@ def test_progress_is_reported(serve, tmp_path, toy, capsys) -> None:
 KILLED = """
 import json, sys
 from pathlib import Path
-from ep_bench.data import fetching, locations
+from ep_bench.data import download, fetching, locations
 from ep_bench.data.cards import Card
+download.SCHEMES = {"http"}
 card = Card(**json.loads(sys.argv[1]))
 fetching.card = lambda _: card
 locations.cache_folder = lambda: Path(sys.argv[2])
