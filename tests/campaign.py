@@ -1,9 +1,9 @@
 """Attempts to break a run or a reader by damage and at random: ``python -m tests.campaign NAME [COUNT] [SEED]``.
 
-``files`` alters files of a results folder, ``studies`` fuzzes studies, ``kills`` kills processes of runs, ``shared`` kills
-one of three runs on one folder, ``disk`` fills the disk and ``readonly`` forbids writing. Each prints the number of
-attempts and the failures. A failure is an exception other than an error for users, a hang, a lost or changed cell, or a
-process that is left.
+``files`` alters files of a results folder, ``studies`` fuzzes studies, ``kills`` kills processes of runs, ``shared``
+kills one of three runs on one folder, ``disk`` fills the disk and ``readonly`` forbids writing. Each prints the number
+of attempts and the failures. A failure is an exception other than an error for users, a hang, a lost or changed cell,
+or a process that is left.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def guarded(action: Callable[[], object]) -> str:
         action()
     except (UserError, OSError):
         pass
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         return f"{type(error).__name__}: {error}"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
@@ -163,8 +163,25 @@ def files(count: int, chance: random.Random) -> Iterator[str]:
 def studies(count: int, chance: random.Random) -> Iterator[str]:
     """Read studies with random changes of characters, lines and values."""
     texts = [path.read_text() for path in sorted((ROOT / "configs").rglob("*.yaml"))]
-    pieces = ["{", "}", "[", "]", ":", "- ", "\t", "&a ", "*a", "!!python/object:os.system", "\x1b", "\ud800", "9" * 400,
-              "1e999", "~", "---\n", "'", '"', "<<: ", "\u202e", "use: os:system", "[" * 300, "? "]  # fmt: skip
+    pieces = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        "-",
+        "\t",
+        "&a",
+        "*a",
+        "!!python/object:os.system",
+        "1e999",
+        "~",
+        "'",
+        '"',
+        "<<:",
+        "use:",
+    ]
+    pieces += ["\x1b", "\ud800", "\u202e", "---\n", "9" * 400, "[" * 300, "? ", "use: os:system"]
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "study.yaml")
         for k in range(count):
@@ -278,7 +295,7 @@ def disk(count: int, chance: random.Random) -> Iterator[str]:
                 subprocess.run(["umount", "-l", str(small)], check=True)
 
 
-def readonly(count: int, chance: random.Random) -> Iterator[str]:  # noqa: ARG001
+def readonly(count: int, chance: random.Random) -> Iterator[str]:
     """Call every command on a folder that cannot be written."""
     with tempfile.TemporaryDirectory() as name:
         study, folder = finished_run(Path(name))
