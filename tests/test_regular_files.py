@@ -51,5 +51,5 @@ def test_a_formula_becomes_a_text_and_is_read_back(text: str) -> None:
 
 
 def test_markdown_has_no_markup_of_labels() -> None:
-    assert plain_markdown("<img src=x> & `a < b` [x](y)") == "&lt;img src=x&gt; &amp; `a < b` [x]\\(y)"
-    assert plain_markdown("one ` <b>") == "one ` &lt;b&gt;"
+    assert plain_markdown("<img src=x> & &lt; `a < b` [x](y)") == "&lt;img src=x> & &amp;lt; `a < b` [x]\\(y)"
+    assert plain_markdown("one ` <b>") == "one ` &lt;b>"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import io
 import math
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -172,8 +172,14 @@ def pipes(words: Sequence[str]) -> str:
 def plain_markdown(text: str) -> str:
     """Return a text in which Markdown finds no HTML, no link and no picture; code between backticks is kept."""
     parts = text.split("`")
-    parts[::2] = [html.escape(part, quote=False).replace("](", "]\\(") for part in parts[::2]]
-    return "`".join(parts) if len(parts) % 2 else html.escape(text, quote=False).replace("](", "]\\(")
+    if len(parts) % 2 == 0:
+        return _without_markup(text)
+    parts[::2] = map(_without_markup, parts[::2])
+    return "`".join(parts)
+
+
+def _without_markup(text: str) -> str:
+    return re.sub(r"&(?=#?\w+;)", "&amp;", text).replace("<", "&lt;").replace("](", "]\\(")
 
 
 def long_csv(tables: Sequence[ScoreTable]) -> str:
