@@ -1,7 +1,7 @@
-"""Copies of arrays inside kernels.
+"""Copies and sums of arrays inside kernels.
 
-Use these instead of ``out[a:b] = array``: the shape check of that statement formats a message, which takes seconds to
-compile.
+Use these instead of ``out[a:b] = array`` and ``out[i] += array``. The shape check of these statements formats a
+message, which takes seconds to compile.
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ def copy_vector(source: Any, out: Any) -> None:
     """Copy a vector (n,) to ``out`` (n,)."""
     for i in range(out.size):
         out[i] = source[i]
+
+
+@jit()
+def add_vector(source: Any, out: Any) -> None:
+    """Add a vector (n,) to ``out`` (n,)."""
+    for i in range(out.size):
+        out[i] += source[i]
 
 
 @jit()

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.numerics.cholesky import factorise, invert_lower
-from ep_bench.numerics.copying import copy_matrix
+from ep_bench.numerics.copying import add_vector, copy_matrix
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
@@ -118,7 +118,7 @@ def _add_gradients(
     for j in range(D):
         weighted = w * y[j]
         dx[j] -= weighted.sum()
-        d_points[j] += weighted
+        add_vector(weighted, d_points[j])
         for k in range(D):
             dC[j, k] += 0.5 * (np.dot(weighted, y[k]) - mass * Gamma[j, k])
         d_diagonal[j] += scale[j] * (np.dot(weighted, y[j]) + mass * (1.0 / diagonal[j] - Gamma[j, j]))

@@ -24,6 +24,7 @@ from ep_bench.methods.dgp_ep import factor, network, outputs
 from ep_bench.methods.dgp_ep.network import ForwardPass
 from ep_bench.methods.dgp_ep.outputs import DGPModel
 from ep_bench.numerics import psi, psi_joint
+from ep_bench.numerics.copying import add_vector
 from ep_bench.numerics.jit import FUSE, jit
 
 
@@ -95,7 +96,7 @@ def _point_pairs(saved: ForwardPass, one: int, other: int, D: int) -> tuple[Any,
     return psi_joint.point_pairs(a.Zt, a.l2, b.Zt, b.l2, a.s2 * b.s2), T
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _covariances(saved: ForwardPass, first: int, width: int, D: int, x: Any, C: Any, m: Any, out: Any) -> None:
     """Write the covariances of a later layer, without noise, to ``out`` (B, V, V).
 
@@ -122,7 +123,7 @@ def backward(model: DGPModel, saved: ForwardPass, gradient: Any) -> None:
         _layer_back(model, layer, saved, first, gradient)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _layer_back(model: DGPModel, layer: int, saved: ForwardPass, first: int, gradient: Any) -> None:
     """Write the gradient of the parameters of one layer and of the moments of its inputs."""
     M, D, width, last = model.inducing, model.dims[layer], model.dims[layer + 1], layer == len(model.dims) - 2
@@ -161,7 +162,7 @@ def _layer_back(model: DGPModel, layer: int, saved: ForwardPass, first: int, gra
         )  # fmt: skip
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _covariances_back(
     saved: ForwardPass,
     first: int,
@@ -196,8 +197,8 @@ def _covariances_back(
             )  # fmt: skip
             dlog_s[o] += slope
             dlog_s[p] += slope
-            a[o] += np.dot(dT, saved.A[first + p])
-            a[p] += np.dot(dT.T, saved.A[first + o])
+            add_vector(np.dot(dT, saved.A[first + p]), a[o])
+            add_vector(np.dot(dT.T, saved.A[first + o]), a[p])
             if o == p:
                 for i in range(M):
                     for j in range(M):

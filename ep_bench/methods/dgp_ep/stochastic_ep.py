@@ -147,7 +147,7 @@ def cavity_of(gp: OutputParameters, beta: float) -> WhitenedCavity:
     return _cavity_from_inverse(gp, inverse, beta)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _spread_matrix(cavity: WhitenedCavity, G: Any) -> None:
     """Write G = L'^-1 (I - V) L^-1 (M, M)."""
     rest = -cavity.V
@@ -156,7 +156,7 @@ def _spread_matrix(cavity: WhitenedCavity, G: Any) -> None:
     copy_matrix(np.dot(cavity.inverse.T, np.dot(rest, cavity.inverse)), G)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _moments_from_k(gp: OutputParameters, cavity: WhitenedCavity, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o for known k (B, M); return L^-1 k of each data point (B, M)."""
     white = np.dot(k, cavity.inverse.T)
@@ -272,7 +272,7 @@ def backward(model: DGPModel, saved: WhitenedForwardPass, rate: float, theta: An
     return halvings
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _back_from_k(cavity: WhitenedCavity, k: Any, white: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to m (M,), and k times that with respect to k (B, M); write that of I - V to D.
 
@@ -281,13 +281,15 @@ def _back_from_k(cavity: WhitenedCavity, k: Any, white: Any, gm: Any, gv: Any, D
     rest = np.dot(white, cavity.V)
     scaled = np.empty(k.shape)
     for n in range(len(k)):
-        scaled[n] = -gv[n] * white[n]
-        rest[n] = gm[n] * cavity.mean - 2.0 * gv[n] * (white[n] - rest[n])
-    D[:] = np.dot(white.T, scaled)
+        minus, twice = -gv[n], 2.0 * gv[n]
+        for i in range(k.shape[1]):
+            scaled[n, i] = minus * white[n, i]
+            rest[n, i] = gm[n] * cavity.mean[i] - twice * (white[n, i] - rest[n, i])
+    copy_matrix(np.dot(white.T, scaled), D)
     return np.dot(gm, white), k * np.dot(rest, cavity.inverse)
 
 
-@jit(relaxed=FUSE)
+@jit(relaxed=FUSE, merged=True)
 def _covariance_gradient(cavity: WhitenedCavity, D: Any, a: Any) -> Any:
     """Return the gradient with respect to K (M, M), symmetric, every element counted once, for fixed T and t.
 

@@ -12,6 +12,7 @@ import numpy as np
 from ep_bench.methods.dgp_ep import outputs
 from ep_bench.methods.dgp_ep.outputs import DGPModel, OutputParameters, UnpackedParameters
 from ep_bench.numerics.cholesky import factorise, inverse_factor
+from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import FUSE, jit
 
 MIN_PRECISION_RATIO = 0.5  # of the posterior's precision after and before a step, in every direction
@@ -127,7 +128,7 @@ def whiten(model: DGPModel, theta: Any, parameters: UnpackedParameters) -> None:
                 L[i, i + 1 :] = 0.0
             RL, packed = np.dot(gp.R, L), at[4] + o * (M * (M + 1) // 2)
             T = np.dot(RL.T, RL)
-            theta[at[5] + o * M : at[5] + (o + 1) * M] = np.dot(L.T, gp.theta_2)
+            copy_vector(np.dot(L.T, gp.theta_2), theta[at[5] + o * M : at[5] + (o + 1) * M])
             for i in range(M):
                 for j in range(i, M):
                     theta[packed + j - i] = T[i, j]
