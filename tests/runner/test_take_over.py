@@ -10,6 +10,7 @@ import pytest
 
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.cell_files import write_record
 from ep_bench.runner.plan import make_plan
 from ep_bench.runner.run import _export_known
 from ep_bench.spec import read_study
@@ -182,6 +183,16 @@ def test_scores_of_single_points_come_from_cell_files_if_the_other_study_compare
     run(folder, FIRST.replace("study: first", "study: plain").replace("compare: {rows: one}", ""), "--quiet")
     assert "2 cells taken over from plain" in run(folder, SECOND)
     assert len(row_scores.read(folder / "results" / "second")) == 3
+
+
+def test_cell_files_that_differ_from_the_table_are_not_taken_over(folder: Path) -> None:
+    table = row_of(folder / "results" / "first", 0)
+    record = store.read_record(folder / "results" / "first" / store.CELLS / f"{table['cell']}.json")
+    assert record is not None
+    record.row["rmse"] *= 2.0
+    write_record(folder / "results" / "first", record)
+    assert "2 cells taken over from first" in run(folder, SECOND)
+    assert row_of(folder / "results" / "second", 0)["rmse"] == table["rmse"]
 
 
 @pytest.mark.parametrize("file", [curves.FILE, row_scores.FILE])
