@@ -11,7 +11,7 @@ import pandas as pd
 from ep_bench import published
 from ep_bench.plotting.page import Section, Table, item
 from ep_bench.published.claims import load_claims
-from ep_bench.report.claims import CLAIM_VERDICTS, FAILS, claim_verdicts
+from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts
 from ep_bench.report.context import ReportContext
 from ep_bench.report.published_checks import merged_check
 
@@ -49,7 +49,7 @@ def _claims(report: ReportContext) -> list[Section]:
     counts = ", ".join(f"{verdict}: {verdicts[verdict]}" for verdict in CLAIM_VERDICTS if verdicts[verdict])
     rows = [
         [
-            item(row["verdict"], strong=row["verdict"] == FAILS, kind="word"), row["source"], row["place"],
+            item(row["verdict"], kind="word"), row["source"], row["place"],
             item(row["claim"], kind="text"), item(row["found"], kind="text"), item(row["reason"], kind="text"),
         ]
         for row in claims
@@ -88,7 +88,7 @@ def _rows(checks: pd.DataFrame) -> list[list[Any]]:
             *(_text(record[name]) for name in ("source", "table", "method", "dataset", "metric")),
             theirs, ours, item("" if math.isnan(count) else f"{count:.0f}"),
             item("" if math.isnan(z) else f"{z:.2f}", _sort_key(z)),
-            item(_text(record["verdict"]), strong=record["verdict"] == "worse", kind="word"),
+            item(_text(record["verdict"]), kind="word"),
             item(_text(record["reason"]), kind="text"),
         ])  # fmt: skip
     return rows
