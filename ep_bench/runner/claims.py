@@ -16,6 +16,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 import threading
 import time
 import uuid
@@ -26,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from ep_bench.errors import UserError
 from ep_bench.regular_files import parse_json, read_bytes
 from ep_bench.results.forms import Keys, problem
 from ep_bench.results.store import CELLS
@@ -123,6 +125,7 @@ class Claims:
         except FileNotFoundError:
             return "none"
         except OSError:
+            _require_claim(path)
             return "live"
         alive = _is_alive(self._folder / name) if name else _age(path) < SILENCE
         return "live" if alive else "dead"
@@ -198,6 +201,13 @@ def _about(run: Path) -> dict[str, Any] | None:
     return None if problem(about, form) else about
 
 
+def _require_claim(path: Path) -> None:
+    """Raise UserError if the path is no regular file, which no run has written."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise UserError("is no claim of a run, which is a regular file; remove it", where=str(path))
+
+
 def _text(path: Path) -> str:
     """Return the text of a claim or of the file of a run; bytes that are not UTF-8 become question marks."""
     try:
@@ -235,7 +245,8 @@ def _age(path: Path, *, write: bool = True) -> float:
             probe.unlink()
     except FileNotFoundError:
         return float("inf")
-    return now - touched
+    age = now - touched
+    return age if age > -SILENCE else float("inf")  # a time in the future is not that of a heartbeat
 
 
 def _lock(descriptor: int) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import claims
 from ep_bench.runner.claims import Claims, running
@@ -162,6 +163,33 @@ def test_an_incomplete_claim_expires(tmp_path: Path) -> None:
         long_ago = time.time() - claims.SILENCE - 5.0
         os.utime(empty, (long_ago, long_ago))
         assert mine.take("a")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"\0", b"../../x", b"x" * 100_000])
+def test_a_claim_of_unknown_content_is_free(content: bytes, tmp_path: Path) -> None:
+    with Claims(tmp_path) as mine:
+        (tmp_path / "cells" / "claims" / "a.claim").write_bytes(content)
+        assert mine.take("a")
+        assert not running(tmp_path)[0].cells or running(tmp_path)[0].cells == ("a",)
+
+
+def test_a_claim_from_the_future_is_free(tmp_path: Path) -> None:
+    with Claims(tmp_path) as mine:
+        folder = tmp_path / "cells" / "claims"
+        (folder / "far.run").write_text('{"machine": "other", "host": "other", "pid": 1, "started": "2999"}')
+        (folder / "a.claim").write_text("far.run")
+        assert not mine.take("a")
+        os.utime(folder / "far.run", (4e9, 4e9))
+        assert mine.take("a")
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "loop"])
+def test_a_claim_that_is_no_file_is_named(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "cells" / "claims" / "a.claim"
+    with Claims(tmp_path) as mine:
+        {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "loop": lambda: path.symlink_to(path)}[kind]()
+        with pytest.raises(UserError, match=r"a\.claim: is no claim"):
+            mine.take("a")
 
 
 def test_concurrent_takeovers_give_each_cell_to_one_run(tmp_path: Path) -> None:
