@@ -15,10 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
+import ep_bench
 from ep_bench import Estimator
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
 from ep_bench.covariances.exact_evidence import evidence, factorised
+from ep_bench.covariances.replicates import merge
+from ep_bench.estimator import standardisation
 from ep_bench.methods import gp
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
@@ -367,3 +370,20 @@ class TestRepeatedInputs:
             options = {"lengthscale": 0.5, "magnitude": 1.0, "noise_variance": noise, "optimize": False}
             values.append(gp.fit(rows, gp.Config(**options), np.random.default_rng(0))[0].log_evidence)
         assert values[1] - values[0] == pytest.approx(0.5 * 9 * np.log(100.0), rel=1e-3)
+
+    def test_closed_form_of_wine(self):
+        """With short lengthscales distinct inputs are independent. The evidence is above that of a smooth function."""
+        data = ep_bench.load_dataset("wine")
+        train, _ = ep_bench.standard_split(len(data.y), 0)
+        inputs, target = standardisation(data.X[train], data.y[train])
+        X, y = inputs.apply(data.X[train]), target.apply(data.y[train][:, None])[:, 0]
+        distinct, means, replicates = merge(X, y)
+        variance = float(means @ means) / len(means)
+        expected = -0.5 * len(means) * (np.log(2.0 * np.pi * variance) + 1.0) + replicates.log_density(np.log(1e-8))[0]
+        options = {"lengthscale": 1e-3, "magnitude": variance, "noise_variance": 1e-8, "optimize": False}
+        found, _ = gp.fit(Rows(X, y), gp.Config(duplicates="merge", **options), np.random.default_rng(0))
+        assert (len(distinct), replicates.squares) == (1253, 0.0)
+        assert found.log_evidence == pytest.approx(expected, rel=1e-5)
+        smooth = {"lengthscale": 3.0, "magnitude": 1.0, "noise_variance": 0.5, "optimize": False}
+        other, _ = gp.fit(Rows(X, y), gp.Config(duplicates="merge", **smooth), np.random.default_rng(0))
+        assert found.log_evidence > other.log_evidence + 1000.0

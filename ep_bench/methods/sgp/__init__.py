@@ -97,7 +97,7 @@ class Config(GaussianProcessConfig):
     search: Literal["subset", "trials"] = Field(
         "subset",
         description="subset: starts include an exact process on 500 data points, and the search ends if 100 steps gain "
-        "less than 2e-5 nats per data point; trials: slower, ends at 5e-4; ours",
+        "less than 2e-5 nats per data point; trials: ends at 5e-4; ours",
         json_schema_extra={NEUTRAL: "trials"},
     )
     noise_floor: PositiveFloat | None = Field(
