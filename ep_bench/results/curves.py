@@ -22,7 +22,7 @@ import numpy as np
 
 from ep_bench.regular_files import read_json, read_text
 from ep_bench.results import store
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
+from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, OrNull, problem
 from ep_bench.types import Indices, Record
 
 FILE, FORMAT = "curves.json", 1
@@ -32,15 +32,24 @@ DIGITS = 4
 
 _VALUE = (*NUMBER, type(None))
 _ENTRY: Mapping[str, Any] = {"method": str, "dataset": str, "splits": ListOf(int), "cells": str}
-_TRACE = Keys({"epoch": ListOf(int), "median": ListOf(_VALUE)}, {"min": ListOf(_VALUE), "max": ListOf(_VALUE)})
-_CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE))})
+_SUMMARY = ("epoch", "median", "min", "max")
+_TRACE = Keys(
+    {"epoch": ListOf(int), "median": ListOf(_VALUE)}, {"min": ListOf(_VALUE), "max": ListOf(_VALUE)}, [_SUMMARY]
+)
+_GRID, _TRAIN, _TEST = ("grid", "mean", "std", "truth"), ("x_train", "y_train"), ("x_test", "y_test")
+_PANEL = Keys(
+    dict.fromkeys((*_GRID, *_TRAIN, *_TEST), ListOf(NUMBER)) | dict.fromkeys(("std", "truth"), OrNull(ListOf(NUMBER))),
+    equal=[_GRID, _TRAIN, _TEST],
+)
+_CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE), equal=True)})
+_SAMPLED = {"diagnostics": Each(ListOf(_VALUE)), "split": (int, type(None)), "chains": Each(_CHAIN)}
 FORM = Keys(
     {
         "format": int,
         "traces": ListOf(Keys({**_ENTRY, "traces": Each(_TRACE)})),
-        "panels": ListOf(Keys({**_ENTRY, "panel": Keys({"grid": ListOf(NUMBER), "mean": ListOf(NUMBER)})})),
+        "panels": ListOf(Keys({**_ENTRY, "panel": _PANEL})),
     },
-    {"chains": ListOf(Keys({**_ENTRY, "diagnostics": Each(ListOf(_VALUE)), "chains": Each(_CHAIN)}))},
+    {"chains": ListOf(Keys({**_ENTRY, **_SAMPLED}))},
 )
 
 Entry = dict[str, Any]
@@ -148,9 +157,18 @@ def read(folder: Path) -> Curves:
     except (OSError, ValueError) as error:
         raise store.unreadable(path, error) from error
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
-    if different := problem(found, FORM):
+    if different := problem(found, FORM) or next(filter(None, map(_misfit, found.get("chains", ()))), ""):
         raise store.unreadable(path, ValueError(different))
     return Curves(*([entry for entry in found.get(kind, []) if entry["splits"]] for kind in Curves._fields))
+
+
+def _misfit(entry: Entry) -> str:
+    """Return what in an entry of chains does not fit its splits, empty if everything does."""
+    splits, split = entry["splits"], entry["split"]
+    if (split is not None or entry["chains"]) and split not in splits:
+        return f"the chains are those of split {split}, which is not among {splits}"
+    lengths = {name: len(values) for name, values in entry["diagnostics"].items() if len(values) != len(splits)}
+    return next((f"diagnostics.{name} has {n} values for {len(splits)} splits" for name, n in lengths.items()), "")
 
 
 def _text(found: Curves) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,24 +20,38 @@ class Each:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list whose elements have one form."""
+    """A list whose elements have one form. If ``equal``, they are lists of one length."""
 
     element: Any
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class OrNull:
+    """A value of one form, or null."""
+
+    value: Any
 
 
 @dataclass(frozen=True)
 class Keys:
-    """An object with required and optional keys; further keys are allowed."""
+    """An object with required and optional keys; further keys are allowed.
+
+    The lists of each group of keys in ``equal`` have one length. Keys that are absent or null do not count.
+    """
 
     required: Mapping[str, Any]
     optional: Mapping[str, Any] = field(default_factory=dict)
+    equal: Sequence[Sequence[str]] = ()
 
 
 def problem(value: Any, form: Any, place: str = "") -> str:
     """Return where and how a value differs from a form, empty if it does not.
 
-    A form is a type, a tuple of types, or an ``Each``, ``ListOf`` or ``Keys``.
+    A form is a type, a tuple of types, or an ``Each``, ``ListOf``, ``OrNull`` or ``Keys``.
     """
+    if isinstance(form, OrNull):
+        return "" if value is None else problem(value, form.value, place)
     if isinstance(form, type | tuple):
         types = form if isinstance(form, tuple) else (form,)
         if isinstance(value, types) and (not isinstance(value, bool) or bool in types):
@@ -58,4 +72,20 @@ def problem(value: Any, form: Any, place: str = "") -> str:
             return f"{place or 'the content'} has no {missing[0]}"
         known = {**form.required, **form.optional}
         parts = ((f"{place}.{key}".lstrip("."), value[key], known[key]) for key in known if key in value)
-    return next((found for part in parts if (found := problem(part[1], part[2], part[0]))), "")
+    found = next((found for part in parts if (found := problem(part[1], part[2], part[0]))), "")
+    return found or _unequal(value, form, place)
+
+
+def _unequal(value: Any, form: Any, place: str) -> str:
+    """Return which lists of a value should have one length and do not, empty if there are none."""
+    groups: list[dict[str, Any]] = []
+    if isinstance(form, ListOf) and form.equal:
+        groups = [{f"{place}[{i}]": element for i, element in enumerate(value)}]
+    elif isinstance(form, Keys):
+        groups = [{f"{place}.{key}".lstrip("."): value.get(key) for key in keys} for keys in form.equal]
+    for group in groups:
+        (first, length), *others = [(name, len(each)) for name, each in group.items() if each is not None] or [("", 0)]
+        for name, other in others:
+            if other != length:
+                return f"{name} has {other} values, {first} has {length}"
+    return ""

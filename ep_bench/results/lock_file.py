@@ -13,7 +13,9 @@ from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer,
 from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
 
 LOCK = "study.lock.json"
-_GROUPS = ListOf(Keys({"method": str, "dataset": str, "factors": dict, "cells": Each(str)}))
+_TUNE = Keys({"trials": int, "fraction": NUMBER, "score": str, "space": dict})
+_FACTORS = Keys({}, {"method": str, "options": dict, "dataset": Keys({"name": str}), "splits": dict, "tune": _TUNE})
+_GROUPS = ListOf(Keys({"method": str, "dataset": str, "factors": _FACTORS, "cells": Each(str)}))
 _DATASET = Keys(
     {"name": str}, {"n": int, "d": int, "checksum": str, "task": str, "target_values": (*NUMBER, dict, list)}
 )

@@ -114,9 +114,9 @@ class EarlierResults:
         times: dict[tuple[str, ...], list[float]] = {}
         known = [(cell, self.rows[cell["cell"]]) for cell in self._finished]
         for each in self._neighbours:
-            known += [(cell, each.finished.rows[cell["cell"]]) for cell in each.cells if _is_complete(cell["factors"])]
+            known += [(cell, each.finished.rows[cell["cell"]]) for cell in each.cells]
         for cell, row in known:
-            if row["status"] != "ok":
+            if row["status"] != "ok" or not _is_complete(cell["factors"]):
                 continue
             spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
             exact, similar = _time_keys(cell["factors"])
@@ -134,8 +134,8 @@ def _names_a_file(factors: Mapping[str, Any]) -> bool:
     return re.search(r'"[^"]*(/|\\|\.py:)[^"]*"', json.dumps([factors["method"], factors["options"]])) is not None
 
 
-def _is_complete(factors: Any) -> bool:
-    return isinstance(factors, Mapping) and {"method", "options", "dataset"} <= factors.keys()
+def _is_complete(factors: Mapping[str, Any]) -> bool:
+    return {"method", "options", "dataset"} <= factors.keys()
 
 
 def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> list[dict[str, Any]]:

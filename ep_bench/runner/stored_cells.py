@@ -20,6 +20,9 @@ def stored_job(study: store.StudyResults, cell: Mapping[str, Any], row: store.Ro
     or its method has another version now.
     """
     factors = dict(cell["factors"])
+    for key in ("method", "options", "dataset", "splits"):
+        if key not in factors:
+            raise UserError(f"the lock file has no {key} of the cell")
     ref = _dataset(factors["dataset"], cell["dataset"])
     options = _options(factors)
     identity = Cell(cell["method"], cell["dataset"], cell["split"], row["seed"], factors, cell["cell"])
@@ -44,7 +47,7 @@ def _dataset(factors: Mapping[str, Any], label: str) -> DatasetRef:
     info = data.describe(ref)
     if not info.present:
         raise UserError(f"the data of {factors['name']} are not on this machine")
-    if info.checksum != factors["checksum"]:
+    if info.checksum != factors.get("checksum"):
         raise UserError(f"the data of {factors['name']} have another checksum now")
     return ref
 

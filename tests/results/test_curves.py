@@ -21,7 +21,8 @@ def trace(split: int, epochs: int = EPOCHS) -> dict[str, list[float]]:
 
 
 def panel(split: int) -> dict[str, object]:
-    return {"grid": [0.0, 1.0], "mean": [float(split), 1.0], "std": None, "truth": None}
+    data = {key: [0.5] for key in ("x_train", "y_train", "x_test", "y_test")}
+    return {"grid": [0.0, 1.0], "mean": [float(split), 1.0], "std": None, "truth": None, **data}
 
 
 def sampled(split: int, draws: int = 6) -> dict[str, object]:
@@ -238,6 +239,33 @@ def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
     (study.folder / curves.FILE).write_text(text)
     with pytest.raises(UserError, match=r"curves\.json: (cannot be read|written by a newer version)"):
         study.update()
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "message"),
+    [
+        ("traces", ("traces", "noise_deviation", "median"), [1.0], r"median has 1 values, \S+\.epoch has 5"),
+        ("panels", ("panel", "mean"), [1.0], r"panels\[0\]\.panel\.mean has 1 values, panels\[0\]\.panel\.grid has 2"),
+        ("panels", ("panel", "std"), [1.0], "std has 1 values"),
+        ("panels", ("panel", "y_test"), [], "y_test has 0 values"),
+        ("chains", ("chains", "noise_deviation", "values"), [[1.0], []], r"values\[1\] has 0 values, \S+ has 1"),
+        ("chains", ("diagnostics", "divergences"), [], "divergences has 0 values for 4 splits"),
+        ("chains", ("split",), 9, "split 9"),
+        ("chains", ("split",), None, "split None"),
+    ],
+)
+def test_lists_that_do_not_fit_are_named(study: Study, kind: str, place: tuple[str, ...], value, message: str) -> None:
+    study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split)})
+    study.update()
+    path = study.folder / curves.FILE
+    content = json.loads(path.read_text())
+    holder = content[kind][0]
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=message):
+        curves.read(study.folder)
 
 
 def test_thinning_keeps_ends_and_early_epochs() -> None:

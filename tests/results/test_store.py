@@ -156,6 +156,21 @@ def test_a_lock_without_a_plan_is_refused(tmp_path: Path) -> None:
         store.read_study(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("factors", "message"),
+    [
+        ({"dataset": "d"}, r"groups\[0\]\.factors\.dataset is a text"),
+        ({"dataset": {}}, "factors.dataset has no name"),
+        ({"tune": {"trials": 3}}, "factors.tune has no fraction"),
+    ],
+)
+def test_factors_of_a_wrong_form_are_refused(tmp_path: Path, factors: dict[str, object], message: str) -> None:
+    groups = [{"method": "m", "dataset": "d", "factors": factors, "cells": {"0": "a" * 16}}]
+    store.write_lock(tmp_path, {"study": "s", "groups": groups})
+    with pytest.raises(UserError, match=message):
+        store.read_lock(tmp_path)
+
+
 def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")

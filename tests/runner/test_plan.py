@@ -135,6 +135,17 @@ def test_estimates_come_from_earlier_records(tmp_path: Path) -> None:
     assert {cell.job.estimate for cell in planned(tmp_path).cells} == {2.5}
 
 
+def test_earlier_cells_with_incomplete_factors_give_no_estimate(tmp_path: Path) -> None:
+    finish(planned(tmp_path), fit_seconds=100.0)
+    lock = store.read_lock(planned(tmp_path).folder) or {}
+    for group in lock["groups"]:
+        del group["factors"]["dataset"]
+    store.write_lock(planned(tmp_path).folder, lock)
+    plan = planned(tmp_path)
+    assert states(plan) == {"done"}
+    assert 100.5 not in {cell.job.estimate for cell in plan.cells}
+
+
 def test_an_estimate_depends_on_the_number_of_training_points(tmp_path: Path) -> None:
     """For a Gaussian process, the time grows faster than the number of points."""
     guesses = []

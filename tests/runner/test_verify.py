@@ -267,6 +267,7 @@ def test_the_budget_ends_the_choice(folder: Path, in_process: None) -> None:
     ("change", "reason"),
     [
         (lambda cell: cell["factors"].update(version=99), "pbp has version 1 now, the cell has 99"),
+        (lambda cell: cell["factors"].pop("splits"), "the lock file has no splits of the cell"),
         (lambda cell: cell["factors"].update(method="gone"), "unknown method; found 'gone'"),
         (lambda cell: cell["factors"]["dataset"].update(name="gone"), "the data set gone is not installed"),
         (
