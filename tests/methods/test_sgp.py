@@ -307,14 +307,14 @@ class TestSearch:
             with monkeypatch.context() as patch:
                 for name in lowest:
                     patch.setattr(searches, name, failing)
-                found.append(log_posterior(fitted(rows, inducing=9, steps=searches.FROM_SUBSET.trial)))
+                found.append(log_posterior(fitted(rows, inducing=9, search="subset", steps=searches.FROM_SUBSET.trial)))
         assert found[0] == max(found[1:]) > min(found[1:]) + 0.01
 
-    def test_the_slower_search_is_an_option(self):
+    def test_both_searches_end_close_to_each_other(self):
         rows = wave(n=80, d=4)
-        fast, slow = (fitted(rows, inducing=9, approximation="vfe", search=one) for one in ("subset", "trials"))
-        assert fast.log_evidence == pytest.approx(slow.log_evidence, abs=2.0)
-        assert fast.log_evidence != slow.log_evidence
+        usual, longer = (fitted(rows, inducing=9, approximation="vfe", search=one) for one in ("trials", "subset"))
+        assert longer.log_evidence == pytest.approx(usual.log_evidence, abs=2.0)
+        assert longer.log_evidence != usual.log_evidence
 
     def test_scales_of_the_inducing_inputs(self):
         values = {"lengthscale": np.array([4.0, 9.0]), "magnitude": 100.0}
