@@ -9,7 +9,10 @@ GPy and GPyTorch (``gp_peers``, the extra ``peers``) are skipped if they are not
 include FITC and the variational bound with 50 inducing inputs, from the same centres of k-means, all under flat priors.
 Our side learns with its default settings (exact: three starts; the first is that of the others). It also learns with
 the smallest number of starts and steps that reach the evidence of the other side, and a second ratio reports this.
-Each of the others runs between two runs of ours.
+Each of the others runs between two runs of ours. Single evaluations of ours are those of ``search: subset``.
+
+``bench_searches`` compares whole sparse fits by both of our searches, and by GPy if the peers are installed, in
+processor time.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import resource
 import time
 import warnings
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -38,16 +42,16 @@ INPUTS, ROUNDS = 13, 7
 DATASETS = ["diabetes", "friedman1", "boston", "energy"]
 
 
-def seconds(function):
-    begun = time.perf_counter()
+def seconds(function, clock=time.perf_counter):
+    begun = clock()
     found = function()
-    return time.perf_counter() - begun, found
+    return clock() - begun, found
 
 
-def alternate(sides, rounds):
-    """Time both sides alternately; return seconds (rounds, 2) and their last results."""
-    taken = [[seconds(side) for side in sides] for _ in range(rounds)]
-    return np.array([[one for one, _ in pair] for pair in taken]), [found for _, found in taken[-1]]
+def alternate(sides, rounds, clock=time.perf_counter):
+    """Time S sides alternately; return seconds (rounds, S) and their last results."""
+    taken = [[seconds(side, clock) for side in sides] for _ in range(rounds)]
+    return np.array([[one for one, _ in turn] for turn in taken]), [found for _, found in taken[-1]]
 
 
 def drawn(n):
@@ -155,9 +159,9 @@ def our_evidence(rows, Z, approximation, hyper):
     return lambda: sparse_evidence(problem, point)[0]
 
 
-def our_learning(rows, Z, approximation, starts, steps):
+def our_learning(rows, Z, approximation, starts, steps, **more):
     """Return a function that learns the hyperparameters and returns our evidence or bound."""
-    options = {"prior": "none", "starts": starts, "steps": steps}
+    options = {"prior": "none", "starts": starts, "steps": steps, **more}
     if approximation == "exact":
         return lambda: gp.fit(rows, gp.Config(**options), np.random.default_rng(0))[0].log_evidence
     config = sgp.Config(**options, approximation=approximation, inducing=INDUCING)
@@ -238,3 +242,22 @@ def bench_learning_of_peers(benchmark, approximation, name):
             value = compare_learning(benchmark, side, learn, ours, defaults)
         benchmark.extra_info["our_evidence"] = round(value, 2)
         benchmark.pedantic(ours(*defaults), rounds=1, iterations=1)
+
+
+@pytest.mark.parametrize("name", ["diabetes", "boston", "concrete", "kin8nm"])
+@pytest.mark.parametrize("approximation", ["fitc", "vfe"])
+def bench_searches(benchmark, approximation, name):
+    rows, Z = sparse_rows(name)
+    steps = sgp.Config().steps
+    sides = {one: our_learning(rows, Z, approximation, 1, steps, search=one) for one in ("trials", "subset")}
+    if find_spec("GPy") and find_spec("gpytorch"):
+        sides["gpy"] = learning_of_peers(rows, Z, approximation)["gpy"]
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # all sides can warn that they end before an optimum
+        for one in ("trials", "subset"):
+            our_learning(rows, Z, approximation, 1, 1, search=one)()
+        taken, values = alternate(sides.values(), 1, time.process_time)
+        for side, spent, value in zip(sides, taken[0], values, strict=True):
+            benchmark.extra_info[f"{side}_evidence"] = round(value, 2)
+            benchmark.extra_info[f"{side}_cpu_over_trials"] = round(float(spent / taken[0, 0]), 2)
+        benchmark.pedantic(sides["trials"], rounds=1, iterations=1)
