@@ -5,7 +5,7 @@ It stores 20 corrections.
 
 ``from_subset``: one start has hyperparameters after a few iterations with fixed inducing inputs, the other those of an
 exact process on a random subset of the data. Neither of the two is always better. The search stores 100 corrections and
-ends later. It can reach a higher evidence and takes longer on small data sets.
+ends later. It usually takes longer, and can reach a higher evidence, but does not always.
 
 Both scale inducing inputs by the roots of the shortest lengthscales, which needs fewer steps.
 """
