@@ -10,7 +10,7 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
-from ep_bench.spec import read_study
+from ep_bench.spec import Study, read_study
 from tests.commands import ep_bench
 
 ROOT = Path(__file__).parents[1]
@@ -36,12 +36,17 @@ def blocks_of_pages(language: str) -> list[object]:
     ]
 
 
-def labels(study: str, folder: Path) -> list[str]:
-    """Write the files that a study of the documentation names, read the study, and return the labels of its methods."""
+def read(study: str, folder: Path) -> Study:
+    """Write the files that a study of the documentation names, and read the study."""
     (folder / "my_method.py").write_text(blocks(README, "python")[0])
     (folder / "own.csv").write_text("a;price\n" + "\n".join(f"{i};{i * i % 11}" for i in range(40)))
     (folder / "study.yaml").write_text(study)
-    return [method.label for method in read_study(folder / "study.yaml", InstalledCatalogue()).methods]
+    return read_study(folder / "study.yaml", InstalledCatalogue())
+
+
+def labels(study: str, folder: Path) -> list[str]:
+    """Return the labels of the methods of a study."""
+    return [method.label for method in read(study, folder).methods]
 
 
 def test_the_readme_is_short() -> None:
@@ -56,7 +61,8 @@ def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("study", blocks_of_pages("yaml"))
 def test_studies_are_valid(study: str, tmp_path: Path) -> None:
-    assert labels(study, tmp_path)
+    found = read(study, tmp_path)
+    assert found.methods or found.experiment
 
 
 @pytest.mark.parametrize("entries", blocks_of_pages("yml"))
@@ -75,7 +81,7 @@ def test_method_entries_are_valid(entries: str, tmp_path: Path) -> None:
     ids=["README", "studies"],
 )
 def test_the_method_runs_by_its_path(study: str, selected: list[str], counted: str, tmp_path: Path) -> None:
-    labels(study, tmp_path)
+    read(study, tmp_path)
     run = ep_bench("run", "study.yaml", "--select", "method=mine", *selected, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert counted in run.stdout
