@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 PRECISION = 0.01  # points; 0.014 pixels on a screen
+FAR = 1e9  # largest coordinate; values near the largest number give infinite ones
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_XLINK}}}href"
 _POSITIONS = ("x", "y", "width", "height")
@@ -46,7 +47,7 @@ def compact_path(path: str) -> str:
             pieces.append("z")
             here = start
             continue
-        steps = [round(float(number) / PRECISION) for number in numbers]
+        steps = [round(max(-FAR, min(FAR, float(number))) / PRECISION) for number in numbers]
         pieces.append(command.lower() + _joined([step - here[i % 2] for i, step in enumerate(steps)]))
         here = (steps[-2], steps[-1])
         start = here if command == "M" else start

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 
 from ep_bench.regular_files import read_json, read_text
 from ep_bench.results import store
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, OrNull, problem
+from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, OrNull, Within, problem
 from ep_bench.types import Indices, Record
 
 FILE, FORMAT = "curves.json", 1
@@ -33,12 +34,16 @@ DIGITS = 4
 _VALUE = (*NUMBER, type(None))
 _ENTRY: Mapping[str, Any] = {"method": str, "dataset": str, "splits": ListOf(int), "cells": str}
 _SUMMARY = ("epoch", "median", "min", "max")
+_FINITE = Within(NUMBER, -sys.float_info.max, sys.float_info.max)
 _TRACE = Keys(
-    {"epoch": ListOf(int), "median": ListOf(_VALUE)}, {"min": ListOf(_VALUE), "max": ListOf(_VALUE)}, [_SUMMARY]
+    {"epoch": ListOf(Within(int, 1, 2**53)), "median": ListOf(_VALUE)},
+    {"min": ListOf(_VALUE), "max": ListOf(_VALUE)},
+    [_SUMMARY],
 )
 _GRID, _TRAIN, _TEST = ("grid", "mean", "std", "truth"), ("x_train", "y_train"), ("x_test", "y_test")
 _PANEL = Keys(
-    dict.fromkeys((*_GRID, *_TRAIN, *_TEST), ListOf(NUMBER)) | dict.fromkeys(("std", "truth"), OrNull(ListOf(NUMBER))),
+    dict.fromkeys((*_GRID, *_TRAIN, *_TEST), ListOf(_FINITE))
+    | dict.fromkeys(("std", "truth"), OrNull(ListOf(_FINITE))),
     equal=[_GRID, _TRAIN, _TEST],
 )
 _CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE), equal=True)})

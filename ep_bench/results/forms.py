@@ -27,6 +27,15 @@ class ListOf:
 
 
 @dataclass(frozen=True)
+class Within:
+    """A finite number of a type, or of a tuple of types, between two limits."""
+
+    kind: Any
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class OrNull:
     """A value of one form, or null."""
 
@@ -48,8 +57,11 @@ class Keys:
 def problem(value: Any, form: Any, place: str = "") -> str:
     """Return where and how a value differs from a form, empty if it does not.
 
-    A form is a type, a tuple of types, or an ``Each``, ``ListOf``, ``OrNull`` or ``Keys``.
+    A form is a type, a tuple of types, or an ``Each``, ``ListOf``, ``Within``, ``OrNull`` or ``Keys``.
     """
+    if isinstance(form, Within):
+        wrong = problem(value, form.kind, place)
+        return wrong or ("" if form.low <= value <= form.high else f"{place} is not in the allowed range")
     if isinstance(form, OrNull):
         return "" if value is None else problem(value, form.value, place)
     if isinstance(form, type | tuple):

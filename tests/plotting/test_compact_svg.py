@@ -66,6 +66,10 @@ def test_paths(path, expected):
     assert compact_path(path) == expected
 
 
+def test_coordinates_of_huge_values_are_limited() -> None:
+    assert compact_path("M 0 0 L 1e307 -1e400") == "M0 0l1000000000-1000000000"
+
+
 def test_errors_of_rounding_do_not_accumulate():
     points = np.cumsum(np.full((5000, 2), 0.004), axis=0)
     path = "M 0 0 " + " ".join(f"L {x:.6f} {y:.6f}" for x, y in points)

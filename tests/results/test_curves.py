@@ -248,13 +248,18 @@ def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
         ("panels", ("panel", "mean"), [1.0], r"panels\[0\]\.panel\.mean has 1 values, panels\[0\]\.panel\.grid has 2"),
         ("panels", ("panel", "std"), [1.0], "std has 1 values"),
         ("panels", ("panel", "y_test"), [], "y_test has 0 values"),
+        ("traces", ("traces", "noise_deviation", "epoch"), [-1] * 5, r"epoch\[0\] is not in the allowed range"),
+        ("panels", ("panel", "grid"), [float("nan"), 1.0], r"grid\[0\] is not in the allowed range"),
+        ("panels", ("panel", "truth"), [1.0, 10**400], r"truth\[1\] is not in the allowed range"),
         ("chains", ("chains", "noise_deviation", "values"), [[1.0], []], r"values\[1\] has 0 values, \S+ has 1"),
         ("chains", ("diagnostics", "divergences"), [], "divergences has 0 values for 4 splits"),
         ("chains", ("split",), 9, "split 9"),
         ("chains", ("split",), None, "split None"),
     ],
 )
-def test_lists_that_do_not_fit_are_named(study: Study, kind: str, place: tuple[str, ...], value, message: str) -> None:
+def test_values_and_lists_that_do_not_fit_are_named(
+    study: Study, kind: str, place: tuple[str, ...], value, message: str
+) -> None:
     study.finish(range(4), trace=trace, notes=lambda split: {"curve": panel(split), **sampled(split)})
     study.update()
     path = study.folder / curves.FILE
