@@ -262,7 +262,7 @@ def open_text(path: Path) -> Iterator[TextIO]:
 def _read_bits(found: Card, path: Path) -> tuple[Array, Array]:
     """Return binary inputs (n, d) and targets (n,) from a NumPy file of records (packed bits, target)."""
     with locations.open_data(path) as file:
-        table = np.load(file, allow_pickle=False)
+        table = np.load(io.BytesIO(file.read()), allow_pickle=False)
     bits, target = table.dtype.names or ("", "")
     return np.unpackbits(table[bits], axis=1, count=found.d).astype(np.float64), table[target].astype(np.float64)
 

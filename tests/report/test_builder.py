@@ -345,4 +345,5 @@ def test_no_numba_and_no_other_packages_are_loaded(tmp_path, make_study):
         "report",
         "resources",
         "convergence",
+        "regular_files",
     }
