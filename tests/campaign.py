@@ -1,9 +1,10 @@
 """Attempts to break a run or a reader by damage and at random: ``python -m tests.campaign NAME [COUNT] [SEED]``.
 
-``files`` alters files of a results folder, ``studies`` fuzzes studies, ``kills`` kills processes of runs, ``shared``
-kills one of three runs on one folder, ``disk`` fills the disk and ``readonly`` forbids writing. Each prints the number
-of attempts and the failures. A failure is an exception other than an error for users, a hang, a lost or changed cell,
-or a process that is left.
+``files`` alters files of a results folder, ``studies`` fuzzes studies, ``kills`` kills processes of runs, ``orphans``
+kills runs alone, ``shared`` kills one of three runs on one folder, ``disk`` fills the disk and ``readonly`` forbids
+writing. Each prints the number of attempts and the failures. A failure is an exception other than an error for users, a
+hang, a lost or changed cell, or a process that is left. ``kills`` and ``orphans`` also print how many seconds after the
+death of a run its last process ended.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import random
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from click.testing import CliRunner
 
 from ep_bench.catalogue import InstalledCatalogue
@@ -42,7 +45,10 @@ methods:
   - {use: "sklearn.linear_model:BayesianRidge", label: ridge}
 """
 SLOW = STUDY.replace("epochs: 2", "epochs: 100").replace("count: 2", "count: 6")
-LIMIT = 5.0  # seconds for a message
+LIMIT = 5.0  # seconds for a message, and for the end of all processes of a run after its death
+RUN_LIMIT = 300.0  # seconds for a run
+ENDED_AFTER: list[float] = []  # seconds from the death of a killed run to the end of its last process
+WAYS = (["--jobs", "1"], ["--jobs", "2"], ["--jobs", "4"], ["--jobs", "2", "--backend", "dask"])
 VALUES: tuple[Any, ...] = (None, 0, -1, 1e308, True, "", "x", "\ud800", "\x1b[31m", "=1+1", [], [1, [2]], {}, {"a": {}})
 
 
@@ -54,7 +60,7 @@ def finished_run(folder: Path, text: str = STUDY) -> tuple[Path, Path]:
     """Run a study; return its file and its results folder."""
     study = folder / "study.yaml"
     study.write_text(text)
-    subprocess.run(command(study, folder / "results"), check=True)
+    subprocess.run(command(study, folder / "results"), check=True, timeout=RUN_LIMIT)
     return study, folder / "results" / "attacked"
 
 
@@ -203,59 +209,115 @@ def studies(count: int, chance: random.Random) -> Iterator[str]:
 
 def marked(mark: str) -> list[int]:
     found = []
-    for environment in Path("/proc").glob("[0-9]*/environ"):
+    for pid in psutil.pids():
         try:
-            if f"CAMPAIGN={mark}".encode() in environment.read_bytes().split(b"\0"):
-                found.append(int(environment.parent.name))
+            if f"CAMPAIGN={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
         except OSError:
             continue
     return found
 
 
+def kill(pids: list[int], number: int = signal.SIGKILL) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+class MarkedRun:
+    """A run whose processes are found by a mark in their environment."""
+
+    def __init__(self, study: Path, results: Path, mark: str, way: list[str]) -> None:
+        self.mark, self.way = f"{os.getpid()}-{mark}", " ".join(way)
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 a pipe could be kept open by a process that is left
+        self.process = subprocess.Popen(
+            command(study, results, *way),
+            env={**os.environ, "CAMPAIGN": self.mark, "PYTHONFAULTHANDLER": "1"},
+            stdout=subprocess.DEVNULL, stderr=self._printed,
+        )  # fmt: skip
+
+    def others(self) -> list[int]:
+        return [pid for pid in marked(self.mark) if pid != self.process.pid]
+
+    def wait_a_while(self, chance: random.Random, longest: float) -> None:
+        """Wait up to ``longest`` seconds, in three cases of four from the moment at which other processes start."""
+        deadline = time.monotonic() + 6 * LIMIT
+        if chance.random() < 0.75:
+            while not self.others() and self.process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, longest))
+
+    def problem(self) -> str:
+        """Wait for the end of the run and of its processes; return what is wrong, empty if nothing is."""
+        try:
+            code = self.process.wait(timeout=RUN_LIMIT)
+        except subprocess.TimeoutExpired:
+            left = self._described(self.others())
+            self.process.send_signal(signal.SIGABRT)  # prints the stacks of all threads
+            self.process.wait()
+            kill(marked(self.mark))
+            return f"{self.way}: the run hangs: {left}\n{self._end_of_output()}"
+        ended = time.monotonic()
+        while (left := marked(self.mark)) and time.monotonic() - ended < 3 * LIMIT:
+            time.sleep(0.02)
+        seconds = time.monotonic() - ended
+        if code == -signal.SIGKILL:
+            ENDED_AFTER.append(seconds)
+        described = self._described(left)
+        kill(left)
+        if seconds > LIMIT:
+            return f"{self.way}: processes are left after {seconds:.1f} s: {described}"
+        traceback = "Traceback" in self._end_of_output() and code != -signal.SIGKILL
+        return f"{self.way}: {self._end_of_output()}" if traceback else ""
+
+    def _end_of_output(self) -> str:
+        self._printed.seek(0)
+        return self._printed.read().decode(errors="replace")[-3000:]
+
+    @staticmethod
+    def _described(pids: list[int]) -> list[str]:
+        found = []
+        for pid in pids:
+            try:
+                process = psutil.Process(pid)
+                found.append(f"{pid} {process.status()} {' '.join(process.cmdline())[-80:]}")
+            except psutil.Error:
+                continue
+        return found
+
+
 def kills(count: int, chance: random.Random) -> Iterator[str]:
     """Kill the run, or one or all of its processes, at random times with 1, 2 and 4 jobs and with dask."""
-    ways = [["--jobs", "1"], ["--jobs", "2"], ["--jobs", "4"], ["--jobs", "2", "--backend", "dask"]]
     with tempfile.TemporaryDirectory() as name:
         study, calm = finished_run(Path(name), SLOW)
         for k in range(count):
             results = Path(name, f"wild{k // 8}")  # eight kills of the run of one folder
-            mark = f"{os.getpid()}-{k}"
-            run = subprocess.Popen(
-                command(study, results, *ways[k % 4]),
-                env={**os.environ, "CAMPAIGN": mark}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            )  # fmt: skip
-            time.sleep(chance.uniform(0.2, 12.0))
+            run = MarkedRun(study, results, str(k), WAYS[k % 4])
+            run.wait_a_while(chance, 10.0)
             whom = chance.choice(["run", "one", "one", "all"])
-            others = [pid for pid in marked(mark) if pid != run.pid]
-            victims = {"run": [run.pid], "one": [chance.choice(others or [run.pid])], "all": [run.pid, *others]}[whom]
-            for pid in victims:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            yield after_kill(run, mark, f"{whom} of {' '.join(ways[k % 4])}")
+            others = run.others()
+            pid = run.process.pid
+            kill({"run": [pid], "one": [chance.choice(others or [pid])], "all": [pid, *others]}[whom])
+            problem = run.problem()
+            yield f"{whom} of {problem}" if problem else ""
             if k % 8 == 7 or k == count - 1:
-                subprocess.run(command(study, results, "--retry-failed"), check=True)
+                subprocess.run(command(study, results), timeout=RUN_LIMIT)
                 same = scores(results / "attacked") == scores(calm)
                 yield "" if same else "the scores differ from those of a calm run"
 
 
-def after_kill(run: subprocess.Popen[str], mark: str, what: str) -> str:
-    try:
-        _, printed = run.communicate(timeout=180)
-    except subprocess.TimeoutExpired:
-        for pid in marked(mark):
-            os.kill(pid, signal.SIGKILL)
-        return f"{what}: the run hangs"
-    ended = time.monotonic()
-    while (left := marked(mark)) and time.monotonic() - ended < 3 * LIMIT:
-        time.sleep(0.05)
-    if left:
-        names = [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")[-80:] for pid in left]
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        return f"{what}: processes are left: {names}"
-    return f"{what}: {printed[-300:]}" if "Traceback" in printed and run.returncode != -signal.SIGKILL else ""
+def orphans(count: int, chance: random.Random) -> Iterator[str]:
+    """Kill the run alone, most often while its processes start, with 1, 2 and 4 jobs and with dask."""
+    with tempfile.TemporaryDirectory() as name:
+        study = Path(name, "study.yaml")
+        study.write_text(SLOW)
+        for k in range(count):
+            run = MarkedRun(study, Path(name, f"results{k}"), str(k), WAYS[k % 4])
+            run.wait_a_while(chance, 3.0)
+            run.process.kill()
+            yield run.problem()
 
 
 def shared(count: int, chance: random.Random) -> Iterator[str]:
@@ -264,12 +326,13 @@ def shared(count: int, chance: random.Random) -> Iterator[str]:
         study, calm = finished_run(Path(name), SLOW)
         for k in range(count):
             results = Path(name, f"shared{k}")
-            runs = [subprocess.Popen(command(study, results)) for _ in range(3)]
+            runs = [MarkedRun(study, results, f"{k}-{n}", []) for n in range(3)]
             time.sleep(chance.uniform(2.0, 10.0))
-            runs[0].kill()
-            codes = [run.wait(timeout=300) for run in runs]
+            runs[0].process.kill()
+            problems = "".join(run.problem() for run in runs)
+            codes = [run.process.returncode for run in runs]
             good = codes[1:] == [0, 0] and scores(results / "attacked") == scores(calm)
-            yield "" if good else f"exit codes {codes}, or other scores"
+            yield problems or ("" if good else f"exit codes {codes}, or other scores")
 
 
 def mounted(folder: Path, options: str) -> None:
@@ -285,9 +348,9 @@ def disk(count: int, chance: random.Random) -> Iterator[str]:
         for k in range(count):
             mounted(small, f"size={8 + 8 * k + chance.randrange(8)}k")
             try:
-                full = subprocess.run(command(study, small), capture_output=True, text=True)
+                full = subprocess.run(command(study, small), capture_output=True, text=True, timeout=RUN_LIMIT)
                 subprocess.run(["mount", "-o", "remount,size=10m", str(small)], check=True)
-                more = subprocess.run(command(study, small), capture_output=True, text=True)
+                more = subprocess.run(command(study, small), capture_output=True, text=True, timeout=RUN_LIMIT)
                 good = "Traceback" not in full.stderr + more.stderr and more.returncode == 0
                 good = good and scores(small / "attacked") == scores(calm)
                 yield "" if good else f"size {k}: {full.stderr[-200:]} {more.stderr[-200:]}"
@@ -313,13 +376,14 @@ def readonly(count: int, chance: random.Random) -> Iterator[str]:
                 ["check", str(fixed / "attacked")],
                 ["report", str(fixed / "attacked")],
             )[:count]:
-                done = subprocess.run([sys.executable, "-m", "ep_bench", *call], capture_output=True, text=True)
+                words = [sys.executable, "-m", "ep_bench", *call]
+                done = subprocess.run(words, capture_output=True, text=True, timeout=RUN_LIMIT)
                 yield f"{call[0]}: {done.stderr[-300:]}" if "Traceback" in done.stderr else ""
         finally:
             subprocess.run(["umount", "-l", str(fixed)], check=True)
 
 
-CAMPAIGNS = {each.__name__: each for each in (files, studies, kills, shared, disk, readonly)}
+CAMPAIGNS = {each.__name__: each for each in (files, studies, kills, orphans, shared, disk, readonly)}
 
 
 def attempts(name: str, count: int, seed: int) -> tuple[int, list[str]]:
@@ -332,4 +396,10 @@ if __name__ == "__main__":
     count, seed = (int(word) for word in (*sys.argv[2:], "100", "1")[:2])
     number, failures = attempts(sys.argv[1], count, seed)
     print(f"{sys.argv[1]}: {number} attempts, {len(failures)} failures")
+    if ENDED_AFTER:
+        median, longest = statistics.median(ENDED_AFTER), max(ENDED_AFTER)
+        print(
+            f"{len(ENDED_AFTER)} deaths of a run; its last process ended {median:.2f} s later in the median,", end=" "
+        )
+        print(f"{longest:.2f} s at most")
     print("\n".join(failures[:40]))

@@ -14,11 +14,12 @@ from typing import IO
 from ep_bench.processes.channel import Channel, MessageError
 from ep_bench.processes.child_process import ChildProcess, forget, tail
 from ep_bench.processes.fork_server import ENDED, RELEASE, START, STARTED
-from ep_bench.processes.process_tree import kill_descendants, left_running
+from ep_bench.processes.process_tree import kill_descendants, left_running, runs
 
 _IMPORT_TIMEOUT = 120.0  # seconds that the import in the server may take
 _ANSWER_TIMEOUT = 10.0  # seconds that a later answer may take
 _EXIT_TIMEOUT = 5.0  # seconds that a process has to exit once its connection is closed
+_REPORT_TIMEOUT = 30.0  # seconds that the server has to report that a process has ended
 _CHECK_INTERVAL = 0.005  # seconds between two checks whether it has exited
 _DESCENDANTS_TIMEOUT = 1.0  # seconds that its descendants have to exit by themselves
 
@@ -46,6 +47,7 @@ class ForkServer:
             pid = self._started()
         except (EOFError, MessageError, OSError) as error:
             mine.close()
+            self.kill()  # a later answer would be taken for that to the next request
             found = self._child.tail().strip().splitlines()
             printed.close()
             raise OSError(f"the fork server does not answer: {found[-1] if found else error}") from error
@@ -139,8 +141,8 @@ class ForkedProcess:
     def wait(self) -> int | None:
         """Return the exit code, or minus the signal number; None if the process still runs after five seconds."""
         self._server.resume()
-        deadline = time.monotonic() + _EXIT_TIMEOUT
-        while self.alive and time.monotonic() < deadline:
+        started = time.monotonic()
+        while self.alive and time.monotonic() - started < (_EXIT_TIMEOUT if runs(self.pid) else _REPORT_TIMEOUT):
             self._server.collect(_CHECK_INTERVAL)
         return self._server.code(self.pid)
 

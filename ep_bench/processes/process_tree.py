@@ -40,9 +40,10 @@ def children(pid: int) -> list[int]:
             return [process.pid for process in psutil.Process(pid).children()]
         return []
     found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # the thread has just ended
-            found += [int(child) for child in task.read_text(encoding="ascii").split()]
+    with contextlib.suppress(OSError):  # the process has just ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # the thread has just ended
+                found += [int(child) for child in (task / "children").read_text(encoding="ascii").split()]
     return found
 
 
@@ -50,14 +51,14 @@ def left_running(pid: int) -> list[int]:
     """Return the ids of the running descendants, without the helpers that Python keeps until its process ends."""
     processes = descendants(pid)
     helpers = {child for child in processes if _is_helper(child, pid)}
-    return [process for process in processes if process not in helpers and _runs(process)]
+    return [process for process in processes if process not in helpers and runs(process)]
 
 
 def kill_descendants(pid: int) -> None:
     """Kill all descendants of a process. The process itself is stopped first, so that it starts no others."""
     _send(pid, signal.SIGSTOP)
     deadline = time.monotonic() + _KILL_TIMEOUT
-    while (processes := [process for process in descendants(pid) if _runs(process)]) and time.monotonic() < deadline:
+    while (processes := [process for process in descendants(pid) if runs(process)]) and time.monotonic() < deadline:
         for process in processes:
             _send(process, signal.SIGKILL)
         time.sleep(_KILL_INTERVAL)
@@ -75,10 +76,10 @@ def kill_marked(mark: str) -> None:
 
 def _marked(wanted: bytes) -> list[int]:
     found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for pid in psutil.pids():
         with contextlib.suppress(OSError):
-            if wanted in path.read_bytes().split(b"\0"):  # empty for a zombie
-                found.append(int(path.parent.name))
+            if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):  # empty for a zombie
+                found.append(pid)
     return found
 
 
@@ -87,7 +88,8 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _runs(pid: int) -> bool:
+def runs(pid: int) -> bool:
+    """Return whether a process exists and has not ended; a stopped process has not."""
     with contextlib.suppress(psutil.Error):
         return psutil.Process(pid).status() not in _ENDED
     return False

@@ -153,6 +153,8 @@ def _compare_versions(client: Any) -> None:
     """Raise UserError for workers that cannot run cells, and warn if versions of libraries differ."""
     local = {name: importlib.metadata.version(name) for name in _PACKAGES}
     for worker, found in client.run(eval, _VERSIONS, on_error="return").items():
+        if isinstance(found, OSError):  # the worker has just ended
+            continue
         if isinstance(found, BaseException):
             raise UserError(
                 f"the worker {worker} has no ep-bench, or a dependency is missing ({found})",

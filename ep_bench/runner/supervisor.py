@@ -190,9 +190,9 @@ class Workers:
                 started = True
                 answer = self._answer(worker, method, CellLimits(job, pids))
         except (EOFError, BrokenPipeError, ConnectionResetError, MessageError):
-            return self._died(worker, method, time.monotonic() - sent_at, started)
-        if isinstance(answer, LostMethod):
-            return self._died(worker, method, time.monotonic() - sent_at, started, answer.reason)
+            return self._lost_worker(worker, job, time.monotonic() - sent_at, started)
+        if method is not None and isinstance(answer, LostMethod):
+            return self._lost_method(method, time.monotonic() - sent_at, answer.reason)
         if not isinstance(answer, Record | UnfinishedCell):
             raise TypeError(f"an answer of type {type(answer).__name__}")
         return answer
@@ -275,28 +275,42 @@ class Workers:
             found = ready([worker.channel, self._server.channel], min(pauses, default=None))
             if worker.channel in found:
                 return worker.channel.receive_object()
-            if left == 0.0 or (found and not worker.alive):
+            if found and not worker.alive:
                 raise EOFError
+            if left == 0.0:
+                return LostMethod("")
             if grace is None and found and method is not None and not method.alive:
                 grace = time.monotonic() + _NOTICE
             exceeded = limits.exceeded()
             if exceeded is not None:
                 return UnfinishedCell(*exceeded, (method or worker).tail())
 
-    def _died(
-        self, worker: ForkedProcess, method: ForkedProcess | None, seconds: float, started: bool, why: str = ""
-    ) -> UnfinishedCell:
+    def _lost_worker(self, worker: ForkedProcess, job: Job, seconds: float, started: bool) -> UnfinishedCell:
+        """Return why the worker process ended; an external method, which has a process of its own, is not the cause."""
         if self._abandoned:
             return UnfinishedCell("failed", ABANDONED, "")
-        printed = (method or worker).tail()
-        if why:
-            return UnfinishedCell("failed", why, printed)
-        code = worker.wait() if method is None or not worker.alive else method.wait()
-        if code == IDLE_EXIT and method is None and not started:  # the process exited just before the job arrived
+        code, printed = worker.wait(), worker.tail()
+        if code == -signal.SIGKILL:
+            return _killed(seconds, printed)
+        if code == IDLE_EXIT and not started:  # the process exited just before the job arrived
             return UnfinishedCell("failed", f"{LOST}: its process had ended", "", infrastructure=True)
-        killed = code == -signal.SIGKILL
-        what = f"{KILLED}: SIGKILL" if killed else ending(code)
-        return UnfinishedCell("failed", f"{what} after {seconds:.1f} s", printed, infrastructure=killed)
+        if job.external or code is None:
+            reason = f"{LOST}: no answer, exit code {code} after {seconds:.1f} s"
+            return UnfinishedCell("failed", reason, printed, infrastructure=True)
+        return UnfinishedCell("failed", f"{ending(code)} after {seconds:.1f} s", printed)
+
+    def _lost_method(self, method: ForkedProcess, seconds: float, reason: str) -> UnfinishedCell:
+        """Return why the process of an external method ended, or ``reason`` if its answer was invalid."""
+        if self._abandoned:
+            return UnfinishedCell("failed", ABANDONED, "")
+        code, printed = None if reason else method.wait(), method.tail()
+        if code == -signal.SIGKILL:
+            return _killed(seconds, printed)
+        return UnfinishedCell("failed", reason or f"{ending(code)} after {seconds:.1f} s", printed)
+
+
+def _killed(seconds: float, printed: str) -> UnfinishedCell:
+    return UnfinishedCell("failed", f"{KILLED}: SIGKILL after {seconds:.1f} s", printed, infrastructure=True)
 
 
 def _method_key(job: Job) -> str:

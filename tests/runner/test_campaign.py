@@ -11,7 +11,7 @@ import pytest
 from tests.campaign import attempts
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")]
-COUNTS = {"files": 25, "studies": 60, "kills": 3, "shared": 1, "disk": 1, "readonly": 2}
+COUNTS = {"files": 25, "studies": 60, "kills": 3, "orphans": 4, "shared": 1, "disk": 1, "readonly": 2}
 
 
 @pytest.mark.parametrize("name", COUNTS)

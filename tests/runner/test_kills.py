@@ -19,7 +19,7 @@ from ep_bench.results import store
 from ep_bench.types import COLUMNS, MEASURED_COLUMNS
 from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
-from tests.runner.support import becomes_true, children
+from tests.runner.support import becomes_true, children, command_of
 
 STUDY = """
 study: killed
@@ -40,6 +40,9 @@ methods:
   - {{use: pbp, label: PBP}}
   - {{use: "sklearn.linear_model:BayesianRidge", label: ridge}}
 """
+
+
+RUN_LIMIT = 300.0  # seconds for a run
 
 
 def command(study: Path, results: Path, *more: str) -> list[str]:
@@ -122,9 +125,9 @@ def disturb(
 ) -> int:
     """Run a study to its end with at most ``maximum`` kills; return their number."""
     kills = 0
-    while True:
+    for _ in range(2 * maximum + 2):  # a run after each kill, and one more for each cell that was killed twice
         before = stored(folder)
-        run = subprocess.Popen(call)
+        run = subprocess.Popen(call, env={**os.environ, "PYTHONFAULTHANDLER": "1"})
         while kills < maximum and run.poll() is None:
             count = cells_in(folder)
             becomes_true(lambda: cells_in(folder) > count or run.poll() is not None)  # noqa: B023
@@ -133,7 +136,7 @@ def disturb(
                 kills += kill_at_random(run, cluster, chance)
             if cluster:
                 cluster.replace_dead_workers()
-        code = run.wait()
+        code = end_of(run)
         after = stored(folder)
         assert before.items() <= after.items(), "a stored cell is missing or changed"
         torn = [path for path in (folder / "cells").glob("*.json") if store.read_record(path) is None]
@@ -142,3 +145,20 @@ def disturb(
             return kills
         if code > 0:  # a cell that was killed twice is a failed row, which the next run computes again
             assert code == 3
+    raise AssertionError(f"cells are not ok: {failures(folder)}")
+
+
+def end_of(run: subprocess.Popen[bytes]) -> int:
+    """Return the exit code of a run. A run that hangs prints the stacks of its threads."""
+    try:
+        return run.wait(RUN_LIMIT)
+    except subprocess.TimeoutExpired:
+        below = [command_of(pid) for pid in children(run.pid)]
+        run.send_signal(signal.SIGABRT)
+        run.wait()
+        raise AssertionError(f"the run hangs; its processes: {below}") from None
+
+
+def failures(folder: Path) -> list[str]:
+    records = map(store.read_record, (folder / "cells").glob("*.json"))
+    return [record.row["reason"] for record in records if record is not None and record.row["status"] != "ok"]

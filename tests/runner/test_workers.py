@@ -60,6 +60,11 @@ def test_a_failure_of_the_machine_is_retried_once(bad: Path) -> None:
     assert status(run("Once", bad)) == ("ok", "")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_worker_that_was_killed_is_not_a_failure_of_an_external_method(bad: Path) -> None:
+    assert status(run("KillsWorker", bad)) == ("ok", "")
+
+
 def test_exit_codes_are_described() -> None:
     assert ending(7) == "the method ended its process with exit code 7"
     assert ending(-signal.SIGSEGV) == "the method crashed: SIGSEGV"
