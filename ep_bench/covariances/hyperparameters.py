@@ -94,6 +94,11 @@ class Hyperparameters:
         named = np.array([role(one) == name for one in self.names])
         return replace(self, low=np.where(named, math.log(value), self.low))
 
+    def with_maximum(self, name: str, value: float) -> Hyperparameters:
+        """Return the same hyperparameters with an upper limit of the search for all entries of a name."""
+        named = np.array([role(one) == name for one in self.names])
+        return replace(self, high=np.where(named, math.log(value), self.high))
+
     def start(self) -> Array:
         """Return logarithms (P,): the medians, and the fixed values."""
         return np.where(self.free, self.median, self.fixed)

@@ -6,6 +6,7 @@ once, or ``AdamMinibatches``, which steps from Python and supports a limit of st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -55,8 +56,13 @@ class AdamSchedule(NamedTuple):
 
     steps: int  # maximum
     batch_size: int  # data points per step, at most
-    rate: float  # step size of Adam
+    rate: float  # first step size of Adam
     plateau: int | None  # stop if the mean of this many objectives is not below that of as many before
+    cosine: bool = False  # whether step sizes decrease to 0 along a cosine over all steps, or are constant
+
+    def rate_after(self, steps: int) -> float:
+        """Return the size of the next step after a number of steps."""
+        return self.rate * (0.5 * (1.0 + math.cos(math.pi * steps / self.steps)) if self.cosine else 1.0)
 
 
 class AdamMinibatches:
@@ -110,6 +116,7 @@ class AdamMinibatches:
         return float(self._objectives[first : self.steps].mean()) / len(order)
 
     def _step(self, batch: NDArray[np.int64]) -> None:
+        rate = self._schedule.rate_after(self.steps)
         objective = self._objectives[self.steps] = self._evaluate(batch, self._gradient)
         self.steps += 1
         # The objective may be finite although a parameter is nan: some compiled exponentials map nan to 0.
@@ -117,7 +124,7 @@ class AdamMinibatches:
             raise FloatingPointError(
                 f"step {self.steps}: the objective or its gradient is not finite; a smaller learning_rate may help"
             )
-        adam_step(self._theta, self._gradient, self._moments, self._schedule.rate)
+        adam_step(self._theta, self._gradient, self._moments, rate)
 
 
 def on_plateau(objectives: Any, window: int) -> bool:

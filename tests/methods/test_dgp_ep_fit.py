@@ -92,9 +92,9 @@ class TestFit:
         assert state.log_evidence == pytest.approx(-value, abs=0.3)
 
     def test_an_estimator_reports_the_evidence(self):
-        """For standardised targets, in any units."""
+        """For standardised targets, in any units. The search of ``start: fitc`` amplifies rounding errors."""
         train = rows_of()
-        options = {"inducing": 5, "steps": 20, "random_state": 0}
+        options = {"inducing": 5, "steps": 20, "random_state": 0, "start": "random"}
         one, other = (Estimator("dgp_ep", **options).fit(train.X, scale * train.y + 5.0) for scale in (1.0, 3.0))
         assert one.log_evidence_ == one.state_.log_evidence
         assert other.log_evidence_ == pytest.approx(one.log_evidence_, rel=1e-7)

@@ -27,11 +27,11 @@ class Recorder:
         return self.value(len(self.batches))
 
 
-def trained(*, value=lambda step: 1.0, spoil=None, n=10, steps=7, batch=3, plateau=None, seed=0, theta=None):  # noqa: ARG005
+def trained(*, value=lambda _: 1.0, spoil=None, n=10, steps=7, batch=3, plateau=None, seed=0, theta=None, cosine=False):
     """Return trace, minibatches, calls, and the number of steps after each epoch."""
     theta = START.copy() if theta is None else theta
     recorder, ends = Recorder(theta, value, spoil), []
-    minibatches = AdamMinibatches(recorder, theta, n, AdamSchedule(steps, batch, 0.1, plateau))
+    minibatches = AdamMinibatches(recorder, theta, n, AdamSchedule(steps, batch, 0.1, plateau, cosine))
 
     def monitor():
         ends.append(minibatches.steps)
@@ -98,6 +98,15 @@ class TestAdamMinibatches:
         theta = START.copy()
         _, _, calls, _ = trained(steps=9, theta=theta)
         np.testing.assert_allclose(theta, adam(START, calls.gradients, 0.1), rtol=1e-12)
+
+    def test_step_sizes_along_a_cosine(self):
+        """The first has the full size, the one after half of the steps half of it; the size after the last is 0."""
+        theta = START.copy()
+        _, _, calls, _ = trained(steps=8, theta=theta, cosine=True)
+        rates = [0.05 * (1 + np.cos(np.pi * step / 8)) for step in range(8)]
+        np.testing.assert_allclose(theta, adam(START, calls.gradients, rates), rtol=1e-12)
+        schedule = AdamSchedule(8, 3, 0.1, None, cosine=True)
+        assert [schedule.rate_after(steps) for steps in (0, 4, 8)] == pytest.approx([0.1, 0.05, 0.0])
 
     def test_the_generator_determines_the_batches(self):
         one, again, other = (trained(seed=seed)[2].batches for seed in (1, 1, 2))

@@ -27,7 +27,7 @@ residuals, which loses no digits if the noise is small.
 
 Jitter: JITTER times the mean diagonal is added to the diagonal of K_uu. It is multiplied by ten until K_uu can be
 factorised, up to MAX_JITTER. The inducing outputs are then those of f plus a small noise of their own. The bounds
-remain valid, and the gradient includes the jitter.
+remain valid, and the gradient includes the jitter. Another method may set an absolute jitter in ``SparseGPProblem``.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class SparseGPProblem(NamedTuple):
     hyper: Hyperparameters
     fitc: bool  # False: variational
     replicates: Replicates  # of merged data points
+    jitter: float | None = None  # absolute, not a function of the parameters; None: JITTER, relative
 
     def words(self, theta: Array) -> str:
         """Return the hyperparameters as text, for messages."""
@@ -71,7 +72,7 @@ class InducingBasis(NamedTuple):
     theta: Array  # (P,) logarithms
     Z: Array  # (M, d)
     factor: Array  # (M, M) L in its lower triangle
-    jitter: float  # relative to the mean diagonal of K_uu
+    jitter: float  # relative to the mean diagonal of K_uu; 0 if it is not a function of the parameters
 
 
 class RowTerms(NamedTuple):
@@ -109,7 +110,9 @@ def split(problem: SparseGPProblem, point: Array) -> tuple[Array, Array]:
 
 
 def basis(problem: SparseGPProblem, theta: Array, Z: Array) -> InducingBasis:
-    """Return L at logarithms theta (P,) for Z (M, d). Raises FloatingPointError if MAX_JITTER does not suffice."""
+    """Return L at logarithms theta (P,) for Z (M, d). Raises FloatingPointError if the jitter does not suffice."""
+    if problem.jitter is not None:
+        return _basis_with_fixed_jitter(problem, theta, Z, problem.jitter)
     K, jitter = symmetric.square(len(Z)), JITTER
     with np.errstate(over="ignore", invalid="ignore"):
         scale = float(problem.covariance.diagonal(theta[:-1], Z).mean()) or 1.0  # 0: linear covariance, all inputs 0
@@ -120,6 +123,17 @@ def basis(problem: SparseGPProblem, theta: Array, Z: Array) -> InducingBasis:
                 return InducingBasis(theta, Z, K, jitter)
             jitter *= 10.0
     words = f"not positive definite, even with jitter {MAX_JITTER:g}, {problem.words(theta)}"
+    raise FloatingPointError(f"the covariance of the inducing outputs is {words}")
+
+
+def _basis_with_fixed_jitter(problem: SparseGPProblem, theta: Array, Z: Array, jitter: float) -> InducingBasis:
+    K = symmetric.square(len(Z))
+    with np.errstate(over="ignore", invalid="ignore"):
+        problem.covariance.fill(theta[:-1], Z, K)
+        K.reshape(-1)[:: len(Z) + 1] += jitter
+        if symmetric.factorise(K):
+            return InducingBasis(theta, Z, K, 0.0)
+    words = f"not positive definite with jitter {jitter:g}, {problem.words(theta)}"
     raise FloatingPointError(f"the covariance of the inducing outputs is {words}")
 
 
