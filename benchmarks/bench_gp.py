@@ -32,10 +32,10 @@ from threadpoolctl import threadpool_limits
 import ep_bench
 from ep_bench.covariances.exact_evidence import evidence
 from ep_bench.covariances.inducing import centres
+from ep_bench.covariances.sparse_evidence import evidence as sparse_evidence
 from ep_bench.errors import UserError
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp, sgp
-from ep_bench.methods.sgp.evidence import evidence as sparse_evidence
 from ep_bench.types import Rows
 
 INPUTS, ROUNDS = 13, 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ep_bench.covariances import sparse_bound as bound
 from ep_bench.covariances.inducing import centres
 from ep_bench.methods import dgp_ep, sgp
 from ep_bench.methods.dgp_ep import fitc_start, initialisation
@@ -13,7 +14,6 @@ from ep_bench.methods.dgp_ep.fitc_start import SparseProcess
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 from ep_bench.methods.dgp_ep.outputs import JITTER
 from ep_bench.methods.dgp_ep.training import decrease
-from ep_bench.methods.sgp import bound
 from ep_bench.numerics.adam import adam_step
 from ep_bench.numerics.adam import moments as adam_moments
 from ep_bench.types import Rows

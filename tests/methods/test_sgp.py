@@ -15,11 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from ep_bench import Estimator
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.covariances import matrix
+from ep_bench.covariances import sparse_bound as bound
+from ep_bench.covariances import sparse_searches as searches
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import starting_points
+from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.methods import gp, sgp
-from ep_bench.methods.sgp import bound, searches
-from ep_bench.methods.sgp.evidence import evidence
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.plan import make_plan
 from ep_bench.spec import read_study

@@ -12,9 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ep_bench import Estimator
 from ep_bench.covariances import matrix
+from ep_bench.covariances import sparse_bound as bound
+from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.methods import sgp
-from ep_bench.methods.sgp import bound, minibatches
-from ep_bench.methods.sgp.evidence import evidence
+from ep_bench.methods.sgp import minibatches
 from ep_bench.types import Rows
 from tests.twins.plain_networks import check_gradient
 

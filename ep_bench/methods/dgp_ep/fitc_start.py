@@ -20,18 +20,20 @@ Source: ours. The paper starts from random factors (module ``initialisation``).
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
-from ep_bench.methods import sgp
+from ep_bench.covariances.from_options import build
+from ep_bench.covariances.hyperparameters import Hyperparameters
+from ep_bench.covariances.replicates import Replicates
+from ep_bench.covariances.sparse_bound import SparseGPProblem, split
+from ep_bench.covariances.sparse_searches import by_trials
 from ep_bench.methods.dgp_ep.layout import Layer, Structure, layers, size
 from ep_bench.methods.dgp_ep.outputs import JITTER
-from ep_bench.methods.sgp.bound import split
-from ep_bench.methods.sgp.searches import by_trials
-from ep_bench.types import Array, Rows
+from ep_bench.types import Array
 
 SEARCH_STEPS = 200  # maximum iterations of the search for hyperparameters and inducing inputs of a layer
 MAX_ROWS = 5000  # data points in this search; a random subset of more
@@ -83,13 +85,13 @@ def _learn(H: Array, y: Array, Z: Array, alpha: float, rng: np.random.Generator)
     if len(y) > MAX_ROWS:
         some = np.sort(rng.choice(len(y), MAX_ROWS, replace=False))
         H, y = H[some], y[some]
-    approximation: Literal["fitc", "vfe"] = "fitc" if alpha > 0.0 else "vfe"
-    config = sgp.Config(inducing=len(Z), approximation=approximation, noise_floor=NOISE_FLOOR)
-    problem = sgp.problem_of(Rows(H, y), config)
-    problem = problem._replace(hyper=problem.hyper.with_maximum("magnitude", MAX_MAGNITUDE), jitter=JITTER)
-    found = by_trials(problem, [np.append(problem.hyper.start(), Z)], SEARCH_STEPS, rng)
-    hyper, Z = split(problem, found.point)
-    values = problem.hyper.values(hyper)
+    covariance = build("se", H.shape[1], True)
+    hyper = Hyperparameters.of((*covariance.names, "noise_variance"), H.shape[1], {})
+    hyper = hyper.with_minimum("noise_variance", NOISE_FLOOR).with_maximum("magnitude", MAX_MAGNITUDE)
+    problem = SparseGPProblem(H, y, covariance, hyper, alpha > 0.0, Replicates.none(len(y)), JITTER)
+    found = by_trials(problem, [np.append(hyper.start(), Z)], SEARCH_STEPS, rng)
+    logarithms, Z = split(problem, found.point)
+    values = hyper.values(logarithms)
     lengthscales = np.broadcast_to(values["lengthscale"], H.shape[1])
     return SparseProcess(Z, lengthscales, float(values["magnitude"]), float(values["noise_variance"]))
 

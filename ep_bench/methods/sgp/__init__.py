@@ -7,8 +7,8 @@ u at M inducing inputs. With q(w) = N(m, S) of the whitened u,
     f(x) ~ N(v' m, k(x, x) - v' v + v' S v),   v = L^-1 k(Z, x).
 
 Inducing inputs start at the centres of k-means. They are learned together with the hyperparameters by L-BFGS with
-analytic gradients (module ``searches``). The objective is the evidence of FITC or the variational bound, plus the log
-prior of the hyperparameters (``covariances.hyperparameters``).
+analytic gradients (``covariances.sparse_searches``). The objective is the evidence of FITC or the variational bound,
+plus the log prior of the hyperparameters (``covariances.hyperparameters``).
 
 For many data points (``minibatch``) both objectives are maximised by steps on minibatches, as Hensman et al. (2013) do
 for the variational bound (module ``minibatches``). The reported evidence and q(w) are those of all data points.
@@ -16,8 +16,8 @@ for the variational bound (module ``minibatches``). The reported evidence and q(
 With ``duplicates: merge`` data points with the same inputs are one point (``covariances.replicates``). The variational
 bound is the same. FITC changes: without it, f has independent errors at repeated inputs given u, with it one error.
 
-Modules: ``bound`` (bound and gradient at any q, the table of symbols), ``evidence`` (at the best q), ``searches``,
-``minibatches``.
+Modules: ``covariances.sparse_bound`` (bound and gradient at any q, the table of symbols),
+``covariances.sparse_evidence`` (at the best q), ``covariances.sparse_searches``, ``minibatches``.
 
 Deviation: the papers use flat priors (``prior: none``) and one start. K_uu has a jitter of 1e-10 of its mean diagonal,
 and more if it cannot be factorised (``jitter_`` of the fitted estimator).
@@ -33,14 +33,15 @@ from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from ep_bench.covariances import Covariance
+from ep_bench.covariances import sparse_bound as bound
+from ep_bench.covariances import sparse_searches as searches
 from ep_bench.covariances.hyperparameters import Hyperparameters
 from ep_bench.covariances.inducing import centres
 from ep_bench.covariances.map_search import prepared, starting_points, warn
 from ep_bench.covariances.options import GaussianProcessConfig
 from ep_bench.covariances.protocol import blocks
 from ep_bench.covariances.replicates import Replicates, merge, unbounded_evidence
-from ep_bench.methods.sgp import bound, searches
-from ep_bench.methods.sgp.bound import (
+from ep_bench.covariances.sparse_bound import (
     InducingBasis,
     SparseGPProblem,
     basis,

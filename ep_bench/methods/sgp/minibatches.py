@@ -3,9 +3,9 @@
 c       number of data points N, divided by that of a minibatch
 T, t    natural parameters of q(w): S^-1 (M, M) and S^-1 m (M,)
 
-The bound of module ``bound`` at fixed q(w) is a sum over data points. A minibatch estimates it, with each data point
-counted c times. Each step moves hyperparameters and inducing inputs by Adam, and then q by its natural gradient, a
-fraction rho of the way to the best q of the estimate:
+The bound of ``covariances.sparse_bound`` at fixed q(w) is a sum over data points. A minibatch estimates it, with each
+data point counted c times. Each step moves hyperparameters and inducing inputs by Adam, and then q by its natural
+gradient, a fraction rho of the way to the best q of the estimate:
 
     T <- (1 - rho) T + rho (I + c V' Lambda^-1 V),   t <- (1 - rho) t + rho c V' Lambda^-1 y,
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from ep_bench.covariances.map_search import posterior
-from ep_bench.methods.sgp.bound import (
+from ep_bench.covariances.sparse_bound import (
     InducingBasis,
     InducingPosterior,
     RowTerms,

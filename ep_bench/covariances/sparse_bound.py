@@ -274,7 +274,7 @@ def by_covariance(base: InducingBasis, product: Array) -> Array:
 
 
 def evidence_by_bound(problem: SparseGPProblem, point: Array) -> tuple[float, Array]:
-    """Return the same as ``evidence.evidence``, with more operations: 7 N M^2 multiplications and additions."""
+    """Return the same as ``sparse_evidence.evidence``, with more operations: 7 N M^2 multiplications and additions."""
     base = basis(problem, *split(problem, point))
     parts = list(sweep(problem, base))
     weights, _ = best_weights(problem, base, parts)

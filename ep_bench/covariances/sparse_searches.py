@@ -24,8 +24,8 @@ from ep_bench.covariances.exact_evidence import evidence as exact_evidence
 from ep_bench.covariances.hyperparameters import role
 from ep_bench.covariances.map_search import search
 from ep_bench.covariances.replicates import Replicates
-from ep_bench.methods.sgp.bound import SparseGPProblem, evidence_by_bound, split
-from ep_bench.methods.sgp.evidence import evidence
+from ep_bench.covariances.sparse_bound import SparseGPProblem, evidence_by_bound, split
+from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.numerics import lbfgs, symmetric
 from ep_bench.numerics.lbfgs import Optimum
 from ep_bench.types import Array

@@ -1,8 +1,8 @@
 """The evidence of FITC or the variational bound at the best q(w), and its gradient, for all data points.
 
-The value and the gradient are those of ``bound`` at the best q. For N much larger than M they need about 4 N M^2
+The value and the gradient are those of ``sparse_bound`` at the best q. For N much larger than M they need about 4 N M^2
 multiplications and additions in the variational form and 6 N M^2 in FITC, instead of 7 N M^2. The operations for
-covariances are the same. Symbols are those of module ``bound``.
+covariances are the same. Symbols are those of module ``sparse_bound``.
 
 At the best q, V' Lambda^-1 V = B - I is known, so that with a = L^-T m
 
@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ep_bench.methods.sgp.bound import (
+from ep_bench.covariances.sparse_bound import (
     InducingBasis,
     InducingPosterior,
     RowTerms,
