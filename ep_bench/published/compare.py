@@ -103,8 +103,8 @@ def counts(frame: pd.DataFrame) -> dict[str, int]:
 def verdict_counts(frame: pd.DataFrame) -> str:
     """Return the number of published values per verdict in words, and how many of the worse ones are accepted."""
     found = counts(frame)
-    lost = int((_by_value(regressions(frame))["verdict"] == "worse").sum())
-    accepted = found["worse"] - lost
+    failed = int((_by_value(regressions(frame))["verdict"] == "worse").sum())
+    accepted = found["worse"] - failed
     of = {"worse": _accepted_words(found["worse"], accepted)}
     return ", ".join(f"{count} {verdict}{of.get(verdict, '')}" for verdict, count in found.items() if count)
 

@@ -18,7 +18,7 @@ from ep_bench.results.spreadsheets import harmless
 
 DIFFERENT = " ≠"  # marks p-values below the level
 CAPTION = f"{DIFFERENT.strip()}: the two methods differ at level {ranks.ALPHA:g}"
-MOST = 10  # methods of a table of all pairs; with more, only the pairs with the best average rank are shown
+LARGEST_TABLE = 10  # methods of a table of all pairs; with more, only the pairs with the best average rank are shown
 TESTS = {rank_diagrams.WILCOXON: "Wilcoxon signed-rank tests, Holm-corrected", rank_diagrams.NEMENYI: "Nemenyi tests"}
 P_FILE = "p-values.csv"
 LEAD = (
@@ -112,7 +112,7 @@ def _p_text(p: float) -> str:
 def _p_tables(ranking: Ranking) -> Iterator[Table]:
     """Yield the p-values of the tests that are not withheld, folded: those of all pairs, or those against the best."""
     tests = _tests(ranking)
-    if tests and ranking.test.k > MOST:
+    if tests and ranking.test.k > LARGEST_TABLE:
         yield _against_the_best(ranking, tests)
         return
     for name, p in tests.items():
