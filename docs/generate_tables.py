@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.convergence import count, judge
+from ep_bench.convergence import ConvergedSplits, judge
 from ep_bench.published import DENSITY, SQUARE, measured, moments, pooled, printed
-from ep_bench.report.merge import merge_studies
+from ep_bench.report.merge import MergedStudies, merge_studies
 from ep_bench.results import store
 
 DOCS = Path(__file__).parent
@@ -40,9 +40,19 @@ def finished(folder: str) -> tuple[Row, ...]:
 
 
 @cache
+def merged(folder: str) -> MergedStudies:
+    """Return a study as a report has it."""
+    return merge_studies([store.read_intact(RESULTS / folder)])
+
+
 def planned(folder: str) -> dict[tuple[str, str], int]:
     """Return the number of planned cells by method and data set."""
-    return merge_studies([store.read_intact(RESULTS / folder)]).planned
+    return merged(folder).planned
+
+
+def convergence(folder: str, method: str, dataset: str) -> ConvergedSplits:
+    """Return the counts of converged splits of one entry."""
+    return merged(folder).convergence.get((method, dataset), ConvergedSplits())
 
 
 @cache
@@ -108,8 +118,8 @@ def scores(
         found = [cells(folder, method, dataset) for dataset in datasets]
         body.append([
             method,
-            *(with_error([row[metric] for row in rows], plan[method, dataset], count(rows).mark)
-              for rows, dataset in zip(found, datasets, strict=True)),
+            *(with_error([row[metric] for row in rows], plan[method, d], convergence(folder, method, d).mark)
+              for rows, d in zip(found, datasets, strict=True)),
         ])  # fmt: skip
     return table([metric.upper(), *datasets], body)
 
@@ -243,10 +253,10 @@ def ep_scores() -> list[str]:
     names = ("NN-EP-LA", "NN-EP-ARD", "PBP-1")
     body = []
     for dataset in dict.fromkeys(row["dataset"] for row in finished("ep-nn")):
-        groups = [cells("ep-nn" if name != "PBP-1" else "bnn-optimisation", name, dataset) for name in names]
-        if all(len(group) == 20 for group in groups):
-            means = [f"{np.mean([row[m] for row in rows]):.3f} {count(rows).mark}".strip()
-                     for m in ("rmse", "ll") for rows in groups]  # fmt: skip
+        entries = [("ep-nn" if name != "PBP-1" else "bnn-optimisation", name, dataset) for name in names]
+        if all(len(cells(*entry)) == 20 for entry in entries):
+            means = [f"{np.mean([row[m] for row in cells(*entry)]):.3f} {convergence(*entry).mark}".strip()
+                     for m in ("rmse", "ll") for entry in entries]  # fmt: skip
             body.append([dataset, *means])
     head = ["", "RMSE, Laplace", "ARD", "`pbp`", "test log-likelihood, Laplace", "ARD", "`pbp`"]
     return table(head, body)
@@ -262,7 +272,7 @@ def ep_table_1() -> list[str]:
                 both = [rows[dataset, method, metric] for metric in (DENSITY, SQUARE)]
                 if int(both[0]["n_splits"]):
                     texts = [f"{float(one['mean']):.3f} ({float(one['published_mean']):.2f})" for one in both]
-                    mark = count(cells(folder, method, dataset)).mark
+                    mark = convergence(folder, method, dataset).mark
                     body.append([dataset, f"{prior} {mark}".strip(), *texts])
     return table(["", "prior", "test log-likelihood", "squared error"], body)
 
@@ -299,9 +309,9 @@ TABLES: dict[str, Callable[[], list[str]]] = {
 
 
 def hmc_unconverged() -> str:
-    """Return how many splits of HMC-1 have not converged."""
-    rows = [row for d in covered("bnn-sampling") for row in cells("bnn-sampling", "HMC-1", d)]
-    return f"{sum(judge(row) == 'not' for row in rows)} of its {len(rows)} splits"
+    """Return how many splits of HMC-1 have converged, nearly converged and not converged."""
+    datasets = covered("bnn-sampling")
+    return sum((convergence("bnn-sampling", "HMC-1", d) for d in datasets), ConvergedSplits()).counts
 
 
 def hessians() -> str:

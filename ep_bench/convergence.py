@@ -1,8 +1,8 @@
 """The rule of convergence, the same in reports and in comparisons with published numbers.
 
 A sampler is judged by R-hat of its worst test prediction (column ``r_hat``): at most ``R_HAT`` is converged, at most
-``NEARLY`` is nearly converged. Other methods are judged by their own criterion (column ``converged``). In rows of older
-versions, which have neither column, only the warning in ``reason`` is known.
+``NEARLY`` is nearly converged. Other methods are judged by their own criterion (column ``converged``). Rows of older
+versions have neither column: those with a warning in ``reason`` have not converged, the others state nothing.
 
 Source of the limits: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and
 localization: an improved R-hat for assessing convergence of MCMC, Bayesian Analysis 16.
@@ -26,15 +26,16 @@ Convergence = Literal["converged", "nearly", "not", "unknown"]
 
 @dataclass(frozen=True)
 class ConvergedSplits:
-    """How many splits of one entry are converged, nearly converged and not converged."""
+    """How many splits of one entry are converged, nearly converged, not converged, and without any statement."""
 
     converged: int = 0
     nearly: int = 0
     unconverged: int = 0
+    unstated: int = 0
 
     @property
     def judged(self) -> int:
-        """Return the number of splits whose method has a criterion."""
+        """Return the number of splits whose rows state whether they have converged."""
         return self.converged + self.nearly + self.unconverged
 
     @property
@@ -44,12 +45,24 @@ class ConvergedSplits:
 
     @property
     def shortfall(self) -> str:
-        """Return the fraction of converged splits in words, empty if all have converged or none has a criterion."""
-        return f"{self.converged} of {self.judged} converged" if self.converged < self.judged else ""
+        """Return all counts in words, empty if all splits have converged or none states whether it has."""
+        return self.counts if self.judged and self.converged < self.judged + self.unstated else ""
+
+    @property
+    def counts(self) -> str:
+        """Return all counts in words, such as ``14 of 20 converged, 2 nearly, 4 not``."""
+        parts = [f"{self.converged} of {self.judged + self.unstated} converged"]
+        parts += [f"{self.nearly} nearly"] if self.nearly else []
+        parts += [f"{self.unconverged} not"] if self.judged else []
+        parts += [f"{self.unstated} not stated"] if self.unstated else []
+        return ", ".join(parts)
 
     def __add__(self, other: ConvergedSplits) -> ConvergedSplits:
         return ConvergedSplits(
-            self.converged + other.converged, self.nearly + other.nearly, self.unconverged + other.unconverged
+            self.converged + other.converged,
+            self.nearly + other.nearly,
+            self.unconverged + other.unconverged,
+            self.unstated + other.unstated,
         )
 
 
@@ -72,13 +85,9 @@ def judge(row: Mapping[Any, Any]) -> Convergence:
 
 
 def count(rows: Iterable[Mapping[Any, Any]]) -> ConvergedSplits:
-    """Return the counts over the finished cells of one method on one data set.
-
-    If any cell is judged, the method has a criterion. Cells of older versions without a warning then met it.
-    """
+    """Return the counts over finished cells."""
     found = Counter(judge(row) for row in rows)
-    silent = found["unknown"] if found.total() > found["unknown"] else 0
-    return ConvergedSplits(found["converged"] + silent, found["nearly"], found["not"])
+    return ConvergedSplits(found["converged"], found["nearly"], found["not"], found["unknown"])
 
 
 def _number(value: Any) -> float:

@@ -38,10 +38,12 @@ def test_counts_marks_and_fractions():
     rows = [{"r_hat": value} for value in (1.0, 1.005, 1.02, 1.3)]
     found = convergence.count(rows)
     assert found == convergence.ConvergedSplits(2, 1, 1)
-    assert (found.mark, found.shortfall) == ("†", "2 of 4 converged")
+    assert (found.mark, found.shortfall) == ("†", "2 of 4 converged, 1 nearly, 1 not")
     assert convergence.count(rows[:3]).mark == "°"
     assert (convergence.count(rows[:2]).mark, convergence.count(rows[:2]).shortfall) == ("", "")
     assert (convergence.count([{}]).judged, convergence.count([{}]).shortfall) == (0, "")
     warned = {"reason": DRIFT}
-    assert convergence.count([warned, {}, {}]) == convergence.ConvergedSplits(2, 0, 1)  # rows of an older version
+    older = convergence.count([warned, {}, {}])  # rows of an older version: those without a warning state nothing
+    assert older == convergence.ConvergedSplits(0, 0, 1, 2)
+    assert (older.mark, older.shortfall) == ("†", "0 of 3 converged, 1 not, 2 not stated")
     assert convergence.count(rows[:2]) + convergence.count(rows[2:]) == convergence.count(rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import importlib
 import importlib.metadata
@@ -205,7 +206,9 @@ def _is_file(place: str) -> bool:
 
 
 def _file(place: str, base: Path) -> Path:
-    path = (base / Path(place).expanduser()).resolve()
+    path = base / place
+    with contextlib.suppress(RuntimeError, OSError, ValueError):  # an unknown user, a loop of links, an impossible name
+        path = (base / Path(place).expanduser()).resolve()
     path = _copies.get(path, path)
     if not path.is_file():
         raise UserError("no such file", found=place, allowed=f"a path relative to {base}")

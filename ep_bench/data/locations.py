@@ -33,7 +33,7 @@ def data_folder() -> Path | None:
     value = os.environ.get(VARIABLE)
     if not value:
         return None
-    folder = Path(value).expanduser()
+    folder = Path(os.path.expanduser(value))  # noqa: PTH111 that of pathlib raises an error for an unknown user
     if not folder.is_dir():
         raise UserError("is not a folder", where=VARIABLE, found=value, allowed="a folder of data sets, or unset")
     return folder.resolve()

@@ -8,6 +8,7 @@ from ep_bench.published.compare import (
     check,
     counts,
     regressions,
+    verdict_counts,
     worst_first,
 )
 from ep_bench.published.matching import printed_over_points
@@ -40,5 +41,6 @@ __all__ = [
     "printed_over_points",
     "regressions",
     "source_names",
+    "verdict_counts",
     "worst_first",
 ]

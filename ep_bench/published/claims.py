@@ -68,11 +68,12 @@ class DatasetsWon(_Claim):
 
 
 class TimeRatio(_Claim):
-    """On each data set, ``first`` takes at least ``threshold`` times as long as ``second``."""
+    """On each data set, ``first`` takes at least, or at most, ``threshold`` times as long as ``second``."""
 
     statistic: Literal["ratio of times"]
     first: Name
     second: Name
+    limit: Literal["at least", "at most"] = "at least"
     threshold: PositiveFloat
 
     @property

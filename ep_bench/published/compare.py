@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ep_bench.convergence import judge
+from ep_bench.convergence import ConvergedSplits, count
 from ep_bench.errors import UserError
 from ep_bench.published.matching import Lock, by_splits, labels, options
 from ep_bench.published.pooled import moments, pooled
@@ -44,7 +44,7 @@ class MeasuredMean(NamedTuple):
     stderr: float
     n_ok: int  # splits with a score
     n_other: int  # finished cells without a score
-    n_unconverged: int  # splits with a score whose method did not converge
+    converged: ConvergedSplits  # of the splits with a score
     split_std: float = 0.0  # standard deviation over random splits, not part of a published spread over points
 
 
@@ -96,8 +96,28 @@ def counts(frame: pd.DataFrame) -> dict[str, int]:
 
     A value counts once. If several entries correspond to it, its verdict is the worst one of those with all splits.
     """
-    values = worst_first(frame).drop_duplicates(["source", "table", "metric", *COLUMN_NAMES])
+    values = _by_value(frame)
     return {verdict: int((values["verdict"] == verdict).sum()) for verdict in VERDICTS}
+
+
+def verdict_counts(frame: pd.DataFrame) -> str:
+    """Return the number of published values per verdict in words, and how many of the worse ones are accepted."""
+    found = counts(frame)
+    failed = int((_by_value(regressions(frame))["verdict"] == "worse").sum())
+    accepted = found["worse"] - failed
+    of = {"worse": _accepted_words(found["worse"], accepted)}
+    return ", ".join(f"{count} {verdict}{of.get(verdict, '')}" for verdict, count in found.items() if count)
+
+
+def _accepted_words(worse: int, accepted: int) -> str:
+    if not accepted:
+        return ""
+    return " (accepted with a reason)" if accepted == worse else f" ({accepted} of them accepted with a reason)"
+
+
+def _by_value(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per published value, the worst one."""
+    return worst_first(frame).drop_duplicates(["source", "table", "metric", *COLUMN_NAMES])
 
 
 def worst_first(frame: pd.DataFrame) -> pd.DataFrame:
@@ -156,19 +176,19 @@ def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> Meas
     """Return mean and standard error over the splits that have the score, in the units of the published value."""
     scored = [(moments(number["metric"], cell), cell) for cell in cells if cell.get("status") == "ok"]
     finite = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
-    unconverged = sum(judge(cell) == "not" for _, cell in finite)
+    converged = count(cell for _, cell in finite)
     if not finite:
-        return MeasuredMean(math.nan, math.nan, 0, len(cells), 0)
+        return MeasuredMean(math.nan, math.nan, 0, len(cells), converged)
     parts, n = [part for part, _ in finite], len(finite)
     disjoint = number["scheme"] == "kfold" or n == 1  # each data point is tested at most once
     whole = pooled(parts)
     if number["spread"] == "points" and disjoint and math.isfinite(whole.deviation):
         stderr = whole.deviation / math.sqrt(whole.points)
-        return MeasuredMean(whole.mean, stderr, n, len(cells) - n, unconverged)
+        return MeasuredMean(whole.mean, stderr, n, len(cells) - n, converged)
     mean = math.fsum(part.mean for part in parts) / n
     std = math.sqrt(math.fsum((part.mean - mean) ** 2 for part in parts) / n)
     split = std if number["spread"] == "points" and not disjoint else 0.0
-    return MeasuredMean(mean, std / math.sqrt(n), n, len(cells) - n, unconverged, split)
+    return MeasuredMean(mean, std / math.sqrt(n), n, len(cells) - n, converged, split)
 
 
 def _verdict(number: Mapping[str, Any], ours: MeasuredMean, z: float) -> str:
@@ -191,8 +211,8 @@ def _reasons(number: Mapping[str, Any], ours: MeasuredMean, lock: Lock, method: 
         reasons.append(f"{ours.n_ok} of {number['n_splits']} splits")
     if ours.n_other:
         reasons.append(f"{ours.n_other} cells without a score")
-    if ours.n_unconverged:
-        reasons.append(f"{ours.n_unconverged} of {ours.n_ok} splits not converged")
+    if ours.converged.shortfall:
+        reasons.append(ours.converged.shortfall)
     if ours.n_ok == 1 and number["spread"] == "points":
         reasons.append("one split: standard errors over its test points alone")
     elif ours.n_ok == 1:

@@ -3,8 +3,9 @@
 A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
 splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
 does not hold if too few remain. Ratios of times are geometric means over the common splits of the ratio of CPU times
-(tuning, fit and prediction), with two standard errors of the mean log ratio. A claim is not decided if its methods are
-there, but data sets or splits are missing or differences are within their error.
+(tuning, fit and prediction), with two standard errors of the mean log ratio (ddof 1). If a row of either method has no
+CPU time, wall times of both are used. A claim is not decided if its methods are there, but data sets or splits are
+missing or differences are within their error. The reason names methods with splits that have not converged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ep_bench.convergence import judge
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
 from ep_bench.report import ranks
 from ep_bench.report.dataset_facts import independent_draws
@@ -30,7 +31,8 @@ from ep_bench.types import Array
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
 CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
-TIMES = ["fit_cpu_seconds", "predict_cpu_seconds", "tune_cpu_seconds"]
+CPU_TIMES = ["fit_cpu_seconds", "predict_cpu_seconds", "tune_cpu_seconds"]
+WALL_TIMES = ["fit_seconds", "predict_seconds", "tune_seconds"]
 HIGHER_IS_BETTER = {"ll"}
 
 
@@ -62,6 +64,8 @@ def claim_verdicts(
         if not all(labels.values()) or not any(datasets.values()):
             continue
         finding = _finding(cells, claim, labels, list(datasets.values()))
+        if not isinstance(claim, FractionConverged):
+            finding = _with_unconverged(finding, cells.unconverged(labels.values(), datasets.values()))
         place = {key: getattr(claim, key) for key in CLAIM_COLUMNS[:5]}
         rows.append({**place, **finding._asdict()})
     return sorted(rows, key=lambda row: CLAIM_VERDICTS.index(row["verdict"]))
@@ -141,13 +145,22 @@ class _Cells:
         fraction = float((rows["n_test"].astype(float) / rows["n_train"].astype(float)).mean())
         return PairedTest(dataset in self.independent, fraction).p(gaps)
 
-    def seconds(self, method: str, dataset: str) -> pd.Series[float]:
-        """Return the CPU seconds of the cells that ended ok, by split."""
-        rows = self.groups.get((method, dataset))
-        if rows is None:
-            return pd.Series(dtype=float)
-        rows = rows[rows["status"] == "ok"]
-        return rows.reindex(columns=TIMES).sum(axis=1, min_count=1).dropna()
+    def seconds(self, methods: Sequence[str], dataset: str) -> tuple[pd.DataFrame, bool]:
+        """Return the seconds (J, 2) of two methods on their common splits, and whether they are wall times."""
+        groups = [self.groups.get((method, dataset)) for method in methods]
+        parts = [rows[rows["status"] == "ok"] for rows in groups if rows is not None]
+        if len(parts) < len(methods):
+            return pd.DataFrame(), False
+        wall = any(bool(rows["wall_times"].any()) for rows in parts)
+        columns = WALL_TIMES if wall else CPU_TIMES
+        times = [rows.reindex(columns=columns).sum(axis=1, min_count=1).dropna() for rows in parts]
+        return pd.concat(times, axis=1, join="inner"), wall
+
+    def unconverged(self, methods: Iterable[str], datasets: Iterable[str]) -> list[str]:
+        """Return the methods with splits that have not converged on some of the data sets."""
+        datasets = [dataset for dataset in datasets if dataset]
+        counts = {m: [self.merged.convergence.get((m, d), ConvergedSplits()) for d in datasets] for m in methods}
+        return [method for method, found in counts.items() if any(splits.unconverged for splits in found)]
 
 
 def _finding(
@@ -160,8 +173,20 @@ def _finding(
         first, second = ([labels[name] for name in names] for names in (claim.first, claim.second))
         return _datasets_won(cells, first, second, datasets, claim)
     if isinstance(claim, TimeRatio):
-        return _time_ratio(cells, labels[claim.first], labels[claim.second], datasets, claim.threshold)
+        return _time_ratio(cells, (labels[claim.first], labels[claim.second]), datasets, claim)
     return _fraction_converged(cells, list(labels.values()), datasets, claim.threshold)
+
+
+def _with_unconverged(finding: Finding, methods: Sequence[str]) -> Finding:
+    """Return a finding whose reason names the methods with splits that have not converged."""
+    if not methods:
+        return finding
+    text = f"some splits have not converged: {', '.join(methods)}"
+    return finding._replace(reason="; ".join(filter(None, [finding.reason, text])))
+
+
+def _sets(number: int) -> str:
+    return f"{number} data set{'s' * (number != 1)}"
 
 
 def _datasets_won(
@@ -176,7 +201,8 @@ def _datasets_won(
     found = f"{ahead} of {len(duels)} by means; by the paired test {won} won, {lost} lost"
     if len(duels) == len(first) == len(second) == 1 and not math.isnan(duels[0][0].advantage):
         found = f"mean advantage {duels[0][0].advantage:.3g}; by the paired test {won} won, {lost} lost"
-    reasons = [f"splits are missing on {missing} of {len(duels)} data sets"] * bool(missing)
+    found += f"; claimed: at least {claim.threshold}"
+    reasons = [f"splits are missing on {missing} of {_sets(len(duels))}"] * bool(missing)
     reasons += ["the other differences are within their error"] * (won + lost + missing < len(duels))
     if won >= claim.threshold:
         return Finding(found, HOLDS)
@@ -184,40 +210,50 @@ def _datasets_won(
     return Finding(found, verdict, "; ".join(reasons) if verdict == OPEN else "")
 
 
-def _time_ratio(cells: _Cells, first: str, second: str, datasets: Sequence[str], threshold: float) -> Finding:
-    """Compare the geometric mean of the ratios of CPU times on each data set with the threshold."""
+def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str], claim: TimeRatio) -> Finding:
+    """Compare the geometric mean of the ratios of times on each data set with the threshold."""
     limits: list[tuple[float, float]] = []  # lower and upper limit of the log ratio
+    wall: list[str] = []  # data sets with wall times
     for dataset in datasets:
-        pair = pd.concat([cells.seconds(m, dataset) for m in (first, second)], axis=1, join="inner")
-        if pair.empty or not (pair.to_numpy(dtype=float) > 0.0).all():
+        pair, has_wall = cells.seconds(methods, dataset)
+        if len(pair) < 2 or not (pair.to_numpy(dtype=float) > 0.0).all():
             continue
+        wall += [dataset] * has_wall
         logs = np.log(pair.iloc[:, 0].to_numpy(dtype=float) / pair.iloc[:, 1].to_numpy(dtype=float))
-        error = 2.0 * float(logs.std()) / math.sqrt(len(logs))
+        error = 2.0 * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
         limits.append((float(logs.mean()) - error, float(logs.mean()) + error))
     if not limits:
-        return Finding("", OPEN, "no common splits")
+        return Finding("", OPEN, "fewer than two common splits")
     ratios = [math.exp((low + high) / 2.0) for low, high in limits]
     span = f"{min(ratios):.3g}" if len(ratios) == 1 else f"{min(ratios):.3g} to {max(ratios):.3g}"
-    found = f"{span} on {len(ratios)} of {len(datasets)} data sets"
-    if any(high < math.log(threshold) for _, high in limits):
+    times = "CPU times" if not wall else "wall times" if len(wall) == len(limits) else "CPU times"
+    times += f", wall times on {', '.join(wall)}" if 0 < len(wall) < len(limits) else ""
+    found = (
+        f"{' / '.join(methods)} {span} on {len(ratios)} of {_sets(len(datasets))} ({times}); "
+        f"claimed: {claim.limit} {claim.threshold:g}"
+    )
+    threshold, sign = math.log(claim.threshold), 1.0 if claim.limit == "at least" else -1.0
+    above = [sorted((sign * (low - threshold), sign * (high - threshold))) for low, high in limits]
+    if any(high < 0.0 for _, high in above):
         return Finding(found, FAILS)
     if len(limits) < len(datasets):
-        return Finding(found, OPEN, f"no common splits on {len(datasets) - len(limits)} of {len(datasets)} data sets")
-    decided = all(low >= math.log(threshold) for low, _ in limits)
+        few = len(datasets) - len(limits)
+        return Finding(found, OPEN, f"fewer than two common splits on {few} of {_sets(len(datasets))}")
+    decided = all(low >= 0.0 for low, _ in above)
     return Finding(found, HOLDS) if decided else Finding(found, OPEN, "a ratio is within its error")
 
 
 def _fraction_converged(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:
-    """Count the cells that have converged; failed cells have not, and cells without a criterion or warning have."""
+    """Compare the number of converged cells with the threshold; failed cells have not converged."""
     groups = [(m, d) for m in methods for d in datasets if d]
     planned = sum(cells.merged.planned[group] for group in groups)
-    finished = [cells.groups[group] for group in groups if group in cells.groups]
-    rows = [row for group in finished for row in group.to_dict("records")]
-    converged = sum(row["status"] == "ok" and judge(row) in {"converged", "unknown"} for row in rows)
-    missing = planned - len(rows)
-    found = f"{converged} of {planned} cells"
-    if missing == 0 and all(datasets) and converged >= threshold * planned:
+    missing = planned - sum(cells.finished(*group) for group in groups)
+    splits = sum((cells.merged.convergence.get(group, ConvergedSplits()) for group in groups), ConvergedSplits())
+    found = f"{splits.counts}; {planned} planned; claimed: at least {threshold:.0%}"
+    if missing == 0 and all(datasets) and splits.converged >= threshold * planned:
         return Finding(found, HOLDS)
-    if converged + missing < threshold * planned:
+    if splits.converged + splits.unstated + missing < threshold * planned:
         return Finding(found, FAILS)
-    return Finding(found, OPEN, f"{missing} cells are missing" if missing else "data sets are missing")
+    reasons = [f"{missing} cells are missing"] * bool(missing) + ["data sets are missing"] * (not all(datasets))
+    reasons += [f"{splits.unstated} cells do not state whether they have converged"] * bool(splits.unstated)
+    return Finding(found, OPEN, "; ".join(reasons))

@@ -6,9 +6,7 @@ do not have it either, R-hat of the predictions at training inputs is used.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -22,24 +20,22 @@ COLUMNS = ["method", "dataset", "split", "reason", "converged", "r_hat"]
 Entry = tuple[str, str]  # method, data set
 
 
-def count(rows: pd.DataFrame, kept: curves.Curves) -> dict[Entry, ConvergedSplits]:
-    """Return the counts of finished cells ``rows`` by entry; ``kept`` are the curves of all studies."""
-    if not len(rows):
-        return {}
+def count(rows: pd.DataFrame) -> dict[Entry, ConvergedSplits]:
+    """Return the counts of finished cells ``rows`` by entry."""
+    return {
+        (str(method), str(dataset)): convergence.count(part.reindex(columns=COLUMNS).to_dict("records"))
+        for (method, dataset), part in rows.groupby(["method", "dataset"], sort=False)
+    }
+
+
+def with_r_hats(rows: pd.DataFrame, kept: curves.Curves) -> pd.DataFrame:
+    """Return ``rows`` with the missing R-hats of finished cells from the curves of all studies."""
     known = curves.index(kept.chains)
-    found = {}
-    for (method, dataset), part in rows.groupby(["method", "dataset"], sort=False):
-        cells = part.reindex(columns=COLUMNS).to_dict("records")
+    numbers = rows["r_hat"].copy()
+    for _, part in rows[rows["status"] == "ok"].groupby(["method", "dataset"], sort=False):
         chains = curves.find(known, dict(zip(part["split"], part["cell"], strict=True)))
-        r_hats = _r_hats(chains) if chains else {}
-        found[str(method), str(dataset)] = convergence.count(_with_r_hat(cell, r_hats) for cell in cells)
-    return found
-
-
-def _with_r_hat(cell: Mapping[Any, Any], r_hats: Mapping[int, float]) -> Mapping[Any, Any]:
-    if math.isnan(cell["r_hat"]) and cell["split"] in r_hats:
-        return {**cell, "r_hat": r_hats[cell["split"]]}
-    return cell
+        numbers.update(part["split"].map(_r_hats(chains) if chains else {}).astype(float)[part["r_hat"].isna()])
+    return rows.assign(r_hat=numbers)
 
 
 def _r_hats(chains: curves.Entry) -> dict[int, float]:

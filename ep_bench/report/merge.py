@@ -44,7 +44,8 @@ class MethodColumn:
 class MergedStudies:
     """All cells of a report.
 
-    ``rows`` has one line per finished cell, with the labels of the report; ``planned`` is the number of cells by
+    ``rows`` has one line per finished cell, with the labels of the report, and ``wall_times`` where wall times replace
+    CPU times that an older version did not store; ``planned`` is the number of cells by
     (method, dataset).
     """
 
@@ -73,7 +74,13 @@ class MergedStudies:
     @cached_property
     def convergence(self) -> dict[tuple[str, str], ConvergedSplits]:
         """The converged splits by (method, data set)."""
-        return converged_splits.count(self.ok(), self.curves)
+        rows = self.judged_rows
+        return converged_splits.count(rows[rows["status"] == "ok"])
+
+    @cached_property
+    def judged_rows(self) -> pd.DataFrame:
+        """The rows, with R-hat from ``curves.json`` where an older version did not store it in the row."""
+        return converged_splits.with_r_hats(self.rows, self.curves)
 
     def tasks(self) -> dict[str, Task]:
         """Return the task of each data set with finished cells. Cells of classification have an error rate."""
@@ -117,7 +124,13 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
             _merge_column(columns, column, notes)
     _disambiguate(columns, notes)
     rows = [
-        {**row, "method": column.label, "dataset": place[0], "split": place[1]}
+        {
+            **row,
+            "method": column.label,
+            "dataset": place[0],
+            "split": place[1],
+            "wall_times": _with_cpu_times(row) != row,
+        }
         for column in columns
         for place, (_, row) in column.cells.items()
         if row is not None
@@ -133,7 +146,7 @@ def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:
         notes=notes,
         names={(tag, label): column.label for column in columns for tag, label in column.labels.items()},
         dataset_names=names,
-        wall_times=list(dict.fromkeys(row["method"] for row in rows if _with_cpu_times(row) != row)),
+        wall_times=list(dict.fromkeys(row["method"] for row in rows if row["wall_times"])),
     )
 
 

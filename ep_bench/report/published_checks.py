@@ -37,8 +37,9 @@ def _check(merged: MergedStudies, study: store.StudyResults, tag: str, against: 
     """Return the comparison of one study, with the cells and the labels of the report."""
     methods, datasets = _labels(merged, study, tag)
     lock = _relabelled(study.lock, methods, datasets)
-    mine = merged.rows["method"].isin(set(methods.values())) & merged.rows["dataset"].isin(set(datasets.values()))
-    return published.check(merged.rows[mine], lock, against)
+    rows = merged.judged_rows
+    mine = rows["method"].isin(set(methods.values())) & rows["dataset"].isin(set(datasets.values()))
+    return published.check(rows[mine], lock, against)
 
 
 def _labels(merged: MergedStudies, study: store.StudyResults, tag: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -51,8 +51,8 @@ def withheld_lines(rankings: Sequence[Ranking]) -> Iterator[str]:
             if why := reason(one):
                 reasons.setdefault(why, []).append(test)
         for why, tests in reasons.items():
-            words = "No critical-difference diagrams" if len(tests) > 1 else f"No {tests[0]} diagram"
-            yield f"{words} over {one.blocks}: {why}."
+            words = "No tests of pairs" if len(tests) > 1 else f"No {tests[0]} tests"
+            yield f"{words} and no critical-difference diagram over {one.blocks}: {why}."
 
 
 def critical_difference(diagrams: Sequence[Diagram], styles: Mapping[str, MethodStyle], name: str = "") -> Picture:

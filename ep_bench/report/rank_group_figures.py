@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -47,7 +46,7 @@ def starred(group: RankGroupResult, method: str) -> str:
 
 
 def ranks(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Picture:
-    """Return one panel per score, with our average ranks ± CD / 2 and the published ones."""
+    """Return one panel per score, with our average ranks and the published ones; ± CD / 2 unless it is withheld."""
     names = [[starred(group, method) for method in standing.ordered()] for standing in group.standings]
     sides = [0.15 + LETTER * max(len(name) for name in column) for column in names]
     top, bottom, height = 0.55, 0.5, 0.1 + ROW * max(4, *(len(column) for column in names))
@@ -60,7 +59,11 @@ def ranks(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Picture:
             box = (x / size[0], bottom / size[1], WIDTH / size[0], height / size[1])
             _panel(figure.add_axes(box), group, standing, column, styles)
             x += WIDTH + GAP
-        handles = _marks(has_published=bool(group.source), several=any(s.datasets.n > 1 for s in group.standings))
+        handles = _marks(
+            has_bars=any(not one.withheld for one in group.standings),
+            has_published=bool(group.source),
+            several=any(one.datasets.n > 1 for one in group.standings),
+        )
         figure.legend(
             handles=handles, loc="upper center", ncols=len(handles), frameon=False, handletextpad=0.5, columnspacing=1.6
         )
@@ -78,9 +81,10 @@ def _panel(
     method_axis(ax, names, named=True)
     lines = np.arange(len(methods), dtype=float)
     ours, by_set = (np.array([standing.average(r)[m] for m in methods]) for r in (standing.blocks, standing.datasets))
-    half = 0.0 if math.isnan(standing.blocks.cd) else 0.5 * standing.blocks.cd
+    half = 0.0 if standing.withheld else 0.5 * standing.cd
     above = lines - (SHIFT if group.source else 0.0)
-    ax.plot(*strokes(ours - half, ours + half, above), color="0.45", linewidth=1.6, solid_capstyle="butt")
+    if half:
+        ax.plot(*strokes(ours - half, ours + half, above), color="0.45", linewidth=1.6, solid_capstyle="butt")
     for method, rank, line in zip(methods, ours, above, strict=True):
         ax.plot(rank, line, **OURS | {"color": styles[method].colour})
     ax.plot(by_set, above, **OURS_BY_DATASET)
@@ -92,14 +96,15 @@ def _panel(
     ax.set_xlim(low - 0.02 * (high - low) - 0.1, high + 0.02 * (high - low) + 0.1)
     ax.xaxis.set_major_locator(FixedLocator(range(1, worst + 1, 1 + worst // 12)))
     ax.set_xlabel("average rank, 1 is the best")
-    cd = "" if math.isnan(standing.blocks.cd) else f", CD = {standing.blocks.cd:.2f}"
-    sets = f"{standing.datasets.n} data set{'s' * (standing.datasets.n > 1)}"
-    ax.set_title(f"{standing.score.title}: {standing.blocks.n} blocks of {sets}{cd}", fontsize=8)
+    cd = ", not tested" if standing.withheld else f", CD = {standing.cd:.2f}"
+    blocks = f"{standing.blocks.n} block{'s' * (standing.blocks.n > 1)}"
+    ax.set_title(f"{standing.score.title}: {blocks} of {standing.datasets.count}{cd}", fontsize=8)
 
 
-def _marks(*, has_published: bool, several: bool) -> list[Line2D]:
+def _marks(*, has_bars: bool, has_published: bool, several: bool) -> list[Line2D]:
     """Return the handles of the legend."""
-    handles = [Line2D([], [], **OURS | {"color": "0.45"}, markerfacecolor="black", label="ours ± CD / 2")]
+    style = OURS | {"color": "0.45"} if has_bars else OURS | {"linestyle": "none"}
+    handles = [Line2D([], [], **style, markerfacecolor="black", label="ours ± CD / 2" if has_bars else "ours")]
     handles[0].set_markeredgecolor("black")
     if several:
         handles.append(Line2D([], [], **OURS_BY_DATASET, label="ours, by data set"))
@@ -111,10 +116,19 @@ def _marks(*, has_published: bool, several: bool) -> list[Line2D]:
 def _caption(group: RankGroupResult) -> str:
     text = (
         f"{group.name}: average ranks (1 is the best) over the data sets and splits on which all of these methods have "
-        "scores (points, in the colours of the methods). Bars are one critical difference wide: methods whose bars do "
-        f"not overlap differ at level {ALPHA} in Nemenyi's test, which assumes independent blocks. Splits of one data "
-        "set are not independent. Ticks: ranks of the means, each data set once."
+        "scores (points, in the colours of the methods)."
     )
+    if any(not one.withheld for one in group.standings):
+        text += (
+            " Bars are one critical difference wide: methods whose bars do not overlap differ at level "
+            f"{ALPHA} in Nemenyi's test, which assumes independent blocks."
+        )
+        if any(not one.withheld and not one.blocks.independent for one in group.standings):
+            text += " Splits of one data set are not independent."
+    for one in group.standings:
+        text += f" No bars for {one.score.inline}: {one.withheld}." if one.withheld else ""
+    if any(one.datasets.n > 1 for one in group.standings):
+        text += " Ticks: ranks of the means, each data set once."
     if group.source:
         text += f" Squares: ranks of the means of {group.source} on the same data sets, among the same methods."
         text += " Methods are in the published order; for CRPS, which is not printed there, in ours."

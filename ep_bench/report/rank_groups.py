@@ -24,7 +24,7 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.errors import nearest
-from ep_bench.report import summary
+from ep_bench.report import summary, withheld_diagrams
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
@@ -33,6 +33,7 @@ from ep_bench.report.summary import DATASETS, DRAWS, SPLITS, Ranking
 SCORES = ("ll", "crps", "rmse", "ll-classes", "error_rate")  # the report uses those of its tasks
 NOT_PUBLISHED = {"crps": "ll"}  # no source prints CRPS: ranks on the data sets with published log-likelihoods
 HOLDS, REVERSED, WITHIN, TIED = "holds", "reversed", "within CD", "tied in print"
+UNTESTED = "not tested"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class RankedPair:
     ----------
     published : average rank of the second minus that of the first, over data sets; NaN without a source
     ours : the same difference of our ranks, over data sets times splits
-    cd : critical difference of our ranks
+    cd : critical difference of our ranks, NaN if Nemenyi's test is withheld
     ahead : fractions of blocks on which the first scores better (ties count half): published data sets, our data sets,
         our data sets times splits
     """
@@ -63,7 +64,7 @@ class RankedPair:
         if abs(self.ours) > self.cd:
             return HOLDS if self.ours > 0.0 else REVERSED
         way = " (same way)" if self.ours > 0.0 else " (other way)" if self.ours < 0.0 else ""
-        return WITHIN + way
+        return (UNTESTED if math.isnan(self.cd) else WITHIN) + way
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,16 @@ class RankGroupScore:
     own: Mapping[str, int]
     possible: int
 
+    @property
+    def withheld(self) -> str:
+        """Return why pairs are not compared by Nemenyi's test, empty if they are."""
+        return withheld_diagrams.nemenyi(self.blocks)
+
+    @property
+    def cd(self) -> float:
+        """Return the critical difference of our ranks, NaN if Nemenyi's test is withheld."""
+        return math.nan if self.withheld else self.blocks.cd
+
     def average(self, ranking: Ranking) -> dict[str, float]:
         """Return average ranks by method, in the group's order."""
         return {str(name): float(value) for name, value in ranking.ranks.mean(axis=0).items()}
@@ -109,7 +120,7 @@ class RankGroupScore:
             second,
             printed[second] - printed[first] if printed else math.nan,
             ours[second] - ours[first],
-            self.blocks.cd,
+            self.cd,
             (
                 _fraction_ahead(self.published_ranks, first, second),
                 _fraction_ahead(self.datasets, first, second),

@@ -22,6 +22,7 @@ from ep_bench.report.scores import Score
 from ep_bench.types import Array
 
 DATASETS, SPLITS, DRAWS = "data sets", "data sets × splits", "independent draws"  # kinds of blocks
+ROUNDING = 1e-12  # relative difference of equal means, whose sums may have another order
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class ScoreTable:
     without: NDArray[np.int64]  # (D, M), splits that ended ok without this score: points have no log-likelihood
     converged: tuple[tuple[ConvergedSplits, ...], ...]  # (D, M)
     tests: tuple[PairedTest, ...]  # (D,)
-    best: NDArray[np.int64]  # (D,), column of the best complete entry, -1 without any
+    best: NDArray[np.int64]  # (D,), column of the best complete entry, the first of equal ones, -1 without any
     equal: NDArray[np.bool_]  # (D, M), complete entries that the paired test does not distinguish from the best
     p: Array  # (D, M), Holm-corrected p-values against the best
     unbounded: tuple[str, ...] = ()  # data sets on which this log-likelihood has no upper bound, in words
@@ -58,9 +59,21 @@ class ScoreTable:
         return complete(self.n, self.planned)
 
     @property
+    def is_best(self) -> NDArray[np.bool_]:
+        """Return which complete entries (D, M) have the best mean; several if their means are equal up to rounding."""
+        best = np.take_along_axis(self.mean, self.best[:, None], axis=1)
+        equal = np.isclose(self.mean, best, rtol=ROUNDING, atol=0.0)
+        return np.asarray(equal & self.complete & (self.best[:, None] >= 0))
+
+    @property
+    def is_alone(self) -> NDArray[np.bool_]:
+        """Return which data sets (D,) have a single complete entry, which has no competitor."""
+        return np.asarray(self.complete.sum(axis=1) == 1)
+
+    @property
     def marked(self) -> NDArray[np.bool_]:
         """Return which entries (D, M) are the best or not distinguished from it."""
-        return np.asarray(self.equal | (np.arange(len(self.methods)) == self.best[:, None]))
+        return np.asarray(self.equal | self.is_best)
 
 
 @dataclass(frozen=True)
@@ -89,12 +102,18 @@ class Ranking:
     @property
     def count(self) -> str:
         """Return the number of blocks with their kind, such as ``5 data sets``."""
-        return f"{self.n} {self.blocks.replace('sets', 'set') if self.n == 1 else self.blocks}"
+        words = " ".join(word.removesuffix("s") for word in self.blocks.split()) if self.n == 1 else self.blocks
+        return f"{self.n} {words}"
 
     @property
     def average(self) -> pd.Series[float]:
         """Return the average ranks, best first."""
         return self.ranks.mean(axis=0).sort_values(kind="stable")
+
+    def is_best(self, method: str) -> bool:
+        """Return whether a method has the lowest average rank, alone or with others."""
+        average = self.average
+        return bool(average[method] <= average.iloc[0] * (1.0 + ROUNDING))
 
 
 @dataclass(frozen=True)

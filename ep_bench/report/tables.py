@@ -96,6 +96,9 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
         for i, (dataset, j) in enumerate(zip(table.datasets, table.best.tolist(), strict=True))
         if compared[i] and (mark := table.converged[i][j].mark)
     ]
+    alone = [dataset for dataset, one in zip(table.datasets, table.is_alone.tolist(), strict=True) if one]
+    if alone and table.score.better:
+        yield f"Only one entry is complete on {', '.join(alone)}: its bold mean is compared with no other."
     if flagged:
         yield f"The tests compare with a best entry that has not converged on every split: {', '.join(flagged)}."
     if table.unbounded:
@@ -103,12 +106,13 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
 
 
 LEGEND = (
-    "Bold: the best mean of the complete entries, which have all planned splits of a data set.",
+    "Bold: the best mean of the complete entries, which have all planned splits of a data set; all of equal means.",
     f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}.",
     "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last.",
     f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g}).",
     f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}.",
-    "The fraction of converged splits is next to the mean, unless all have converged or the method has no criterion.",
+    "The numbers of converged and other splits are next to the mean, unless all have converged or no row states it.",
+    "Not stated: rows of older versions, without R-hat, criterion and warning.",
 )
 
 
@@ -160,7 +164,7 @@ def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
         return small or "–"
     if is_incomplete(table, i, j):
         return f"({text}; {small})"
-    text = f"**{text}**" if table.best[i] == j else text
+    text = f"**{text}**" if table.is_best[i, j] else text
     return f"{text} ({small})" if small else text
 
 
@@ -193,13 +197,15 @@ def long_csv(tables: Sequence[ScoreTable]) -> str:
             "stderr": t.stderr[i, j] if t.n[i, j] else math.nan,
             "n_splits": t.n[i, j],
             "planned": t.planned[i, j],
-            "best": int(t.best[i] == j) if t.score.better else "",
+            "best": int(t.is_best[i, j]) if t.score.better else "",
             "marked": int(t.marked[i, j]) if t.score.better else "",
             "p_against_best": t.p[i, j],
             "test": t.tests[i].name if math.isfinite(t.p[i, j]) else "",
             "complete": int(t.complete[i, j]),
             "converged": t.converged[i][j].converged,
             "judged": t.converged[i][j].judged,
+            "not_converged": t.converged[i][j].unconverged,
+            "not_stated": t.converged[i][j].unstated,
             "mark": t.converged[i][j].mark,
         }
         for t in tables
@@ -295,14 +301,14 @@ def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
     text = escape(cell(table, i, j, places)).replace("-", "$-$") or "--"
     if is_incomplete(table, i, j):
         return f"\\textcolor{{gray}}{{({text}{_fractions(table, i, j)})}}"
-    return (f"\\textbf{{{text}}}" if table.best[i] == j else text) + _fractions(table, i, j)
+    return (f"\\textbf{{{text}}}" if table.is_best[i, j] else text) + _fractions(table, i, j)
 
 
 def _fractions(table: ScoreTable, i: int, j: int) -> str:
-    """Return `` (17/20)`` if splits are missing, and `` (4/20 conv.)`` if splits have not converged."""
+    """Return `` (17/20)`` if splits are missing, and the counts of converged splits if some have not converged."""
     n, plan, converged = int(table.n[i, j]), int(table.plan[i]), table.converged[i][j]
     parts = [f"{n}/{plan}"] if table.planned[i, j] and n + table.without[i, j] < plan else []
-    parts += [f"{converged.converged}/{converged.judged} conv."] if n and converged.shortfall else []
+    parts += [converged.shortfall] if n and converged.shortfall else []
     return f" ({', '.join(parts)})" if parts else ""
 
 

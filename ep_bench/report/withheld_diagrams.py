@@ -1,4 +1,4 @@
-"""Reasons why a critical-difference diagram is withheld: it would join all methods, or its test cannot reject."""
+"""Reasons why pairs of average ranks are not compared: Friedman's test does not reject, or the test of pairs cannot."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def wilcoxon(ranking: Ranking) -> str:
 def _friedman(ranking: Ranking) -> str:
     """Return why average ranks may not be compared pair by pair, empty if they may."""
     if ranking.n < FEWEST_BLOCKS:
-        return f"it needs at least {FEWEST_BLOCKS} blocks, here N = {ranking.count}"
+        return f"at least {FEWEST_BLOCKS} blocks are needed, here N = {ranking.count}"
     p = ranking.test.p_decisive
     if not p < ALPHA:
         return f"Friedman's test does not reject equal ranks (p = {p:.2g})"

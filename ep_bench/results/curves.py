@@ -43,6 +43,7 @@ _TRACE = Keys(
 _GRID, _TRAIN, _TEST = ("grid", "mean", "std", "truth"), ("x_train", "y_train"), ("x_test", "y_test")
 _PANEL = Keys(
     dict.fromkeys((*_GRID, *_TRAIN, *_TEST), ListOf(_FINITE))
+    | dict.fromkeys(("grid", "x_train"), ListOf(_FINITE, minimum=1))
     | dict.fromkeys(("std", "truth"), OrNull(ListOf(_FINITE))),
     equal=[_GRID, _TRAIN, _TEST],
 )

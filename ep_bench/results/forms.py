@@ -20,10 +20,11 @@ class Each:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list whose elements have one form. If ``equal``, they are lists of one length."""
+    """A list of at least ``minimum`` elements of one form. If ``equal``, they are lists of one length."""
 
     element: Any
     equal: bool = False
+    minimum: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ def problem(value: Any, form: Any, place: str = "") -> str:
     if isinstance(form, ListOf):
         if not isinstance(value, list):
             return problem(value, list, place)
+        if len(value) < form.minimum:
+            return f"{place} has {len(value)} values, fewer than {form.minimum}" if value else f"{place} is empty"
         parts = ((f"{place}[{i}]", element, form.element) for i, element in enumerate(value))
     elif not isinstance(value, dict):
         return problem(value, dict, place)

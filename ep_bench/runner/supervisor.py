@@ -29,7 +29,7 @@ from ep_bench.runner.worker_messages import IDLE_EXIT, STARTED, Assignment, Lost
 from ep_bench.types import DatasetRef, Record
 
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
-_METHOD_PROCESSES = 3  # largest number of external methods that have a process at the same time
+_METHOD_PROCESSES = 6  # largest number of external methods that have a process at the same time
 _NOTICE = 5.0  # seconds that the worker process has to notice the end of the process of a method
 _PARENT_INTERVAL = 0.5  # seconds between two checks whether the run is alive
 

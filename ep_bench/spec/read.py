@@ -200,7 +200,7 @@ class _Reader:
         return DatasetRef(
             name=entry.name,
             label=entry.label or entry.name,
-            csv=str(file.resolve()),
+            csv=str(file.resolve() if present else file),
             target=entry.target,
             task=entry.task,
         )

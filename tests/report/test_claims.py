@@ -50,7 +50,7 @@ ONE_EACH = with_gaps(boston=1.0, concrete=-1.0, yacht=0.01)  # won, lost, within
 def test_data_sets_within_the_error_leave_a_claim_open(results, threshold, verdict):
     row = results(won(threshold), ONE_EACH)
     assert row["verdict"] == verdict
-    assert row["found"].endswith("by the paired test 1 won, 1 lost")
+    assert row["found"].endswith(f"by the paired test 1 won, 1 lost; claimed: at least {threshold}")
     assert ("within their error" in row["reason"]) == (verdict == "not decided")
 
 
@@ -93,21 +93,88 @@ def test_ratios_of_times(results, threshold, noise, verdict):
     claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=threshold)
     row = results(claim, change)
     assert row["verdict"] == verdict
-    assert row["found"].endswith("on 3 of 3 data sets")
+    assert row["found"].startswith("a / b ")
+    assert row["found"].endswith(f"on 3 of 3 data sets (wall times); claimed: at least {threshold}")
+
+
+@pytest.mark.parametrize(("threshold", "verdict"), [(1.1, "does not hold"), (4.1, "holds")])
+def test_a_ratio_of_at_most_is_not_reversed(results, threshold, verdict):
+    def change(row):
+        return {**row, "fit_seconds": 4.0 if row["method"] == "a" else 1.0, "predict_seconds": 0.0}
+
+    claim = TimeRatio(
+        **PLACE, statistic="ratio of times", first="a", second="b", limit="at most", datasets=NINE, threshold=threshold
+    )
+    row = results(claim, change)
+    assert (row["verdict"], row["reason"]) == (verdict, "")
+    assert row["found"] == f"a / b 4 to 4 on 3 of 3 data sets (wall times); claimed: at most {threshold}"
+
+
+def test_cpu_times_are_used_unless_a_row_of_the_pair_has_none(results):
+    def change(row):
+        seconds = 4.0 if row["method"] == "a" else 1.0
+        cpu = (
+            {}
+            if (row["dataset"], row["method"]) == ("boston", "b")
+            else {"fit_cpu_seconds": seconds**2, "predict_cpu_seconds": 0.0}
+        )
+        return {**row, "fit_seconds": seconds, "predict_seconds": 0.0, **cpu}
+
+    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=3.0)
+    found = results(claim, change)["found"]
+    assert found == "a / b 4 to 16 on 3 of 3 data sets (CPU times, wall times on boston); claimed: at least 3"
+
+
+def test_one_common_split_has_no_error_and_decides_nothing(results):
+    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=1e-6)
+    row = results(claim, lambda row: row, splits=1)
+    assert (row["verdict"], row["reason"]) == ("not decided", "fewer than two common splits")
+
+
+def test_the_error_of_a_ratio_has_ddof_1(results):
+    def change(row):
+        seconds = np.exp([0.1, 0.3][row["split"]]) if row["method"] == "a" else 1.0
+        return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
+
+    def verdict(threshold, name):  # mean log ratio 0.2, standard error 0.1 (0.071 with ddof 0)
+        claim = TimeRatio(
+            **PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=threshold
+        )
+        return results(claim, change, name, splits=2)["verdict"]
+
+    assert [verdict(np.exp(x), f"s{x}") for x in (-0.01, 0.03, 0.39, 0.41)] == [
+        "holds", "not decided", "not decided", "does not hold"
+    ]  # fmt: skip
+
+
+def test_methods_that_have_not_converged_are_named(results):
+    def change(row):
+        return ONE_EACH(row) | ({"r_hat": 1.2} if (row["method"], row["dataset"]) == ("b", "boston") else {})
+
+    assert results(won(1), change)["reason"] == "some splits have not converged: b"
+    assert results(won(1, datasets=["concrete"]), change, "t")["reason"] == ""
 
 
 @pytest.mark.parametrize(
-    ("missing", "threshold", "verdict"), [(0, 0.9, "holds"), (0, 1.0, "does not hold"), (1, 0.96, "not decided")]
+    ("missing", "threshold", "verdict"), [(0, 0.9, "holds"), (0, 1.0, "does not hold"), (1, 0.97, "not decided")]
 )
 def test_fractions_of_converged_cells(results, missing, threshold, verdict):
     def change(row):
         first = row["dataset"] == "boston" and row["split"] == 0 and row["method"] == "a"
         if row["dataset"] == "yacht" and row["split"] < missing and row["method"] == "b":
             return None
-        return row | ({"reason": "not converged: sweep limit"} if first else {})
+        return row | ({"reason": "not converged: sweep limit"} if first else {"converged": "true"})
 
     claim = FractionConverged(
         **PLACE, statistic="fraction converged", methods=["a", "b"], datasets=NINE, threshold=threshold
     )
     row = results(claim, change)
-    assert (row["found"], row["verdict"]) == (f"{59 - missing} of 60 cells", verdict)
+    counts = f"{59 - missing} of {60 - missing} converged, 1 not"
+    assert (row["found"], row["verdict"]) == (f"{counts}; 60 planned; claimed: at least {threshold:.0%}", verdict)
+
+
+def test_cells_that_state_nothing_leave_a_claim_on_convergence_open(results):
+    claim = FractionConverged(**PLACE, statistic="fraction converged", methods=["a"], datasets=NINE, threshold=1.0)
+    row = results(claim, lambda row: row)
+    assert (row["verdict"], row["reason"]) == ("not decided", "30 cells do not state whether they have converged")
+    assert row["found"] == "0 of 30 converged, 30 not stated; 30 planned; claimed: at least 100%"

@@ -134,7 +134,7 @@ def test_missing_and_unconverged_folds_are_reported(tmp_path: Path, make_study: 
     assert point_table_formats.shortfall(line(found, "GP")) == "7 of 10 splits"
     text = point_table_formats.markdown(found)
     assert "| GP (7 of 10 splits) |" in text
-    assert "| nn† (published as NN-EP-LA) (9 of 10 converged) |" in text
+    assert "| nn† (published as NN-EP-LA) (0 of 10 converged, 1 not, 9 not stated) |" in text
     assert any(note.startswith("†") for note in point_table_formats.notes(found))
 
 

@@ -40,6 +40,52 @@ def test_a_difference_that_one_study_accepts_is_accepted(tmp_path, make_study):
     assert len(published.regressions(merged_check(merge.merge(folders[:1])))) == 2
 
 
+def test_accepted_differences_are_named_as_such_and_not_as_reproduced(tmp_path, make_study):
+    accept = [{"method": "pbp", "dataset": "boston", "metric": "rmse", "reason": "known"}]
+    change = {"rmse": 99.0, "ll": -99.0}
+    for name, accepted, words in (
+        ("none", [], "2 worse"),
+        ("one", accept, "2 worse (1 of them accepted with a reason)"),
+        ("both", [*accept, accept[0] | {"metric": "ll"}], "2 worse (accepted with a reason)"),
+    ):
+        lock = of("pbp", splits={"scheme": "standard"}, accept=accepted)
+        folder = make_study(tmp_path / name, ["pbp"], ["boston"], 20, lock=lock, change=lambda row: row | change)
+        lines, fine = check_folders([folder], (), None)
+        assert lines[-1] == f"2 published numbers: {words} -> {folder / 'check.csv'}"
+        assert fine is (name == "both")
+
+
+def test_a_merged_check_leaves_the_files_of_each_folder(tmp_path, make_study):
+    lock = of("pbp", splits={"scheme": "standard"})
+    folders = [make_study(tmp_path / name, ["pbp"], [name], 20, lock=lock) for name in ("boston", "yacht")]
+    check_folders(folders[:1], (), None)
+    before = (folders[0] / "check.csv").read_bytes()
+    lines, _ = check_folders(folders, (), None)
+    assert lines[-1] == "No file written for several folders; --out DIR writes check.csv and claims.csv."
+    assert (folders[0] / "check.csv").read_bytes() == before
+    assert not (folders[1] / "check.csv").exists()
+    lines, _ = check_folders(folders, (), tmp_path / "out")
+    assert lines[-1].endswith(f" -> {tmp_path / 'out' / 'check.csv'}")
+    assert (tmp_path / "out" / "check.csv").read_text().count("\n") == 5
+    check_folders([folders[1], folders[1]], (), None)  # one folder, named twice
+    assert (folders[1] / "check.csv").exists()
+
+
+def test_check_and_report_have_the_same_counts_of_converged_splits(tmp_path, make_study, sections_of):
+    def change(row):
+        if row["split"] < 3:
+            return row | {"reason": "not converged: sweep limit"}
+        return row | ({"r_hat": 1.03} if row["split"] < 8 else {})
+
+    folder = make_study(
+        tmp_path / "a", ["pbp"], ["boston"], 20, lock=of("pbp", splits={"scheme": "standard"}), change=change
+    )
+    counts = "0 of 20 converged, 5 nearly, 3 not, 12 not stated"
+    assert set(merged_check(merge.merge([folder]))["reason"]) == {f"published as PBP; {counts}"}
+    ((entry,),) = [row[1:] for row in sections_of(folder)["score-rmse"].tables[0].rows]
+    assert entry["small"] == counts
+
+
 def test_the_output_is_short_unless_all_is_wanted(tmp_path, make_study):
     lock = of("pbp", splits={"scheme": "standard"})
     folder = make_study(

@@ -139,7 +139,8 @@ ORDERS = [  # published difference, ours, critical difference: verdict
     (1.0, 0.0, 1.5, "within CD"),
     (0.0, 2.0, 1.5, "tied in print"),
     (float("nan"), 2.0, 1.5, "holds"),
-    (1.0, 2.0, float("nan"), "within CD (same way)"),  # one block: nothing is tested
+    (1.0, 2.0, float("nan"), "not tested (same way)"),  # Nemenyi's test is withheld
+    (1.0, 0.0, float("nan"), "not tested"),
 ]
 
 
@@ -193,6 +194,43 @@ def test_the_legend_of_a_single_score_does_not_overlap(
     assert [standing.score.name for standing in group.standings] == ["crps", "rmse"]
     assert "HMC-1 has no mean test log-likelihood: not ranked by it." in group.notes
     no_overlap(rank_group_figures.ranks(group, STYLES).figure)
+
+
+def equal_ranks(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of a study in which each method is the best on a third of the blocks."""
+    level = (("PBP-1", "HMC-1", "DGP-2-50", "mine").index(row["method"]) + row["split"]) % 3
+    return row | {"rmse": 1.0 + level, "ll": -1.0 - level, "crps": 1.0 + level}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (equal_ranks, "Friedman's test does not reject equal ranks (p = 1)"),
+        (
+            lambda row: levelled(row) if row["dataset"] == "boston" and row["split"] < 4 else None,
+            "at least 5 blocks are needed, here N = 4 data sets × splits",
+        ),
+    ],
+)
+def test_no_bar_and_no_verdict_where_the_diagram_is_withheld(
+    tmp_path: Path, make_study: Any, sections_of: Any, change: Any, reason: str
+) -> None:
+    folder = study(tmp_path / "s", make_study, change=change)
+    (group,), shown = collected(folder), sections_of(folder)["group-1"]
+    assert [picture.name for picture in shown.pictures] == ["ranks-three"]
+    figure = shown.pictures[0].figure
+    assert next(text.get_text() for text in figure.legends[0].get_texts()) == "ours"
+    for ax, standing in zip(figure.axes, group.standings, strict=True):
+        assert ax.get_title().endswith(", not tested")
+        assert not [line for line in ax.lines if line.get_color() == "0.45"]  # colour of the bars
+        assert {order.verdict.partition(" (")[0] for order in standing.orders()} <= {"not tested", "tied in print"}
+    caption = shown.pictures[0].caption
+    assert "Bars are" not in caption
+    assert f"No bars for RMSE: {reason}." in caption
+    listed = [table for table in shown.tables if "orders of" in table.caption]
+    assert listed
+    assert all(f"not tested: {reason}" in table.caption for table in listed)
+    assert not any("critical difference 1" in line or "Nemenyi q" in line for line in shown.notes)
 
 
 def test_long_names_and_many_methods_do_not_overlap(
@@ -258,6 +296,6 @@ def test_one_block_is_shown_and_not_tested(tmp_path: Path, make_study: Any, sect
     folder = study(tmp_path / "s", make_study, change=one)
     (group,), shown = collected(folder), sections_of(folder)["group-1"]
     assert [picture.name for picture in shown.pictures] == ["ranks-three"]
-    assert "one block allows no test" in shown.tables[-1].caption
-    assert all(order.verdict.startswith("within CD") for order in group.standings[0].orders())
+    assert "not tested: at least 5 blocks are needed, here N = 1 data set × split." in shown.tables[-1].caption
+    assert all(order.verdict.startswith("not tested") for order in group.standings[0].orders())
     assert "nan" not in str(shown.tables) + str(shown.notes)

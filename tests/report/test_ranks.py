@@ -10,6 +10,9 @@ import pytest
 from scipy import stats
 
 from ep_bench.report import ranks
+from ep_bench.report.scores import BY_NAME
+from ep_bench.report.sections import ranks as ranks_section
+from ep_bench.report.summary import DATASETS, ranking_of
 
 # Demsar 2006, table 6: AUC of four classifiers on 14 data sets.
 AUC = np.array([
@@ -147,3 +150,37 @@ def test_perfect_agreement_makes_f_infinite():
     assert test.chi2 == pytest.approx(14.0)
     assert math.isinf(test.F)
     assert test.p_iman_davenport == 0.0
+
+
+def ranking(n, k, seed=0):
+    scores = np.arange(k) + 0.3 * np.random.default_rng(seed).standard_normal((n, k))
+    table = pd.DataFrame(scores, columns=[f"m{j}" for j in range(k)])
+    return ranking_of(table, DATASETS, score=BY_NAME["rmse"], datasets=("boston",))
+
+
+def test_small_p_values_are_not_printed_as_zero():
+    wilcoxon, nemenyi = ranks_section._p_tables(ranking(30, 4))
+    texts = {entry["text"] for table in (wilcoxon, nemenyi) for row in table.rows for entry in row[1:]}
+    assert "< 0.001 ≠" in texts
+    assert not any(text.startswith("0.000") for text in texts)
+
+
+def test_many_methods_are_compared_with_the_best_one_only():
+    found = ranking(30, 12)
+    (table,) = ranks_section._p_tables(found)
+    assert [row[0] for row in table.rows] == [f"m{j}" for j in range(1, 12)]
+    assert table.folded.startswith("p-values against m0 (average rank 1.")
+    for row in table.rows:
+        assert row[2]["value"] == found.wilcoxon.loc[row[0], "m0"]
+        assert row[3]["value"] == found.nemenyi.loc[row[0], "m0"]
+    lines = ranks_section.p_values_csv([found]).splitlines()
+    assert len(lines) == 1 + 2 * 66  # every pair, by two tests
+    assert lines[0] == "score,blocks,n,test,first,second,p"
+
+
+def test_withheld_tests_have_no_p_values():
+    few = ranking(4, 3)
+    assert list(ranks_section._p_tables(few)) == []
+    assert ranks_section.p_values_csv([few]) == ""
+    assert "Nemenyi" not in ranks_section.friedman_line(few)
+    assert "critical difference 0." in ranks_section.friedman_line(ranking(30, 3))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ep_bench.report import merge, summary
+from ep_bench.report import merge, summary, tables
 from ep_bench.report.scores import BY_NAME
 
 RMSE, LL, COVERAGE = (BY_NAME[name] for name in ("rmse", "ll", "coverage95"))
@@ -42,6 +42,23 @@ def test_the_best_and_its_equals_are_marked(tmp_path, make_study):
     assert table.marked[0].tolist() == [False, True, True]
     assert table.p[0, 0] < 1e-6
     assert table.p[0, 2] > 0.05
+
+
+def test_all_of_equal_means_are_the_best(tmp_path, make_study):
+    values = {"a": [1.0, 3.0, 2.0], "b": [3.0, 2.0, 1.0], "worse": [4.0, 4.1, 4.2], "partial": [1.0, 2.0, None]}
+    table = summary.score_table(study_of(values, tmp_path, make_study), RMSE)
+    assert table.is_best.tolist() == [[True, True, False, False]]
+    assert not table.is_alone.any()
+    text = tables.markdown(table)
+    assert text.count("**2.0") == 2
+    assert "is complete on" not in text
+
+
+def test_a_complete_entry_without_competitor_is_named(tmp_path, make_study):
+    values = {"partial": [1.0, 1.1, None], "full": [1.2, 1.3, 1.25]}
+    table = summary.score_table(study_of(values, tmp_path, make_study), RMSE)
+    assert table.is_best.tolist() == [[False, True]]
+    assert "Only one entry is complete on boston: its bold mean is compared with no other." in tables.caption(table)
 
 
 def test_a_higher_log_likelihood_is_better(tmp_path, make_study):

@@ -28,7 +28,7 @@ def clear(n, k, seed=0):
 @pytest.mark.parametrize(
     ("scores", "nemenyi", "wilcoxon"),
     [
-        (clear(4, 3), "at least 5 blocks, here N = 4 data sets", "at least 5 blocks"),
+        (clear(4, 3), "at least 5 blocks are needed, here N = 4 data sets", "at least 5 blocks"),
         (np.random.default_rng(1).random((8, 3)), "Friedman's test does not reject", "Friedman's test does not reject"),
         (np.ones((8, 3)), "Friedman's test does not reject equal ranks (p = 1)", "Friedman's test"),
         (
@@ -59,8 +59,11 @@ def test_a_critical_difference_that_no_ranks_can_reach():
 
 def test_lines_name_the_test_and_the_blocks():
     lines = list(rank_diagrams.withheld_lines([ranking(clear(3, 3)), ranking(clear(7, 4), SPLITS)]))
-    assert lines[0].startswith("No critical-difference diagrams over data sets: it needs at least 5 blocks")
-    assert lines[1].startswith("No Wilcoxon-Holm diagram over data sets × splits: ")
+    why = "at least 5 blocks are needed, here N = 3 data sets"
+    assert lines[0] == f"No tests of pairs and no critical-difference diagram over data sets: {why}."
+    assert lines[1].startswith("No Wilcoxon-Holm tests and no critical-difference diagram over data sets × splits: ")
+    (one,) = rank_diagrams.withheld_lines([ranking(clear(1, 3))])
+    assert one.endswith("here N = 1 data set.")
     assert [(one.ranking.blocks, one.test) for one in rank_diagrams.possible([ranking(clear(9, 4), SPLITS)])] == [
         (SPLITS, "Nemenyi"),
         (SPLITS, "Wilcoxon-Holm"),

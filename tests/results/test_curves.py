@@ -248,6 +248,8 @@ def test_a_file_that_cannot_be_read_is_named(study: Study, text: str) -> None:
         ("panels", ("panel", "mean"), [1.0], r"panels\[0\]\.panel\.mean has 1 values, panels\[0\]\.panel\.grid has 2"),
         ("panels", ("panel", "std"), [1.0], "std has 1 values"),
         ("panels", ("panel", "y_test"), [], "y_test has 0 values"),
+        ("panels", ("panel", "grid"), [], r"panels\[0\]\.panel\.grid is empty"),
+        ("panels", ("panel", "x_train"), [], "x_train is empty"),
         ("traces", ("traces", "noise_deviation", "epoch"), [-1] * 5, r"epoch\[0\] is not in the allowed range"),
         ("panels", ("panel", "grid"), [float("nan"), 1.0], r"grid\[0\] is not in the allowed range"),
         ("panels", ("panel", "truth"), [1.0, 10**400], r"truth\[1\] is not in the allowed range"),

@@ -402,3 +402,9 @@ def test_the_metrics_that_can_be_accepted_are_those_that_get_verdicts():
 
     assert set(ACCEPT_METRICS) == set(METRICS)
     assert Study.model_fields["accept"] is not None
+
+
+def test_a_loop_of_links_is_no_data_file(read, folder) -> None:
+    (folder / "loop.csv").symlink_to("loop.csv")
+    with pytest.raises(UserError, match="no such file"):
+        read("study: s\ndatasets: [{name: m, csv: loop.csv, target: y}]\nmethods: [pbp]\n")

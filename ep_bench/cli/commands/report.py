@@ -37,7 +37,7 @@ def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
 @click.option("--summary", is_flag=True, help="Print one line per published table.")
 @click.option("--all", "every", is_flag=True, help="Also print the numbers without a finished split.")
 @click.option("--claims", type=FOLDER, help="File of claims.  [default: that of the package]")
-@click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv]")
+@click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv for one DIR]")
 def check(
     folders: tuple[Path, ...],
     against: tuple[str, ...],
@@ -48,7 +48,7 @@ def check(
 ) -> int:
     """Compare results with published numbers and claims of the papers, and print the worst first.
 
-    Several results folders are merged, and each published number counts once.
+    Several results folders are merged, and each published number counts once. Files are then written with --out only.
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """

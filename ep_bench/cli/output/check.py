@@ -32,11 +32,13 @@ def check_folders(
 ) -> tuple[list[str], bool]:
     """Write check.csv and claims.csv; return the lines to print, and whether no number is worse without being accepted.
 
+    Without ``out``, several folders get no file: each keeps the verdicts of its own cells.
+
     Parameters
     ----------
     folders : results folders, merged if there are several
     against : sources of published numbers, by default all
-    out : path or folder of check.csv, by default the first folder
+    out : path or folder of check.csv, by default the folder if there is only one
     summary : print one line per table instead of one per number
     every : also print the numbers without a finished split
     claims : file of claims, by default that of the package
@@ -44,25 +46,39 @@ def check_folders(
     different = {folder.resolve(): folder for folder in folders}
     merged = merge_studies([store.read_intact(folder) for folder in different.values()])
     frame = merged_check(merged, against)
-    target = out or folders[0] / "check.csv"
-    path = target if target.suffix == ".csv" else target / "check.csv"
-    store.write_atomically(path, check_table(frame))
+    path = _path(list(different.values()), out)
+    if path:
+        store.write_atomically(path, check_table(frame))
     claimed = _claims(merged, claims, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
     warnings += [line for study in merged.studies for line in _changed_trees(study)]
     if frame.empty:
-        return [*claimed, f"no published number applies to these results -> {path}", *warnings], True
+        return [*claimed, f"no published number applies to these results{_where(path)}", *warnings], True
     regressions = published.regressions(frame)
     lines = (_summary(frame) if summary else _table(frame, every=every)) + claimed
-    lines.append(f"{_counted(frame)}; {len(regressions)} not reproduced -> {path}")
+    lines.append(f"{_counted(frame)}{_where(path)}")
+    lines += [] if path else ["No file written for several folders; --out DIR writes check.csv and claims.csv."]
     return lines + warnings, regressions.empty
 
 
-def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: Path) -> list[str]:
+def _path(folders: Sequence[Path], out: Path | None) -> Path | None:
+    """Return the path of check.csv, None if there is none: several folders without ``out``."""
+    if out is None and len(folders) > 1:
+        return None
+    if out is None:
+        return folders[0] / "check.csv"
+    return out if out.suffix == ".csv" else out / "check.csv"
+
+
+def _where(path: Path | None) -> str:
+    return f" -> {path}" if path else ""
+
+
+def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: Path | None) -> list[str]:
     """Write claims.csv next to check.csv if a claim applies; return one line per claim, worst first."""
     rows = claim_verdicts(merged, [claim for claim in load_claims(claims) if not against or claim.source in against])
-    target = path.with_name("claims.csv" if path.name == "check.csv" else f"{path.stem}-claims.csv")
-    if rows or target.exists():
+    target = path and path.with_name("claims.csv" if path.name == "check.csv" else f"{path.stem}-claims.csv")
+    if target and (rows or target.exists()):
         store.write_atomically(target, claims_table(rows))
     if not rows:
         return []
@@ -72,7 +88,12 @@ def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: P
     ]
     verdicts = Counter(row["verdict"] for row in rows)
     counts = ", ".join(f"{verdict}: {verdicts[verdict]}" for verdict in CLAIM_VERDICTS if verdicts[verdict])
-    return ["", *columns([("claim", "source", "", "found"), *shown]), f"{len(rows)} claims; {counts} -> {target}", ""]
+    return [
+        "",
+        *columns([("claim", "source", "", "found"), *shown]),
+        f"{len(rows)} claims; {counts}{_where(target)}",
+        "",
+    ]
 
 
 def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
@@ -93,9 +114,8 @@ def _summary(frame: pd.DataFrame) -> list[str]:
 def _counted(frame: pd.DataFrame) -> str:
     """Return the number of published values and of their verdicts."""
     found = published.counts(frame)
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in found.items() if count)
     comparisons = "" if sum(found.values()) == len(frame) else f" in {len(frame)} comparisons"
-    return f"{sum(found.values())} published numbers{comparisons}: {verdicts}"
+    return f"{sum(found.values())} published numbers{comparisons}: {published.verdict_counts(frame)}"
 
 
 def _changed_trees(study: store.StudyResults) -> list[str]:

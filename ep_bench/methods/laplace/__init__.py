@@ -1,7 +1,8 @@
 """The Laplace approximation with the evidence framework: MacKay, Neural Computation 4 (1992), 415 and 448.
 
-The model is a network of rectified linear units with Gaussian noise of precision beta and weights w ~ N(0, 1 / alpha),
-biases included. The posterior is approximated by a Gaussian around the most probable weights, the minimum of
+The model is a network of rectified linear or tanh units with Gaussian noise of precision beta and weights
+w ~ N(0, 1 / alpha), biases included. The posterior is approximated by a Gaussian around the most probable weights,
+the minimum of
 
     M(w) = beta / 2 sum_n (y_n - f_n)^2 + alpha / 2 |w|^2.
 
@@ -25,8 +26,9 @@ of 0.03; full: 0.27).
 Modules: ``network`` (residuals and Jacobian in blocks of data points), ``mode_search`` (the most probable weights),
 ``curvature`` (the forms of A), ``evidence`` (the updates and their symbols).
 
-Deviation: the units are rectified linear, where both papers have tanh. J'J does not include the curvature at the kinks.
-The variance of a linearised prediction can have narrow peaks at the kinks, where the derivatives by the weights jump.
+Deviation: the units are rectified linear by default, where both papers have tanh (``activation: tanh``). J'J does not
+include the curvature at the kinks. The variance of a linearised prediction can have narrow peaks at the kinks, where
+the derivatives by the weights jump.
 Deviation: the Hessian is J'J alone, as in section 5.4. MacKay adds the term of the second derivatives.
 
 The evidence of networks has many optima. Where the prior starts weak, most weights remain in use, and the evidence ends
@@ -49,7 +51,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 from ep_bench.methods.laplace.curvature import Form, WeightPosterior, linearised
 from ep_bench.methods.laplace.evidence import FINALISTS, SCREENING, EvidenceFit, Precisions, UpdateSettings, best_of
 from ep_bench.methods.laplace.mode_search import ModeProblem
+from ep_bench.methods.laplace.network import outputs
 from ep_bench.models import mlp
+from ep_bench.models.residuals import ACTIVATIONS
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
@@ -68,6 +72,12 @@ class Config(BaseModel):
 
     hidden: tuple[PositiveInt, ...] = Field(
         (50,), description="units per hidden layer, none for the linear model; ours: as in the tables of PBP"
+    )
+    activation: Literal["relu", "tanh"] = Field(
+        "relu",
+        json_schema_extra={NEUTRAL: "relu"},
+        description="activation of the hidden units; MacKay (1992), Hernandez-Lobato and Adams (2015): tanh; "
+        "ours: relu",
     )
     hessian: Literal["diag", "full", "kron", "last"] = Field(
         "full", description="form of the Hessian; MacKay (1992): full"
@@ -107,6 +117,7 @@ class State(NamedTuple):
     """Posterior of the weights in standardised units."""
 
     layers: Array  # (L, 3) as in ``models.mlp``
+    kind: int  # activation, as in ``models.residuals``
     weights: Array  # (P,) the most probable weights
     posterior: WeightPosterior  # of the Q covered weights, the last of the P, around the most probable ones
     prior_variance: Array  # (L,)
@@ -147,6 +158,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
         np.array(train.X, dtype=np.float64, order="C"),
         np.array(train.y, dtype=np.float64),
         mlp.layout(train.X.shape[1], config.hidden),
+        ACTIVATIONS[config.activation],
     )
     layers = problem.layers
     _refuse_large(layers, config.hessian)
@@ -154,11 +166,12 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     found, evidences = best_of(problem, starts, _settings(config))
     _warn_if_unfinished(found)
     last = found.approximation
-    mlp.refuse_divergence(last.weights, layers, problem.X, problem.y)
+    fitted = outputs(problem.X, last.weights[None], layers, problem.kind)[0]
+    mlp.refuse_residuals(problem.y - fitted, problem.y)
     alpha, beta = last.precisions
     state = State(
-        layers, last.weights, last.posterior, 1.0 / alpha, 1.0 / beta, last.log_evidence, float(last.gamma.sum()),
-        config.predictive, config.test_samples, not found.unfinished, tuple(evidences),
+        layers, problem.kind, last.weights, last.posterior, 1.0 / alpha, 1.0 / beta, last.log_evidence,
+        float(last.gamma.sum()), config.predictive, config.test_samples, not found.unfinished, tuple(evidences),
     )  # fmt: skip
     return state, found.trace
 
@@ -166,12 +179,12 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:
     """Return Gaussians or mixtures over weight draws at X (n, d), standardised units, noise included."""
     if state.predictive == "linearized":
-        mean, variance = linearised(state.posterior, X, state.weights, state.layers)
+        mean, variance = linearised(state.posterior, X, state.weights, state.layers, state.kind)
         return Predictive.gaussian(mean, variance + state.noise_variance)
     draws = state.posterior.draw(state.test_samples, rng)
     networks = np.repeat(state.weights[None], state.test_samples, axis=0)
     networks[:, networks.shape[1] - draws.shape[1] :] += draws
-    return Predictive.equal_mixture(mlp.evaluate(X, networks, state.layers), state.noise_variance)
+    return Predictive.equal_mixture(outputs(X, networks, state.layers, state.kind), state.noise_variance)
 
 
 def _settings(config: Config) -> UpdateSettings:

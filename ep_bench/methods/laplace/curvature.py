@@ -23,6 +23,7 @@ from scipy.linalg import lapack
 
 from ep_bench.methods.laplace.network import JacobianFactors, aligned_matrix, blocks, factors, gram
 from ep_bench.models import mlp
+from ep_bench.models.residuals import RELU
 from ep_bench.types import Array
 
 Form = Literal["diag", "full", "kron", "last"]
@@ -109,10 +110,10 @@ class DiagonalHessian:
     first: int = 0
 
     @classmethod
-    def of(cls, X: Array, w: Array, layers: Any) -> DiagonalHessian:
+    def of(cls, X: Array, w: Array, layers: Any, kind: int) -> DiagonalHessian:
         total = np.zeros(len(w))
         for block in blocks(X, layers, 1):
-            parts = factors(X[block], w, layers)[1]
+            parts = factors(X[block], w, layers, kind)[1]
             squares = [(a**2).T @ s**2 for a, s in zip(parts.inputs, parts.slopes, strict=True)]
             total += np.concatenate([one.ravel() for one in squares])
         return cls(layers, total)
@@ -149,8 +150,8 @@ class DenseHessian:
     first: int
 
     @classmethod
-    def of(cls, X: Array, w: Array, layers: Any, first: int) -> DenseHessian:
-        return cls(layers, gram(X, w, layers, first), first)
+    def of(cls, X: Array, w: Array, layers: Any, first: int, kind: int) -> DenseHessian:
+        return cls(layers, gram(X, w, layers, first, kind), first)
 
     def posterior(self, alpha: Array, beta: float) -> DensePosterior:
         root = cholesky(beta * self.product, spread_over(self.layers, alpha, self.first))
@@ -198,11 +199,11 @@ class KroneckerHessian:
     first: int = 0
 
     @classmethod
-    def of(cls, X: Array, w: Array, layers: Any) -> KroneckerHessian:
+    def of(cls, X: Array, w: Array, layers: Any, kind: int) -> KroneckerHessian:
         sizes = [(n_in + 1, n_out) for _, n_in, n_out in layers.tolist()]
         lefts, rights = [np.zeros((n, n)) for n, _ in sizes], [np.zeros((n, n)) for _, n in sizes]
         for block in blocks(X, layers, 1):
-            parts = factors(X[block], w, layers)[1]
+            parts = factors(X[block], w, layers, kind)[1]
             for l, (a, s) in enumerate(zip(parts.inputs, parts.slopes, strict=True)):
                 lefts[l] += a.T @ a
                 rights[l] += s.T @ s
@@ -223,19 +224,19 @@ def _eigen(matrix: Array) -> tuple[Array, Array]:
     return np.maximum(values, 0.0), vectors
 
 
-def curvature(form: Form, X: Array, w: Array, layers: Any) -> Hessian:
+def curvature(form: Form, X: Array, w: Array, layers: Any, kind: int = RELU) -> Hessian:
     """Return H in the given form at weights w (P,) and inputs X (N, d)."""
     if form == "diag":
-        return DiagonalHessian.of(X, w, layers)
+        return DiagonalHessian.of(X, w, layers, kind)
     if form == "kron":
-        return KroneckerHessian.of(X, w, layers)
-    return DenseHessian.of(X, w, layers, 0 if form == "full" else len(layers) - 1)
+        return KroneckerHessian.of(X, w, layers, kind)
+    return DenseHessian.of(X, w, layers, 0 if form == "full" else len(layers) - 1, kind)
 
 
-def linearised(posterior: WeightPosterior, X: Array, w: Array, layers: Any) -> tuple[Array, Array]:
+def linearised(posterior: WeightPosterior, X: Array, w: Array, layers: Any, kind: int = RELU) -> tuple[Array, Array]:
     """Return means and variances (N,) of the outputs at X (N, d), linearised in the weights, without noise."""
     mean, variance = np.empty(len(X)), np.empty(len(X))
     for block in blocks(X, layers, mlp.count(layers)):
-        mean[block], parts = factors(X[block], w, layers)
+        mean[block], parts = factors(X[block], w, layers, kind)
         variance[block] = posterior.output_variance(parts)
     return mean, variance

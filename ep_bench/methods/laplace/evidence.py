@@ -28,7 +28,7 @@ import numpy as np
 
 from ep_bench.methods.laplace.curvature import Form, Hessian, WeightPosterior, curvature, spread_over
 from ep_bench.methods.laplace.mode_search import ModeProblem, most_probable
-from ep_bench.methods.laplace.network import sum_of_squares
+from ep_bench.methods.laplace.network import outputs
 from ep_bench.types import Array
 
 TOLERANCE = 1e-3  # the updates of a network end at a smaller change of every log precision
@@ -76,13 +76,13 @@ def approximate(problem: ModeProblem, w: Array, precisions: Precisions, form: Fo
     Raises FloatingPointError if the log evidence or the log joint density is not finite.
     """
     layers, rows = problem.layers, len(problem.y)
-    covered: Hessian = curvature(form, problem.X, w, layers)
+    covered: Hessian = curvature(form, problem.X, w, layers, problem.kind)
     posterior, first = covered.posterior(*precisions), covered.first
     alphas = spread_over(layers, precisions.alpha)
     start = int(layers[first, 0])
     determined = np.concatenate([np.zeros(start), 1.0 - alphas[start:] * posterior.variances])
     gamma = np.add.reduceat(determined, layers[:, 0])
-    squares = sum_of_squares(problem.X, problem.y, w, layers)
+    squares = float(np.sum((outputs(problem.X, w[None], layers, problem.kind)[0] - problem.y) ** 2))
     log_likelihood = 0.5 * rows * math.log(precisions.beta / (2.0 * math.pi)) - 0.5 * precisions.beta * squares
     log_prior = 0.5 * (np.log(alphas) - alphas * w**2)  # without -log(2 pi) / 2 per weight
     log_evidence = log_likelihood + float(log_prior[start:].sum()) - 0.5 * posterior.log_det

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from ep_bench.methods.laplace.curvature import cholesky
-from ep_bench.methods.laplace.network import HalfSquaresGradient, normal_equations
+from ep_bench.methods.laplace.network import HalfSquaresGradient, SmoothHalfSquaresGradient, normal_equations
+from ep_bench.models.residuals import RELU
 from ep_bench.types import Array
 
 FTOL = 1e-10  # L-BFGS ends if a step lowers M / N by at most this fraction of max(M / N, 1 nat)
@@ -29,6 +30,7 @@ class ModeProblem(NamedTuple):
     X: Array  # (N, d)
     y: Array  # (N,)
     layers: Any  # (L, 3)
+    kind: int = RELU  # activation, as in ``models.residuals``
 
 
 class PosteriorMode(NamedTuple):
@@ -48,7 +50,9 @@ def most_probable(problem: ModeProblem, w: Array, alpha: Array, beta: float, ste
 
     if len(problem.layers) == 1:
         return _normal_solution(problem, alpha, beta)
-    slope, rows = HalfSquaresGradient(*problem), len(problem.y)
+    X, y, layers, kind = problem
+    slope = HalfSquaresGradient(X, y, layers) if kind == RELU else SmoothHalfSquaresGradient(X, y, layers, kind)
+    rows = len(y)
 
     def objective(at: Array) -> tuple[float, Array]:
         half, gradient = slope(at)

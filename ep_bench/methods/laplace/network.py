@@ -1,5 +1,7 @@
 """Residuals and gradients of a network, and its Jacobian by the weights, in factors and in blocks of data points.
 
+Units are rectified or tanh; ``kind`` is the activation, one of the numbers of ``models.residuals.ACTIVATIONS``.
+
 At each data point, the derivative of the output f by the weight from input i to unit j of a layer is a product:
 
     J_ij = a_i s_j
@@ -19,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from ep_bench.models import mlp
-from ep_bench.models.residuals import square_norm
+from ep_bench.models import mlp, residuals, smooth
+from ep_bench.models.residuals import RELU, square_norm
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.numerics.simd.vector import aligned
 from ep_bench.types import Array
@@ -62,20 +64,26 @@ def blocks(X: Array, layers: Any, weights: int) -> Iterator[slice]:
         yield slice(start, start + rows)
 
 
-def factors(X: Array, w: Array, layers: Any) -> tuple[Array, JacobianFactors]:
-    """Return the outputs f (B,) at X (B, d), and their Jacobian in factors."""
+def factors(X: Array, w: Array, layers: Any, kind: int = RELU) -> tuple[Array, JacobianFactors]:
+    """Return the outputs f (B,) at X (B, d) of a network with activation ``kind``, and their Jacobian in factors."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     rows, f, Z = len(X), np.empty(len(X)), np.empty(len(X) * mlp.units(layers))
-    mlp.forward(X, w, layers, Z, f)
-    hidden, at = [], 0
+    derivatives = np.empty(len(Z))
+    if kind == RELU:
+        mlp.forward(X, w, layers, Z, f)
+        derivatives[:] = Z > 0.0
+    else:
+        smooth.forward(X, w, layers, kind, Z, derivatives, f)
+    hidden, by_input, at = [], [], 0
     for _, _, n_out in layers[:-1].tolist():
         hidden.append(Z[at : at + rows * n_out].reshape(rows, n_out))
+        by_input.append(derivatives[at : at + rows * n_out].reshape(rows, n_out))
         at += rows * n_out
     ones = np.ones((rows, 1))
     slopes = [ones]
-    for (offset, n_in, n_out), z in zip(layers[:0:-1].tolist(), hidden[::-1], strict=True):
+    for (offset, n_in, n_out), derivative in zip(layers[:0:-1].tolist(), by_input[::-1], strict=True):
         W = w[offset : offset + n_in * n_out].reshape(n_in, n_out)
-        slopes.insert(0, (slopes[0] @ W.T) * (z > 0.0))
+        slopes.insert(0, (slopes[0] @ W.T) * derivative)
     return f, JacobianFactors([np.hstack([z, ones]) for z in (X, *hidden)], slopes)
 
 
@@ -90,23 +98,24 @@ def normal_equations(X: Array, y: Array, w: Array, layers: Any) -> tuple[Array, 
     return product, gradient
 
 
-def gram(X: Array, w: Array, layers: Any, first: int) -> Array:
+def gram(X: Array, w: Array, layers: Any, first: int, kind: int = RELU) -> Array:
     """Return the upper triangle of J'J (Q, Q) for the weights of the layers from ``first`` on."""
     size = len(w) - int(layers[first, 0])
     product = aligned_matrix(size, size)
     for rows in blocks(X, layers, size):
-        J = factors(X[rows], w, layers)[1].jacobian(first)
+        J = factors(X[rows], w, layers, kind)[1].jacobian(first)
         product = dsyrk(1.0, J.T, beta=1.0, c=product, overwrite_c=True)
     return product
 
 
-def sum_of_squares(X: Array, y: Array, w: Array, layers: Any) -> float:
-    """Return the sum of squared residuals of data X (N, d), y (N,) for weights w (P,)."""
-    return float(np.sum((mlp.evaluate(X, w[None], layers)[0] - y) ** 2))
+def outputs(X: Array, W: Array, layers: Any, kind: int) -> Array:
+    """Return the outputs (K, N) of networks with weights W (K, P) and activation ``kind`` at X (N, d)."""
+    evaluated = mlp.evaluate(X, W, layers) if kind == RELU else residuals.outputs(X, W, layers, kind)
+    return np.asarray(evaluated)
 
 
 class HalfSquaresGradient:
-    """Half the sum of squares and its gradient; scratch arrays are allocated once."""
+    """Half the sum of squares and its gradient for rectified units; scratch arrays are allocated once."""
 
     def __init__(self, X: Array, y: Array, layers: Any) -> None:
         rows, size = min(len(y), mlp.CHUNK), mlp.count(layers)
@@ -120,6 +129,20 @@ class HalfSquaresGradient:
         """Return the value and the gradient (P,) at weights w (P,)."""
         gradient = np.zeros(len(w))
         return _half_squares(*self._rows, w, *self._scratch, gradient), gradient
+
+
+class SmoothHalfSquaresGradient:
+    """Half the sum of squares and its gradient for units with activation ``kind``; scratch is allocated once."""
+
+    def __init__(self, X: Array, y: Array, layers: Any, kind: int) -> None:
+        self._rows, self._layers, self._kind = (X, y), layers, kind
+        self._work = residuals.workspace(layers, kind)
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """Return the value and the gradient (P,) at weights w (P,)."""
+        gradient = np.empty(len(w))
+        half = residuals.half_squares(*self._rows, w, self._layers, self._kind, self._work, gradient)
+        return float(half), gradient
 
 
 @jit(relaxed=REORDER)

@@ -28,8 +28,9 @@ EXPLANATION = (
 
 
 CLAIMS_EXPLANATION = (
-    "Orderings, ratios of CPU times and fractions of converged cells that a paper states in its text. A method is "
-    "better on a data set if the paired test finds it better at level 0.05, without correction for several data sets."
+    "Orderings, ratios of times and fractions of converged cells that a paper states in its text. A method is "
+    "better on a data set if the paired test finds it better at level 0.05, without correction for several data sets. "
+    "Times are of tuning, fit and prediction: CPU times or, if older rows have none, wall times of both methods."
 )
 
 
@@ -64,9 +65,8 @@ def _numbers(report: ReportContext) -> Section:
     if not len(checks):
         return Section("published", "Published numbers", ["There is no published number for these cells."])
     found = published.counts(checks)
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in found.items() if count)
     shown = published.worst_first(checks[checks["n_splits"] > 0])
-    lines = [f"{sum(found.values())} numbers: {verdicts}.", EXPLANATION]
+    lines = [f"{sum(found.values())} numbers: {published.verdict_counts(checks)}.", EXPLANATION]
     if len(shown) < len(checks):
         lines.append(f"{len(checks) - len(shown)} rows without a finished split are omitted; check.csv has them.")
     return Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -82,10 +81,11 @@ def _tally(group: RankGroupResult, standing: RankGroupScore, published: Mapping[
 
 def _averages(group: RankGroupResult, standing: RankGroupScore) -> Table:
     """Return the table of average ranks."""
-    head = ["method", f"ours, N = {standing.blocks.n} blocks", f"ours, N = {standing.datasets.n} data sets"]
+    blocks = f"{standing.blocks.n} block{'s' * (standing.blocks.n > 1)}"
+    head = ["method", f"ours, N = {blocks}", f"ours, N = {standing.datasets.count}"]
     columns = [standing.average(standing.blocks), standing.average(standing.datasets)]
     if standing.published_ranks is not None:
-        head.append(f"published, the same {standing.datasets.n} data sets")
+        head.append(f"published, the same {standing.datasets.count.removeprefix('1 ')}")
         columns.append(standing.average(standing.published_ranks))
     head += ["printed average rank", "published as"] if group.source else []
     rows = []
@@ -127,8 +127,8 @@ def _orders(group: RankGroupResult, standing: RankGroupScore) -> Table:
     published_head = ["published difference", "ahead on data sets"] if standing.published_ranks is not None else []
     head = ["order", *published_head, "our difference", "ahead on data sets, ours", "on blocks, ours", "our order"]
     whose = f"of {group.source}" if group.source else "of the study"
-    cd = standing.blocks.cd
-    limit = "one block allows no test" if math.isnan(cd) else f"our critical difference is {cd:.2f}"
+    limit = f"not tested: {standing.withheld}"
+    limit = limit if standing.withheld else f"our critical difference is {standing.cd:.2f}"
     caption = (
         f"{group.name}, {standing.score.inline}: orders {whose} and ours. Differences of average ranks; {limit}. "
         "Ahead: blocks on which the first method scores better, ties count half"

@@ -1,21 +1,26 @@
-"""Ranks over data sets: tests, critical-difference diagrams and p-values of all pairs."""
+"""Ranks over data sets: tests, critical-difference diagrams and p-values of pairs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 
 import pandas as pd
 
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Section, Table, item
-from ep_bench.report import rank_diagrams, ranks, tables
+from ep_bench.report import rank_diagrams, ranks, tables, withheld_diagrams
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.summary import RankedScore, Ranking
+from ep_bench.results.spreadsheets import harmless
 
 DIFFERENT = " ≠"  # marks p-values below the level
 CAPTION = f"{DIFFERENT.strip()}: the two methods differ at level {ranks.ALPHA:g}"
+LARGEST_TABLE = 10  # methods of a table of all pairs; with more, only the pairs with the best average rank are shown
+TESTS = {rank_diagrams.WILCOXON: "Wilcoxon signed-rank tests, Holm-corrected", rank_diagrams.NEMENYI: "Nemenyi tests"}
+P_FILE = "p-values.csv"
 LEAD = (
     "Only complete entries are ranked. A block is one data set, with its mean score, or one data set and split. The "
     "tests over blocks assume that blocks are independent."
@@ -33,13 +38,15 @@ def sections(report: ReportContext) -> list[Section]:
         return [Section("ranks", "Ranks over data sets", lines)] if lines else []
     averages = _averages(scores)
     shown = [averages] if averages.rows else []
-    return [Section("ranks", "Ranks over data sets", [*lines, LEAD], tables=shown, parts=parts)]
+    pairs = p_values_csv([ranking for one in scores for ranking in one.rankings])
+    files = {P_FILE: pairs} if pairs else {}
+    return [Section("ranks", "Ranks over data sets", [*lines, LEAD], tables=shown, parts=parts, files=files)]
 
 
 def _part(one: RankedScore, styles: Mapping[str, MethodStyle]) -> Section:
     diagrams = rank_diagrams.possible(one.rankings) if one.score.source in FIGURES else []
     pictures = [rank_diagrams.critical_difference(diagrams, styles)] if diagrams else []
-    p_values = [table for ranking in one.rankings for table in _p_values(ranking)]
+    p_values = [table for ranking in one.rankings for table in _p_tables(ranking)]
     return Section(f"ranks-{one.score.name}", one.score.title, _lines(one.rankings), pictures, p_values)
 
 
@@ -61,7 +68,7 @@ def _name(name: str, rankings: Iterable[Ranking]) -> str:
 def _rank(ranking: Ranking, name: str) -> Item:
     (text,) = tables.average_ranks(ranking, [name])
     rank = ranking.ranks.mean(axis=0).get(name)
-    return item(text or "–", "" if rank is None else float(rank), strong=name == ranking.average.index[0])
+    return item(text or "–", "" if rank is None else float(rank), strong=rank is not None and ranking.is_best(name))
 
 
 def _lines(rankings: Sequence[Ranking]) -> list[str]:
@@ -70,12 +77,11 @@ def _lines(rankings: Sequence[Ranking]) -> list[str]:
     if rankings[0].left_out:
         names = ", ".join(rankings[0].left_out)
         lines.append(f"Not ranked because they are complete on fewer than half of the data sets: {names}.")
-    drawn = rankings if rankings[0].score.source in FIGURES else ()
-    return [*lines, *rank_diagrams.withheld_lines(drawn)]
+    return [*lines, *rank_diagrams.withheld_lines(rankings)]
 
 
 def friedman_line(ranking: Ranking) -> str:
-    """Return the tests of Friedman and of Iman and Davenport, and the critical difference, or why there are none."""
+    """Return the tests of Friedman and of Iman and Davenport, and the critical difference unless it is withheld."""
     test, blocks = ranking.test, ranking.blocks
     head = f"N = {ranking.count} ({', '.join(ranking.datasets)}), {test.k} methods"
     if ranking.incomplete:
@@ -89,10 +95,11 @@ def friedman_line(ranking: Ranking) -> str:
     tied = test.chi2_ties > test.chi2 * (1 + 1e-9)
     ties = f" (corrected for ties {test.chi2_ties:.3f}, {_p_text(test.p_ties)})" if tied else ""
     text = (
-        f"{head}: Friedman χ² = {test.chi2:.3f} with {degrees} of freedom, {_p_text(test.p)}{ties}; "
-        f"Iman-Davenport {F}; "
-        f"Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at level {ranks.ALPHA}."
+        f"{head}: Friedman χ² = {test.chi2:.3f} with {degrees} of freedom, {_p_text(test.p)}{ties}; Iman-Davenport {F}"
     )
+    if not withheld_diagrams.nemenyi(ranking):
+        text += f"; Nemenyi q = {ranking.q:.3f}, critical difference {ranking.cd:.3f} at level {ranks.ALPHA}"
+    text += "."
     if not ranking.independent:
         text += " Splits of one data set have common data points: blocks are not independent, and p-values too small."
     return text
@@ -102,18 +109,64 @@ def _p_text(p: float) -> str:
     return "p < 0.0001" if p < 1e-4 else f"p = {p:.3g}"
 
 
-def _p_values(ranking: Ranking) -> Iterator[Table]:
-    """Yield the tables of p-values of all pairs, folded."""
-    tests = {"Wilcoxon signed-rank tests, Holm-corrected": ranking.wilcoxon, "Nemenyi tests": ranking.nemenyi}
-    for title, p in tests.items():
-        if p is not None:
-            head = ["", *(str(name) for name in p.columns)]
-            rows = [[str(name), *_p_items(p, str(name))] for name in p.index]
-            yield Table(head, rows, CAPTION, folded=f"{title}: p-values, N = {ranking.count}")
+def _p_tables(ranking: Ranking) -> Iterator[Table]:
+    """Yield the p-values of the tests that are not withheld, folded: those of all pairs, or those against the best."""
+    tests = _tests(ranking)
+    if tests and ranking.test.k > LARGEST_TABLE:
+        yield _against_the_best(ranking, tests)
+        return
+    for name, p in tests.items():
+        rows = [[str(first), *(_p_item(p, str(first), str(second)) for second in p.columns)] for first in p.index]
+        head = ["", *(str(second) for second in p.columns)]
+        yield Table(head, rows, CAPTION, folded=f"{TESTS[name]}: p-values, N = {ranking.count}")
 
 
-def _p_items(p: pd.DataFrame, name: str) -> list[Item]:
-    return [
-        item("") if other == name else item(f"{value:.3f}{DIFFERENT if value < ranks.ALPHA else ''}", value)
-        for other, value in zip(p.columns, p.loc[name].to_numpy(dtype=float).tolist(), strict=True)
+def _tests(ranking: Ranking) -> dict[str, pd.DataFrame]:
+    """Return the p-values (k, k) of the tests of all pairs that are not withheld, by name of the test."""
+    found = {rank_diagrams.WILCOXON: ranking.wilcoxon, rank_diagrams.NEMENYI: ranking.nemenyi}
+    return {name: p for name, p in found.items() if p is not None and not rank_diagrams.WITHHELD[name](ranking)}
+
+
+def _against_the_best(ranking: Ranking, tests: Mapping[str, pd.DataFrame]) -> Table:
+    """Return the table of p-values against the method with the lowest average rank."""
+    average = ranking.average
+    best, *others = (str(name) for name in average.index)
+    rows = [
+        [
+            rank_diagrams.marked(ranking, name),
+            item(f"{average[name]:.2f}", float(average[name])),
+            *(_p_item(p, name, best) for p in tests.values()),
+        ]
+        for name in others
     ]
+    title = f"p-values against {rank_diagrams.marked(ranking, best)} (average rank {average[best]:.2f})"
+    caption = f"{CAPTION}. Corrected for all pairs, whose p-values are in tables/{P_FILE}"
+    head = ["method", "average rank", *(TESTS[name] for name in tests)]
+    return Table(head, rows, caption, folded=f"{title}, N = {ranking.count}")
+
+
+def _p_item(p: pd.DataFrame, first: str, second: str) -> Item:
+    if first == second:
+        return item("")
+    value = float(p.loc[[first], [second]].to_numpy(dtype=float)[0, 0])
+    text = "< 0.001" if value < 0.001 else f"{value:.3f}"
+    return item(text + (DIFFERENT if value < ranks.ALPHA else ""), value)
+
+
+def p_values_csv(rankings: Sequence[Ranking]) -> str:
+    """Return the p-values of all pairs by all tests that are not withheld as CSV, empty if there are none."""
+    lines = [
+        {
+            "score": ranking.score.name,
+            "blocks": ranking.blocks,
+            "n": ranking.n,
+            "test": name,
+            "first": first,
+            "second": second,
+            "p": p.loc[first, second],
+        }
+        for ranking in rankings
+        for name, p in _tests(ranking).items()
+        for first, second in combinations((str(method) for method in ranking.average.index), 2)
+    ]
+    return pd.DataFrame(lines).map(harmless).to_csv(index=False, lineterminator="\n") if lines else ""

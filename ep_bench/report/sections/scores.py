@@ -81,7 +81,7 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
     return item(
         tables.cell(table, i, j, decimals) or "–",
         float(table.mean[i, j]) if table.complete[i, j] else "",
-        strong=bool(table.best[i] == j),
+        strong=bool(table.is_best[i, j]),
         small=tables.details(table, i, j),
         kind="number faint" if tables.is_incomplete(table, i, j) else "number",
     )
