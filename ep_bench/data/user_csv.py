@@ -24,6 +24,10 @@ DELIMITERS = ",\t;| "
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
 MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
 _SAMPLE_LINES = 20
+_SMALL, _LARGE = (
+    float(np.sqrt(np.finfo(float).tiny)),
+    float(np.sqrt(np.finfo(float).max)),
+)  # their squares have full precision
 
 
 def require_file(path: str) -> Path:
@@ -42,8 +46,8 @@ def read(path: Path, target: str | None) -> tuple[Array, Array, tuple[str, ...],
     ------
     UserError
         The file is empty or binary, has no header, duplicate or unknown columns, a field that is not a finite number, a
-        constant target, an input that equals the target, or too few lines. The message names the file, the line (from
-        1) and the column.
+        constant target, one whose square is out of double precision, an input that equals the target, or too few lines.
+        The message names the file, the line (from 1) and the column.
     """
     text, checksum = _text(path)
     lines = text.split("\n")
@@ -151,7 +155,9 @@ def _records(path: Path, lines: list[str], delimiter: str) -> Iterator[tuple[int
 
 def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], int]:
     """Return the names of the columns and the index of the line after them."""
-    line, columns = next(_records(path, lines, delimiter))
+    line, columns = next(_records(path, lines, delimiter), (1, []))
+    if not columns:  # quotes without text
+        raise UserError("the file is empty", where=str(path), allowed="a header and lines of numbers")
     where = f"{path}:{line}"
     if all(_number(name) is not None for name in columns):
         raise UserError(
@@ -265,6 +271,12 @@ def _check(path: Path, table: Array, columns: list[str], position: int) -> None:
         raise UserError(
             "the target is constant", where=str(path), field=f"column {columns[position]}", found=float(y[0])
         )
+    if np.abs(y).max() > _LARGE or np.ptp(y) < _SMALL:
+        raise UserError(
+            "the target is out of the range of double precision; multiply it by a constant", where=str(path),
+            field=f"column {columns[position]}", found=float(np.abs(y).max()),
+            allowed=f"a range of at least {_SMALL:.0e} and values up to {_LARGE:.0e}",
+        )  # fmt: skip
     for j, name in enumerate(columns):
         if j != position and np.array_equal(table[:, j], y):
             raise UserError(

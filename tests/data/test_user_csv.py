@@ -91,6 +91,7 @@ def test_numbers_are_read_exactly(tmp_path: Path) -> None:
         np.random.RandomState(0).standard_normal((400, 3))
         * 10.0 ** np.random.RandomState(1).randint(-200, 200, 400)[:, None]
     )
+    values[:, 2] = np.random.RandomState(2).standard_normal(400)  # a target whose square overflows is refused
     path = write(tmp_path, "a,b,price\n" + "".join(",".join(map(repr, row)) + "\n" for row in values.tolist()))
     dataset = data.load(ref_of(path))
     np.testing.assert_array_equal(np.column_stack([dataset.X, dataset.y]), values)
@@ -99,6 +100,7 @@ def test_numbers_are_read_exactly(tmp_path: Path) -> None:
 BAD = {
     "empty": ("", ["the file is empty"]),
     "blank": (" \n\n \n", ["the file is empty"]),
+    "quotes-only": ('"\t"\n', ["the file is empty"]),
     "header-only": ("area,rooms,price\n\n", ["no data"]),
     "one-column": ("price\n1\n2\n", ["only one column"]),
     "numbers-for-header": (text_of().split("\n", 1)[1], [":1", "must hold the names of the columns"]),
@@ -118,6 +120,8 @@ BAD = {
     "short-line": (with_line(6, "1.0,2"), [":6", "2 fields", "the header has 3"]),
     "long-line": (with_line(6, "1.0,2,3,4"), [":6", "4 fields", "the header has 3"]),
     "decimal-comma": (text_of(";").replace(".", ","), [":2", "column area", "use a decimal point"]),
+    "tiny": ("a,price\n" + "".join(f"{i},{i}e-310\n" for i in range(12)), ["column price", "range of double"]),
+    "huge": ("a,price\n" + "".join(f"{i},{i}e306\n" for i in range(12)), ["column price", "1.1e+307"]),
     "constant": ("a,price\n" + "".join(f"{i},7\n" for i in range(12)), ["column price", "target is constant", "7.0"]),
     "target-as-input": (
         "a,copy,price\n" + "".join(f"{i},{i * i},{i * i}.0\n" for i in range(12)),
