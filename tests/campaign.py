@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -48,6 +49,8 @@ SLOW = STUDY.replace("epochs: 2", "epochs: 100").replace("count: 2", "count: 6")
 LIMIT = 5.0  # seconds for a message, and for the end of all processes of a run after its death
 RUN_LIMIT = 300.0  # seconds for a run
 ENDED_AFTER: list[float] = []  # seconds from the death of a killed run to the end of its last process
+# joblib's resource tracker, started again after it was killed, prints this for each object of the earlier one.
+TRACKER = re.compile(r'Traceback .*\n +File ".*resource_tracker.py", line \d+, in main\n(?: .*\n)*KeyError: .*\n')
 WAYS = (["--jobs", "1"], ["--jobs", "2"], ["--jobs", "4"], ["--jobs", "2", "--backend", "dask"])
 VALUES: tuple[Any, ...] = (None, 0, -1, 1e308, True, "", "x", "\ud800", "\x1b[31m", "=1+1", [], [1, [2]], {}, {"a": {}})
 
@@ -269,12 +272,12 @@ class MarkedRun:
         kill(left)
         if seconds > LIMIT:
             return f"{self.way}: processes are left after {seconds:.1f} s: {described}"
-        traceback = "Traceback" in self._end_of_output() and code != -signal.SIGKILL
-        return f"{self.way}: {self._end_of_output()}" if traceback else ""
+        printed = TRACKER.sub("", self._end_of_output())
+        return f"{self.way}: {printed}" if "Traceback" in printed and code != -signal.SIGKILL else ""
 
     def _end_of_output(self) -> str:
         self._printed.seek(0)
-        return self._printed.read().decode(errors="replace")[-3000:]
+        return self._printed.read().decode(errors="replace")[-9000:]
 
     @staticmethod
     def _described(pids: list[int]) -> list[str]:

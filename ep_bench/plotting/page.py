@@ -22,12 +22,13 @@ def item(
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: its file name without ending, caption, SVG text, and the figure itself."""
+    """A finished figure: its file name without ending, caption, SVG text, the figure itself, and what it shows."""
 
     name: str
     caption: str
     svg: str
     figure: Figure
+    alt: str = ""
 
     def write(self, folder: Path, *, pdf: bool = False) -> list[Path]:
         """Write ``<name>.svg`` and, on request, ``<name>.pdf``; return their paths."""
@@ -79,6 +80,7 @@ class Section:
     notes : sentences below the figures and tables
     tables_first : whether the tables come before the figures
     parts : subsections
+    summary : the content in one line, shown where the section is folded; by default the page counts figures and tables
     files : further files by name, such as a table in LaTeX; the report writes them to ``tables/``
     """
 
@@ -90,6 +92,7 @@ class Section:
     notes: Sequence[str] = ()
     tables_first: bool = False
     parts: Sequence[Section] = ()
+    summary: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
 
     def figures_and_tables(self) -> list[Picture | Table]:

@@ -39,6 +39,8 @@ STYLE: dict[str, Any] = {
 COLUMNS = 5  # panels per row of a figure
 ROW = 0.17  # inches per method
 LETTER = 0.062  # inches per letter of a label
+SPOKEN = 12  # titles of panels that the description of a figure lists
+_LABELS = ("get_xlabel", "get_ylabel")
 LINE = 0.18  # inches per line of a legend
 
 
@@ -47,7 +49,19 @@ def finish(figure: Figure, name: str, caption: str) -> Picture:
     svg = io.StringIO()
     with mpl.rc_context(STYLE):
         figure.savefig(svg, format="svg", metadata={"Date": None})
-    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, compact(svg.getvalue()), figure)
+    return Picture(re.sub(r"[^\w.-]+", "-", name), caption, compact(svg.getvalue()), figure, describe(figure))
+
+
+def describe(figure: Figure) -> str:
+    """Return what a figure shows for readers who do not see it: its panels and the labels of their axes."""
+    panels = [" ".join(ax.get_title().split()) for ax in figure.axes if ax.get_title()]
+    labels = [dict.fromkeys(filter(None, (getattr(ax, name)() for ax in figure.axes))) for name in _LABELS]
+    words = [f"{len(figure.axes)} panel{'s' * (len(figure.axes) != 1)}"]
+    if panels:
+        words[0] += f": {', '.join(panels[:SPOKEN])}" + (", and others" if len(panels) > SPOKEN else "")
+    sides = ("Horizontal", "Vertical")
+    words += [f"{side} axis: {', '.join(found)}" for side, found in zip(sides, labels, strict=True) if found]
+    return ". ".join(words) + "."
 
 
 def no_window() -> None:

@@ -35,14 +35,18 @@ os.read(0, 1)
 if sys.platform != "linux":
     os.killpg(int(sys.argv[1]), signal.SIGKILL)
     sys.exit()
+spared = sys.argv[3].encode()
 deadline = time.monotonic() + 5.0
 while time.monotonic() < deadline:
     found = []
     for path in glob.glob("/proc/[0-9]*/environ"):
         try:
-            if sys.argv[2].encode() in open(path, "rb").read().split(b"\\0"):
-                found.append(int(path.split("/")[2]))
-                os.kill(found[-1], signal.SIGKILL)
+            if sys.argv[2].encode() not in open(path, "rb").read().split(b"\\0"):
+                continue
+            if spared and spared in open(path.replace("environ", "cmdline"), "rb").read():
+                continue
+            found.append(int(path.split("/")[2]))
+            os.kill(found[-1], signal.SIGKILL)
         except OSError:
             pass
     if not found:
@@ -166,11 +170,14 @@ def tail(printed: IO[bytes]) -> str:
 
 
 class _Guard:
-    """A process that kills marked processes, and a process group, if the present process is killed."""
+    """A process that kills marked processes if the present process is killed; without Linux, a process group.
 
-    def __init__(self, group: int, mark: str) -> None:
+    Processes with ``spared`` in their command line are not killed.
+    """
+
+    def __init__(self, group: int, mark: str, spared: str = "") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _GUARD, str(group), f"{MARK}={mark}"],
+            [sys.executable, "-I", "-S", "-c", _GUARD, str(group), f"{MARK}={mark}", spared],
             stdin=subprocess.PIPE,  # closed by the kernel when the present process ends
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -198,6 +205,28 @@ def ending(code: int | None) -> str:
     if code >= 0:
         return f"the method ended its process with exit code {code}"
     return f"the method crashed: {signal.Signals(-code).name if -code in set(signal.Signals) else f'signal {-code}'}"
+
+
+@contextlib.contextmanager
+def ending_with_this_process() -> Iterator[None]:
+    """Let all processes that are started in this context be killed if this process is killed (Linux).
+
+    They may still be importing modules. Resource trackers of multiprocessing are left, because they clean up and exit.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    mark, before = uuid.uuid4().hex, os.environ.get(MARK)
+    guard = _Guard(0, mark, spared="resource_tracker")
+    os.environ[MARK] = mark
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(MARK, None)
+        else:
+            os.environ[MARK] = before
+        guard.stop()
 
 
 @contextlib.contextmanager

@@ -10,17 +10,23 @@ from pathlib import Path
 
 
 def build(
-    folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False, log: Callable[[str], None] = lambda _: None
+    folders: Sequence[Path],
+    out: Path | None = None,
+    *,
+    pdf: bool = False,
+    traces: bool | None = None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of the studies in ``folders`` and return the files written, ``report.html`` first.
 
     Several folders are merged: their methods are shown next to each other, and a cell (identified by its hash) counts
-    once.
+    once. The page of several studies is also ``index.html``.
 
     Parameters
     ----------
     folders : results folders
     out : where to write; by default ``report`` in the first folder
+    traces : whether to draw traces of chains and of training; by default only for a single study
     pdf : whether to write each figure as PDF as well, which takes about a second more
     log : receives each note of the merge, such as cells that disagree
 
@@ -31,4 +37,4 @@ def build(
     """
     from ep_bench.report.builder import write
 
-    return write(folders, out, pdf=pdf, log=log)
+    return write(folders, out, pdf=pdf, traces=traces, log=log)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ep_bench.errors import UserError
 from ep_bench.plotting.page import Section
-from ep_bench.report import merge, render_html, render_markdown
+from ep_bench.report import merge, page_data, render_html, render_markdown
 from ep_bench.report.changed_trees import note_changed_trees
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import SECTIONS
@@ -22,7 +22,12 @@ def sections(report: ReportContext) -> list[Section]:
 
 
 def write(
-    folders: Sequence[Path], out: Path | None = None, *, pdf: bool = False, log: Callable[[str], None] = lambda _: None
+    folders: Sequence[Path],
+    out: Path | None = None,
+    *,
+    pdf: bool = False,
+    traces: bool | None = None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
     if not folders:
@@ -30,13 +35,13 @@ def write(
     merged = merge.merge(folders)
     for note in merged.notes:
         log(note)
-    report = ReportContext(merged)
+    report = ReportContext(merged, traces=len(merged.studies) == 1 if traces is None else traces)
     found = sections(report)
     out = Path(out) if out is not None else Path(folders[0]) / "report"
-    texts = {
-        out / "report.html": render_html.page(report.title, report.summary, found),
-        out / "report.md": render_markdown.page(report.title, report.summary, found),
-    }
+    page = render_html.page(report.title, report.summary, found, page_data.page_data(report))
+    texts = {out / "report.html": page, out / "report.md": render_markdown.page(report.title, report.summary, found)}
+    if len(merged.studies) > 1:
+        texts[out / "index.html"] = page
     every = [part for section in found for part in section.with_parts()]
     texts |= {out / "tables" / name: text for part in every for name, text in part.files.items()}
     for path, text in texts.items():

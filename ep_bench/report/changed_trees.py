@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ep_bench.plotting.page import Section, Table
 
@@ -28,9 +29,14 @@ def note_changed_experiment(section: Section, revision: str) -> Section:
 
 def _note_in_table(table: Table, changed: Mapping[str, Sequence[str]]) -> Table:
     entries = [entry for row in (table.head, *table.rows) for entry in row]
-    shown = {entry["text"] if isinstance(entry, dict) else str(entry) for entry in entries}
+    shown = {str(text) for entry in entries for text in _texts(entry)}
     note = _note({method: found for method, found in changed.items() if method in shown})
     return _with_note(table, note) if note else table
+
+
+def _texts(entry: Any) -> list[Any]:
+    """Return the text of an entry and the value that it is sorted by: a name without its mark of convergence."""
+    return [entry["text"], entry["value"]] if isinstance(entry, dict) else [entry]
 
 
 def _with_note(table: Table, note: str) -> Table:

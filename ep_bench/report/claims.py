@@ -3,7 +3,7 @@
 A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
 splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
 does not hold if too few remain. Ratios of times are geometric means over the common splits of the ratio of CPU times
-(tuning, fit and prediction), with two standard errors of the mean log ratio (ddof 1). If a row of either method has no
+(tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. If a row of either method has no
 CPU time, wall times of both are used. A claim is not decided if its methods are there, but data sets or splits are
 missing or differences are within their error. The reason names methods with splits that have not converged.
 """
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
@@ -220,7 +221,8 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
             continue
         wall += [dataset] * has_wall
         logs = np.log(pair.iloc[:, 0].to_numpy(dtype=float) / pair.iloc[:, 1].to_numpy(dtype=float))
-        error = 2.0 * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+        quantile = float(stats.t.isf(0.5 * ranks.ALPHA, len(logs) - 1))
+        error = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
         limits.append((float(logs.mean()) - error, float(logs.mean()) + error))
     if not limits:
         return Finding("", OPEN, "fewer than two common splits")

@@ -6,13 +6,20 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
+import pandas as pd
+
 from ep_bench.convergence import ConvergedSplits, mark_note
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.report import summary
+from ep_bench.report.leaderboard import Leaderboard, leaderboard
 from ep_bench.report.merge import MergedStudies
-from ep_bench.report.scores import MORE, main_scores
+from ep_bench.report.published_checks import merged_check
+from ep_bench.report.scores import MORE, Score, main_scores
 from ep_bench.report.summary import RankedScore, ScoreTable
 from ep_bench.results import curves
+
+TITLED = 4  # studies in the title of a page
+NO_TRACES = "Traces are drawn in the report of each study, and here with `--traces`."
 
 
 @dataclass(frozen=True)
@@ -20,11 +27,14 @@ class ReportContext:
     """Merged studies. What several sections need is computed at the first access."""
 
     merged: MergedStudies
+    traces: bool = True  # whether to draw traces of chains and of training
 
     @property
     def title(self) -> str:
         """Return the title of the page."""
-        return "Report: " + ", ".join(self.merged.tags)
+        tags = self.merged.tags
+        shown = tags if len(tags) <= TITLED else [*tags[:TITLED], f"and {len(tags) - TITLED} more studies"]
+        return "Report: " + ", ".join(shown)
 
     @property
     def summary(self) -> str:
@@ -46,6 +56,22 @@ class ReportContext:
         """Return the main scores with their rankings."""
         found = (summary.ranked_score(self.merged, score) for score in main_scores(set(self.merged.tasks().values())))
         return [one for one in found if one is not None]
+
+    def table_of(self, score: Score) -> ScoreTable:
+        """Return the table of a main score."""
+        return next(one.table for one in self.scores if one.score == score)
+
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """Return the comparison with published numbers."""
+        return merged_check(self.merged)
+
+    @cached_property
+    def leaderboards(self) -> list[Leaderboard]:
+        """Return the leaderboard of each main score, those of log-likelihoods first."""
+        tables = sorted((one.table for one in self.scores), key=lambda table: table.score.source != "ll")
+        tables.sort(key=lambda table: table.score.task == "classification")
+        return [leaderboard(self.merged, table, self.checks) for table in tables if table.score.better]
 
     @cached_property
     def further_scores(self) -> dict[str, ScoreTable]:

@@ -9,18 +9,28 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader
 
 from ep_bench.plotting.page import Picture, Section
+from ep_bench.report.folding import folded_sections
 
+SCRIPTS = ("data", "state", "elements", "filters", "charts", "leaderboard", "cell", "main")  # in this order
 _UNQUOTED = ' "!$()*+,-./:;=?@[]^{|}~'  # neither markup, nor a sign that ends or escapes an address
 
 
-def page(title: str, summary: str, sections: Sequence[Section]) -> str:
-    """Return the page of a report."""
-    folder = resources.files("ep_bench.report") / "templates"
+def page(title: str, summary: str, sections: Sequence[Section], cells: str = "") -> str:
+    """Return the page of a report; ``cells`` is the JSON of ``page_data``, empty for a page without an explorer."""
+    folder = resources.files("ep_bench.report") / "page"
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
     environment.filters["uri"] = _uri
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    template = environment.get_template("report.html.j2")
-    return template.render(title=title, summary=summary, sections=sections, style=style, script=script)
+    style = (folder / "report.css").read_text(encoding="utf-8")
+    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        summary=summary,
+        sections=sections,
+        folded=folded_sections(sections),
+        cells=cells,
+        style=style,
+        script=f'"use strict";\n{script}',
+    )
 
 
 def _uri(picture: Picture) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from ep_bench.errors import UserError
-from ep_bench.processes.child_process import ignoring_interrupts
+from ep_bench.processes.child_process import ending_with_this_process, ignoring_interrupts
 from ep_bench.processes.joblib_workers import end_joblib_workers
 from ep_bench.runner import supervisor
 from ep_bench.runner.jobs import Job
@@ -41,6 +41,9 @@ def run_jobs(
     deaths = _pool_deaths(backend)
     waiting = {job.cell.key: job for job in jobs}
     losses: dict[str, int] = {}
+    stack = contextlib.ExitStack()
+    if scheduler is None and (n_jobs > 1 or backend == "dask"):
+        stack.enter_context(ending_with_this_process())
     try:
         while waiting:
             sent: list[str] = []
@@ -55,7 +58,8 @@ def run_jobs(
             except deaths as death:
                 yield from _count_losses(waiting, sent, losses, str(death))
     finally:
-        _end_workers(backend, n_jobs)
+        with stack:
+            _end_workers(backend, n_jobs)
 
 
 def _dispatched(waiting: dict[str, Job], sent: list[str], wanted: Callable[[Job], bool]) -> Iterator[Job]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -12,10 +12,10 @@ import ep_bench
 from ep_bench.covariances import matrix
 from ep_bench.estimator import standardisation
 from ep_bench.methods import gp_t
-from ep_bench.methods.gp_t import double_loop, ep, inference, laplace, newton
+from ep_bench.methods.gp_t import double_loop, ep, inference, laplace, newton, sweeps
 from ep_bench.methods.gp_t.inference import SEARCH_LIMITS, Evidence
 from ep_bench.methods.gp_t.posterior import gaussian, marginals
-from ep_bench.methods.gp_t.sites import SiteModel, log_evidence, sites
+from ep_bench.methods.gp_t.sites import SiteModel, empty, log_evidence, sites
 from ep_bench.types import Rows
 from tests.methods.test_gp_t import VALUES, conflicting
 from tests.twins import plain_sites as plain
@@ -188,6 +188,15 @@ class TestPlainTwins:
         np.testing.assert_allclose(found.shifts, b, rtol=1e-6)
         expected = plain.log_evidence(self.K, self.y, 3.0, 0.2, eta, tau, b)
         assert found.log_evidence == pytest.approx(expected, rel=1e-8)
+
+    @pytest.mark.parametrize("eta", [1.0, 0.5])
+    def test_parallel_sweeps(self, eta):
+        """The fixed points do not show the size of a step."""
+        model, tau, b = SiteModel(self.K, self.y, 3.0, 0.2, eta), np.zeros(5), np.zeros(5)
+        for found in islice(sweeps.parallel(model, empty(model), 0.7), 3):
+            tau, b = plain.parallel_sweep(*model, 0.7, tau, b)
+            np.testing.assert_allclose(found.tau, tau, rtol=1e-6)
+            np.testing.assert_allclose(found.b, b, rtol=1e-6)
 
     @pytest.mark.parametrize("eta", [1.0, 0.5])
     def test_the_double_loop_by_a_general_optimiser(self, eta):

@@ -131,18 +131,18 @@ def test_one_common_split_has_no_error_and_decides_nothing(results):
     assert (row["verdict"], row["reason"]) == ("not decided", "fewer than two common splits")
 
 
-def test_the_error_of_a_ratio_has_ddof_1(results):
+def test_the_error_of_a_ratio_is_a_t_interval(results):
     def change(row):
-        seconds = np.exp([0.1, 0.3][row["split"]]) if row["method"] == "a" else 1.0
+        seconds = np.exp([0.1, 0.2, 0.3][row["split"]]) if row["method"] == "a" else 1.0
         return {**row, "fit_seconds": seconds, "predict_seconds": 0.0}
 
-    def verdict(threshold, name):  # mean log ratio 0.2, standard error 0.1 (0.071 with ddof 0)
+    def verdict(threshold, name):  # mean log ratio 0.2, interval ± 4.303 · 0.1 / √3 = 0.248
         claim = TimeRatio(
             **PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=threshold
         )
-        return results(claim, change, name, splits=2)["verdict"]
+        return results(claim, change, name, splits=3)["verdict"]
 
-    assert [verdict(np.exp(x), f"s{x}") for x in (-0.01, 0.03, 0.39, 0.41)] == [
+    assert [verdict(np.exp(x), f"s{x}") for x in (-0.05, -0.04, 0.44, 0.45)] == [
         "holds", "not decided", "not decided", "does not hold"
     ]  # fmt: skip
 

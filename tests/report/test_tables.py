@@ -33,6 +33,7 @@ def table(tmp_path, make_study):
 def test_decimals_show_two_digits_of_the_error():
     assert tables.decimals([0.053, 0.08], [3.0]) == 3
     assert tables.decimals([0.18], [3.0]) == 2
+    assert tables.decimals([0.18, 0.19, 30.0], [3.0]) == 2  # not those of the largest error
     assert tables.decimals([12.0], [300.0]) == 0
     assert tables.decimals([0.0, float("nan")], [0.00612]) == 6
     assert tables.decimals([], []) == 2

@@ -142,7 +142,7 @@ def test_scores_are_the_same_on_machines_that_share_no_files(
         def replace_the_only_worker() -> None:
             assert becomes_true(lambda: "has no workers yet" in "".join(printed))
             victim = cluster.add_worker("--no-nanny", inside=inside, env=alone)
-            assert becomes_true(lambda: cells_in(far) >= 3), cluster.output()
+            assert becomes_true(lambda: cells_in(far) >= 3, 300.0), cluster.output()  # it compiles first
             for pid in (victim.pid, *children(victim.pid)):
                 os.kill(pid, signal.SIGKILL)
             cluster.add_worker("--no-nanny", "--name", "late", inside=inside, env=alone)

@@ -14,7 +14,7 @@ import pytest
 from ep_bench.errors import UserError
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import Record
-from tests.runner.support import becomes_true, children, command_of, job, write_methods
+from tests.runner.support import becomes_true, children, command_of, job, running, write_methods
 
 
 @pytest.fixture
@@ -103,6 +103,22 @@ time.sleep(999)
     run.kill()
     run.wait()
     assert becomes_true(lambda: not any(command_of(pid) for pid in below))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_processes_that_still_start_end_with_a_killed_run() -> None:
+    script = """
+import subprocess, time
+from ep_bench.processes.child_process import ending_with_this_process
+with ending_with_this_process():
+    subprocess.Popen(["sleep", "97.36"])
+    time.sleep(99)
+"""
+    run = subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2])
+    assert becomes_true(lambda: running("sleep", "97.36"))
+    run.kill()
+    run.wait()
+    assert becomes_true(lambda: not running("sleep", "97.36"))
 
 
 def test_an_unknown_backend_is_refused() -> None:

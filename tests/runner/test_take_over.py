@@ -122,6 +122,13 @@ def test_an_unreadable_folder_is_ignored(folder: Path, damage: str) -> None:
     assert plan(folder) == ["missing"] * 3
 
 
+def test_superseded_rows_keep_the_labels_of_the_study_that_took_them_over(folder: Path) -> None:
+    run(folder, SECOND)
+    run(folder, SECOND.replace("epochs: 3", "epochs: 2"), "--select", "split=0")
+    rows = store.read_rows(folder / "results" / "second" / store.SUPERSEDED)
+    assert [(row["study"], row["method"]) for row in rows] == [("second", "another label")] * 3
+
+
 def test_a_failed_row_is_not_taken_over(folder: Path) -> None:
     first = folder / "results" / "first"
     finished, lock = store.finished_rows(first), store.read_lock(first)

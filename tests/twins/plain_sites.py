@@ -70,6 +70,16 @@ def plain_ep(K, y, nu, scale, eta=1.0, damping=0.5, sweeps=60):
     return tau, b
 
 
+def parallel_sweep(K, y, nu, scale, eta, damping, tau, b):
+    """Update all sites from the cavities of one posterior; return the sites."""
+    Sigma, mean = posterior(K, tau, b)
+    found = np.array([tilted(*one, nu, scale, eta) for one in zip(*cavities(K, tau, b, eta), y, strict=True)])
+    variance = Sigma.diagonal()
+    by_tau = (1.0 / found[:, 2] - 1.0 / variance) / eta
+    by_b = (found[:, 1] / found[:, 2] - mean / variance) / eta
+    return tau + damping * by_tau, b + damping * by_b
+
+
 def plain_double_loop(K, y, nu, scale, eta, tau, b, rounds):
     """Use a general optimiser in the inner loop; return the sites, and G after each round."""
     n, values = len(y), []

@@ -13,14 +13,16 @@ from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, fo
 @folders_argument
 @click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
-def report(folders: tuple[Path, ...], out: Path | None, pdf: bool) -> int:
+@click.option("--traces", is_flag=True, help="Draw traces of chains and training also for several studies.")
+def report(folders: tuple[Path, ...], out: Path | None, pdf: bool, traces: bool) -> int:
     """Write report.html, tables and figures.
 
-    Several results folders are merged into one report.
+    Several results folders are merged into one report, which is also written as index.html.
     """
     from ep_bench import report as package
 
-    written = package.build(folders, out, pdf=pdf, log=lambda note: click.echo(f"note: {note}", err=True))
+    shown = traces or None  # None: only for a single study
+    written = package.build(folders, out, pdf=pdf, traces=shown, log=lambda note: click.echo(f"note: {note}", err=True))
     page = next((path for path in written if path.name == "report.html"), written[-1])
     click.echo(f"{len(written)} files written; open {page}")
     return 0

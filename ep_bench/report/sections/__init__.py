@@ -16,6 +16,7 @@ from ep_bench.report.sections import (
     experiments,
     function_panels,
     further_scores,
+    leaderboard,
     missing_cells,
     notes,
     point_tables,
@@ -30,6 +31,7 @@ from ep_bench.report.sections import (
 )
 
 SECTIONS: tuple[Callable[[ReportContext], list[Section]], ...] = (
+    leaderboard.sections,
     notes.sections,
     experiments.sections,
     scores.sections,

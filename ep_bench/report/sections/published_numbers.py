@@ -13,7 +13,6 @@ from ep_bench.plotting.page import Section, Table, item
 from ep_bench.published.claims import load_claims
 from ep_bench.report.claims import CLAIM_VERDICTS, claim_verdicts
 from ep_bench.report.context import ReportContext
-from ep_bench.report.published_checks import merged_check
 
 HEAD = [
     "source", "table", "method", "data set", "score", "published", "ours", "splits", "z", "verdict", "reason",
@@ -61,7 +60,7 @@ def _claims(report: ReportContext) -> list[Section]:
 
 def _numbers(report: ReportContext) -> Section:
     """Return the comparison with published numbers."""
-    checks = merged_check(report.merged)
+    checks = report.checks
     if not len(checks):
         return Section("published", "Published numbers", ["There is no published number for these cells."])
     found = published.counts(checks)

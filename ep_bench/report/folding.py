@@ -1,0 +1,66 @@
+"""Which sections of a page are folded, and the one-line summaries of folded sections.
+
+A section is folded if it is long, or if the sections above it already fill the page. Heights are rough estimates for
+a window 1,400 pixels wide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ep_bench.plotting.page import Picture, Section, Table
+
+PAGE, SECTION = 4200, 1100  # largest heights of the open part of a page and of an open section, in pixels
+WIDTH = 1050  # pixels of a figure at most
+ALWAYS_OPEN = frozenset({"leaderboard"})
+
+
+def folded_sections(sections: Sequence[Section]) -> dict[str, str]:
+    """Return the summaries of the sections to fold, by the id of the section."""
+    found: dict[str, str] = {}
+    used = 0.0
+    for section in sections:
+        height = _height(section)
+        if section.id in ALWAYS_OPEN or (height <= SECTION and used + height <= PAGE):
+            used += height
+        else:
+            found[section.id] = section.summary or summary(section)
+            used += 110.0
+    return found
+
+
+def summary(section: Section) -> str:
+    """Return the content of a section in one line: titles of its parts, numbers of figures and tables."""
+    parts = list(section.with_parts())
+    counts = {
+        "figure": sum(len(part.pictures) for part in parts),
+        "table": sum(len(part.tables) for part in parts),
+        "note": sum(len(part.lines) for part in parts),
+    }
+    if counts["figure"] + counts["table"]:
+        del counts["note"]
+    words = [f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items() if count]
+    titles = [part.title for part in section.parts]
+    names = f": {', '.join(titles)}" if 0 < len(titles) <= 6 else ""
+    return " and ".join(words) + names
+
+
+def _height(section: Section) -> float:
+    heights = [90.0, 24.0 * _lines([*section.lines, *section.notes])]
+    heights += [_figure(picture) for picture in section.pictures]
+    heights += [_table(table) for table in section.tables]
+    return sum(heights) + sum(_height(part) for part in section.parts)
+
+
+def _figure(picture: Picture) -> float:
+    width, height = (96.0 * float(inches) for inches in picture.figure.get_size_inches())
+    return height * min(1.0, WIDTH / width) + 80.0
+
+
+def _table(table: Table) -> float:
+    return 30.0 if table.folded else min(110.0 + 36.0 * len(table.rows), 700.0)
+
+
+def _lines(texts: Iterable[str]) -> int:
+    return sum(math.ceil(len(text) / 150) for text in texts)

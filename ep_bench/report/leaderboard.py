@@ -1,0 +1,186 @@
+"""The leaderboard: methods by average rank over the largest complete subset of the data sets.
+
+Ranks are those of the mean scores over the splits of each data set (Demsar 2006). Their intervals are bootstrap
+percentiles: the splits of each data set are drawn with replacement, the same ones for all methods. From
+``FEWEST_BLOCKS`` data sets, these are drawn with replacement too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ep_bench import published
+from ep_bench.convergence import ConvergedSplits
+from ep_bench.report import complete_subset, summary
+from ep_bench.report.merge import MergedStudies
+from ep_bench.report.ranks import block_ranks
+from ep_bench.report.scores import Score
+from ep_bench.report.summary import ScoreTable
+from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
+from ep_bench.types import Array
+
+RESAMPLES = 1000
+CENTRAL = 0.95  # fraction inside the interval of a rank
+SECONDS = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """One method. Rank, interval, loss, calibration error and time are NaN for a method that is not ranked.
+
+    Attributes
+    ----------
+    loss : mean over data sets of the loss against the best ranked method: a relative difference for scores of which
+        lower is better, a difference in nats for log-likelihoods
+    calibration : mean calibration error of the PIT over data sets; NaN in classification
+    seconds : median CPU seconds of tuning, fit and prediction over splits
+    finished, planned : splits with this score, and planned splits, over all data sets
+    verdicts : number of published values by verdict, worst first
+    """
+
+    method: str
+    rank: float
+    low: float
+    high: float
+    loss: float
+    calibration: float
+    seconds: float
+    finished: int
+    planned: int
+    converged: ConvergedSplits
+    verdicts: Mapping[str, int]
+    tuning: str
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Methods by average rank, then those that are not complete on the data sets of the subset."""
+
+    score: Score
+    datasets: tuple[str, ...]
+    splits: tuple[int, ...]  # of each of the data sets
+    rows: tuple[LeaderboardRow, ...]
+
+    @property
+    def ranked(self) -> list[LeaderboardRow]:
+        """Return the ranked methods."""
+        return [row for row in self.rows if not math.isnan(row.rank)]
+
+    @property
+    def resamples_datasets(self) -> bool:
+        """Return whether the intervals of ranks include the choice of data sets."""
+        return len(self.datasets) >= FEWEST_BLOCKS
+
+
+def leaderboard(
+    merged: MergedStudies,
+    table: ScoreTable,
+    checks: pd.DataFrame,
+    methods: Sequence[str] = (),
+    sets: Sequence[str] = (),
+) -> Leaderboard:
+    """Return the leaderboard of one score; ``methods`` and ``sets`` restrict it to some methods and data sets.
+
+    ``checks`` is the comparison with published numbers (``published_checks.merged_check``).
+    """
+    rows = [i for i, name in enumerate(table.datasets) if not sets or name in sets]
+    columns = [j for j, name in enumerate(table.methods) if not methods or name in methods]
+    whole = table.complete[np.ix_(rows, columns)]
+    subset = complete_subset.largest(whole)
+    datasets = tuple(table.datasets[rows[i]] for i in subset.datasets)
+    ranked = [table.methods[columns[j]] for j in subset.methods]
+    cells = summary.pivot(merged, table.score)
+    scores = [cells.loc[name, ranked].to_numpy(dtype=float) for name in datasets]
+    means = np.array([block.mean(axis=0) for block in scores]).reshape(len(datasets), len(ranked))
+    numbers = _ranks(scores, means, table.score) | _further(merged, datasets, ranked)
+    numbers["loss"] = _losses(means, table.score)
+    facts = _facts(merged, table, checks)
+    found = [_row(table.methods[j], ranked, numbers, facts) for j in columns]
+    found.sort(key=lambda row: (math.inf if math.isnan(row.rank) else row.rank, -row.finished / max(row.planned, 1)))
+    return Leaderboard(table.score, datasets, tuple(len(block) for block in scores), tuple(found))
+
+
+def _row(
+    method: str, ranked: Sequence[str], numbers: Mapping[str, Array], facts: Mapping[str, dict[str, Any]]
+) -> LeaderboardRow:
+    place = ranked.index(method) if method in ranked else -1
+    own: dict[str, Any] = {name: float(values[place]) if place >= 0 else math.nan for name, values in numbers.items()}
+    return LeaderboardRow(method, **own, **facts[method])
+
+
+def _ranks(scores: Sequence[Array], means: Array, score: Score) -> dict[str, Array]:
+    """Return average ranks (M,) of means (D, M) and their intervals by bootstrap of the scores, D arrays (S, M)."""
+    if not scores:
+        return dict.fromkeys(("rank", "low", "high"), np.array([]))
+    rng = np.random.default_rng(0)
+    higher = score.better == "higher"
+    drawn = np.empty((RESAMPLES, *means.shape))
+    for i, block in enumerate(scores):
+        weights = rng.multinomial(len(block), np.full(len(block), 1.0 / len(block)), RESAMPLES) / len(block)
+        drawn[:, i] = block_ranks(weights @ block, higher_is_better=higher)
+    if len(scores) >= FEWEST_BLOCKS:
+        chosen = rng.integers(len(scores), size=(RESAMPLES, len(scores)))
+        drawn = np.take_along_axis(drawn, chosen[:, :, None], axis=1)
+    average = drawn.mean(axis=1)
+    low, high = np.quantile(average, [0.5 - CENTRAL / 2.0, 0.5 + CENTRAL / 2.0], axis=0)
+    rank = block_ranks(means, higher_is_better=higher).mean(axis=0)
+    return {"rank": rank, "low": np.minimum(low, rank), "high": np.maximum(high, rank)}
+
+
+def _losses(means: Array, score: Score) -> Array:
+    """Return the mean loss (M,) against the best mean of each data set (D, M)."""
+    if not means.size:
+        return np.zeros(means.shape[1])
+    if score.better == "higher":
+        return np.asarray((means.max(axis=1, keepdims=True) - means).mean(axis=0))
+    best = means.min(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((means / best - 1.0).mean(axis=0))  # NaN if the best error is 0
+
+
+def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[str]) -> dict[str, Array]:
+    """Return calibration error and CPU time (M,) of methods on data sets."""
+    rows = merged.ok()
+    rows = rows[rows["dataset"].isin(list(datasets))]
+    errors = rows.groupby(["method", "dataset"])["pit_error"].mean().groupby("method").mean()
+    seconds = rows.assign(seconds=rows[list(SECONDS)].sum(axis=1, min_count=1)).groupby("method")["seconds"].median()
+    return {
+        name: np.array([float(found.get(method, math.nan)) for method in methods])
+        for name, found in (("calibration", errors), ("seconds", seconds))
+    }
+
+
+def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return what does not depend on ranks, by method: finished splits, convergence, verdicts and tuning."""
+    verdicts: dict[str, Counter[str]] = {}
+    for method, verdict in checks.loc[checks["n_splits"] > 0, ["method", "verdict"]].itertuples(index=False):
+        verdicts.setdefault(str(method), Counter())[str(verdict)] += 1
+    tuning = tuning_budgets(merged)
+    return {
+        method: {
+            "finished": int(table.n[:, j].sum()),
+            "planned": int(table.planned[:, j].sum()),
+            "converged": sum((row[j] for row in table.converged), ConvergedSplits()),
+            "verdicts": {v: verdicts[method][v] for v in published.VERDICTS if verdicts.get(method, Counter())[v]},
+            "tuning": tuning.get(method, "none"),
+        }
+        for j, method in enumerate(table.methods)
+    }
+
+
+def tuning_budgets(merged: MergedStudies) -> dict[str, str]:
+    """Return the search of each tuned method in words, such as ``30 trials per split``."""
+    found: dict[str, str] = {}
+    for study, tag in zip(merged.studies, merged.tags, strict=True):
+        for label, entry in study.lock.get("methods", {}).items():
+            if tune := entry.get("tune"):
+                trials = tune.get("trials") if isinstance(tune, Mapping) else None
+                found[merged.names.get((tag, label), label)] = f"{trials} trials per split" if trials else "tuned"
+    return found

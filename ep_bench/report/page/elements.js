@@ -1,0 +1,101 @@
+// Elements of the page, numbers as text, downloads and sortable tables.
+const SVG = "http://www.w3.org/2000/svg";
+const MINUS = "\u2212";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return node;
+}
+const el = (name, attributes = {}, ...children) => fill(document.createElement(name), attributes, children);
+const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+
+const signed = (text) => text.replace(/^-/, MINUS);
+const digits = (value, count = 3) => {
+  if (value === null || !Number.isFinite(value)) return "–";
+  const size = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
+  return signed(size < -4 || size > 6 ? value.toExponential(count - 1) : value.toFixed(Math.max(0, count - 1 - size)));
+};
+/** Mean and standard error with two digits of the error. */
+const withError = (value, error) => {
+  const places = error > 0 ? Math.min(8, Math.max(0, 1 - Math.floor(Math.log10(error)))) : 4;
+  return `${signed(value.toFixed(places))} ± ${error.toFixed(places)}`;
+};
+const duration = (seconds) => {
+  if (seconds === null) return "–";
+  const [unit, size] = seconds < 1 ? ["ms", 1e-3] : seconds < 120 ? ["s", 1] : seconds < 7200 ? ["min", 60] : ["h", 3600];
+  return `${digits(seconds / size)} ${unit}`;
+};
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+function download(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+/** One field of a CSV file; a text that a spreadsheet would read as a formula gets an apostrophe. */
+const csvField = (text) => {
+  const safe = /^[=+@]|^-(?![\d.])/.test(text) ? `'${text}` : text;
+  return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+const csvOf = (table) => [...table.rows]
+  .filter((row) => !row.hidden)
+  .map((row) => [...row.cells].map((cell) => csvField(cell.innerText.trim().replaceAll(/\s+/g, " ").replaceAll(MINUS, "-"))).join(","))
+  .join("\n") + "\n";
+const csvButton = (table, name) =>
+  el("button", { type: "button", class: "download", onclick: () => download(`${name}.csv`, "text/csv", csvOf(table())) }, "CSV");
+const svgButton = (figure, name) => el("button", {
+  type: "button", class: "download",
+  onclick: () => download(`${name}.svg`, "image/svg+xml", standalone(figure())),
+}, "SVG");
+/** The text of an SVG element with the colours of the light page. */
+function standalone(figure) {
+  const copy = figure.cloneNode(true);
+  copy.setAttribute("xmlns", SVG);
+  copy.setAttribute("style", "color:#111;background:#fff;font-family:sans-serif");
+  return new XMLSerializer().serializeToString(copy);
+}
+
+/** Make the headings of a table sort its rows; rows without a value are last. */
+function makeSortable(table) {
+  const heads = [...table.tHead.rows[0].cells];
+  const key = (row, column) => {
+    const cell = row.cells[column];
+    const text = cell.dataset.value ?? cell.textContent.trim();
+    return text === "" ? null : isNaN(text) ? text.toLowerCase() : Number(text);
+  };
+  const compare = (a, b) =>
+    typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
+  heads.forEach((head, column) => head.querySelector("button")?.addEventListener("click", () => {
+    const down = head.getAttribute("aria-sort") === "ascending";
+    const body = table.tBodies[0];
+    const rows = [...body.rows].map((row) => [key(row, column), row]);
+    rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : down ? compare(b, a) : compare(a, b));
+    heads.forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    body.append(...rows.map(([, row]) => row));
+  }));
+}
+
+/** A sortable table; an entry is a text, or an object with text, value, class, title and action. */
+function tableOf(head, rows, label, name) {
+  const entry = (item, place) => {
+    const cell = typeof item === "object" && item !== null && !(item instanceof Node) ? item : { text: item };
+    const content = cell.action ? el("button", { type: "button", class: "link", onclick: cell.action }, cell.text) : cell.text;
+    return el(place ? "td" : "th", {
+      scope: place ? null : "row", class: cell.class, title: cell.title, style: cell.style,
+      "data-value": "value" in cell ? (cell.value ?? "") : null,
+    }, content);
+  };
+  const table = el("table", { class: "sortable" },
+    el("thead", {}, el("tr", {}, head.map((word) => el("th", { scope: "col" }, el("button", { type: "button" }, word))))),
+    el("tbody", {}, rows.map((row) => el("tr", {}, row.map(entry)))));
+  makeSortable(table);
+  return el("div", {},
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table),
+    csvButton(() => table, name));
+}

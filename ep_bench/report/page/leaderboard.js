@@ -1,0 +1,95 @@
+// The leaderboard of the view, the pairwise matrix and the coverage map.
+const lossText = (loss, score) => (loss === null || loss === undefined ? "–"
+  : score.better === "higher" ? digits(loss) : Number.isFinite(loss) ? `${(100 * loss).toFixed(1)} %` : "–");
+const number = (text, value) => ({ text, value: value ?? "", class: "number" });
+
+/** One sentence on what is ranked, and whether it is tested. */
+function leaderboardNote(view, board) {
+  const { subset, stored } = board;
+  if (!subset.size) return "No ranks: no two of the chosen methods are complete on a common data set.";
+  const plans = subset.sets.map((d) => DATA.datasets[d].plan);
+  const splits = Math.min(...plans) === Math.max(...plans) ? plural(plans[0], "split") : `${Math.min(...plans)} to ${Math.max(...plans)} splits`;
+  const names = subset.sets.map((d) => DATA.datasets[d].name).join(", ");
+  const what = `Ranked: ${plural(subset.methods.length, "method")} on ${plural(subset.sets.length, "data set")} (${names}), ${splits} each.`;
+  const ranked = board.rows.filter((row) => row.rank !== null);
+  const [first] = ranked;
+  const settled = ranked.find((row) => DATA.methods[row.method].mark !== "†");
+  const words = (row) => `${labelOf(row.method)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
+  const lowest = `Lowest average rank: ${words(first)}` +
+    (settled && settled !== first ? `; among methods whose splits have all converged: ${words(settled)}. ` : ". ");
+  return `${lowest}${what} ${stored ? stored.test : "Descriptive ranks of this selection: not tested, and no intervals."}`;
+}
+
+function leaderboardTable(view, board, open) {
+  const head = ["method", "average rank", "interval", view.score.better === "higher" ? "loss (nats)" : "loss",
+    "calibration error", "median CPU time", "finished", "converged", "published numbers", "tuning"];
+  const best = board.rows.find((row) => row.rank !== null && DATA.methods[row.method].mark !== "†");
+  const shown = board.rows.filter((row) => !view.complete || row.rank !== null);
+  const rows = shown.map((row) => {
+    const method = DATA.methods[row.method];
+    const first = board.subset.sets[0] ?? view.sets.find((d) => entryOf(row.method, d));
+    return [
+      { text: labelOf(row.method), value: method.name, class: row.rank === null ? "faint" : row === best ? "best" : null,
+        action: () => open(row.method, entryOf(row.method, first) ? first : view.sets.find((d) => entryOf(row.method, d))) },
+      number(row.rank === null ? "–" : row.rank.toFixed(2), row.rank),
+      number(row.interval ? `${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : "–", row.interval?.[0]),
+      number(lossText(row.loss ?? null, view.score), row.loss),
+      number(row.calibration == null ? "–" : row.calibration.toFixed(3), row.calibration),
+      number(row.seconds == null ? "–" : duration(row.seconds), row.seconds),
+      number(`${row.finished}/${row.planned}`, row.finished / row.planned),
+      number(row.judged ? `${row.converged}/${row.judged}` : "no criterion", row.judged ? row.converged / row.judged : null),
+      { text: method.verdicts || "–", class: "word" },
+      { text: method.tuning, class: "word" },
+    ];
+  });
+  return tableOf(head, rows, `Leaderboard by ${view.score.title}`, `leaderboard-${view.score.key}`);
+}
+
+/** Wins, ties and losses of each row against each column over data sets, with the test where there is one. */
+function pairwiseMatrix(view, board) {
+  const { subset, means, rows, stored } = board;
+  if (!subset.size) return el("p", {}, "No two of the chosen methods are complete on a common data set.");
+  const order = rows.filter((row) => row.rank !== null).map((row) => row.method);
+  const places = order.map((method) => subset.methods.indexOf(method));
+  const tested = new Map((stored?.p ? stored.rows : []).map(([method], place) => [method, place]));
+  const storedOrder = storedMethods(stored);
+  const table = order.map((method, i) => [labelOf(method), ...order.map((other, j) => {
+    if (i === j) return "";
+    const ranks = means.map((row) => ranksOf([row[places[i]], row[places[j]]], view.score.better));
+    const wins = ranks.filter(([a, b]) => a < b).length;
+    const ties = ranks.filter(([a, b]) => a === b).length;
+    const losses = ranks.length - wins - ties;
+    const p = tested.size ? stored.p[storedOrder.indexOf(method)][storedOrder.indexOf(other)] : null;
+    const part = (wins + ties / 2) / ranks.length;
+    return {
+      text: `${wins}–${ties}–${losses}${p !== null && p < 0.05 ? " ≠" : ""}`, value: part, class: "number heat",
+      style: `--part:${part.toFixed(2)}`,
+      title: `${labelOf(method)} against ${labelOf(other)}: ${wins} wins, ${ties} ties, ${losses} losses; ${p === null ? "not tested" : `p = ${p}`}`,
+    };
+  })]);
+  return el("div", {},
+    el("p", {}, `Wins–ties–losses of the row against the column, over ${plural(subset.sets.length, "data set")}, by mean score. ` +
+      (tested.size ? `≠: the two differ at level 0.05. ${stored.test}` : stored ? stored.test : "Not tested.")),
+    tableOf(["", ...order.map(labelOf)], table, "Pairwise comparison", "pairwise"));
+}
+/** The methods of a stored matrix of p-values: those of its rows. */
+const storedMethods = (stored) => (stored?.rows ?? []).map(([method]) => method);
+
+/** Finished splits of each method on each data set; a cell opens the entry. */
+function coverageMap(view, open) {
+  const sets = view.sets.filter((d) => DATA.datasets[d].task === view.score.task);
+  const rows = view.methods.filter((m) => sets.some((d) => entryOf(m, d))).map((m) => [labelOf(m), ...sets.map((d) => {
+    const entry = entryOf(m, d);
+    if (!entry) return { text: "", value: "" };
+    const done = valuesOf(m, d, view.score.column).length;
+    const mark = hasConverged(m, d) ? "" : "†";
+    return {
+      text: `${done}/${DATA.datasets[d].plan}${mark}`, value: done / DATA.datasets[d].plan, class: "number heat",
+      style: `--part:${(done / DATA.datasets[d].plan).toFixed(2)}`, action: () => open(m, d),
+      title: `${labelOf(m)} on ${DATA.datasets[d].name}: ${done} of ${DATA.datasets[d].plan} splits`,
+    };
+  })]);
+  return el("div", {},
+    el("p", {}, `Splits with a ${view.score.title}, of those planned by any method. Empty: not planned. †: some splits have not converged.`),
+    tableOf(["method", ...sets.map((d) => DATA.datasets[d].name)], rows, "Finished splits", "coverage"));
+}

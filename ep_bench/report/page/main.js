@@ -1,0 +1,71 @@
+// Sorting and downloads of the static tables and figures, and the explorer if the page has cells.
+function enhanceStaticPage() {
+  document.querySelectorAll("table.sortable").forEach((table) => {
+    makeSortable(table);
+    const name = table.closest("[id]")?.id ?? "table";
+    table.closest(".scroll").after(csvButton(() => table, name));
+  });
+  document.querySelectorAll("figure[id]").forEach((figure) => {
+    const image = figure.querySelector("img");
+    const source = () => decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
+    figure.querySelector("figcaption").append(" ", el("button", {
+      type: "button", class: "download", onclick: () => download(`${figure.id}.svg`, "image/svg+xml", source()),
+    }, "SVG"));
+  });
+}
+
+/** Open the folded sections around the target of the address. */
+function revealTarget() {
+  if (!location.hash || location.hash.startsWith(PREFIX)) return;
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
+  target?.querySelector("details")?.setAttribute("open", "");
+  target?.scrollIntoView();
+}
+
+function startExplorer() {
+  const root = document.getElementById("explorer");
+  let view = viewOf(location.hash);
+  const show = (change) => {
+    const opens = change.cell && !view.cell;
+    view = { ...view, ...change };
+    history.replaceState(null, "", fragmentOf(view) || location.pathname + location.search);
+    draw();
+    if (opens) document.getElementById("cell")?.scrollIntoView({ block: "nearest" });
+  };
+  const open = (method, dataset) => show({ cell: { method, dataset } });
+  const folded = (id, title, content) => el("details", { id, "data-keep": id }, el("summary", {}, title), content);
+  const draw = () => {
+    const kept = new Set([...root.querySelectorAll("details[data-keep]")].filter((one) => one.open).map((one) => one.dataset.keep));
+    const focus = document.activeElement?.id;
+    const board = leaderboardOf(view);
+    const places = view.sets.filter((d) => DATA.datasets[d].task === view.score.task);
+    if (view.place !== null && !places.includes(view.place)) view.place = null;
+    const choice = el("label", {}, "Data set ", el("select", {
+      id: "time-set", onchange: (event) => show({ place: event.target.value === "" ? null : Number(event.target.value) }),
+    }, el("option", { value: "" }, "all ranked"), places.map((d) => el("option", { value: d, selected: d === view.place }, DATA.datasets[d].name))));
+    root.replaceChildren(
+      filterBar(view, show),
+      el("p", { id: "subset", "aria-live": "polite" }, leaderboardNote(view, board)),
+      el("div", { id: "live-leaderboard" }, leaderboardTable(view, board, open)),
+      view.cell ? cellPanel(view, show) : el("p", { class: "hint" }, "Select a method to see its splits."),
+      folded("time", "Score against CPU time, with the Pareto front", [el("p", { class: "filters" }, choice), timeChart(view, board, open)]),
+      folded("pairwise", "Pairwise comparison: wins, ties and losses", pairwiseMatrix(view, board)),
+      folded("coverage", "Coverage: finished splits by method and data set", coverageMap(view, open)));
+    root.querySelectorAll("details[data-keep]").forEach((one) => { one.open = kept.has(one.dataset.keep); });
+    if (focus) document.getElementById(focus)?.focus();
+  };
+  document.querySelectorAll("#leaderboard .static").forEach((one) => { one.hidden = true; });
+  root.hidden = false;
+  draw();
+  root.querySelector("#time").open = true;
+  window.addEventListener("hashchange", () => {
+    if (location.hash.startsWith(PREFIX) || !location.hash) { view = viewOf(location.hash); draw(); }
+  });
+}
+
+enhanceStaticPage();
+if (document.getElementById("explorer")) startExplorer();
+window.addEventListener("hashchange", revealTarget);
+window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((one) => { one.open = true; }));
+revealTarget();

@@ -1,0 +1,123 @@
+"""The leaderboard: the complete subset, ranks with intervals, losses, and the table."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from ep_bench.report import complete_subset, merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import leaderboard as section
+from ep_bench.results import store
+
+
+def largest_by_search(whole):
+    """Return the size of the largest complete subset by trying all sets of data sets."""
+    sizes = [0]
+    for count in range(1, len(whole) + 1):
+        for chosen in itertools.combinations(range(len(whole)), count):
+            methods = int(whole[list(chosen)].all(axis=0).sum())
+            sizes.append(count * methods if methods > 1 else 0)
+    return max(sizes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_complete_subset_is_larger(seed):
+    rng = np.random.default_rng(seed)
+    whole = rng.random((rng.integers(1, 7), rng.integers(2, 9))) < 0.7
+    found = complete_subset.largest(whole)
+    assert whole[np.ix_(found.datasets, found.methods)].all()
+    assert len(found.datasets) * len(found.methods) == largest_by_search(whole)
+
+
+def test_without_two_methods_on_a_data_set_nothing_is_ranked():
+    assert complete_subset.largest(np.eye(3, dtype=bool)) == ((), ())
+    assert complete_subset.largest(np.zeros((0, 0), dtype=bool)) == ((), ())
+
+
+@pytest.fixture
+def report(tmp_path, make_study):
+    """Three methods on six data sets; the third lacks one split of the last data set."""
+
+    def change(row):
+        return None if (row["method"], row["dataset"], row["split"]) == ("gp", "power", 3) else row
+
+    sets = ["boston", "concrete", "energy", "wine", "yacht", "power"]
+    return ReportContext(merge.merge([make_study(tmp_path / "s", datasets=sets, splits=6, change=change)]))
+
+
+def test_ranks_and_losses_are_those_of_the_means(report):
+    board = next(one for one in report.leaderboards if one.score.name == "rmse")
+    assert board.datasets == ("boston", "concrete", "energy", "wine", "yacht")
+    assert board.splits == (6,) * 5
+    ok = report.merged.ok()
+    means = ok.pivot_table(index="dataset", columns="method", values="rmse").loc[list(board.datasets)]
+    ranks = means.rank(axis=1).mean()
+    losses = (means.div(means.min(axis=1), axis=0) - 1.0).mean()
+    for row in board.rows:
+        assert row.rank == pytest.approx(ranks[row.method])
+        assert row.loss == pytest.approx(losses[row.method])
+        assert row.low <= row.rank <= row.high
+        assert (row.finished, row.planned) == (35 if row.method == "gp" else 36, 36)
+    assert [row.rank for row in board.rows] == sorted(row.rank for row in board.rows)
+
+
+def test_intervals_follow_the_noise_of_the_splits(tmp_path, make_study):
+    """A method that is better on every split has rank 1 in every resample; the order of the other two is uncertain."""
+
+    def change(row):
+        return {**row, "rmse": {"pbp": 0.5, "ridge": 1.4, "gp": 1.0 + 0.1 * row["split"]}[row["method"]]}
+
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", splits=10, change=change)]))
+    first, second, third = next(one for one in report.leaderboards if one.score.name == "rmse").rows
+    assert (first.method, first.low, first.high) == ("pbp", 1.0, 1.0)
+    assert second.method == "ridge"
+    assert second.low < second.rank + 0.5 < third.high + 0.5
+    assert second.low < second.high
+    assert third.low < third.high
+
+
+def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_study):
+    def change(row):
+        return None if row["method"] == "pbp" and row["split"] else {**row, "rmse": row["rmse"] / 100.0}
+
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    last = report.leaderboards[0].rows[-1]
+    assert last.method == "pbp"
+    assert math.isnan(last.rank)
+    (shown,) = section.sections(report)
+    assert [entry["text"] for entry in shown.tables[0].rows[-1]][:4] == ["pbp", "–", "–", "–"]
+    assert "2 of 3 methods on 3 data sets (boston, yacht, wine), 5 splits each" in shown.tables[0].caption
+
+
+def test_a_method_that_has_not_converged_is_not_bold(tmp_path, make_study):
+    def change(row):
+        better = row["method"] == "pbp"
+        return {**row, "converged": str(not better).lower(), "ll": row["ll"] + 10.0 * better}
+
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    rows = section.sections(report)[0].tables[0].rows
+    assert [(row[0]["text"], row[0]["strong"]) for row in rows[:2]] == [("pbp†", False), (rows[1][0]["text"], True)]
+
+
+def test_tuning_budgets_are_stated(tmp_path, make_study):
+    folder = make_study(tmp_path / "s")
+    lock = store.read_lock(folder)
+    lock["methods"]["gp"]["tune"] = {"trials": 30, "fraction": 0.2}
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    rows = ReportContext(merge.merge([folder])).leaderboards[0].rows
+    assert {row.method: row.tuning for row in rows} == {"pbp": "none", "ridge": "none", "gp": "30 trials per split"}
+
+
+def test_one_method_has_no_leaderboard(tmp_path, make_study):
+    assert section.sections(ReportContext(merge.merge([make_study(tmp_path / "s", ["pbp"])]))) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.0157, "15.7 ms"), (3.33, "3.33 s"), (600.0, "10 min"), (9000.0, "2.5 h")]
+)
+def test_times_have_units(seconds, words):
+    assert section.duration(seconds) == words
