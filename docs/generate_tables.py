@@ -25,6 +25,7 @@ from ep_bench.results import store
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+LATER_TABLES = DOCS.parent / "ep_bench" / "published" / "tables" / "later_tables.csv"
 DEEP_ENSEMBLE = ("Ensemble", "lakshminarayanan2017")  # entry and source
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 
@@ -285,6 +286,33 @@ def crime() -> list[str]:
     return table(head, [["printed", "0.30", "0.54", "-0.81", "0.91"], ours])
 
 
+def dgp_training() -> list[str]:
+    """Return scores with the training of the released program and with the default one, where all splits are run."""
+    folder, body = "dgp-cosine", []
+    for (method, dataset), count in planned(folder).items():
+        after, before = cells(folder, method, dataset), cells("dgp", method.removesuffix(", cosine"), dataset)
+        if len(after) < count or len(before) < count:
+            continue
+        line = [dataset, method.removesuffix(", cosine")]
+        for metric in ("rmse", "ll"):
+            line += [with_error([row[metric] for row in rows], count) for rows in (before, after)]
+        line.append(_ds_dgp(dataset))
+        line += [f"{np.mean([row[name] for row in rows]):.1f}"
+                 for rows, name in ((before, "fit_seconds"), (after, "fit_cpu_seconds"))]  # fmt: skip
+        body.append([*line, convergence(folder, method, dataset).counts])
+    head = ["Data set", "Model", "RMSE, program", "RMSE, default", "LL, program", "LL, default", "LL, DS-DGP"]
+    return table([*head, "Seconds, program", "CPU seconds, default", "Splits, default"], body)
+
+
+def _ds_dgp(dataset: str) -> str:
+    """Return the published test log-likelihood of doubly stochastic inference with two layers."""
+    for row in rows_of(LATER_TABLES):
+        place = tuple(row[name] for name in ("source", "method", "dataset", "metric"))
+        if place == ("star-dgp", "DS-DGP (mean-field) L2", dataset, "ll"):
+            return printed(float(row["mean"]), float(row["stderr"]))
+    return "–"
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
     "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
     "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
@@ -296,6 +324,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "sgld-difference": sgld_difference,
     "pbp-table-1": pbp_table_1,
     "sparse-boston": sparse_boston,
+    "dgp-training": dgp_training,
     "hmc-mixing": hmc_mixing,
     "ep-restarts": ep_restarts,
     "ep-best-of": ep_best_of,
@@ -407,6 +436,16 @@ def ep_first_fold() -> str:
     return f"from {float(row['ll_best']):.2f} after {row['ll_best_after']} sweeps to {float(row['ll']):.2f}"
 
 
+def dgp_energies() -> str:
+    """Return the final energy of GP-50 on yacht with the training of the released program and with the default one."""
+    ends = []
+    for folder, method in (("dgp", "GP-50"), ("dgp-cosine", "GP-50, cosine")):
+        traces = json.loads((RESULTS / folder / "curves.json").read_text(encoding="utf-8"))["traces"]
+        (one,) = (trace for trace in traces if (trace["method"], trace["dataset"]) == (method, "yacht"))
+        ends.append(f"{one['traces']['objective']['median'][-1]:.2f}")
+    return f"changes from {ends[0]} to {ends[1]} nats per data point"
+
+
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("networks.md", hmc_unconverged),
     ("networks.md", hessians),
@@ -414,6 +453,7 @@ FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
     ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
     ("papers/bui2015.md", paper_order),
+    ("papers/bui2015.md", dgp_energies),
     ("papers/bui2015.md", lambda: finished_splits("dgp-classes")),
     ("papers/jylanki2011.md", times_configurations),
     ("papers/jylanki2011.md", times_r_hat),
