@@ -68,7 +68,7 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def test_the_schema_in_configs_is_current() -> None:
-    """Run `make docs-tables` after options have changed."""
+    """Run `ep-bench schema --out configs/study.schema.json` after options have changed."""
     assert (CONFIGS / "study.schema.json").read_text(encoding="utf-8") == ep_bench("schema").stdout
 
 
