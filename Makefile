@@ -3,19 +3,20 @@
 # make regress  compare our results with published ones   make bench     measure timings as ratios
 # make verify   compute stored results again, for a minute  make lock   update requirements/lock.txt
 # make check-results  write check.csv of every folder    make docs-tables  write the tables of the documentation
-# make clean    remove the environment and all caches
+# make docs     build the documentation site in build/site  make clean  remove the environment and all caches
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
 # Each test process has one BLAS thread; with one thread per core, the processes would slow each other down.
 # `loadgroup` runs tests that compile the same kernels in the same process (tests/conftest.py).
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-.PHONY: run test test-exhaustive test-all check check-results docs-tables regress verify bench lock clean
+.PHONY: run test test-exhaustive test-all check check-results docs-tables docs regress verify bench lock clean
 
 run: $(READY)
 	$(BIN)/ep-bench run configs/quickstart.yaml --results $(RESULTS) --jobs $(JOBS)
@@ -49,6 +50,11 @@ check-results: $(READY)
 docs-tables: $(READY)
 	$(BIN)/python docs/generate_tables.py
 
+# Strict and offline. The tutorials run once, and again after a change of them or of the package.
+docs: $(DOCS_READY)
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build
+	$(BIN)/python docs/site/check_site.py build/site
+
 # Each time another random choice of cells; the last line of the output has its seed. bnn-sampling is omitted: its Laplace
 # approximations may end in another optimum on another processor, and the other cells there take minutes to hours.
 verify: $(READY)
@@ -63,10 +69,16 @@ $(READY): requirements/lock.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+$(DOCS_READY): requirements/docs.txt $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
 lock: $(READY)
 	$(BIN)/python -m pip install --quiet pip-tools
 	$(BIN)/python -m piptools compile --quiet --upgrade --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
 	  --no-emit-trusted-host --extra dask --extra bench --extra dev --output-file requirements/lock.txt pyproject.toml
+	$(BIN)/python -m piptools compile --quiet --upgrade --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
+	  --no-emit-trusted-host --constraint requirements/lock.txt --extra docs --output-file requirements/docs.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

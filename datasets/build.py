@@ -1,7 +1,7 @@
 """Build the data files of this folder from their originals, and verify them.
 
     python datasets/build.py                    verify every file against its card
-    python datasets/build.py build ORIGINALS    compress the originals, a folder laid out as EP_BENCH_DATA expects
+    python datasets/build.py build ORIGINALS    compress the originals in a folder laid out as EP_BENCH_DATA expects
     python datasets/build.py fingerprints       recompute the fingerprints of `cep` from its SMILES (needs rdkit)
     python datasets/build.py readme             write README.md from the cards
 
@@ -77,11 +77,12 @@ def stored_file(name: str, card: dict) -> Path:
 
 
 def build(originals: Path) -> None:
-    """Compress the originals of all cards, and of the molecules, into this folder."""
-    for name, card in cards().items():
-        if name != "cep":
-            store(originals / card["path"], card["sha256"], stored_file(name, card))
-    store(originals / MOLECULES_ORIGINAL, MOLECULES_SHA256, MOLECULES)
+    """Compress the originals into this folder. An original may be missing if its file is stored already."""
+    files = {name: (card["path"], card["sha256"], stored_file(name, card)) for name, card in cards().items()}
+    files["cep"] = (MOLECULES_ORIGINAL, MOLECULES_SHA256, MOLECULES)
+    for path, sha256, target in files.values():
+        if (originals / path).exists() or not target.exists():
+            store(originals / path, sha256, target)
 
 
 def store(original: Path, sha256: str, target: Path) -> None:

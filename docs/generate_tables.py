@@ -1,4 +1,4 @@
-"""Write the tables of the documentation from the committed results, and check the numbers in its sentences.
+"""Write the tables of README and documentation from the committed results, and check the numbers in their sentences.
 
 A table after the comment ``<!-- table: NAME -->`` is replaced by that of ``TABLES[NAME]``. ``FACTS`` lists parts of
 sentences with numbers; each must be in its page. Run ``make docs-tables`` after results have changed.
@@ -11,17 +11,27 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from ep_bench import published
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.cli import cli
+from ep_bench.cli.commands.common import EXIT_CELLS, EXIT_INTERRUPTED, EXIT_REGRESSION, EXIT_USAGE
 from ep_bench.convergence import ConvergedSplits, judge
 from ep_bench.published import DENSITY, SQUARE, measured, moments, pooled, printed
+from ep_bench.published.claims import FILE, load_claims
+from ep_bench.report.claims import claim_verdicts
 from ep_bench.report.merge import MergedStudies, merge_studies
+from ep_bench.report.published_checks import merged_check
 from ep_bench.results import store
+from ep_bench.spec.schema import study_schema
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -313,7 +323,345 @@ def _ds_dgp(dataset: str) -> str:
     return "–"
 
 
+# Papers: verdicts on all published numbers and claims
+
+
+PAPERS = {
+    "hernandez-lobato2015": ("Hernandez-Lobato and Adams (2015)", "`pbp`, `bp`, `vi_graves`"),
+    "jylanki2011": ("Jylanki, Vanhatalo and Vehtari (2011)", "`gp_t`"),
+    "jylanki2014": ("Jylanki, Nummenmaa and Vehtari (2014)", "`ep_nn`"),
+    "bui2015": ("Bui et al. (2015)", "`dgp_ep`, `hmc`, `sgld`, `vi`"),
+    "hernandez-lobato2016": ("Hernandez-Lobato et al. (2016), supplement", "`bb_alpha`"),
+}
+INCIDENTAL = re.compile(
+    r"on |published as|\\d+ of \\d+ splits|standard errors|one split|one of \\d"
+)  # parts of reasons
+SHOWN = ("reproduced", "better", "worse", "disputed", "incomplete")
+
+
+VARIATIONS = ("pbp-plain", "dgp-cosine")  # rows with other settings than those that are compared with printed numbers
+
+
+@cache
+def all_results() -> MergedStudies:
+    """Return the cells of all committed folders but ``VARIATIONS``."""
+    folders = [path.parent for path in sorted(RESULTS.glob("*/results.csv")) if path.parent.name not in VARIATIONS]
+    return merge_studies([store.read_intact(folder) for folder in folders])
+
+
+@cache
+def comparison() -> pd.DataFrame:
+    """Return the comparison of the committed results with all published numbers; a number may have several rows."""
+    return merged_check(all_results())
+
+
+def verdicts(frame: pd.DataFrame) -> list[str]:
+    """Return how many published numbers have each of the verdicts ``SHOWN``."""
+    found = published.counts(frame)
+    return [str(found[verdict]) for verdict in SHOWN]
+
+
+def papers() -> list[str]:
+    """Return the README's table of papers."""
+    frame = comparison()
+    body = []
+    for source, (title, names) in PAPERS.items():
+        part = frame[frame["source"] == source]
+        counted = verdicts(part) if len(part) else ["–"] * len(SHOWN)
+        body.append([f"[{title}](docs/papers/{source}.md)", names, *counted])
+    return table(["Paper", "Methods", *(verdict.capitalize() for verdict in SHOWN)], body)
+
+
+def reproductions() -> list[str]:
+    """Return the verdicts by published table, those of other sources included."""
+    body = []
+    for (source, number), part in comparison().groupby(["source", "table"], sort=True):
+        found = published.counts(part)
+        name = f"[{source}](papers/{source}.md)" if source in PAPERS else str(source)
+        body.append([name, str(number), *verdicts(part), str(found["yardstick"])])
+    return table(["Source", "Table", *SHOWN, "yardstick"], body)
+
+
+def columns_of(source: str) -> list[str]:
+    """Return the verdicts by column of the tables of one paper, with the reasons of other verdicts than reproduced."""
+    frame = comparison()
+    part = frame[frame["source"] == source]
+    column = published.COLUMN_NAMES[0]
+    body = []
+    for (number, name), rows in part.groupby(["table", column], sort=True):
+        causes = rows.loc[rows["verdict"].isin(["disputed", "worse"]), "reason"].str.removeprefix("accepted: ")
+        parts = [part for cause in causes for part in cause.split("; ") if not INCIDENTAL.match(part)]
+        main = [part for part, _ in Counter(parts).most_common(1)]
+        body.append([str(number), str(name), *verdicts(rows), "".join(main)])
+    return table(["Table", "Column", *SHOWN, "Reason, if disputed or worse"], body)
+
+
+def claims(verdict: str) -> list[str]:
+    """Return the claims of the papers with one verdict."""
+    rows = claim_verdicts(all_results(), load_claims(FILE))
+    found = [row for row in rows if row["verdict"] == verdict]
+    extra = verdict == "not decided"
+    body = [[r["source"], r["place"], r["claim"], r["found"] or "–", *[r["reason"]] * extra] for r in found]
+    return table(["Paper", "Place", "Claim", "Found", *["Reason"] * extra], body)
+
+
+# Leaderboard
+
+
+BOARD = ("bnn-optimisation", "bnn-sampling", "ensemble", "ep-nn", "gp", "dgp")
+FIVE = ("boston", "concrete", "energy", "wine", "yacht")
+
+
+@cache
+def board() -> MergedStudies:
+    """Return the cells of the studies on the standard splits of the regression sets."""
+    return merge_studies([store.read_intact(RESULTS / folder) for folder in BOARD])
+
+
+@cache
+def finished_cells(method: str, dataset: str) -> tuple[Row, ...]:
+    """Return the cells of an entry of the leaderboard that ended ok."""
+    rows = board().ok()
+    return tuple(rows[(rows["method"] == method) & (rows["dataset"] == dataset)].to_dict("records"))
+
+
+def complete_entries() -> list[str]:
+    """Return the entries with all splits of the five data sets."""
+    plan = board().planned
+    most = {d: max(n for (_, dataset), n in plan.items() if dataset == d) for d in FIVE}
+    return [m for m in board().methods if all(len(finished_cells(m, d)) == most[d] for d in FIVE)]
+
+
+def average_ranks(metric: str, *, higher: bool) -> pd.DataFrame:
+    """Return the ranks of the complete entries by data set (1 is best), sorted by their mean."""
+    columns = {m: [np.mean([row[metric] for row in finished_cells(m, d)]) for d in FIVE] for m in complete_entries()}
+    means = pd.DataFrame(columns, index=list(FIVE))
+    ranks = means.rank(axis=1, ascending=not higher)
+    return ranks[ranks.mean().sort_values(kind="stable").index]
+
+
+def leaderboard(metric: str, *, higher: bool = False) -> list[str]:
+    """Return the complete entries by average rank over the five data sets, with their means."""
+    ranks = average_ranks(metric, higher=higher)
+    body = []
+    for method in ranks:
+        line = [method, f"{ranks[method].mean():.1f}", f"{ranks[method].min():.0f} to {ranks[method].max():.0f}"]
+        for dataset in FIVE:
+            rows = finished_cells(method, dataset)
+            mark = board().convergence.get((method, dataset), ConvergedSplits()).mark
+            line.append(with_error([row[metric] for row in rows], 0, mark))
+        body.append(line)
+    return table(["Entry", "Average rank", "Ranks", *FIVE], body)
+
+
+def ranking() -> list[str]:
+    """Return the average ranks of the complete entries by three scores."""
+    scores_ = {"LL": ("ll", True), "RMSE": ("rmse", False), "CRPS": ("crps", False)}
+    ranks = {name: average_ranks(metric, higher=higher).mean() for name, (metric, higher) in scores_.items()}
+    body = [[method, *(f"{ranks[name][method]:.1f}" for name in scores_)] for method in ranks["LL"].index]
+    return table(["Entry", *(f"Average rank by {name}" for name in scores_)], body)
+
+
+def interval_coverage() -> list[str]:
+    """Return the fraction of test targets in central intervals, mean over the five data sets."""
+    body = []
+    for method in average_ranks("ll", higher=True):
+        line = [method]
+        for level in (50, 90, 95):
+            means = [np.mean([row[f"coverage{level}"] for row in finished_cells(method, d)]) for d in FIVE]
+            line.append(f"{np.mean(means):.3f} ({min(means):.2f} to {max(means):.2f})")
+        body.append(line)
+    return table(["Entry", "50 % interval", "90 % interval", "95 % interval"], body)
+
+
+def finished_of_planned() -> list[str]:
+    """Return the finished and planned splits of every entry on every data set."""
+    plan, datasets = board().planned, board().datasets
+    body = []
+    for method in board().methods:
+        numbers = [(len(finished_cells(method, d)), plan.get((method, d), 0)) for d in datasets]
+        body.append(
+            [method, *("–" if not total else "all" if done == total else f"{done}/{total}" for done, total in numbers)]
+        )
+    return table(["Entry", *datasets], body)
+
+
+# Performance
+
+
+def machines() -> list[str]:
+    """Return the machines, revisions and command of every folder with times."""
+    body = []
+    for study in all_results().studies:
+        lock = json.loads((study.folder / "study.lock.json").read_text(encoding="utf-8"))
+        found = [one["machine"] for one in lock.get("environments", {}).values() if "machine" in one]
+        kinds = dict.fromkeys(f"{one['processor']}, {one['cores']} cores, {one['system']}" for one in found)
+        name = study.folder.name
+        body.append(
+            [f"[{name}](../results/{name})", "; ".join(kinds) or "not recorded", f"`ep-bench report results/{name}`"]
+        )
+    return table(["Folder", "Machines", "Command that prints the times"], body)
+
+
+def median_seconds() -> list[str]:
+    """Return the median CPU seconds of one fit, search included, on the five data sets."""
+    body = []
+    for method in complete_entries():
+        line = [method]
+        for dataset in FIVE:
+            times = [row["fit_cpu_seconds"] + (0.0 if pd.isna(row["tune_cpu_seconds"]) else row["tune_cpu_seconds"])
+                     for row in finished_cells(method, dataset) if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
+            line.append(f"{np.median(times):.3g}" if times else "–")
+        body.append(line)
+    return table(["Entry", *FIVE], body)
+
+
+# Command line
+
+
+def commands() -> list[str]:
+    """Return the commands with the first sentence of their help."""
+    found = [(name, command) for name, command in sorted(cli.commands.items())]
+    body = [[f"`ep-bench {name}`", " ".join((command.help or "").split("\n\n")[0].split())] for name, command in found]
+    return table(["Command", "Purpose"], body)
+
+
+def exit_statuses() -> list[str]:
+    """Return the exit statuses of the command line."""
+    meanings = {
+        0: "done",
+        EXIT_REGRESSION: "`check`: a published number is not reproduced; `verify`: a stored number is not reproduced",
+        EXIT_USAGE: "invalid input",
+        EXIT_CELLS: "some cells are not `ok`; `verify`: nothing could be compared",
+        EXIT_INTERRUPTED: "interrupted; every finished cell is kept",
+    }
+    return table(["Exit status", "Meaning"], [[str(number), meaning] for number, meaning in meanings.items()])
+
+
+# Findings
+
+
+def check_row(folder: str, **wanted: str) -> dict[str, str]:
+    """Return the one row of check.csv with some values."""
+    (found,) = (row for row in checked(folder) if all(row[key] == value for key, value in wanted.items()))
+    return found
+
+
+def pbp_details() -> list[str]:
+    """Return protein and naval with the settings that give the printed rows, and with those of the text."""
+    body = []
+    settings = {"protein": ("20 epochs", "40 epochs"), "naval": ("constant 1", "constant 0")}
+    for dataset, both in settings.items():
+        for folder, method, setting in zip(("pbp-table-1", "pbp-plain"), ("PBP", "PBP-plain"), both, strict=True):
+            for metric in ("rmse", "ll"):
+                row = check_row(folder, source="hernandez-lobato2015", method=method, dataset=dataset, metric=metric)
+                ours = measured(float(row["mean"]), float(row["stderr"]))
+                z = f"{float(row['z']):+.1f}"
+                body.append([dataset, setting, metric.upper(), row["published_mean"], ours, z, row["verdict"]])
+    return table(["Data set", "Setting", "Score", "Printed", "ep-bench", "z", "Verdict"], body)
+
+
+def exchanged_rows() -> list[str]:
+    """Return printed and computed log-likelihoods of australian and pima."""
+    body = []
+    for method in ("GP", "DGP-1", "DGP-2", "DGP-3"):
+        line = [method]
+        for dataset in ("australian", "pima"):
+            rows = [
+                r for r in checked("dgp-classes") if (r["method"], r["dataset"], r["metric"]) == (method, dataset, "ll")
+            ]
+            as_printed = next(row for row in rows if row["verdict"] == "disputed")
+            ours = measured(float(as_printed["mean"]), float(as_printed["stderr"]))
+            line += [as_printed["published_mean"], f"{ours} ({as_printed['n_splits']} splits)"]
+        body.append(line)
+    head = ["Entry", "australian, printed", "australian, ep-bench", "pima, printed", "pima, ep-bench"]
+    return table(head, body)
+
+
+FLOORS = {
+    "kin8nm": 0.052,
+    "power": 3.1,
+    "protein": 3.3,
+    "wine": 0.52,
+    "year": 8.4,
+}  # RMSE, from trials outside this repository
+OWN_CODE = ("GP-", "DGP-", "VI(KW)", "SGLD")
+
+
+def below_floors() -> dict[str, list[float]]:
+    """Return the printed RMSEs of the own code of Bui et al. that are below a floor, by data set."""
+    rows = rows_of(Path(published.__file__).parent / "tables" / "seed_tables.csv")
+    own = [row for row in rows if (row["source"], row["table"], row["metric"]) == ("bui2015", "4", "rmse")
+           and row["method"].startswith(OWN_CODE) and row["mean"]]  # fmt: skip
+    return {
+        d: [float(r["mean"]) for r in own if r["dataset"] == d and float(r["mean"]) < floor]
+        for d, floor in FLOORS.items()
+    }
+
+
+def floors() -> list[str]:
+    """Return the number of printed RMSEs below each floor, and the best complete entry of the stored results."""
+    rows = all_results().ok()
+    body = []
+    for dataset, values in below_floors().items():
+        means = rows[rows["dataset"].str.split(" ").str[0] == dataset].groupby("method")["rmse"].agg(["mean", "count"])
+        best = means.sort_values("mean")
+        ours = f"{best['mean'].iloc[0]:.3g} ({best.index[0]}, {best['count'].iloc[0]} splits)" if len(best) else "–"
+        body.append(
+            [dataset, f"{FLOORS[dataset]:g}", f"{len(values)} of 12", f"{min(values):g} to {max(values):g}", ours]
+        )
+    total = sum(len(values) for values in below_floors().values())
+    body.append(["all ten data sets", "", f"{total} of 120", "", ""])
+    return table(["Data set", "Floor", "Printed cells below it", "Their values", "Lowest mean stored here"], body)
+
+
+def power_floor() -> str:
+    """Return the RMSE of the exact Gaussian process on split 0 of power, and the number of cells below other floors."""
+    (row,) = (one for one in cells("gp", "GP", "power") if one["split"] == 0)
+    others = sum(len(values) for dataset, values in below_floors().items() if dataset != "power")
+    return (
+        f"reaches {row['rmse']:.2f} on split 0 ([gp](../results/gp)). The three cells of power are below that value "
+        f"too, but may be possible. Without power, the count is {others}."
+    )
+
+
+def noise_floor() -> list[str]:
+    """Return the log-likelihoods of HMC with both noise priors next to the printed ones."""
+    body = []
+    for dataset in ("energy", "yacht"):
+        first = check_row("bnn-sampling", source="bui2015", method="HMC-1", dataset=dataset, metric="ll")
+        line = [dataset, first["published_mean"]]
+        for method in ("HMC-1", "HMC-1 (b = 2)"):
+            rows = cells("bnn-sampling", method, dataset)
+            mark = convergence("bnn-sampling", method, dataset).mark
+            line.append(with_error([row["ll"] for row in rows], 20, mark))
+        body.append(line)
+    return table(["Data set", "Printed LL", "b = 0.01", "b = 2"], body)
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {
+    "papers": papers,
+    "commands": commands,
+    "exit-statuses": exit_statuses,
+    "pbp-details": pbp_details,
+    "exchanged-rows": exchanged_rows,
+    "floors": floors,
+    "noise-floor": noise_floor,
+    "reproductions": reproductions,
+    **{
+        f"columns-{source}": partial(columns_of, source)
+        for source in ("hernandez-lobato2015", "bui2015", "jylanki2014")
+    },
+    "claims-fail": lambda: claims("does not hold"),
+    "claims-hold": lambda: claims("holds"),
+    "claims-open": lambda: claims("not decided"),
+    "leaderboard-ll": lambda: leaderboard("ll", higher=True),
+    "leaderboard-rmse": lambda: leaderboard("rmse"),
+    "ranking": ranking,
+    "interval-coverage": interval_coverage,
+    "finished": finished_of_planned,
+    "machines": machines,
+    "seconds": median_seconds,
     "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
     "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
     "sampling-rmse": lambda: scores("bnn-sampling", "rmse", ("PBP-1", "VI-1"), "HMC-1"),
@@ -452,6 +800,7 @@ FACTS: list[tuple[str, Callable[[], str]]] = [
     ("networks.md", lambda: not_worse("bnn-sampling", "HMC-1", "bui2015", "HMC-1 matches or exceeds the published")),
     ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
     ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
+    ("findings.md", power_floor),
     ("papers/bui2015.md", paper_order),
     ("papers/bui2015.md", dgp_energies),
     ("papers/bui2015.md", lambda: finished_splits("dgp-classes")),
@@ -481,12 +830,20 @@ def missing_facts() -> list[str]:
 
 
 def pages() -> list[Path]:
-    """Return all pages of the documentation."""
-    return sorted(DOCS.rglob("*.md"))
+    """Return README and all pages of the documentation."""
+    return [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def write_schema() -> None:
+    """Write the JSON schema of studies that the first line of every study in ``configs/`` names."""
+    schema = study_schema(InstalledCatalogue().schema_names())
+    text = json.dumps(schema, indent=1, sort_keys=True) + "\n"
+    (DOCS.parent / "configs" / "study.schema.json").write_text(text, encoding="utf-8")
 
 
 def main() -> int:
-    """Write all tables, and print the numbers in sentences that differ from the results."""
+    """Write all tables and the schema of studies, and print the numbers in sentences that differ from the results."""
+    write_schema()
     for page in pages():
         text = page.read_text(encoding="utf-8")
         page.write_text(with_tables(text), encoding="utf-8")

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -108,7 +108,7 @@ class _Content:
 
     def _entries(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Yield the cells of each method on each data set; ``p`` is the number of planned splits."""
-        rows = self.merged.rows
+        rows = self.merged.judged_rows
         rows = rows.assign(seconds=rows[list(SECONDS)].sum(axis=1, min_count=1))
         groups = dict(iter(rows.groupby(["method", "dataset"], sort=False)))
         for (method, dataset), planned in self.merged.planned.items():
@@ -128,7 +128,7 @@ class _Content:
         if "seed" in part:
             cells["seed"] = [None if pd.isna(seed) else int(seed) for seed in part["seed"]]
         if found is not None:
-            cells["c"] = [found.converged, found.judged, found.unconverged]
+            cells["c"] = [found.converged, found.judged + found.unstated, found.unconverged, found.unstated]
         states = [CONVERGENCE.index(judge(row)) for row in part.to_dict("records")]
         if any(states):
             cells["v"] = states

@@ -62,3 +62,18 @@ def test_a_file_is_written(tmp_path: Path) -> None:
     done = ep_bench("schema", "--out", "schema.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "schema.json").read_text() == ep_bench("schema").stdout
+
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+def test_the_schema_in_configs_is_current() -> None:
+    """Run `ep-bench schema --out configs/study.schema.json` after options have changed."""
+    assert (CONFIGS / "study.schema.json").read_text(encoding="utf-8") == ep_bench("schema").stdout
+
+
+@pytest.mark.parametrize("study", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.name)
+def test_editors_find_the_schema_of_every_study(study: Path) -> None:
+    first = study.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    assert (study.parent / first.split("=", 1)[1]).resolve() == CONFIGS / "study.schema.json"

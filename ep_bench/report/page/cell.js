@@ -39,7 +39,7 @@ function facts(view, entry, scores, published) {
   lines.push(values.length
     ? `${view.score.axis}: ${values.length > 1 ? withError(mean(values), standardError(values)) : digits(values[0], 4)} over ${values.length} of ${DATA.datasets[view.cell.dataset].plan} splits (mean ± standard error).`
     : `No split has a ${view.score.title}.`);
-  if (entry.c?.[1]) lines.push(`${entry.c[0]} of ${entry.c[1]} splits have converged.`);
+  if (entry.c?.[1]) lines.push(`Converged splits: ${convergenceText(entry.c)}.`);
   lines.push(`Method ${method.uses || "unknown"}, options ${method.options === "{}" ? "at their defaults" : method.options}; tuning: ${method.tuning}.`);
   for (const [, , , source, value, error, ours, verdict, reason] of published)
     lines.push(`Published (${source}): ${signed(String(value))}${error === null ? "" : ` ± ${error}`}; ours in its units ${digits(ours, 4)}: ${verdict}${reason ? `, ${reason}` : ""}.`);
@@ -75,7 +75,7 @@ function charts(view, scores, versus, bands) {
 function splitTable(view, entry, versus) {
   const { column } = view.score;
   const other = versus === null ? null : splitsWith(entryOf(versus, view.cell.dataset), column);
-  const states = ["no criterion", "converged", "nearly", "not converged"];
+  const states = ["not stated", "converged", "nearly", "not converged"];
   const head = ["split", view.score.title, ...(other ? [labelOf(versus)] : []), "CPU time", "seed", "convergence", "reason"];
   const rows = entry.s.map((split, i) => {
     const value = entry[column]?.[i] ?? null;

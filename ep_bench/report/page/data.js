@@ -99,18 +99,24 @@ function leaderboardOf(view) {
   return { subset, means, rows: rows.filter((row) => row.planned), stored };
 }
 
-/** Finished, planned, converged and judged splits of a method on the chosen data sets. */
+/** Finished and planned splits of a method on the chosen data sets, and its counts of convergence. */
 function counts(method, view) {
-  const total = { finished: 0, planned: 0, converged: 0, judged: 0 };
+  const total = { finished: 0, planned: 0, counts: [0, 0, 0, 0] };
   for (const d of view.sets) {
     const entry = entryOf(method, d);
     if (!entry || DATA.datasets[d].task !== view.score.task) continue;
     total.finished += valuesOf(method, d, view.score.column).length;
     total.planned += entry.p;
-    total.converged += entry.c?.[0] ?? 0;
-    total.judged += entry.c?.[1] ?? 0;
+    total.counts = total.counts.map((count, i) => count + (entry.c?.[i] ?? 0));
   }
   return total;
+}
+
+/** Counts of converged, nearly converged and other splits in words, as in convergence.py. */
+function convergenceText([converged, all, not, unstated]) {
+  if (all === unstated) return "not stated";
+  const nearly = all - converged - not - unstated;
+  return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}`;
 }
 
 /** Points that no other point beats in both time and loss. */

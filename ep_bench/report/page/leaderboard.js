@@ -16,7 +16,7 @@ function leaderboardNote(view, board) {
   const settled = ranked.find((row) => DATA.methods[row.method].mark !== "†");
   const words = (row) => `${labelOf(row.method)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
   const lowest = `Lowest average rank: ${words(first)}` +
-    (settled && settled !== first ? `; among methods whose splits have all converged: ${words(settled)}. ` : ". ");
+    (settled && settled !== first ? `; among methods without †: ${words(settled)}. ` : ". ");
   return `${lowest}${what} ${stored ? stored.test : "Descriptive ranks of this selection: not tested, and no intervals."}`;
 }
 
@@ -29,7 +29,7 @@ function leaderboardTable(view, board, open) {
     const method = DATA.methods[row.method];
     const first = board.subset.sets[0] ?? view.sets.find((d) => entryOf(row.method, d));
     return [
-      { text: labelOf(row.method), value: method.name, class: row.rank === null ? "faint" : row === best ? "best" : null,
+      { text: labelOf(row.method), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && DATA.methods[row.method].mark !== "†" ? "best" : null,
         action: () => open(row.method, entryOf(row.method, first) ? first : view.sets.find((d) => entryOf(row.method, d))) },
       number(row.rank === null ? "–" : row.rank.toFixed(2), row.rank),
       number(row.interval ? `${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : "–", row.interval?.[0]),
@@ -37,7 +37,7 @@ function leaderboardTable(view, board, open) {
       number(row.calibration == null ? "–" : row.calibration.toFixed(3), row.calibration),
       number(row.seconds == null ? "–" : duration(row.seconds), row.seconds),
       number(`${row.finished}/${row.planned}`, row.finished / row.planned),
-      number(row.judged ? `${row.converged}/${row.judged}` : "no criterion", row.judged ? row.converged / row.judged : null),
+      number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null),
       { text: method.verdicts || "–", class: "word" },
       { text: method.tuning, class: "word" },
     ];

@@ -30,7 +30,7 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
     if not board.ranked:
         yield f"No ranks by {board.score.inline}: no two methods are complete on a common data set."
         return
-    yield f"Bold: the lowest average rank of the methods whose splits have all converged. {_lowest(board, report)}"
+    yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board, report)}"
     drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
     interval = (
         f"The interval of a rank has {100.0 * CENTRAL:g} % of {RESAMPLES:,} resamples of {drawn} with replacement"
@@ -83,7 +83,8 @@ def _table(board: Leaderboard, report: ReportContext, *, folded: bool) -> Table:
 
 def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, calibrated: bool) -> Iterator[Any]:
     best = next((one for one in board.ranked if report.marks.get(one.method) != DAGGER), None)
-    yield item(report.label(row.method), row.method, strong=row is best, kind="")
+    settled = best is not None and row.rank <= best.rank and report.marks.get(row.method) != DAGGER
+    yield item(report.label(row.method), row.method, strong=settled, kind="")
     yield _number(row.rank, f"{row.rank:.2f}")
     yield _number(row.low, f"{row.low:.1f} to {row.high:.1f}")
     yield _number(row.loss, f"{row.loss:.3f}" if board.score.better == "higher" else percent(row.loss))
@@ -93,9 +94,9 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
     yield item(f"{row.finished}/{row.planned}", row.finished / max(row.planned, 1))
     splits = row.converged
     yield (
-        item(f"{splits.converged}/{splits.judged}", splits.converged / splits.judged)
+        item(splits.counts.replace(" converged", ""), splits.converged / (splits.judged + splits.unstated))
         if splits.judged
-        else item("no criterion", "")
+        else item("not stated", "")
     )
     yield item(", ".join(f"{count} {verdict}" for verdict, count in row.verdicts.items()) or NOT_RANKED, kind="")
     yield item(row.tuning, kind="")

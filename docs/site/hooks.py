@@ -1,0 +1,151 @@
+"""Hooks of mkdocs for the documentation site.
+
+They check the numbers of all pages against the committed results, add the pages that are generated from the code, run
+the tutorials, and lead links from the pages to files of the repository to a page or a copy in the site.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
+from types import ModuleType
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from reference_pages import data_cards, method_reference, options_page, schema_page, studies_page, table
+from tutorial_pages import tutorials
+
+DOCS = Path(__file__).parents[1]
+ROOT = DOCS.parent
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|data:|#|mailto:)([^)\s#]+)(#[^)\s]+)?\)")
+# Pages of the site that are made from files of the repository outside docs/.
+MOVED = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "datasets/README.md": "reference/data-cards.md",
+    "README.md": "README.md",
+}
+COPIED = {".csv", ".svg", ".md", ".yaml", ".html", ".cff", ".json"}  # types of files that the site may have a copy of
+
+
+def on_pre_build(config: Any) -> None:  # noqa: ARG001
+    """Stop if a table or a number of a sentence is not that of the committed results."""
+    generator = _module(DOCS / "generate_tables.py")
+    changed = [
+        page for page in generator.pages() if generator.with_tables(page.read_text("utf-8")) != page.read_text("utf-8")
+    ]
+    problems = [f"{page}: a table differs from results/; run `make docs-tables`" for page in changed]
+    problems += generator.missing_facts()
+    if problems:
+        raise PluginError("\n".join(problems))
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages, and the reports of the committed results."""
+    pages = {
+        "contributing.md": _nested_by_four((ROOT / "CONTRIBUTING.md").read_text("utf-8")),
+        "changelog.md": (ROOT / "CHANGELOG.md").read_text("utf-8"),
+        "reference/data-cards.md": data_cards(),
+        "reference/options.md": options_page(),
+        "reference/study-schema.md": schema_page(),
+        "reference/studies.md": studies_page(ROOT / "configs"),
+    }
+    pages |= {f"tutorials/{name}.md": text for name, text in tutorials(DOCS / "tutorials", ROOT / "build").items()}
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    for report in sorted((ROOT / "results").glob("*/report/report.html")):
+        name = report.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, name, abs_src_path=str(report)))
+    for page in [*DOCS.rglob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        origin = page.relative_to(ROOT).as_posix()
+        for _, _, target, _ in LINK.findall(page.read_text("utf-8")):
+            path = _in_repository(origin, target)
+            if _is_copied(path) and files.get_file_from_path(path) is None:
+                files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> str:  # noqa: ARG001
+    """Complete a page: the reference of a method, exit statuses, and links to files of the repository."""
+    here = page.file.src_uri
+    origin = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}.get(here, f"docs/{here}")
+    if found := re.fullmatch(r"methods/([a-z_]+)\.md", here):
+        markdown += method_reference(found[1], ROOT / "results")
+    markdown = markdown.replace("<!-- folder dates -->", _dates())
+
+    def lead(link: re.Match[str]) -> str:
+        image, text, target, anchor = link[1], link[2], link[3], link[4] or ""
+        path = _in_repository(origin, target)
+        place = _place(path, files)
+        if place is None:
+            return text if text.startswith("`") else f"{text} (`{path}`)"
+        return f"{image}[{text}]({relpath(place, str(PurePosixPath(here).parent))}{_anchor(path, place, anchor)})"
+
+    return _outside_code(LINK, lead, markdown)
+
+
+def _place(path: str, files: Files) -> str | None:
+    """Return the place in the site of a path of the repository, or None if the site does not have it."""
+    if path.startswith("docs/"):
+        return re.sub(r"^(tutorials/.*)\.py$", r"\1.md", path.removeprefix("docs/"))
+    if path in MOVED:
+        return MOVED[path]
+    if path.startswith("configs/") and path.endswith(".yaml"):
+        return "reference/studies.md"
+    if (ROOT / path).is_dir() and path.startswith("results/"):
+        path = f"{path}/report/report.html"
+    elif path.endswith("/report/report.md"):
+        path = f"{path.removesuffix('.md')}.html"
+    return path if files.get_file_from_path(path) is not None else None
+
+
+def _anchor(path: str, place: str, anchor: str) -> str:
+    """Return the anchor of a link; a study of the package has one of its own."""
+    return f"#{PurePosixPath(path).stem}" if place == "reference/studies.md" and path != f"docs/{place}" else anchor
+
+
+def _is_copied(path: str) -> bool:
+    """Return whether a file of the repository outside docs/ is copied into the site as it is."""
+    file = ROOT / path
+    inside = path.startswith(("docs/", "../", "configs/")) or path in MOVED
+    return not inside and not path.endswith("report.md") and file.is_file() and file.suffix in COPIED
+
+
+def _in_repository(origin: str, target: str) -> str:
+    """Return the path in the repository that a relative link of a file names."""
+    return normpath(str(PurePosixPath(origin).parent / target))
+
+
+def _nested_by_four(text: str) -> str:
+    """Indent nested blocks of lists by four spaces instead of three, as Python-Markdown requires."""
+    return re.sub(r"^(?=   )", " ", text, flags=re.MULTILINE)
+
+
+def _dates() -> str:
+    """Return the table of the dates of the last commit to each folder of results, empty without git."""
+    rows = []
+    for folder in sorted(path.parent for path in (ROOT / "results").glob("*/study.lock.json")):
+        log = ["git", "log", "-1", "--format=%cs", "--", str(folder / "study.lock.json")]
+        done = subprocess.run(log, cwd=ROOT, capture_output=True, text=True, check=False)
+        rows.append([folder.name, done.stdout.strip() or "not known"])
+    return table(["Folder", "Date of the results"], rows)
+
+
+def _outside_code(pattern: re.Pattern[str], replace: Any, text: str) -> str:
+    """Substitute matches, except in fenced blocks."""
+    parts = re.split(r"(^ *```.*?^ *``` *$)", text, flags=re.DOTALL | re.MULTILINE)
+    return "".join(part if i % 2 else pattern.sub(replace, part) for i, part in enumerate(parts))
+
+
+def _module(path: Path) -> ModuleType:
+    """Import a Python file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None  # noqa: S101, PT018
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

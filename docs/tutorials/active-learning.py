@@ -1,0 +1,37 @@
+# %% [markdown]
+# # Active learning
+#
+# A method that knows where it is uncertain can choose the next point to label. The experiment `active_learning` compares
+# such choices with random ones, as section 5.4 of Hernandez-Lobato and Adams (2015).
+#
+# An entry has an `acquisition`: `variance` adds the point of the pool with the largest predictive variance, `random` adds
+# a random one.
+# %% [file active.yaml]
+# study: active
+# seed: 0
+# experiment: active_learning
+# options:
+#   datasets: [boston, yacht]
+#   train: 20          # training points at the start
+#   test: 100
+#   additions: 9       # one point at a time
+#   repetitions: 8     # random divisions of the data; the paper has 40
+#   methods:
+#     - {use: pbp, label: PBP-A, hidden: [10], acquisition: variance}
+#     - {use: pbp, label: PBP-R, hidden: [10], acquisition: random}
+# %% [console]
+# $ ep-bench run active.yaml --quiet
+# $ ep-bench report results/active
+# %% [markdown]
+# `summary.csv` has the mean and the standard error of both scores after each addition:
+# %%
+import pandas as pd
+
+summary = pd.read_csv("results/active/summary.csv")
+print(summary[summary["additions"] == summary["additions"].max()].round(3).to_string(index=False))
+# %% [markdown]
+# ![Scores by the number of training points](results/active/report/figures/active-learning-rmse-active.svg)
+#
+# Eight repetitions decide little. The full study `active_learning` has nine data sets, 40 repetitions and four methods.
+# Its results are not computed yet. [Experiments](../experiments.md#active-learning) describes the options and the
+# paired test of the report.

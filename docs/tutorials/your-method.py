@@ -1,0 +1,76 @@
+# %% [markdown]
+# # Benchmark your method
+#
+# A class with `fit(X, y)` and `predict(X, return_std=True)` is enough. It receives inputs and targets in original units.
+# The standard deviation that it returns includes the observation noise.
+# %% [file my_method.py]
+# import numpy as np
+#
+#
+# class MyRegressor:
+#     """Linear regression on the inputs and their squares."""
+#
+#     def __init__(self, squares=True, penalty=1e-3):
+#         self.squares, self.penalty = squares, penalty
+#
+#     def _features(self, X):
+#         Z = (X - self.mean) / self.scale
+#         return np.column_stack([Z, Z**2, np.ones(len(Z))] if self.squares else [Z, np.ones(len(Z))])
+#
+#     def fit(self, X, y):
+#         self.mean, self.scale = X.mean(axis=0), X.std(axis=0) + 1e-9
+#         A = self._features(X)
+#         self.weights = np.linalg.solve(A.T @ A + self.penalty * np.eye(A.shape[1]), A.T @ y)
+#         self.noise = np.std(y - A @ self.weights) + 1e-9
+#         return self
+#
+#     def predict(self, X, return_std=False):
+#         mean = self._features(X) @ self.weights
+#         return (mean, np.full(len(X), self.noise)) if return_std else mean
+# %% [markdown]
+# ## Test the method
+#
+# Two dozen checks find mistakes that would make its scores wrong. [Conformance](../CONFORMANCE.md) lists them.
+# %% [console]
+# $ ep-bench methods test ./my_method.py:MyRegressor
+# %% [markdown]
+# `FAULT` needs a correction before a study. `advice` is an improvement, and does not stop you.
+#
+# ## Name it in a study
+#
+# An entry has the path of the file and the name of the class. Further keys are arguments of the class.
+# %% [file mine.yaml]
+# study: mine
+# datasets: [energy, yacht]
+# splits: {scheme: standard, count: 5}   # remove `count` for the splits of the published tables
+# methods:
+#   - {use: "./my_method.py:MyRegressor", label: squares}
+#   - {use: "./my_method.py:MyRegressor", label: linear, squares: false}
+#   - {use: pbp, label: PBP}
+#   - {use: "ep_bench.baselines:ConstantRegressor", label: Constant}
+# %% [console]
+# $ ep-bench run mine.yaml --quiet
+# $ ep-bench report results/mine
+# $ sed -n '/^| data set/,/^$/p' results/mine/report/tables/ll.md
+# %% [markdown]
+# The table has the mean test log-likelihood in nats per data point; higher is better. Bold is the best mean, and ≈ marks
+# entries that a paired test does not distinguish from it. [Statistics](../statistics.md) describes the test.
+#
+# ## Compare with the stored methods
+#
+# In a clone, the results of all other methods exist already. One report merges your folder with theirs, because the
+# splits are the same:
+#
+# ```console
+# $ ep-bench report results/mine results/bnn-optimisation
+# ```
+#
+# Remove `count: 5` first: an entry without all splits is shown, but neither tested nor ranked.
+#
+# ## If a cell fails
+#
+# A failed cell has a `status` and a `reason` and does not stop the others. After a correction, run
+# `ep-bench run mine.yaml --retry-failed`. A change of the file makes its own cells stale; the next run computes them again.
+#
+# Next: [other kinds of prediction](../own-methods.md#kinds-of-prediction), [tuning](../tuning.md), and how to
+# [publish the results](../publish-results.md).
