@@ -82,7 +82,7 @@ RULES = {
     "drawer": (r"\bdrawers?\b", "drawing function, folder"),
     "manners": (r"\bmanners\b", "side effects"),
     "says": (r"\b(says|said)\b", "states, reports, returns"),
-    "face": (r"\bfaces?\b", "interface"),
+    "face": (r"(?<!@font-)\bfaces?\b", "interface"),
     "a for per": (
         (
             r"\b(one|values?|numbers?|arrays?|times|steps|draws?|rows|lengthscale|(milli)?seconds|ms|nats|variance)"

@@ -14,6 +14,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from ep_bench.convergence import ConvergedSplits
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
 from ep_bench.report import ranks
 from ep_bench.report.dataset_facts import independent_draws
-from ep_bench.report.merge import MergedStudies
+from ep_bench.report.merge import MergedStudies, merge_studies
 from ep_bench.report.paired_tests import PairedTest
 from ep_bench.results.spreadsheets import harmless
 from ep_bench.types import Array
@@ -35,6 +36,8 @@ CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", 
 CPU_TIMES = ["fit_cpu_seconds", "predict_cpu_seconds", "tune_cpu_seconds"]
 WALL_TIMES = ["fit_seconds", "predict_seconds", "tune_seconds"]
 HIGHER_IS_BETTER = {"ll"}
+
+Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
 
 
 class Finding(NamedTuple):
@@ -87,7 +90,7 @@ class _Cells:
     def __init__(self, merged: MergedStudies) -> None:
         self.merged = merged
         self.independent = independent_draws(merged)
-        self.groups = {key: part.set_index("split") for key, part in merged.rows.groupby(["method", "dataset"])}
+        self.groups = _grouped(merged.rows)
         self.by_name: dict[str, list[str]] = {}  # methods by label, then by published column
         self.by_dataset: dict[ClaimDataset, list[str]] = {}
         named: dict[str, list[str]] = {}
@@ -102,6 +105,17 @@ class _Cells:
                 key = ClaimDataset(name=ref.get("name", label), scheme=scheme)
                 self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
         self.by_name = named | self.by_name
+
+    @cached_property
+    def studies(self) -> list[Groups]:
+        """The cells of each study alone, with the labels of the report."""
+        found = []
+        for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
+            rows = merge_studies([study]).rows
+            methods = [self.merged.names.get((tag, label), label) for label in rows["method"]]
+            datasets = [self.merged.dataset_names.get((tag, label), label) for label in rows["dataset"]]
+            found.append(_grouped(rows.assign(method=methods, dataset=datasets)))
+        return found
 
     def label(self, name: str, datasets: Sequence[ClaimDataset]) -> str:
         """Return the method of the report with a label or published column, empty if there is none.
@@ -147,21 +161,37 @@ class _Cells:
         return PairedTest(dataset in self.independent, fraction).p(gaps)
 
     def seconds(self, methods: Sequence[str], dataset: str) -> tuple[pd.DataFrame, bool]:
-        """Return the seconds (J, 2) of two methods on their common splits, and whether they are wall times."""
-        groups = [self.groups.get((method, dataset)) for method in methods]
-        parts = [rows[rows["status"] == "ok"] for rows in groups if rows is not None]
-        if len(parts) < len(methods):
-            return pd.DataFrame(), False
-        wall = any(bool(rows["wall_times"].any()) for rows in parts)
-        columns = WALL_TIMES if wall else CPU_TIMES
-        times = [rows.reindex(columns=columns).sum(axis=1, min_count=1).dropna() for rows in parts]
-        return pd.concat(times, axis=1, join="inner"), wall
+        """Return the seconds (J, 2) of two methods on their common splits, and whether they are wall times.
+
+        Times of one run are compared: those of the study with the most common splits. Without two common splits in any
+        study, the cells of all studies are used.
+        """
+        pairs = [_seconds(groups, methods, dataset) for groups in self.studies]
+        best = max(pairs, key=lambda pair: len(pair[0]))
+        return best if len(best[0]) > 1 else _seconds(self.groups, methods, dataset)
 
     def unconverged(self, methods: Iterable[str], datasets: Iterable[str]) -> list[str]:
         """Return the methods with splits that have not converged on some of the data sets."""
         datasets = [dataset for dataset in datasets if dataset]
         counts = {m: [self.merged.convergence.get((m, d), ConvergedSplits()) for d in datasets] for m in methods}
         return [method for method, found in counts.items() if any(splits.unconverged for splits in found)]
+
+
+def _grouped(rows: pd.DataFrame) -> Groups:
+    """Return the cells by method and data set, indexed by split."""
+    return {(str(m), str(d)): part.set_index("split") for (m, d), part in rows.groupby(["method", "dataset"])}
+
+
+def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> tuple[pd.DataFrame, bool]:
+    """Return the seconds (J, 2) of two methods on common splits, and whether they are wall times."""
+    found = [groups.get((method, dataset)) for method in methods]
+    parts = [rows[rows["status"] == "ok"] for rows in found if rows is not None]
+    if len(parts) < len(methods):
+        return pd.DataFrame(), False
+    wall = any(bool(rows["wall_times"].any()) for rows in parts)
+    columns = WALL_TIMES if wall else CPU_TIMES
+    times = [rows.reindex(columns=columns).sum(axis=1, min_count=1).dropna() for rows in parts]
+    return pd.concat(times, axis=1, join="inner"), wall
 
 
 def _finding(

@@ -64,6 +64,7 @@ INFERENCES = {
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("gp")
 @pytest.mark.parametrize("inference", INFERENCES)
 def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
     found = outcomes("gp_t", without=SCIKIT_LEARN, inference=inference, **INFERENCES[inference])
@@ -72,6 +73,7 @@ def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
+@pytest.mark.xdist_group("gp")
 @pytest.mark.parametrize("inference", [*INFERENCES, "kl"])
 def test_every_inference_of_robust_regression_conforms_with_all_its_steps(inference: str) -> None:
     found = outcomes("gp_t", inference=inference, samples=60, warmup=40)

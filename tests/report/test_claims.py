@@ -125,6 +125,19 @@ def test_cpu_times_are_used_unless_a_row_of_the_pair_has_none(results):
     assert found == "a / b 4 to 16 on 3 of 3 data sets (CPU times, wall times on boston); claimed: at least 3"
 
 
+def test_times_of_one_run_are_compared(tmp_path, make_study):
+    def seconds(of_a):
+        return lambda row: {**row, "fit_seconds": of_a if row["method"] == "a" else 1.0, "predict_seconds": 0.0}
+
+    alone = make_study(tmp_path / "first", ["a"], NINE, 5, change=seconds(9.0))
+    both = make_study(tmp_path / "second", ["a", "b"], NINE, 5, change=seconds(2.0))
+    claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=3.0)
+    for folders in ([alone, both], [both, alone]):
+        (row,) = claim_verdicts(merge(folders), [claim])
+        assert row["verdict"] == "does not hold"
+        assert row["found"].startswith("a / b 2 to 2 on 3 of 3 data sets")
+
+
 def test_one_common_split_has_no_error_and_decides_nothing(results):
     claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=1e-6)
     row = results(claim, lambda row: row, splits=1)

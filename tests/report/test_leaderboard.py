@@ -121,3 +121,23 @@ def test_one_method_has_no_leaderboard(tmp_path, make_study):
 )
 def test_times_have_units(seconds, words):
     assert section.duration(seconds) == words
+
+
+def test_independent_draws_do_not_overlap(tmp_path, make_study):
+    for scheme, overlap in (("standard", True), ("holdout", False)):
+        folder = make_study(tmp_path / scheme, lock={"splits": {"scheme": scheme, "count": 5}})
+        (shown,) = section.sections(ReportContext(merge.merge([folder])))
+        assert any("Splits overlap" in line for line in shown.lines) is overlap
+
+
+def test_all_methods_of_equal_rank_are_bold_and_counts_of_convergence_are_complete(tmp_path, make_study):
+    def change(row):
+        state = {"pbp": {"converged": "false"}, "gp": {"r_hat": 1.0 + 0.03 * (row["split"] > 2)}}
+        level = {"pbp": 3.0, "ridge": 1.0 + (row["dataset"] == "boston"), "gp": 1.0 + (row["dataset"] == "yacht")}
+        return {**row, "ll": -level[row["method"]], **state.get(row["method"], {})}
+
+    folder = make_study(tmp_path / "s", datasets=("boston", "yacht"), change=change)
+    rows = section.sections(ReportContext(merge.merge([folder])))[0].tables[0].rows
+    assert {row[0]["value"]: row[0]["strong"] for row in rows} == {"ridge": True, "gp": True, "pbp": False}
+    words = {row[0]["value"]: row[7]["text"] for row in rows}
+    assert words == {"ridge": "not stated", "gp": "6 of 10, 4 nearly, 0 not", "pbp": "0 of 10, 10 not"}

@@ -14,6 +14,7 @@ import pytest
 
 from ep_bench.processes.cpu_time import CPUTimer
 from ep_bench.runner import supervisor
+from ep_bench.runner.cell_limits import CellLimits
 from ep_bench.types import Record
 from tests.runner.support import becomes_true, job, write_methods
 
@@ -52,6 +53,11 @@ def test_the_cpu_time_of_a_cell_includes_its_processes(methods: Path) -> None:
 def test_a_cell_over_its_cpu_limit_times_out(methods: Path) -> None:
     record = supervisor.run(job("Busy", base=methods, cpu_seconds=0.2))
     assert outcome(record) == ("timeout", "over the limit of 0.2 CPU seconds")
+
+
+def test_work_of_earlier_cells_of_a_process_does_not_count() -> None:
+    assert time.process_time() > 0.2
+    assert CellLimits(job("Busy", cpu_seconds=0.2), [os.getpid()]).exceeded() is None
 
 
 def test_waiting_uses_no_cpu_time(methods: Path) -> None:

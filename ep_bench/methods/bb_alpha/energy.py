@@ -103,7 +103,7 @@ def energy(
     return _log_normalisers(theta, prior_variance, work.vectors[0]) - factor * data
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: EnergyWorkspace) -> float:
     """Return the sum over the batch X (B, d), y (B,) of log E[(p / f)^alpha] / alpha; write outputs and p."""
     K, P = work.W.shape
@@ -126,7 +126,7 @@ def _tilted(theta: Any, X: Any, y: Any, layers: Any, alpha: float, work: EnergyW
     return total
 
 
-@jit(relaxed=REORDER, inline=True)
+@jit(relaxed=REORDER, merged=True)
 def _log_factor(w: Any, tau: Any, nu: Any) -> float:
     """Return log f(w), w, tau and nu (P,)."""
     total = 0.0
@@ -135,7 +135,7 @@ def _log_factor(w: Any, tau: Any, nu: Any) -> float:
     return total
 
 
-@jit(relaxed=REORDER, inline=True)
+@jit(relaxed=REORDER, merged=True)
 def _log_mean(p: Any, b: int) -> float:
     """Return the log of the mean exponential of column b of p (K, B); replace the column by its softmax."""
     K = p.shape[0]
@@ -151,7 +151,7 @@ def _log_mean(p: Any, b: int) -> float:
     return top + math.log(total / K)
 
 
-@jit(relaxed=REORDER, inline=True)
+@jit(relaxed=REORDER, merged=True)
 def _mean(p: Any, b: int) -> float:
     """Return the mean of column b of p (K, B); replace the column by 1 / K."""
     K = p.shape[0]
@@ -162,7 +162,7 @@ def _mean(p: Any, b: int) -> float:
     return total / K
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: EnergyWorkspace, gradient: Any) -> None:
     """Write the gradient (2 P,) with respect to m and rho from the sums over samples, which include f and log Z_q."""
     P = work.W.shape[1]
@@ -182,7 +182,7 @@ def _collect(theta: Any, prior_variance: float, rows: int, n: int, work: EnergyW
         gradient[P + i] = (0.5 * by_s / s[i] + by_v) * variance * (1.0 - variance / prior_variance)
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def _add_sample(r: float, g: Any, e: Any, by_w: Any, vectors: Any) -> None:
     """Add g (P,) of one sample to ``by_w`` (P,), and r e, r e^2 and g e, with noise e (P,), to ``vectors`` (6, P)."""
     re, ree, ge = vectors[3], vectors[4], vectors[5]
@@ -201,7 +201,7 @@ def _add_sample(r: float, g: Any, e: Any, by_w: Any, vectors: Any) -> None:
         ge[i] += g[i] * e[i]
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def _log_normalisers(theta: Any, prior_variance: float, s: Any) -> float:
     """Return log Z_prior - log Z_q for standard deviations s (P,)."""
     total = 0.0

@@ -9,6 +9,7 @@ from typing import Any
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report.context import ReportContext
+from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
 
 NOT_RANKED = "–"
@@ -31,18 +32,19 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         yield f"No ranks by {board.score.inline}: no two methods are complete on a common data set."
         return
     yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board, report)}"
+    draws = set(board.datasets) <= independent_draws(report.merged)
     drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
     interval = (
         f"The interval of a rank has {100.0 * CENTRAL:g} % of {RESAMPLES:,} resamples of {drawn} with replacement"
         + (". " if board.resamples_datasets else "; it is one for these data sets only. ")
-        + "Splits overlap, so that it tends to be too narrow."
+        + ("" if draws else "Splits overlap, so that it tends to be too narrow.")
     )
     loss = (
         "Loss is the mean difference in nats from the best ranked method of each data set."
         if board.score.better == "higher"
         else "Loss is the mean relative difference from the best ranked method of each data set."
     )
-    yield f"{interval} {loss}"
+    yield f"{interval.strip()} {loss}"
     marks = set(report.marks.values())
     if DAGGER in marks:
         yield f"{DAGGER}: some splits have not converged (a sampler: R-hat above {NEARLY:g})."
