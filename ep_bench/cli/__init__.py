@@ -13,7 +13,7 @@ from ep_bench.cli.commands.common import EXIT_INTERRUPTED, EXIT_USAGE
 from ep_bench.cli.commands.data import data
 from ep_bench.cli.commands.machine import doctor
 from ep_bench.cli.commands.methods import methods
-from ep_bench.cli.commands.report import check, report
+from ep_bench.cli.commands.report import check, report, serve
 from ep_bench.cli.commands.study import plan, run, status
 from ep_bench.cli.commands.verify import verify
 
@@ -57,5 +57,5 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, status, report, check, verify, data, methods, init, schema, doctor):
+for command in (run, plan, status, report, serve, check, verify, data, methods, init, schema, doctor):
     cli.add_command(command)

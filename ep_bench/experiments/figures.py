@@ -17,11 +17,11 @@ from ep_bench.plotting.page import Picture, Section, Table
 from ep_bench.results import store
 
 
-def section(study: store.StudyResults) -> Section:
+def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     """Return the figures and tables of an experiment; its name is in the lock of the study.
 
     There are no figures without ``arrays.npz``, no tables without ``summary.csv``. Of an experiment that is not in the
-    registry, only the summary is shown.
+    registry, only the summary is shown. ``drawn`` is whether to draw figures.
     """
     name = str(study.lock["experiment"])
     results = _read(study)
@@ -29,7 +29,7 @@ def section(study: store.StudyResults) -> Section:
     tables: list[Table] = []
     experiment = get(name) if name in REGISTRY else None
     if experiment is not None:
-        pictures = experiment.draw(results) if results.arrays else ()
+        pictures = experiment.draw(results) if drawn and results.arrays else ()
         tables = experiment.tables(results) if results.summary else []
     if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]

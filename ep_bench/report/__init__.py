@@ -14,7 +14,7 @@ def build(
     out: Path | None = None,
     *,
     pdf: bool = False,
-    traces: bool | None = None,
+    all_figures: bool | None = None,
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of the studies in ``folders`` and return the files written, ``report.html`` first.
@@ -26,7 +26,7 @@ def build(
     ----------
     folders : results folders
     out : where to write; by default ``report`` in the first folder
-    traces : whether to draw traces of chains and of training; by default only for a single study
+    all_figures : whether to draw chains, training and experiments too; by default only for a single study
     pdf : whether to write each figure as PDF as well, which takes about a second more
     log : receives each note of the merge, such as cells that disagree
 
@@ -37,4 +37,4 @@ def build(
     """
     from ep_bench.report.builder import write
 
-    return write(folders, out, pdf=pdf, traces=traces, log=log)
+    return write(folders, out, pdf=pdf, all_figures=all_figures, log=log)

@@ -26,7 +26,7 @@ def write(
     out: Path | None = None,
     *,
     pdf: bool = False,
-    traces: bool | None = None,
+    all_figures: bool | None = None,
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
@@ -35,7 +35,7 @@ def write(
     merged = merge.merge(folders)
     for note in merged.notes:
         log(note)
-    report = ReportContext(merged, traces=len(merged.studies) == 1 if traces is None else traces)
+    report = ReportContext(merged, all_figures=len(merged.studies) == 1 if all_figures is None else all_figures)
     found = sections(report)
     out = Path(out) if out is not None else Path(folders[0]) / "report"
     page = render_html.page(report.title, report.summary, found, page_data.page_data(report))

@@ -19,7 +19,7 @@ from ep_bench.report.summary import RankedScore, ScoreTable
 from ep_bench.results import curves
 
 TITLED = 4  # studies in the title of a page
-NO_TRACES = "Traces are drawn in the report of each study, and here with `--traces`."
+NOT_DRAWN = "The figures are in the report of the study, and here with `--all-figures`."
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ReportContext:
     """Merged studies. What several sections need is computed at the first access."""
 
     merged: MergedStudies
-    traces: bool = True  # whether to draw traces of chains and of training
+    all_figures: bool = True  # whether to draw chains, training and experiments too
 
     @property
     def title(self) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 
 from ep_bench.plotting.page import Picture, Section, Table
 
-PAGE, SECTION = 4200, 1100  # largest heights of the open part of a page and of an open section, in pixels
+PAGE, SECTION = 5400, 1100  # largest heights of a page before unfolding and of an open section, in pixels
+FOLDED, LEADERBOARD = 108.0, 1900.0  # heights of a folded section, and of the leaderboard with its chart, in pixels
 WIDTH = 1050  # pixels of a figure at most
 ALWAYS_OPEN = frozenset({"leaderboard"})
 
@@ -19,14 +20,15 @@ ALWAYS_OPEN = frozenset({"leaderboard"})
 def folded_sections(sections: Sequence[Section]) -> dict[str, str]:
     """Return the summaries of the sections to fold, by the id of the section."""
     found: dict[str, str] = {}
-    used = 0.0
+    used = sum(LEADERBOARD if section.id in ALWAYS_OPEN else FOLDED for section in sections)
     for section in sections:
-        height = _height(section)
-        if section.id in ALWAYS_OPEN or (height <= SECTION and used + height <= PAGE):
-            used += height
+        more = _height(section) - FOLDED
+        if section.id in ALWAYS_OPEN:
+            continue
+        if more <= SECTION and used + more <= PAGE:
+            used += max(more, 0.0)
         else:
             found[section.id] = section.summary or summary(section)
-            used += 110.0
     return found
 
 

@@ -13,16 +13,18 @@ from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, fo
 @folders_argument
 @click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
-@click.option("--traces", is_flag=True, help="Draw traces of chains and training also for several studies.")
-def report(folders: tuple[Path, ...], out: Path | None, pdf: bool, traces: bool) -> int:
+@click.option("--all-figures", is_flag=True, help="Draw chains, training and experiments also for several studies.")
+def report(folders: tuple[Path, ...], out: Path | None, pdf: bool, all_figures: bool) -> int:
     """Write report.html, tables and figures.
 
     Several results folders are merged into one report, which is also written as index.html.
     """
     from ep_bench import report as package
 
-    shown = traces or None  # None: only for a single study
-    written = package.build(folders, out, pdf=pdf, traces=shown, log=lambda note: click.echo(f"note: {note}", err=True))
+    shown = all_figures or None  # None: only for a single study
+    written = package.build(
+        folders, out, pdf=pdf, all_figures=shown, log=lambda note: click.echo(f"note: {note}", err=True)
+    )
     page = next((path for path in written if path.name == "report.html"), written[-1])
     click.echo(f"{len(written)} files written; open {page}")
     return 0
@@ -60,3 +62,27 @@ def check(
     lines, reproduced = check_folders(folders, against, out, summary=summary, every=every, claims=claims or FILE)
     echo_lines(lines)
     return 0 if reproduced else EXIT_REGRESSION
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", type=FOLDER, default=Path("results"))
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the address.  [default: a free one]")
+@click.option("--open/--no-open", "show", default=False, help="Open the address in a browser.")
+def serve(folder: Path, port: int, show: bool) -> int:
+    """Show the results below DIR at a local address. Pages reload as cells finish.
+
+    DIR is a results folder, or a folder of results folders.  [default: results]
+    """
+    import webbrowser
+
+    from ep_bench.report.server import ReportServer
+
+    with ReportServer(folder, port, log=click.echo) as server:
+        click.echo(f"{server.address} shows the results in {folder}; press Ctrl-C to stop")
+        if show:
+            webbrowser.open(server.address)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            click.echo("stopped")
+    return 0

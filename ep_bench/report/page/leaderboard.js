@@ -1,6 +1,6 @@
 // The leaderboard of the view, the pairwise matrix and the coverage map.
 const lossText = (loss, score) => (loss === null || loss === undefined ? "–"
-  : score.better === "higher" ? digits(loss) : Number.isFinite(loss) ? `${(100 * loss).toFixed(1)} %` : "–");
+  : score.better === "higher" ? loss.toFixed(3) : Number.isFinite(loss) ? `${(100 * loss).toFixed(1)} %` : "–");
 const number = (text, value) => ({ text, value: value ?? "", class: "number" });
 
 /** One sentence on what is ranked, and whether it is tested. */

@@ -11,7 +11,7 @@ from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.report import chain_diagnostics, chain_figures
 from ep_bench.report.chain_diagnostics import ESS, LOW, ChainDiagnostics, MonitoredDraws
-from ep_bench.report.context import NO_TRACES, ReportContext
+from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.report.traced_quantities import lower_first
 
 CAPTION = (
@@ -30,11 +30,11 @@ def sections(report: ReportContext) -> list[Section]:
         return []
     lines: list[str] = []
     pictures: list[Picture] = []
-    for method in dict.fromkeys(one.method for one in found if report.traces):
+    for method in dict.fromkeys(one.method for one in found if report.all_figures):
         monitored = [draws for one in found if one.method == method for draws in one.monitored]
         lines += _constant_lines(method, [draws for draws in monitored if not draws.moves()])
         pictures += chain_figures.several(method, [draws for draws in monitored if draws.moves()])
-    lines += [] if report.traces else [NO_TRACES]
+    lines += [] if report.all_figures else [NOT_DRAWN]
     return [Section("chains", "Markov chains", lines, pictures, tables(found), tables_first=True)]
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ep_bench.experiments.figures import section
 from ep_bench.plotting.page import Section
 from ep_bench.report.changed_trees import note_changed_experiment
-from ep_bench.report.context import ReportContext
+from ep_bench.report.context import NOT_DRAWN, ReportContext
+from ep_bench.results.store import StudyResults
+
+
+def _section(study: StudyResults, report: ReportContext) -> Section:
+    if report.all_figures:
+        return section(study)
+    return replace(section(study, drawn=False), lines=[NOT_DRAWN])
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return one section per experiment."""
     return [
-        note_changed_experiment(section(study), str(study.lock.get("environment", {}).get("revision", "")))
+        note_changed_experiment(_section(study, report), str(study.lock.get("environment", {}).get("revision", "")))
         for study in report.merged.studies
         if study.lock.get("experiment")
     ]

@@ -19,7 +19,7 @@ from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture, Section
 from ep_bench.plotting.style import COLUMNS, LINE, STYLE, finish
 from ep_bench.report import traced_quantities
-from ep_bench.report.context import NO_TRACES, ReportContext
+from ep_bench.report.context import NOT_DRAWN, ReportContext
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.traced_quantities import lower_first
 from ep_bench.results import curves
@@ -53,8 +53,8 @@ def sections(report: ReportContext) -> list[Section]:
     """Return the training curves, if any method has a trace."""
     lines: list[str] = []
     pictures: list[Picture] = []
-    if not report.traces:
-        return [Section("training", "Training curves", [NO_TRACES])] if report.curves.traces else []
+    if not report.all_figures:
+        return [Section("training", "Training curves", [NOT_DRAWN])] if report.curves.traces else []
     for name, found in _by_name(report.merged, report.curves).items():
         flat = _flat(found)
         for value, datasets in flat.items():

@@ -1,0 +1,123 @@
+"""Figures of results folders as matplotlib figures, for notebooks and papers.
+
+Each function merges the folders as ``ep-bench report`` does, with the same colours. ``score`` is the
+name of a main score: ``ll``, ``rmse``, ``crps``, ``error_rate`` or ``brier``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ep_bench.errors import UserError, nearest
+from ep_bench.report import leaderboard, merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.summary import RankedScore
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def score_panels(*folders: str | Path, score: str = "ll") -> Figure:
+    """Return one panel per data set with each method's mean over splits and its standard error.
+
+    Scores are in the original units of the target, ``ll`` in nats. Raises UserError for an unknown score or folder.
+    """
+    from ep_bench.report.sections.scores import panels
+
+    report = _report(folders)
+    return panels(_ranked(report, score).table, report.styles).figure
+
+
+def critical_difference(*folders: str | Path, score: str = "ll") -> Figure:
+    """Return the critical-difference diagrams of Nemenyi's and of Wilcoxon's tests (Demsar 2006).
+
+    Raises UserError with the reason if the tests are withheld, and for an unknown score or folder.
+    """
+    from ep_bench.report import rank_diagrams
+
+    report = _report(folders)
+    rankings = _ranked(report, score).rankings
+    diagrams = rank_diagrams.possible(rankings)
+    if not diagrams:
+        reasons = " ".join(rank_diagrams.withheld_lines(rankings)) or "no two methods are complete on a data set"
+        raise UserError(reasons, where="critical_difference")
+    return rank_diagrams.critical_difference(diagrams, report.styles).figure
+
+
+def calibration(*folders: str | Path) -> Figure:
+    """Return the coverage of central 50, 90 and 95 % intervals and the calibration error of the PIT, by method.
+
+    Raises UserError without a regression data set, and for an unknown folder.
+    """
+    from ep_bench.report.sections.calibration_and_time import CALIBRATION, calibration_figure
+
+    report = _report(folders)
+    tables = [report.further_scores[name] for name in CALIBRATION if name in report.further_scores]
+    if not tables:
+        raise UserError("no cell has a coverage or a calibration error", where="calibration")
+    return calibration_figure(tables, report).figure
+
+
+def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
+    """Return the loss of each ranked method against its median CPU time, with the Pareto front.
+
+    The loss is that of the leaderboard: the mean over data sets of the difference from the best, in nats for a
+    log-likelihood and relative for other scores. Raises UserError if no methods are ranked.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from ep_bench.plotting.axes import log_axis
+    from ep_bench.plotting.style import STYLE
+
+    report = _report(folders)
+    table = _ranked(report, score).table
+    rows = [row for row in leaderboard.leaderboard(report.merged, table, report.checks).ranked if row.seconds > 0.0]
+    if not rows:
+        raise UserError("no two methods are complete on a common data set", where="score_against_time")
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+        ax: Axes = figure.subplots()
+        for row in rows:
+            style = report.styles[row.method]
+            ax.plot(row.seconds, row.loss, style.marker, color=style.colour, markersize=5)
+            ax.annotate(
+                report.label(row.method), (row.seconds, row.loss), xytext=(4, 3), textcoords="offset points", fontsize=7
+            )
+        front = list(_front(sorted((row.seconds, row.loss) for row in rows)))
+        ax.plot(*zip(*front, strict=True), linestyle="--", color="0.4", linewidth=0.8, zorder=0)
+        log_axis(ax)
+        ax.margins(x=0.12)
+        ax.invert_yaxis()
+        ax.set_xlabel("median CPU seconds per split, tuning included")
+        unit = "nats" if table.score.better == "higher" else "relative"
+        ax.set_ylabel(f"{table.score.title}: mean loss against the best ({unit})")
+    return figure
+
+
+def _front(points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Yield the points (time, loss), sorted by time, that no other point beats in both."""
+    lowest = float("inf")
+    for seconds, loss in points:
+        if loss < lowest:
+            lowest = loss
+            yield seconds, loss
+
+
+def _report(folders: tuple[str | Path, ...]) -> ReportContext:
+    if not folders:
+        raise UserError("name at least one results folder", where="figures")
+    return ReportContext(merge.merge([Path(folder) for folder in folders]))
+
+
+def _ranked(report: ReportContext, name: str) -> RankedScore:
+    found = {one.score.source: one for one in report.scores}
+    if name not in found:
+        near = nearest(name, list(found))
+        allowed = ", ".join(found) or "none"
+        hint = f"; did you mean `{near}`?" if near else ""
+        raise UserError(f"these results have no score `{name}`; allowed: {allowed}{hint}", where="score")
+    return found[name]

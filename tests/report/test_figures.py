@@ -1,0 +1,51 @@
+"""Figures of results as matplotlib figures."""
+
+from __future__ import annotations
+
+import pytest
+from matplotlib.figure import Figure
+
+from ep_bench.errors import UserError
+from ep_bench.report import figures
+
+METHODS = ["pbp", "hmc", "gp"]
+FACTORS = {"pbp": 1.0, "hmc": 0.7, "gp": 1.5}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, make_study):
+    def change(row):
+        factor = FACTORS[row["method"]]
+        return {**row, "rmse": row["rmse"] * factor, "fit_seconds": row["fit_seconds"] / factor**6}
+
+    sets = ["boston", "concrete", "energy", "wine", "yacht"]
+    return make_study(tmp_path_factory.mktemp("figures") / "s", METHODS, sets, change=change)
+
+
+def test_every_function_returns_a_figure(folder):
+    panels = figures.score_panels(folder, score="rmse")
+    assert [ax.get_title() for ax in panels.axes] == [
+        f"{d} (5 splits)" for d in ("boston", "concrete", "energy", "wine", "yacht")
+    ]
+    for figure in (panels, figures.critical_difference(folder, score="rmse"), figures.calibration(folder)):
+        assert isinstance(figure, Figure)
+
+
+def test_the_pareto_front_has_no_dominated_method(folder):
+    """A better method takes longer here, so that all three are on the front."""
+    figure = figures.score_against_time(folder, score="rmse")
+    (ax,) = figure.axes
+    front = ax.get_lines()[-1].get_xydata().tolist()
+    assert len(front) == 3
+    assert [loss for _, loss in front] == sorted((loss for _, loss in front), reverse=True)
+    assert {text.get_text() for text in ax.texts} == set(METHODS)
+    assert list(figures._front([(1.0, 3.0), (2.0, 4.0), (3.0, 1.0)])) == [(1.0, 3.0), (3.0, 1.0)]
+
+
+def test_wrong_input_is_named(folder, tmp_path):
+    with pytest.raises(UserError, match="no score `rsme`; allowed: rmse, ll, crps; did you mean `rmse`"):
+        figures.score_panels(folder, score="rsme")
+    with pytest.raises(UserError, match="at least one"):
+        figures.calibration()
+    with pytest.raises(UserError, match="no results found"):
+        figures.calibration(tmp_path)
