@@ -24,6 +24,8 @@ LOW = "↓"  # marks lower values
 MAIN = (
     "r_hat_predictions",
     "r_hat_test_rows",
+    "r_hat_training_inputs",
+    "r_hat_midpoints",
     "ess_bulk_predictions",
     "ess_tail_predictions",
     "divergences",

@@ -30,12 +30,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.chain import HMCSchedule, run
+from ep_bench.methods.hmc import chain, hyperparameters
+from ep_bench.methods.hmc.chain import HMCSchedule
 from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.methods.hmc.trajectory import NetworkRows
 from ep_bench.models import mlp, residuals
 from ep_bench.numerics import mcmc, mcmc_diagnostics
+from ep_bench.options import NEUTRAL
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Indices, Method, Rows
 
@@ -72,6 +73,18 @@ class Config(BaseModel):
     steps: PositiveInt = Field(300, description="mean number of leapfrog steps per trajectory; ours")
     target_acceptance: float = Field(
         0.7, gt=0.0, lt=1.0, description="mean acceptance probability that the step size is adapted to; ours"
+    )
+    masses: Literal["per weight", "pooled"] = Field(
+        "per weight",
+        json_schema_extra={NEUTRAL: "per weight"},
+        description="masses from the curvature of each weight, or from its average over exchangeable units: one per "
+        "input, one for the weights of the output; ours",
+    )
+    gradients: Literal["double", "single"] = Field(
+        "double",
+        json_schema_extra={NEUTRAL: "double"},
+        description="precision of the gradients of trajectories; single applies to one rectified hidden layer of at "
+        "most 112 units, other networks have double; energies are double; ours",
     )
     stored: PositiveInt = Field(
         500,
@@ -115,10 +128,13 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     is not finite.
     """
     model = model_of(train, config)
-    schedule = HMCSchedule(config.warmup, config.samples, config.stored, config.steps, config.target_acceptance)
+    schedule = HMCSchedule(
+        config.warmup, config.samples, config.stored, config.steps, config.target_acceptance,
+        is_pooled=config.masses == "pooled", is_single=config.gradients == "single",
+    )  # fmt: skip
     inputs = mcmc_diagnostics.monitored_inputs(model.rows.X, rng)
-    records, counts = run(model, schedule, inputs, rng.spawn(config.chains))
-    found = mcmc.summarise(records, schedule, counts)
+    records, counts = chain.run(model, schedule, inputs, rng.spawn(config.chains))
+    found = mcmc.summarise(records, schedule, counts | chain.monitored_r_hats(records))
     state = State(
         model.rows.layers, config.activation, **found.draws, chain=found.chain, chains=found.chains,
         diagnostics=found.diagnostics,

@@ -5,6 +5,10 @@ diagonal of the Gauss-Newton Hessian, beta sum_b (d f_b / d w_i)^2 + tau_i, with
 the draws of a window. With J the Jacobian (N, P) and z ~ N(0, 1), the mean of (J' z)_i^2 is that sum, at the cost of
 one gradient. beta and tau are constant during a trajectory, so the masses may follow them from one trajectory to the
 next, after the warm-up too.
+
+The posterior does not change if the units of a layer are permuted, so weights of the same role in different units have
+the same expected curvature. ``pooled`` averages over them. The masses then do not become outdated when units exchange
+their roles, and the average has less noise.
 """
 
 from __future__ import annotations
@@ -77,6 +81,21 @@ class RunningCurvature:
     def mean(self) -> Any:
         """Return the mean (P,)."""
         return self._sum / self._count
+
+
+def pooled(curvature: Any, layers: Any) -> Any:
+    """Return the curvature (P,) averaged over the units of each hidden layer; ``layers`` (L, 3) as in ``models.mlp``.
+
+    One value is left per input of the network, one for the weights between two hidden layers, one for the biases of
+    each hidden layer, one for the weights of the output, and one for its bias.
+    """
+    out = curvature.copy()
+    for index, (offset, n_in, n_out) in enumerate(layers.tolist()):
+        weights = out[offset : offset + n_in * n_out].reshape(n_in, n_out)
+        biases = out[offset + n_in * n_out : offset + (n_in + 1) * n_out]
+        weights[:] = weights.mean(axis=1, keepdims=True) if index == 0 else weights.mean()
+        biases[:] = biases.mean()
+    return out
 
 
 def windows(warmup: int) -> tuple[list[int], int]:

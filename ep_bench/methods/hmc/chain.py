@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ep_bench.methods.hmc.adaptation import RunningCurvature, StepSize, windows
+from ep_bench.methods.hmc.adaptation import RunningCurvature, StepSize, pooled, windows
 from ep_bench.methods.hmc.model import NetworkModel
 from ep_bench.methods.hmc.walker import Walker
 from ep_bench.models import residuals
-from ep_bench.numerics import mcmc
+from ep_bench.numerics import mcmc, mcmc_diagnostics
 from ep_bench.numerics.mcmc import ChainRecord, Schedule
 
 START_ITERATIONS = 200  # of L-BFGS per round of the search for a starting point
@@ -24,10 +24,12 @@ SHORT = 0.1  # fraction of a trajectory's steps in the first two windows
 
 @dataclass(frozen=True)
 class HMCSchedule(Schedule):
-    """Length of chains and trajectories."""
+    """Length of chains and trajectories, and their numerical settings."""
 
     steps: int  # mean number of leapfrog steps per trajectory
     target_acceptance: float
+    is_pooled: bool  # whether the masses are pooled over exchangeable units
+    is_single: bool  # whether the gradients of trajectories are in single precision if the network permits it
 
 
 class HMCChain:
@@ -35,13 +37,13 @@ class HMCChain:
 
     def __init__(self, model: NetworkModel, schedule: HMCSchedule, inputs: Any, rng: np.random.Generator) -> None:
         self._schedule, self._inputs = schedule, inputs
-        self.walker = walker = Walker(model, rng)
+        self.walker = walker = Walker(model, rng, is_single=schedule.is_single)
         walker.start(min(START_ITERATIONS, schedule.warmup * schedule.steps))  # at most as long as the warm-up
         self._ends, self._last = windows(schedule.warmup)
         self._short = self._ends[min(1, len(self._ends) - 1)] if self._ends else self._last
         first = RunningCurvature(len(walker.w))
         first.add(model.rows, walker.w, walker.work, rng, FIRST_PROBES)
-        walker.curvature = first.mean()
+        walker.curvature = self._curvature(first)
         self._sizes = StepSize(FIRST_STEP, schedule.target_acceptance)
         self._window = RunningCurvature(len(walker.w))
         self._acceptance = 0.0  # probability of the last trajectory, 0 if it diverged
@@ -60,8 +62,12 @@ class HMCChain:
         if iteration <= self._last:
             self._window.add(walker.model.rows, walker.w, walker.work, walker.rng)
         if iteration in self._ends:
-            walker.curvature, self._window = self._window.mean(), RunningCurvature(len(walker.w))
+            walker.curvature, self._window = self._curvature(self._window), RunningCurvature(len(walker.w))
             self._sizes.restart(self._sizes.averaged)
+
+    def _curvature(self, found: RunningCurvature) -> Any:
+        """Return the curvature (P,) that determines the masses."""
+        return pooled(found.mean(), self.walker.model.rows.layers) if self._schedule.is_pooled else found.mean()
 
     def step(self) -> None:
         """Run one iteration with the adapted step size and masses."""
@@ -118,3 +124,14 @@ def run(
         "step_size": float(np.mean([chain.step_size for chain in chains])),
         "gradients": float(sum(chain.walker.gradients for chain in chains)),
     }
+
+
+def monitored_r_hats(records: Sequence[ChainRecord]) -> dict[str, float]:
+    """Return the largest R-hat of predictions at the monitored training inputs, and at the midpoints between them."""
+    predictions = np.array([record.monitored["predictions"] for record in records])
+    draws = mcmc_diagnostics.monitored_draws(predictions.shape[1])
+    found = {}
+    for name, part in zip(("training_inputs", "midpoints"), np.split(predictions[:, draws], 2, axis=2), strict=True):
+        measures, _ = mcmc_diagnostics.measures(name, part)
+        found |= {key: value for key, value in measures.items() if key.startswith("r_hat_")}
+    return found

@@ -16,7 +16,7 @@ import numpy as np
 from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc.model import NetworkModel, log_joint
 from ep_bench.methods.hmc.trajectory import leapfrog, potential
-from ep_bench.models import mlp, residuals
+from ep_bench.models import mlp, rectified, residuals
 
 START_ROUNDS = 3  # of the search for a starting point
 FASTEST = 10.0  # largest factor by which the noise precision grows from one round to the next
@@ -25,12 +25,17 @@ JITTER_LOG_SIZE = (-1.0, 0.5)  # range of the logarithm of the step size's facto
 
 
 class Walker:
-    """Weights, hyperparameters and masses of one chain."""
+    """Weights, hyperparameters and masses of one chain.
 
-    def __init__(self, model: NetworkModel, rng: np.random.Generator) -> None:
+    ``is_single``: whether gradients of trajectories are in single precision if the network permits it.
+    """
+
+    def __init__(self, model: NetworkModel, rng: np.random.Generator, *, is_single: bool = False) -> None:
         self.model, self.rng = model, rng
         layers = model.rows.layers
         self.work = residuals.workspace(layers, model.rows.kind, len(model.rows.y))
+        is_single = is_single and model.rows.kind == residuals.RELU
+        self.single = rectified.single_precision(model.rows.X, model.rows.y, layers) if is_single else None
         self.w = mlp.initial_weights(layers, rng)  # (P,)
         groups = int(model.group.max()) + 1
         self.noise = model.noise_variance or 1.0  # variance
@@ -97,7 +102,9 @@ class Walker:
         size = step * math.exp(self.rng.uniform(*JITTER_LOG_SIZE))
         count = max(1, round(steps * (1.0 + JITTER_STEPS * self.rng.uniform(-1.0, 1.0))))
         w = self.w.copy()
-        change, error, gradients = leapfrog(self.model.rows, w, p, beta, tau, 1.0 / mass, size, count, self.work)
+        change, error, gradients = leapfrog(
+            self.model.rows, w, p, beta, tau, 1.0 / mass, size, count, self.work, self.single
+        )
         self.gradients += gradients
         accepted = self.rng.random() < math.exp(min(0.0, -change))
         if accepted:

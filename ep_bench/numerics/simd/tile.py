@@ -1,4 +1,4 @@
-"""A tile of vector registers of doubles, R rows of C registers, for sums of products over rows of a matrix.
+"""A tile of vector registers, R rows of C registers, for sums of products over rows of a matrix.
 
 A kernel that multiplies narrow matrices holds R rows of C registers in the processor and reads each number once for R
 or C of its products. The type of ``shape``, a tuple of R tuples of C zeros, determines R and C, so that a kernel is
@@ -8,7 +8,8 @@ compiled for each shape. With ``i`` an input, ``W`` (n, C WIDTH) weights row by 
     for i in range(n):
         A = plus_products(A, W, i * C * WIDTH, x, i, n)      # A[r] += W[i] x[r, i]
 
-The functions take contiguous arrays of doubles of one dimension, and indices of their first elements. Bounds are not
+The functions take contiguous arrays of one dimension and one type, doubles or single-precision floats, and indices of
+their first elements; a register has WIDTH of them. Bounds are not
 checked. Products and sums may fuse into one rounding. Without the compiler (NUMBA_DISABLE_JIT=1) a tile is an array
 (R, C, WIDTH).
 """
@@ -31,8 +32,7 @@ from ep_bench.numerics.simd.vector import WIDTH
 REGISTERS = 32  # of WIDTH doubles, on processors that have them
 MAX_ROWS = 8
 
-_DOUBLE, _INT = ir.DoubleType(), ir.IntType(32)
-_VECTOR = ir.VectorType(_DOUBLE, WIDTH)
+_INT = ir.IntType(32)
 _FUSE = ("contract",)
 
 
@@ -88,36 +88,46 @@ def add_rows(tile: Any, array: Any, at: int) -> None:
 class Tile(types.Type):
     """Type of a tile in compiled code."""
 
-    def __init__(self, rows: int, columns: int) -> None:
-        self.rows, self.columns = rows, columns
-        super().__init__(name=f"Tile({rows}, {columns})")
+    def __init__(self, rows: int, columns: int, element: types.Float) -> None:
+        self.rows, self.columns, self.element = rows, columns, element
+        super().__init__(name=f"Tile({rows}, {columns}, {element})")
+
+    @property
+    def register(self) -> ir.VectorType:
+        """The LLVM type of a register."""
+        return ir.VectorType(ir.DoubleType() if self.element == types.float64 else ir.FloatType(), WIDTH)
 
 
 @register_model(Tile)
 class _TileModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, ir.ArrayType(_VECTOR, fe_type.rows * fe_type.columns))
+        super().__init__(manager, fe_type, ir.ArrayType(fe_type.register, fe_type.rows * fe_type.columns))
 
 
 class _Emitter:
     """Generates the LLVM instructions of one operation on a tile."""
 
     def __init__(self, context: Any, builder: Any, tile: Tile) -> None:
-        self.context, self.builder, self.tile = context, builder, tile
+        self.context, self.builder, self.tile, self.register = context, builder, tile, tile.register
+        self.zero = ir.Constant(tile.register, [0.0] * WIDTH)
+        self.align = tile.element.bitwidth // 8
 
     def address(self, kind: Any, array: Any, index: Any, register: int = 0) -> Any:
         data = self.context.make_array(kind)(self.context, self.builder, array).data
         return self.builder.gep(self.builder.gep(data, [index]), [ir.Constant(ir.IntType(64), register * WIDTH)])
 
+    def _pointer(self, *place: Any) -> Any:
+        return self.builder.bitcast(self.address(*place), self.register.as_pointer())
+
     def load(self, *place: Any) -> Any:
-        return self.builder.load(self.builder.bitcast(self.address(*place), _VECTOR.as_pointer()), align=8)
+        return self.builder.load(self._pointer(*place), align=self.align)
 
     def store(self, value: Any, *place: Any) -> None:
-        self.builder.store(value, self.builder.bitcast(self.address(*place), _VECTOR.as_pointer()), align=8)
+        self.builder.store(value, self._pointer(*place), align=self.align)
 
     def repeat(self, kind: Any, array: Any, index: Any) -> Any:
         value = self.builder.load(self.address(kind, array, index))
-        empty = ir.Constant(_VECTOR, ir.Undefined)
+        empty = ir.Constant(self.register, ir.Undefined)
         one = self.builder.insert_element(empty, value, ir.Constant(_INT, 0))
         return self.builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_INT, WIDTH), [0] * WIDTH))
 
@@ -135,7 +145,7 @@ class _Emitter:
 
     def whole(self, parts: list[list[Any]]) -> Any:
         """Return the tile of registers (R, C)."""
-        value = ir.Constant(ir.ArrayType(_VECTOR, self.tile.rows * self.tile.columns), ir.Undefined)
+        value = ir.Constant(ir.ArrayType(self.register, self.tile.rows * self.tile.columns), ir.Undefined)
         for k, part in enumerate(part for row in parts for part in row):
             value = self.builder.insert_value(value, part, k)
         return value
@@ -144,8 +154,7 @@ class _Emitter:
         return self.builder.fadd(sum_, self.builder.fmul(x, y, flags=_FUSE), flags=_FUSE)
 
     def positive(self, x: Any) -> Any:
-        zero = ir.Constant(_VECTOR, [0.0] * WIDTH)
-        return self.builder.select(self.builder.fcmp_ordered("<", x, zero), zero, x)
+        return self.builder.select(self.builder.fcmp_ordered("<", x, self.zero), self.zero, x)
 
     def total(self, x: Any) -> Any:
         parts = [self.builder.extract_element(x, ir.Constant(_INT, k)) for k in range(WIDTH)]
@@ -157,7 +166,7 @@ class _Emitter:
 
 @intrinsic
 def _tile_of_rows(typing_context: Any, shape: Any, array: Any, at: Any) -> Any:
-    tile = Tile(len(shape), len(shape[0]))
+    tile = Tile(len(shape), len(shape[0]), array.dtype)
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         emit = _Emitter(context, builder, tile)
@@ -185,7 +194,7 @@ def _plus_products(typing_context: Any, tile: Any, array: Any, at: Any, x: Any, 
 def _store_positive_sums(typing_context: Any, tile: Any, array: Any, at: Any, out: Any, first: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         emit = _Emitter(context, builder, tile)
-        parts, sums = emit.parts(args[0]), [ir.Constant(_VECTOR, [0.0] * WIDTH)] * tile.rows
+        parts, sums = emit.parts(args[0]), [emit.zero] * tile.rows
         for c in range(tile.columns):
             weights = emit.load(sig.args[1], args[1], args[2], c)
             for r in range(tile.rows):
@@ -201,11 +210,11 @@ def _store_positive_sums(typing_context: Any, tile: Any, array: Any, at: Any, ou
 @intrinsic
 def _gate(typing_context: Any, tile: Any, x: Any, first: Any) -> Any:
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        emit, zero = _Emitter(context, builder, tile), ir.Constant(_VECTOR, [0.0] * WIDTH)
+        emit = _Emitter(context, builder, tile)
         factors = emit.factors(sig.args[1], args[1], args[2], ir.Constant(ir.IntType(64), 1))
         parts = emit.parts(args[0])
         for row, factor in zip(parts, factors, strict=True):
-            row[:] = [builder.select(builder.fcmp_ordered(">", part, zero), factor, zero) for part in row]
+            row[:] = [builder.select(builder.fcmp_ordered(">", part, emit.zero), factor, emit.zero) for part in row]
         return emit.whole(parts)
 
     return tile(tile, x, types.intp), generate

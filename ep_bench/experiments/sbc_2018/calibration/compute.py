@@ -117,7 +117,10 @@ def _ranks(config: Config, case: Case, rng: np.random.Generator) -> Indices:
     options = hmc.Config(
         **case.model_dump(exclude={"label"}), weight_prior=config.weight_prior, noise_prior=config.noise_prior
     )
-    schedule = HMCSchedule(config.warmup, config.draws * config.thin, 1, config.steps, options.target_acceptance)
+    schedule = HMCSchedule(
+        config.warmup, config.draws * config.thin, 1, config.steps, options.target_acceptance,
+        is_pooled=False, is_single=False,
+    )  # fmt: skip
     ranks = []
     for stream in rng.spawn(config.replications):
         X, further = stream.standard_normal((config.rows, config.inputs)), stream.standard_normal((2, config.inputs))
