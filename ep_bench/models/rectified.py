@@ -65,9 +65,9 @@ def single_precision(X: Any, y: Any, layers: Any) -> SinglePrecision | None:
         return None
     padded, weights = len(shape[0]) * WIDTH, (d + 2) * n + 1
     scratch = (_aligned_single(size) for size in ((d + 2) * padded, (d + 1) * padded, len(shape)))
+    inputs, targets = (np.array(part, dtype=np.float32, order="C") for part in (X, y))
     w, g = np.empty((2, weights), dtype=np.float32)
-    data = (np.array(part, dtype=np.float32, order="C") for part in (X, y))
-    return SinglePrecision(*data, w, g, RectifiedWorkspace(shape, *scratch))
+    return SinglePrecision(inputs, targets, w, g, RectifiedWorkspace(shape, *scratch))
 
 
 def _aligned_single(n: int) -> Any:

@@ -15,6 +15,7 @@ from ep_bench.estimator import parse_options
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc.adaptation import WINDOW, StepSize, windows
 from ep_bench.numerics import mcmc_diagnostics
+from ep_bench.options import factors
 from ep_bench.types import Rows
 from tests.twins import plain_networks as plain
 
@@ -77,6 +78,7 @@ class TestDraws:
             {"samples": 1, "warmup": 0, "chains": 1, "stored": 1}, {"warmup": 0}, {"warmup": 1}, {"hidden": ()},
             {"hidden": (), "prior": "ard"}, {"prior": "ard"}, {"prior_scales": "layer", "hidden": (4, 3)},
             {"noise_variance": 0.1}, {"prior_variance": 2.0, "prior": "ard"}, {"steps": 1},
+            {"masses": "pooled", "gradients": "single"}, {"masses": "pooled", "gradients": "single", "hidden": (4, 3)},
         ],
     )  # fmt: skip
     @pytest.mark.parametrize("case", ["plain", "one row", "constant input", "constant target", "more inputs than rows"])
@@ -133,6 +135,12 @@ class TestDiagnostics:
         np.testing.assert_allclose(by_chain(state.noise_variance), state.chains["noise_deviation"] ** 2)
         worst = array_stats.rhat(state.chains["prediction"], chain_axis=0, draw_axis=1)
         assert state.diagnostics["r_hat_predictions"] == pytest.approx(float(worst), rel=1e-12)
+
+    def test_r_hat_of_training_inputs_and_midpoints_is_reported_apart(self):
+        found = fitted(samples=100, chains=3)[0].diagnostics
+        apart = [found["r_hat_training_inputs"], found["r_hat_midpoints"]]
+        assert max(apart) == found["r_hat_predictions"]
+        assert min(apart) < max(apart)
 
     def test_fixed_variances_have_no_diagnostics(self):
         found = fitted(noise_variance=0.1)[0].diagnostics
@@ -202,6 +210,11 @@ class TestOptions:
         with pytest.raises((ValueError, UserError), match=f"options of hmc: {words}") as refused:
             parse_options(methods.get("hmc"), options)
         assert len(str(refused.value).splitlines()) == 1
+
+    def test_later_options_are_no_factors_at_their_neutral_values(self):
+        assert {"masses", "gradients"}.isdisjoint(factors(hmc.Config()))
+        changed = factors(hmc.Config(masses="pooled", gradients="single"))
+        assert (changed["masses"], changed["gradients"]) == ("pooled", "single")
 
     def test_published_columns(self):
         """Bui et al. (2015) have HMC-1. Activation and hyperpriors of NN-MC (Jylanki et al. 2014) are unknown."""

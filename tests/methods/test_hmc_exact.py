@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,10 +11,10 @@ from scipy.special import gammaln
 
 from ep_bench.methods import hmc
 from ep_bench.methods.hmc import hyperparameters
-from ep_bench.methods.hmc.adaptation import RunningCurvature
+from ep_bench.methods.hmc.adaptation import RunningCurvature, pooled
 from ep_bench.methods.hmc.model import log_joint
 from ep_bench.methods.hmc.trajectory import leapfrog
-from ep_bench.models import mlp, residuals
+from ep_bench.models import mlp, rectified, residuals
 from ep_bench.types import Rows
 from tests.methods.hmc_support import TOLERANCE, by_chain, distance, small_model
 from tests.twins import plain_networks as plain
@@ -89,13 +91,14 @@ class TestLinearModels:
             assert distance(logs > of @ grid, of[grid > of @ grid].sum()) < TOLERANCE + 1  # the grid's own step
 
 
-def moved(model, w, p, step, count):
+def moved(model, w, p, step, count, *, is_single=False):
     """Return the end of a trajectory and the change of the energy; inverse masses differ between weights."""
     w, p, P = w.copy(), p.copy(), len(w)
     tau, inverse_mass = np.linspace(0.5, 2.0, P), np.linspace(1.5, 0.5, P)
     work = residuals.workspace(model.rows.layers, model.rows.kind)
-    change, error, gradients = leapfrog(model.rows, w, p, 3.0, tau, inverse_mass, step, count, work)
-    assert gradients == count + 1
+    single = rectified.single_precision(model.rows.X, model.rows.y, model.rows.layers) if is_single else None
+    change, error, gradients = leapfrog(model.rows, w, p, 3.0, tau, inverse_mass, step, count, work, single)
+    assert gradients == count + (3 if is_single else 1)
     f = plain.outputs(
         model.rows.X, w, (*model.rows.layers[:, 1], 1), activation=list(residuals.ACTIVATIONS)[model.rows.kind]
     )
@@ -117,13 +120,16 @@ class TestIntegrator:
         errors = [moved(model, *start_of(model), 1.0 / n, n)[2] for n in (200, 400, 800)]
         np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 4.0, rtol=0.02)
 
-    @pytest.mark.parametrize("activation", residuals.ACTIVATIONS)
-    def test_a_trajectory_is_reversible(self, activation):
+    @pytest.mark.parametrize(
+        ("activation", "is_single"), [*((name, False) for name in residuals.ACTIVATIONS), ("relu", True)]
+    )
+    def test_a_trajectory_is_reversible(self, activation, is_single):
+        """Rounded gradients are a function of the weights too, so the way back is as exact as in double precision."""
         model = small_model(hidden=(9,), rows=20, activation=activation)
         w, p = start_of(model)
-        there, momentum, change = moved(model, w, p, 0.02, 40)
+        there, momentum, change = moved(model, w, p, 0.02, 40, is_single=is_single)
         assert np.linalg.norm(there - w) > 0.5
-        back, turned, other = moved(model, there, -momentum, 0.02, 40)
+        back, turned, other = moved(model, there, -momentum, 0.02, 40, is_single=is_single)
         np.testing.assert_allclose(back, w, rtol=0, atol=1e-9)
         np.testing.assert_allclose(turned, -p, rtol=0, atol=1e-9)
         assert other == pytest.approx(-change, abs=1e-8)
@@ -141,11 +147,22 @@ class TestIntegrator:
 
         assert np.linalg.det((4 * slope(h / 2) - slope(h)) / 3) == pytest.approx(1.0, abs=1e-8)
 
+    def test_single_precision_changes_a_trajectory_by_rounding_only(self):
+        """The energy of the end is that of double precision, whatever the gradients."""
+        model = small_model(hidden=(50,), rows=50, d=4, activation="relu")
+        start = start_of(model)
+        (w, p, change), (near, momentum, other) = (
+            moved(model, *start, 1e-3, 30, is_single=one) for one in (False, True)
+        )
+        assert 0.0 < np.abs(near - w).max() < 1e-6
+        assert 0.0 < np.abs(momentum - p).max() < 1e-3
+        assert other == pytest.approx(change, abs=1e-2)
+
     def test_a_divergent_trajectory(self):
         model = small_model(hidden=(9,), rows=20, activation="relu")
         w, p = start_of(model)
         work, ones = residuals.workspace(model.rows.layers, model.rows.kind), np.ones(len(w))
-        change, _, gradients = leapfrog(model.rows, w, p, 3.0, ones, ones, 50.0, 100, work)
+        change, _, gradients = leapfrog(model.rows, w, p, 3.0, ones, ones, 50.0, 100, work, None)
         assert change == np.inf
         assert gradients < 101
 
@@ -169,6 +186,41 @@ class TestCurvature:
         error = np.sqrt(2 * np.average(np.square(squares), axis=0, weights=probes) / sum(probes))
         assert np.all(np.abs(found.mean() - expected) <= TOLERANCE * error + 1e-9)
         assert np.mean(expected > 0) > 0.5
+
+
+def pooled_by_roles(curvature, sizes):
+    """Return the means over all units of weights that have the same role: (layer, input or any unit, or bias)."""
+    roles = []
+    for layer, (n_in, n_out) in enumerate(pairwise(sizes)):
+        roles += [(layer, i if layer == 0 else "unit") for i in range(n_in) for _ in range(n_out)]
+        roles += [(layer, "bias")] * n_out
+    return np.array(
+        [np.mean([c for c, other in zip(curvature, roles, strict=True) if other == role]) for role in roles]
+    )
+
+
+class TestPooledCurvature:
+    @pytest.mark.parametrize("sizes", [(3, 1), (3, 5, 1), (2, 4, 3, 1)])
+    def test_means_over_weights_of_the_same_role(self, sizes):
+        layers = mlp.layout(sizes[0], sizes[1:-1])
+        curvature = np.random.default_rng(0).gamma(1.0, size=mlp.count(layers))
+        before = curvature.copy()
+        found = pooled(curvature, layers)
+        np.testing.assert_allclose(found, pooled_by_roles(curvature, sizes), rtol=1e-14)
+        np.testing.assert_array_equal(curvature, before)
+        assert len(np.unique(found)) == sizes[0] + 1 + 2 * (len(sizes) - 2)
+
+    @pytest.mark.parametrize("hidden", [(5,), (4, 3)])
+    def test_permuted_units_have_the_same_masses(self, hidden):
+        layers = mlp.layout(2, hidden)
+        curvature = np.random.default_rng(1).gamma(1.0, size=mlp.count(layers))
+        (offset, n_in, units), (after, _, n_next) = layers[:2].tolist()
+        order, moved_units = np.random.default_rng(2).permutation(units), curvature.copy()
+        for start, shape, axis in ((offset, (n_in + 1, units), 1), (after, (units, n_next), 0)):
+            block = curvature[start : start + shape[0] * shape[1]].reshape(shape)
+            moved_units[start : start + block.size] = block.take(order, axis=axis).ravel()
+        assert not np.array_equal(moved_units, curvature)
+        np.testing.assert_allclose(pooled(moved_units, layers), pooled(curvature, layers), rtol=1e-14)
 
 
 class TestLogJoint:

@@ -14,6 +14,7 @@ import pytest
 
 from ep_bench.methods.hmc import hyperparameters
 from ep_bench.methods.hmc import walker as walker_module
+from ep_bench.methods.hmc.adaptation import pooled
 from ep_bench.methods.hmc.walker import Walker
 from ep_bench.models import residuals
 from tests.methods.hmc_support import TOLERANCE, small_model, standard_error
@@ -26,6 +27,7 @@ FURTHER_CASES = [
     *CASES, ("relu", "gaussian", "one", (3,)), ("relu", "gaussian", "layer", (3,)), ("tanh", "ard", "one", (3,)),
 ]  # fmt: skip
 SEED, CHAINS, STEP, STEPS = 5, 2, 0.5, 4  # long steps, so that many trajectories are rejected
+REPLICATIONS, TURNS = 4000, 5
 FEW, MANY = 4000, 8000  # draws per chain; FEW draws find the faults below, at 5 standard errors or more
 
 
@@ -49,13 +51,21 @@ def in_turns(model, rng, n):
     walker.curvature[:] = np.linspace(1.0, 3.0, len(walker.w))
     out = []
     for _ in range(n):
-        walker.error = walker._potential(walker.w)[1]
-        walker.draw_hyperparameters()
-        walker.move(STEP, STEPS)
-        f = residuals.outputs(model.rows.X, walker.w[None], model.rows.layers, model.rows.kind)[0]
-        y[:] = f + np.sqrt(walker.noise) * rng.standard_normal(len(f))
+        take_turn(walker)
         out.append((walker.w.copy(), walker.noise, walker.prior.copy(), y.copy()))
     return [np.array(part) for part in zip(*out, strict=True)]
+
+
+def take_turn(walker):
+    """Make one transition given the targets, then draw the targets, in place."""
+    rows = walker.model.rows
+    walker.error = walker._potential(walker.w)[1]
+    walker.draw_hyperparameters()
+    walker.move(STEP, STEPS)
+    f = residuals.outputs(rows.X, walker.w[None], rows.layers, rows.kind)[0]
+    rows.y[:] = f + np.sqrt(walker.noise) * walker.rng.standard_normal(len(f))
+    if walker.single is not None:
+        walker.single.y[:] = rows.y
 
 
 def quantities(model, W, noise, prior, y):
@@ -91,6 +101,36 @@ def test_the_transition_leaves_the_joint_distribution_invariant(activation, prio
 def test_the_transition_leaves_the_joint_distribution_invariant_over_many_draws(activation, prior, scales, hidden):
     model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden)
     assert distances(model, SEED, MANY).max() < TOLERANCE
+
+
+def changes(model, seed):
+    """Return the mean changes (M,) of functions of independent draws from the prior by a few turns, in standard errors.
+
+    The masses are pooled, and the gradients are in single precision if the network permits it. Replications are
+    independent, so their standard errors need no effective sample size.
+    """
+    rng = np.random.default_rng(seed)
+    before, after = from_prior(model, rng, REPLICATIONS), []
+    model = replace(model, rows=model.rows._replace(y=before[3][0].copy()))
+    walker = Walker(model, rng, is_single=True)
+    walker.curvature = pooled(np.linspace(1.0, 3.0, len(walker.w)), model.rows.layers)
+    for w, noise, prior, y in zip(*before, strict=True):
+        walker.w, walker.noise, walker.prior, model.rows.y[:] = w.copy(), float(noise), prior.copy(), y
+        if walker.single is not None:
+            walker.single.y[:] = y
+        for _ in range(TURNS):
+            take_turn(walker)
+        after.append((walker.w.copy(), walker.noise, walker.prior.copy(), model.rows.y.copy()))
+    ends = [np.array(part) for part in zip(*after, strict=True)]
+    differences = quantities(model, *ends) - quantities(model, *before)
+    return np.abs(differences.mean(axis=0)) / (differences.std(axis=0) / np.sqrt(REPLICATIONS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation", "prior", "scales", "hidden"), [("relu", "gaussian", "one", (3,)), *CASES])
+def test_pooled_masses_and_single_precision_leave_the_joint_distribution_invariant(activation, prior, scales, hidden):
+    model = small_model(activation=activation, prior=prior, scales=scales, hidden=hidden, rows=8)
+    assert changes(model, SEED).max() < TOLERANCE
 
 
 def wrong_power(monkeypatch):
@@ -150,3 +190,9 @@ def test_a_wrong_step_is_detected(monkeypatch, spoil, hidden):
     """The correct step passes with the same seed."""
     spoil(monkeypatch)
     assert distances(small_model(activation="relu", hidden=hidden), SEED, MANY).max() > TOLERANCE + 2
+
+
+@pytest.mark.slow
+def test_a_wrong_acceptance_of_single_precision_is_detected(monkeypatch):
+    wrong_acceptance(monkeypatch)
+    assert changes(small_model(activation="relu", rows=8), SEED).max() > TOLERANCE + 2

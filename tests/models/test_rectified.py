@@ -56,6 +56,37 @@ class TestOnePass:
         assert rectified.workspace(mlp.layout(4, hidden)) is None
 
 
+class TestSinglePrecision:
+    @pytest.mark.parametrize(("rows", "d", "n"), [(8, 1, 5), (9, 4, 5), (100, 13, 50), (101, 1, 50), (3, 2, 50)])
+    def test_it_equals_double_precision_up_to_rounding(self, rows, d, n):
+        X, y, w, layers = problem(rows, d, n)
+        g = np.full(len(w), np.nan)
+        value = rectified.single_half_squares(w, rectified.single_precision(X, y, layers), g)
+        expected, gradient = two_passes(X, y, w, layers)
+        assert value == pytest.approx(expected, rel=1e-5)
+        np.testing.assert_allclose(g, gradient, rtol=0, atol=3e-6 * abs(gradient).max())
+
+    def test_the_same_weights_give_the_same_bits(self):
+        X, y, w, layers = problem(30, 3, 50)
+        single, (first, between, again) = rectified.single_precision(X, y, layers), np.empty((3, len(w)))
+        for at, g in ((w, first), (2.0 * w, between), (w, again)):
+            rectified.single_half_squares(at, single, g)
+        np.testing.assert_array_equal(first, again)
+        assert not np.array_equal(first, between)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e60])
+    def test_weights_beyond_single_precision_give_no_finite_value(self, bad):
+        X, y, w, layers = problem(20, 3, 50)
+        w[-1] = bad
+        assert not np.isfinite(
+            rectified.single_half_squares(w, rectified.single_precision(X, y, layers), np.empty(len(w)))
+        )
+
+    @pytest.mark.parametrize(("rows", "hidden"), [(2, (50,)), (20, (113,)), (20, (20, 20)), (20, ())])
+    def test_other_networks_and_few_data_points_have_none(self, rows, hidden):
+        assert rectified.single_precision(np.zeros((rows, 4)), np.zeros(rows), mlp.layout(4, hidden)) is None
+
+
 @pytest.mark.parametrize(("rows", "hidden"), [(2, (50,)), (300, (50,)), (300, (113,)), (300, (20, 20))])
 def test_residuals_with_either_kernel(rows, hidden):
     X, y, _, _ = problem(rows, 4, 50)

@@ -130,7 +130,7 @@ def monitored_r_hats(records: Sequence[ChainRecord]) -> dict[str, float]:
     """Return the largest R-hat of predictions at the monitored training inputs, and at the midpoints between them."""
     predictions = np.array([record.monitored["predictions"] for record in records])
     draws = mcmc_diagnostics.monitored_draws(predictions.shape[1])
-    found = {}
+    found: dict[str, float] = {}
     for name, part in zip(("training_inputs", "midpoints"), np.split(predictions[:, draws], 2, axis=2), strict=True):
         measures, _ = mcmc_diagnostics.measures(name, part)
         found |= {key: value for key, value in measures.items() if key.startswith("r_hat_")}

@@ -26,20 +26,22 @@ def every_operation(shape, W, x, f, sums):
 compiled = jit(relaxed=REORDER)(every_operation)
 
 
-def random_arguments(shape):
+def random_arguments(shape, dtype=np.float64):
     rng = np.random.default_rng(5)
     rows, stride = len(shape), len(shape[0]) * WIDTH
-    return rng.normal(size=4 * stride), rng.normal(size=rows * INPUTS + 4), np.zeros(rows + 2), np.ones(2 * stride)
+    parts = rng.normal(size=4 * stride), rng.normal(size=rows * INPUTS + 4), np.zeros(rows + 2), np.ones(2 * stride)
+    return [part.astype(dtype) for part in parts]
 
 
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-13), (np.float32, 2e-6)])
 @pytest.mark.parametrize("shape", [((0,),) * 3, ((0, 0),) * 2])
-def test_compiled_tiles_equal_numpy(shape):
-    W, x, f, sums = random_arguments(shape)
+def test_compiled_tiles_equal_numpy(shape, dtype, rtol):
+    W, x, f, sums = random_arguments(shape, dtype)
     plain_f, plain_sums = f.copy(), sums.copy()
     compiled(shape, W, x, f, sums)
     every_operation(shape, W, x, plain_f, plain_sums)
-    np.testing.assert_allclose(f, plain_f, rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(sums, plain_sums, rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(f, plain_f, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(sums, plain_sums, rtol=rtol, atol=rtol)
     assert f[0] == f[-1] == 0.0
     assert np.any(sums != 1.0)
 
