@@ -339,7 +339,7 @@ def targets_of(y, classes):
 class TestMethod:
     def test_fit_learns_and_reports(self):
         case = case_of(n=60)
-        state, trace = fit(case, hidden=(1,), steps=600)
+        state, trace = fit(case, hidden=(1,), steps=600, start="random")
         prediction = dgp_ep.predict(state, case.X, np.random.default_rng(0))
         assert np.sqrt(np.mean((prediction.mean() - case.y) ** 2)) < 0.4
         assert trace["objective"][-1] < trace["objective"][0] - 0.5
@@ -348,7 +348,7 @@ class TestMethod:
         assert state.structure.whitened
         assert state.log_evidence == pytest.approx(-energy(problem, state.theta, case.X, case.y)[0], rel=1e-9)
         assert state.theta.size == size(state.structure)  # nothing is stored per data point
-        again, _ = fit(case, hidden=(1,), steps=600)
+        again, _ = fit(case, hidden=(1,), steps=600, start="random")
         np.testing.assert_array_equal(state.theta, again.theta)
 
     @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])

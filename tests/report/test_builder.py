@@ -193,7 +193,7 @@ def test_figures_state_n(built):
     folder, _ = built
     drawn = (folder / "report" / "figures" / "critical-difference-rmse.svg").read_text(encoding="utf-8")
     assert "N = 3 data sets<" not in drawn
-    assert "it needs at least 5 blocks, here N = 3 data sets" in page_of(folder)
+    assert "at least 5 blocks are needed, here N = 3" in page_of(folder)
     for test in ("Nemenyi", "Wilcoxon-Holm"):
         assert f"RMSE, {test}: N = 15 data sets × splits (not independent)<" in drawn
     panels = (folder / "report" / "figures" / "panels-ll.svg").read_text(encoding="utf-8")

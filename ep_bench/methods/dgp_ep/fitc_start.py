@@ -24,7 +24,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.spatial.distance import cdist
 
 from ep_bench.covariances.from_options import build
 from ep_bench.covariances.hyperparameters import Hyperparameters
@@ -123,6 +122,8 @@ def _write_layer(
 
 def factor(process: SparseProcess, H: Array, target: Array, alpha: float) -> Factor:
     """Return the tied factor for targets (n,) at inputs H (n, D)."""
+    from scipy.spatial.distance import cdist
+
     Z, M = process.Z / process.lengthscales, len(process.Z)
     L = np.linalg.cholesky(process.s2 * np.exp(-0.5 * cdist(Z, Z, "sqeuclidean")) + JITTER * np.eye(M))
     cross = process.s2 * np.exp(-0.5 * cdist(Z, H / process.lengthscales, "sqeuclidean"))
