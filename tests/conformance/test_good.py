@@ -74,9 +74,8 @@ def test_every_inference_of_robust_regression_conforms(inference: str) -> None:
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.xdist_group("gp")
-@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("inference", [*INFERENCES, "kl"])
 def test_every_inference_of_robust_regression_conforms_with_all_its_steps(inference: str) -> None:
-    """Without KL, whose searches took more than ten minutes on one processor."""
     found = outcomes("gp_t", inference=inference, samples=60, warmup=40)
     assert having(found, "ok") == found.keys(), findings(found)
 
