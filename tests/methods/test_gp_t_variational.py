@@ -287,3 +287,14 @@ def test_evidence_at_fixed_scales():
     check_gradient(
         lambda at: fixed_scales.factorised(covariance, at, X, y, V, workspace).log_evidence, theta, gradient, rng
     )
+
+
+def test_a_step_that_does_not_move_is_not_taken():
+    """Otherwise, a search that rounding errors have ended would repeat it up to the limit of steps."""
+    K, y = np.eye(3), np.array([0.5, -1.0, 2.0])
+    now = kl._at(K, y, 0.1 * y, np.ones(3), 4.0, 0.5)
+    unmoved = now._replace(
+        posterior=now.posterior._replace(mean=np.zeros(3)),
+        means=now.means._replace(slope=now.b, curvature=now.precisions),
+    )
+    assert kl._ascent_step(K, y, unmoved, [], 4.0, 0.5) is None

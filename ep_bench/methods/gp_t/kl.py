@@ -111,6 +111,8 @@ def _ascent_step(
     candidates = [extrapolated(history)] if len(history) > 1 else []
     candidates += [at + 0.5**k * change for k in range(HALVINGS)]
     for candidate in candidates:
+        if np.array_equal(candidate, at):  # a step that rounding errors hide would be repeated for ever
+            continue
         after = _at(K, y, candidate[: len(y)], candidate[len(y) :], nu, scale)
         if after is not None and after.bound >= now.bound - ROUNDING * abs(now.bound):
             return after
