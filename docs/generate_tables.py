@@ -10,6 +10,7 @@ import csv
 import json
 import math
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -344,9 +345,12 @@ VARIATIONS = ("pbp-plain", "dgp-cosine")  # rows with other settings than those 
 
 @cache
 def all_results() -> MergedStudies:
-    """Return the cells of all committed folders but ``VARIATIONS``."""
-    folders = [path.parent for path in sorted(RESULTS.glob("*/results.csv")) if path.parent.name not in VARIATIONS]
-    return merge_studies([store.read_intact(folder) for folder in folders])
+    """Return the cells of all committed folders but ``VARIATIONS``, not those of folders that are not committed."""
+    listing = subprocess.run(
+        ["git", "ls-files", "results/*/results.csv"], cwd=DOCS.parent, capture_output=True, text=True, check=True
+    )
+    folders = sorted((DOCS.parent / line).parent for line in listing.stdout.splitlines())
+    return merge_studies([store.read_intact(folder) for folder in folders if folder.name not in VARIATIONS])
 
 
 @cache
