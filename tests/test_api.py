@@ -47,8 +47,8 @@ def test_an_experiment_is_refused(tmp_path: Path) -> None:
 
 def test_rows_of_several_folders(tmp_path: Path) -> None:
     root = Path(__file__).parents[1] / "results"
-    both = ep_bench.load_results(root / "pbp-table-1", root / "pbp-two-layers")
-    assert set(both["study"]) == {"pbp-table-1", "pbp-two-layers"}
+    both = ep_bench.load_results(root / "pbp-table-1", root / "pbp-layers")
+    assert set(both["study"]) == {"pbp-table-1", "pbp-layers"}
     with pytest.raises(ep_bench.UserError, match="no results folder"):
         ep_bench.load_results()
     with pytest.raises(ep_bench.UserError, match="nowhere"):
