@@ -6,14 +6,13 @@ the tutorials, and lead links from the pages to files of the repository to a pag
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
-from types import ModuleType
 from typing import Any
 
+from documented_numbers import missing_facts, pages, with_tables
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -35,19 +34,16 @@ COPIED = {".csv", ".svg", ".md", ".yaml", ".html", ".cff", ".json"}  # types of 
 
 def on_pre_build(config: Any) -> None:  # noqa: ARG001
     """Stop if a table or a number of a sentence is not that of the committed results."""
-    generator = _module(DOCS / "generate_tables.py")
-    changed = [
-        page for page in generator.pages() if generator.with_tables(page.read_text("utf-8")) != page.read_text("utf-8")
-    ]
+    changed = [page for page in pages() if with_tables(page.read_text("utf-8")) != page.read_text("utf-8")]
     problems = [f"{page}: a table differs from results/; run `make docs-tables`" for page in changed]
-    problems += generator.missing_facts()
+    problems += missing_facts()
     if problems:
         raise PluginError("\n".join(problems))
 
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages, and the reports of the committed results."""
-    pages = {
+    generated = {
         "contributing.md": _nested_by_four((ROOT / "CONTRIBUTING.md").read_text("utf-8")),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text("utf-8"),
         "reference/data-cards.md": data_cards(),
@@ -55,8 +51,8 @@ def on_files(files: Files, config: Any) -> Files:
         "reference/study-schema.md": schema_page(),
         "reference/studies.md": studies_page(ROOT / "configs"),
     }
-    pages |= {f"tutorials/{name}.md": text for name, text in tutorials(DOCS / "tutorials", ROOT / "build").items()}
-    for name, text in pages.items():
+    generated |= {f"tutorials/{name}.md": text for name, text in tutorials(DOCS / "tutorials", ROOT / "build").items()}
+    for name, text in generated.items():
         files.append(File.generated(config, name, content=text))
     for report in sorted((ROOT / "results").glob("*/report/report.html")):
         name = report.relative_to(ROOT).as_posix()
@@ -140,12 +136,3 @@ def _outside_code(pattern: re.Pattern[str], replace: Any, text: str) -> str:
     """Substitute matches, except in fenced blocks."""
     parts = re.split(r"(^ *```.*?^ *``` *$)", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(part if i % 2 else pattern.sub(replace, part) for i, part in enumerate(parts))
-
-
-def _module(path: Path) -> ModuleType:
-    """Import a Python file."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # noqa: S101, PT018
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

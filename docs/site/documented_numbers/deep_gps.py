@@ -1,0 +1,98 @@
+"""Tables and sentences on deep Gaussian processes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .markdown import in_words, table, with_error
+from .stored import (
+    PUBLISHED,
+    Cells,
+    cells,
+    check_row,
+    convergence,
+    curves,
+    finished,
+    planned,
+    published_number,
+    rows_of,
+)  # fmt: skip
+
+METRICS = ("rmse", "ll")
+
+
+def sparse_boston() -> list[str]:
+    """Return the table of sparse Gaussian processes on boston, by us and by the authors' program."""
+    rows = cells("dgp", "GP-50", "boston")
+    body = [["`dgp_ep`", *(with_error([row[metric] for row in rows], 20) for metric in METRICS)]]
+    for name, source in (("the authors' program", "dgp-program"), ("the paper's table", "bui2015")):
+        wanted = {"source": source, "method": "GP-50", "dataset": "boston"}
+        body.append([name, *(check_row("dgp", metric=metric, **wanted)["published_mean"] for metric in METRICS)])
+    return table(["Source", "RMSE", "test log-likelihood"], body)
+
+
+def dgp_training() -> list[str]:
+    """Return scores with the training of the released program and with the default one, where all splits are run."""
+    body = []
+    for (method, dataset), count in planned("dgp-cosine").items():
+        default, program = cells("dgp-cosine", method, dataset), cells("dgp", _plain(method), dataset)
+        if len(default) >= count and len(program) >= count:
+            counts = convergence("dgp-cosine", method, dataset).counts
+            body.append([dataset, _plain(method), *_both_trainings(program, default, dataset), counts])
+    head = ["Data set", "Model", "RMSE, program", "RMSE, default", "LL, program", "LL, default", "LL, DS-DGP"]
+    return table([*head, "Seconds, program", "CPU seconds, default", "Splits, default"], body)
+
+
+def _plain(method: str) -> str:
+    return method.removesuffix(", cosine")
+
+
+def _both_trainings(program: Cells, default: Cells, dataset: str) -> list[str]:
+    """Return scores and times of one entry by both trainings, and the score of doubly stochastic inference."""
+    both = (program, default)
+    scores = [with_error([row[metric] for row in rows], 0) for metric in METRICS for rows in both]
+    times = [np.mean([row[name] for row in rows])
+             for rows, name in zip(both, ("fit_seconds", "fit_cpu_seconds"), strict=True)]  # fmt: skip
+    wanted = {"source": "star-dgp", "method": "DS-DGP (mean-field) L2", "dataset": dataset, "metric": "ll"}
+    later = published_number(rows_of(PUBLISHED / "later_tables.csv"), "mean", "stderr", **wanted)
+    return [*scores, later, *(f"{time:.1f}" for time in times)]
+
+
+def paper_order() -> str:
+    """Return on how many splits and data sets the order of deep Gaussian processes was computed, best first."""
+    names = ["DGP-3-50", "DGP-2-50", "GP-50", "DGP-1-50"]
+    found = {(row["method"], row["dataset"], row["split"]): row for row in finished("dgp")}
+    places = {(row["dataset"], row["split"]) for row in finished("dgp")}
+    blocks = [place for place in places if all((name, *place) in found for name in names)]
+    orders = []
+    for metric, sign in (("rmse", 1.0), ("ll", -1.0)):
+        scores = np.array([[sign * found[name, *place][metric] for name in names] for place in blocks])
+        orders.append(list(np.argsort(scores.argsort(axis=1).argsort(axis=1).mean(axis=0))))
+    if orders != [[0, 1, 2, 3]] * 2:
+        return f"another order of {names}: {orders}"
+    return f"{len(blocks)} splits of {in_words(len({dataset for dataset, _ in blocks}))} data sets"
+
+
+def finished_splits(folder: str) -> str:
+    """Return the number of finished splits of each entry of a study, if it is the same for all."""
+    counts = {len(cells(folder, method, dataset)) for method, dataset in planned(folder)}
+    totals = set(planned(folder).values())
+    return f"{' or '.join(map(str, sorted(counts)))} of the {totals.pop()} splits"
+
+
+def dgp_energies() -> str:
+    """Return the final energy of GP-50 on yacht with the training of the released program and with the default one."""
+    ends = []
+    for folder, method in (("dgp", "GP-50"), ("dgp-cosine", "GP-50, cosine")):
+        traces = curves(folder)["traces"]
+        (one,) = (trace for trace in traces if (trace["method"], trace["dataset"]) == (method, "yacht"))
+        ends.append(f"{one['traces']['objective']['median'][-1]:.2f}")
+    return f"changes from {ends[0]} to {ends[1]} nats per data point"
+
+
+TABLES = {"sparse-boston": sparse_boston, "dgp-training": dgp_training}
+FACTS = [
+    ("papers/bui2015.md", paper_order),
+    ("papers/bui2015.md", dgp_energies),
+    ("papers/bui2015.md", lambda: finished_splits("dgp-classes")),
+]

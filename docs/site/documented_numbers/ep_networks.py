@@ -1,0 +1,162 @@
+"""Tables and sentences on expectation propagation for networks and on Gaussian processes with Student-t noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ep_bench.convergence import judge
+from ep_bench.published import DENSITY, SQUARE, moments, pooled
+
+from .markdown import table
+from .stored import RESULTS, TextRow, cells, check_row, checked, convergence, finished, selected, summary
+
+PRIORS = {"NN-EP-LA": "Laplace", "NN-EP-ARD": "ARD"}
+
+
+def ep_restarts() -> list[str]:
+    """Return the table of random starts of EP for networks."""
+    rows = summary("nn-ep-restarts")
+    body = []
+    for dataset in sorted({row["dataset"] for row in rows}):
+        both = [selected(rows, dataset=dataset, method=method)[0] for method in PRIORS]
+        body.append([
+            dataset, *(f"{one['converged']} of {one['restarts']}" for one in both),
+            *(f"{float(one['ll_least']):.3f} to {float(one['ll_most']):.3f}" for one in both),
+        ])  # fmt: skip
+    head = ["", "converged, Laplace", "ARD", "test log-likelihood, Laplace", "ARD"]
+    return table(head, body)
+
+
+def ep_best_of() -> list[str]:
+    """Return the table of mean log densities of the fit of highest evidence among 1, 5 and 20 of the stored starts."""
+    arrays = np.load(RESULTS / "nn-ep-restarts" / "arrays.npz")
+    names, labels = arrays["measures"].tolist(), arrays["labels"].tolist()
+    body = []
+    for i, dataset in sorted(enumerate(arrays["datasets"].tolist()), key=lambda pair: str(pair[1])):
+        line = [dataset]
+        for label in PRIORS:
+            found = dict(zip(names, arrays[f"found_{i}"][labels.index(label)], strict=True))
+            line += [f"{best_of(found['ll'], found['log_evidence'], number):.3f}" for number in (1, 5, 20)]
+            line.append(f"{np.std(found['log_evidence']):.1f}")
+        body.append(line)
+    columns = [f"{prior}: {name}" for prior in PRIORS.values() for name in ("1", "5", "20", "evidence, sd")]
+    return table(["", *columns], body)
+
+
+def best_of(values: Any, evidences: Any, number: int) -> float:
+    """Return the mean, over all choices of ``number`` starts, of the value (R,) of the one of highest evidence (R,)."""
+    starts = len(values)
+    weights = [math.comb(starts - 1 - place, number - 1) / math.comb(starts, number) for place in range(starts)]
+    return float(np.dot(weights, values[np.argsort(-evidences)]))
+
+
+def ep_scores() -> list[str]:
+    """Return the table of scores of EP for networks and of PBP, on data sets with all splits of both priors."""
+    folders = {**dict.fromkeys(PRIORS, "ep-nn"), "PBP-1": "bnn-optimisation"}
+    body = []
+    for dataset in dict.fromkeys(row["dataset"] for row in finished("ep-nn")):
+        entries = [(folder, name, dataset) for name, folder in folders.items()]
+        if all(len(cells(*entry)) == 20 for entry in entries):
+            body.append([dataset, *(_marked_mean(*entry, metric) for metric in ("rmse", "ll") for entry in entries)])
+    head = ["", "RMSE, Laplace", "ARD", "`pbp`", "test log-likelihood, Laplace", "ARD", "`pbp`"]
+    return table(head, body)
+
+
+def _marked_mean(folder: str, method: str, dataset: str, metric: str) -> str:
+    mean = np.mean([row[metric] for row in cells(folder, method, dataset)])
+    return f"{mean:.3f} {convergence(folder, method, dataset).mark}".strip()
+
+
+def ep_table_1() -> list[str]:
+    """Return the table of means over points next to the printed ones."""
+    body = []
+    for folder in ("nn-ep-table1", "nn-ep-kin40k"):
+        for dataset in dict.fromkeys(row["dataset"] for row in checked(folder)):
+            body += [_means_over_points(folder, dataset, method) for method in PRIORS]
+    return table(["", "prior", "test log-likelihood", "squared error"], [line for line in body if line])
+
+
+def _means_over_points(folder: str, dataset: str, method: str) -> list[str]:
+    """Return a line of table 1, empty if no split is finished."""
+    both = [check_row(folder, dataset=dataset, method=method, metric=metric) for metric in (DENSITY, SQUARE)]
+    texts = [f"{float(one['mean'] or 'nan'):.3f} ({float(one['published_mean']):.2f})" for one in both]
+    mark = convergence(folder, method, dataset).mark
+    return [dataset, f"{PRIORS[method]} {mark}".strip(), *texts] if int(both[0]["n_splits"]) else []
+
+
+def crime() -> list[str]:
+    """Return the table of the Gaussian process on communities next to the printed values."""
+    whole = [pooled([moments(m, row) for row in cells("nn-ep-table1", "GP", "communities")]) for m in (SQUARE, DENSITY)]
+    ours = ["cube root", *(text for one in whole for text in (f"{one.mean:.3f}", f"{one.deviation:.2f}"))]
+    head = ["", "squared error: mean", "standard deviation", "log density: mean", "standard deviation"]
+    return table(head, [["printed", "0.30", "0.54", "-0.81", "0.91"], ours])
+
+
+def ep_converged(folder: str, dataset: str) -> str:
+    """Return how many fits of EP for networks on a data set have converged, of how many."""
+    rows = [row for row in finished(folder) if row["dataset"] == dataset and row["method"] in PRIORS]
+    return f"{sum(judge(row) != 'not' for row in rows)} of {len(rows)}"
+
+
+def ep_seconds() -> str:
+    """Return the range of fitting times of EP for networks on ten folds of boston."""
+    seconds = [row["fit_seconds"] for name in PRIORS for row in cells("nn-ep-table1", name, "boston")]
+    return f"{min(seconds):.2f} to {max(seconds):.2f} s"
+
+
+def ep_counts() -> str:
+    """Return how many fits of EP converge on other data sets than boston."""
+    return (
+        f"{ep_converged('ep-nn', 'yacht')} fits converge on yacht, {ep_converged('ep-nn', 'energy')} on energy, "
+        f"and {ep_converged('nn-ep-table1', 'communities')} on communities"
+    )
+
+
+def ep_boston() -> str:
+    """Return how many fits of EP converge on boston."""
+    splits, folds = ep_converged("ep-nn", "boston"), ep_converged("nn-ep-table1", "boston")
+    return f"{splits} fits to the standard splits and {folds} fits to its ten folds"
+
+
+def ep_many_inputs() -> str:
+    """Return the mean log density of the network with 50 units on kin40k, for the standardised target."""
+    rows = cells("nn-ep-kin40k", "NN-EP-ARD-50", "kin40k")
+    return f"With 50 units it is at {pooled([moments(DENSITY, row) for row in rows]).mean:.3f} after 400 sweeps"
+
+
+def ep_first_fold() -> str:
+    """Return the test log-likelihood of the first fold of boston: the best one, and at the end."""
+    (row,) = selected(summary("nn-ep-convergence"), method="NN-EP-LA", fold="0")
+    return f"from {float(row['ll_best']):.2f} after {row['ll_best_after']} sweeps to {float(row['ll']):.2f}"
+
+
+def times_configurations() -> str:
+    """Return the numbers of hyperparameters at which every approximation has a solution."""
+    rows: dict[str, TextRow] = {row["dataset"]: row for row in summary("student-t-times")}
+    return ", ".join(f"{rows[name]['configurations']} of 28 ({name})" for name in rows)
+
+
+def times_r_hat() -> str:
+    """Return R-hat of the chains that chose the hyperparameters."""
+    return ", ".join(dict.fromkeys(f"{float(row['r_hat']):.2f}" for row in summary("student-t-times")))
+
+
+TABLES = {
+    "ep-restarts": ep_restarts,
+    "ep-best-of": ep_best_of,
+    "ep-scores": ep_scores,
+    "ep-table-1": ep_table_1,
+    "crime": crime,
+}
+FACTS = [
+    ("papers/jylanki2011.md", times_configurations),
+    ("papers/jylanki2011.md", times_r_hat),
+    ("papers/jylanki2014.md", ep_many_inputs),
+    ("methods/ep_nn.md", ep_seconds),
+    ("methods/ep_nn.md", ep_counts),
+    ("methods/ep_nn.md", ep_boston),
+    ("methods/ep_nn.md", ep_first_fold),
+]

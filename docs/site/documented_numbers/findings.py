@@ -1,0 +1,83 @@
+"""Tables and sentences of the page of findings on the literature."""
+
+from __future__ import annotations
+
+from ep_bench.published import measured
+
+from .markdown import table
+from .stored import PUBLISHED, TextRow, all_results, cells, check_row, checked, rows_of, selected
+
+# RMSE, from trials outside this repository
+FLOORS = {"kin8nm": 0.052, "power": 3.1, "protein": 3.3, "wine": 0.52, "year": 8.4}
+OWN_CODE = ("GP-", "DGP-", "VI(KW)", "SGLD")
+
+
+def _mean(row: TextRow) -> str:
+    return measured(float(row["mean"]), float(row["stderr"]))
+
+
+def pbp_details() -> list[str]:
+    """Return protein and naval with the settings that give the printed rows, and with those of the text."""
+    body = []
+    settings = {"protein": ("20 epochs", "40 epochs"), "naval": ("constant 1", "constant 0")}
+    for dataset, both in settings.items():
+        for folder, method, setting in zip(("pbp-table-1", "pbp-plain"), ("PBP", "PBP-plain"), both, strict=True):
+            for metric in ("rmse", "ll"):
+                row = check_row(folder, source="hernandez-lobato2015", method=method, dataset=dataset, metric=metric)
+                z = f"{float(row['z']):+.1f}"
+                body.append([dataset, setting, metric.upper(), row["published_mean"], _mean(row), z, row["verdict"]])
+    return table(["Data set", "Setting", "Score", "Printed", "ep-bench", "z", "Verdict"], body)
+
+
+def exchanged_rows() -> list[str]:
+    """Return printed and computed log-likelihoods of australian and pima."""
+    datasets = ("australian", "pima")
+    body = []
+    for method in ("GP", "DGP-1", "DGP-2", "DGP-3"):
+        line = [method]
+        for dataset in datasets:
+            wanted = {"method": method, "dataset": dataset, "metric": "ll", "verdict": "disputed"}
+            row = selected(checked("dgp-classes"), **wanted)[0]
+            line += [row["published_mean"], f"{_mean(row)} ({row['n_splits']} splits)"]
+        body.append(line)
+    return table(["Entry", *(f"{name}, {by}" for name in datasets for by in ("printed", "ep-bench"))], body)
+
+
+def below_floors() -> dict[str, list[float]]:
+    """Return the printed RMSEs of the own code of Bui et al. that are below a floor, by data set."""
+    rows = selected(rows_of(PUBLISHED / "seed_tables.csv"), source="bui2015", table="4", metric="rmse")
+    own = [(row["dataset"], float(row["mean"])) for row in rows if row["method"].startswith(OWN_CODE) and row["mean"]]
+    return {name: [mean for dataset, mean in own if dataset == name and mean < floor] for name, floor in FLOORS.items()}
+
+
+def floors() -> list[str]:
+    """Return the number of printed RMSEs below each floor, and the best complete entry of the stored results."""
+    below = below_floors()
+    body = []
+    for dataset, values in below.items():
+        printed = [f"{FLOORS[dataset]:g}", f"{len(values)} of 12", f"{min(values):g} to {max(values):g}"]
+        body.append([dataset, *printed, _lowest_mean(dataset)])
+    body.append(["all ten data sets", "", f"{sum(map(len, below.values()))} of 120", "", ""])
+    return table(["Data set", "Floor", "Printed cells below it", "Their values", "Lowest mean stored here"], body)
+
+
+def _lowest_mean(dataset: str) -> str:
+    """Return the lowest mean RMSE of an entry on a data set, with the entry and its number of splits."""
+    rows = all_results().ok()
+    found = rows[rows["dataset"].str.split(" ").str[0] == dataset].groupby("method")["rmse"].agg(["mean", "count"])
+    best = found.sort_values("mean")
+    return f"{best['mean'].iloc[0]:.3g} ({best.index[0]}, {best['count'].iloc[0]} splits)" if len(best) else "–"
+
+
+def power_floor() -> str:
+    """Return the RMSE of the exact Gaussian process on split 0 of power, and the number of cells below other floors."""
+    (row,) = (one for one in cells("gp", "GP", "power") if one["split"] == 0)
+    others = sum(len(values) for dataset, values in below_floors().items() if dataset != "power")
+    return (
+        f"reaches {row['rmse']:.2f} on split 0 ([gp](../results/gp)). The three cells of power are below that value "
+        f"too, but may be possible. Without power, the count is {others}."
+    )
+
+
+TABLES = {"pbp-details": pbp_details, "exchanged-rows": exchanged_rows, "floors": floors}
+FACTS = [("findings.md", power_floor)]

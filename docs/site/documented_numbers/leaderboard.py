@@ -1,0 +1,111 @@
+"""Tables of the leaderboard: ranks, scores, coverage, seconds and machines."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+
+from ep_bench.convergence import ConvergedSplits
+
+from .markdown import table, with_error
+from .stored import FIVE, Cells, all_results, board, board_cells
+
+SCORES = {"LL": ("ll", True), "RMSE": ("rmse", False), "CRPS": ("crps", False)}  # column, and whether higher is better
+
+
+def complete_entries() -> list[str]:
+    """Return the entries with all splits of the five data sets."""
+    plan = board().planned
+    most = {d: max(n for (_, dataset), n in plan.items() if dataset == d) for d in FIVE}
+    return [m for m in board().methods if all(len(board_cells(m, d)) == most[d] for d in FIVE)]
+
+
+def average_ranks(score: str) -> pd.DataFrame:
+    """Return the ranks of the complete entries by data set (1 is best), sorted by their mean."""
+    metric, higher = SCORES[score]
+    columns = {m: [np.mean([row[metric] for row in board_cells(m, d)]) for d in FIVE] for m in complete_entries()}
+    ranks = pd.DataFrame(columns, index=list(FIVE)).rank(axis=1, ascending=not higher)
+    return ranks[ranks.mean().sort_values(kind="stable").index]
+
+
+def leaderboard(score: str) -> list[str]:
+    """Return the complete entries by average rank over the five data sets, with their means."""
+    ranks = average_ranks(score)
+    body = []
+    for method in ranks:
+        line = [method, f"{ranks[method].mean():.1f}", f"{ranks[method].min():.0f} to {ranks[method].max():.0f}"]
+        body.append([*line, *(_score(method, dataset, SCORES[score][0]) for dataset in FIVE)])
+    return table(["Entry", "Average rank", "Ranks", *FIVE], body)
+
+
+def _score(method: str, dataset: str, metric: str) -> str:
+    mark = board().convergence.get((method, dataset), ConvergedSplits()).mark
+    return with_error([row[metric] for row in board_cells(method, dataset)], 0, mark)
+
+
+def ranking() -> list[str]:
+    """Return the average ranks of the complete entries by three scores."""
+    ranks = {score: average_ranks(score).mean() for score in SCORES}
+    body = [[method, *(f"{ranks[score][method]:.1f}" for score in SCORES)] for method in ranks["LL"].index]
+    return table(["Entry", *(f"Average rank by {score}" for score in SCORES)], body)
+
+
+def interval_coverage() -> list[str]:
+    """Return the fraction of test targets in central intervals, mean over the five data sets."""
+    levels = (50, 90, 95)
+    body = [[method, *(_coverage(method, level) for level in levels)] for method in average_ranks("LL")]
+    return table(["Entry", *(f"{level} % interval" for level in levels)], body)
+
+
+def _coverage(method: str, level: int) -> str:
+    means = [np.mean([row[f"coverage{level}"] for row in board_cells(method, d)]) for d in FIVE]
+    return f"{np.mean(means):.3f} ({min(means):.2f} to {max(means):.2f})"
+
+
+def finished_of_planned() -> list[str]:
+    """Return the finished and planned splits of every entry on every data set."""
+    datasets = board().datasets
+    body = [[method, *(_finished(method, dataset) for dataset in datasets)] for method in board().methods]
+    return table(["Entry", *datasets], body)
+
+
+def _finished(method: str, dataset: str) -> str:
+    done, total = len(board_cells(method, dataset)), board().planned.get((method, dataset), 0)
+    return "–" if not total else "all" if done == total else f"{done}/{total}"
+
+
+def machines() -> list[str]:
+    """Return the machines, revisions and command of every folder with times."""
+    body = []
+    for study in all_results().studies:
+        lock = json.loads((study.folder / "study.lock.json").read_text(encoding="utf-8"))
+        found = [one["machine"] for one in lock.get("environments", {}).values() if "machine" in one]
+        kinds = dict.fromkeys(f"{one['processor']}, {one['cores']} cores, {one['system']}" for one in found)
+        name, known = study.folder.name, "; ".join(kinds) or "not recorded"
+        body.append([f"[{name}](../results/{name})", known, f"`ep-bench report results/{name}`"])
+    return table(["Folder", "Machines", "Command that prints the times"], body)
+
+
+def median_seconds() -> list[str]:
+    """Return the median CPU seconds of one fit, search included, on the five data sets."""
+    body = [[method, *(_median_seconds(board_cells(method, d)) for d in FIVE)] for method in complete_entries()]
+    return table(["Entry", *FIVE], body)
+
+
+def _median_seconds(rows: Cells) -> str:
+    times = [row["fit_cpu_seconds"] + (0.0 if pd.isna(row["tune_cpu_seconds"]) else row["tune_cpu_seconds"])
+             for row in rows if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
+    return f"{np.median(times):.3g}" if times else "–"
+
+
+TABLES = {
+    "leaderboard-ll": lambda: leaderboard("LL"),
+    "leaderboard-rmse": lambda: leaderboard("RMSE"),
+    "ranking": ranking,
+    "interval-coverage": interval_coverage,
+    "finished": finished_of_planned,
+    "machines": machines,
+    "seconds": median_seconds,
+}

@@ -1,0 +1,159 @@
+"""Tables and sentences on Bayesian neural networks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from .markdown import signed, table, with_error
+from .stored import (
+    RESULTS,
+    Cells,
+    Row,
+    cells,
+    check_row,
+    checked,
+    converged_splits,
+    convergence,
+    covered,
+    curves,
+    planned,
+    published_number,
+    rows_of,
+)  # fmt: skip
+
+
+def scores(
+    folder: str, metric: str, left_out: Sequence[str] = (), published: str = "", source: str = "bui2015"
+) -> list[str]:
+    """Return the table of one score of a study of networks: entries by data sets."""
+    datasets = covered(folder)
+    body = [[f"{published}, published", *(_published(folder, source, published, d, metric) for d in datasets)]]
+    methods = [name for name in dict.fromkeys(method for method, _ in planned(folder)) if name not in left_out]
+    body += [[method, *(_score(folder, method, dataset, metric) for dataset in datasets)] for method in methods]
+    return table([metric.upper(), *datasets], body if published else body[1:])
+
+
+def _score(folder: str, method: str, dataset: str, metric: str) -> str:
+    values = [row[metric] for row in cells(folder, method, dataset)]
+    return with_error(values, planned(folder)[method, dataset], convergence(folder, method, dataset).mark)
+
+
+def _published(folder: str, source: str, method: str, dataset: str, metric: str) -> str:
+    wanted = {"source": source, "method": method, "dataset": dataset, "metric": metric}
+    return published_number(checked(folder), "published_mean", "published_stderr", **wanted)
+
+
+def cpu_seconds(folder: str) -> list[str]:
+    """Return the table of mean CPU seconds per fit: entries by data sets; a dash for cells without CPU times."""
+    datasets, methods = covered(folder), dict.fromkeys(method for method, _ in planned(folder))
+    body = [[method, *(_mean_seconds(cells(folder, method, dataset)) for dataset in datasets)] for method in methods]
+    return table(["CPU seconds", *datasets], body)
+
+
+def _mean_seconds(rows: Cells) -> str:
+    seconds = [row["fit_cpu_seconds"] for row in rows if "fit_cpu_seconds" in row]
+    return f"{np.mean(seconds):.2f}" if seconds else "–"
+
+
+def sgld_difference() -> list[str]:
+    """Return the table of differences of SGLD from HMC on common splits."""
+    datasets = covered("bnn-sampling")
+    body = [[f"{method}, {metric.upper()}", *(_sgld_difference(method, dataset, metric) for dataset in datasets)]
+            for method in ("SGLD-1", "SGLD-2") for metric in ("rmse", "ll")]  # fmt: skip
+    return table(["SGLD minus HMC-1", *datasets], body)
+
+
+def _sgld_difference(method: str, dataset: str, metric: str) -> str:
+    folder = "bnn-sampling"
+    gaps = _gaps(cells(folder, method, dataset), cells(folder, "HMC-1", dataset), metric)
+    return signed(with_error(gaps, planned(folder)[method, dataset]))
+
+
+def _gaps(first: Cells, second: Cells, metric: str) -> list[float]:
+    """Return the differences on common splits, empty with a single one."""
+    other = {row["split"]: row[metric] for row in second}
+    found = [row[metric] - other[row["split"]] for row in first if row["split"] in other]
+    return found if len(found) > 1 else []
+
+
+def pbp_table_1() -> list[str]:
+    """Return the table of PBP's published and computed numbers."""
+    rows = [row for row in checked("pbp-table-1") if row["source"] == "hernandez-lobato2015"]
+    body = [[dataset, *_pbp_numbers(dataset, "rmse"), *_pbp_numbers(dataset, "ll")]
+            for dataset in dict.fromkeys(row["dataset"] for row in rows)]  # fmt: skip
+    return table(["Data set", "RMSE, table 1", "RMSE, ep-bench", "LL, table 1", "LL, ep-bench"], body)
+
+
+def _pbp_numbers(dataset: str, metric: str) -> list[str]:
+    values = [row[metric] for row in cells("pbp-table-1", "PBP", dataset)]
+    return [_published("pbp-table-1", "hernandez-lobato2015", "PBP", dataset, metric), with_error(values, 0)]
+
+
+def hmc_mixing() -> list[str]:
+    """Return the table of diagnostics of long chains."""
+    chains = curves("hmc-mixing")["chains"]
+    body = [_diagnostics(one) for one in sorted(chains, key=lambda one: (one["dataset"] != "yacht", one["method"]))]
+    return table(["", "gradients", "R-hat, monitored", "R-hat, test", "bulk ESS, test"], body)
+
+
+def _diagnostics(entry: Row) -> list[str]:
+    found = {name: values[0] for name, values in entry["diagnostics"].items()}
+    r_hats = [f"{found[name]:.3f}" for name in ("r_hat_predictions", "r_hat_test_rows")]
+    gradients = f"{found['gradients'] / 1e6:.0f} million"
+    return [f"{entry['dataset']}, {entry['method']}", gradients, *r_hats, f"{found['ess_bulk_test_rows']:.0f}"]
+
+
+def noise_floor() -> list[str]:
+    """Return the log-likelihoods of HMC with both noise priors next to the printed ones."""
+    entries = ("HMC-1", "HMC-1 (b = 2)")
+    body = []
+    for dataset in ("energy", "yacht"):
+        row = check_row("bnn-sampling", source="bui2015", method="HMC-1", dataset=dataset, metric="ll")
+        ours = [_score("bnn-sampling", method, dataset, "ll") for method in entries]
+        body.append([dataset, row["published_mean"], *ours])
+    return table(["Data set", "Printed LL", "b = 0.01", "b = 2"], body)
+
+
+def hmc_unconverged() -> str:
+    """Return how many splits of HMC-1 have converged, nearly converged and not converged."""
+    return converged_splits("bnn-sampling", "HMC-1").counts
+
+
+def hessians() -> str:
+    """Return on how many data sets the paired test finds either Hessian of Laplace's approximation better."""
+    found = next(row["found"] for row in rows_of(RESULTS / "bnn-sampling" / "claims.csv") if "Hessian" in row["claim"])
+    won, lost = (int(re.findall(rf"(\d+) {word}", found)[0]) for word in ("won", "lost"))
+    return f"the full Hessian is better on {won} data sets and the diagonal one on {lost}"
+
+
+def not_worse(folder: str, method: str, source: str, text: str) -> str:
+    """Return the text if no published number of a source is missed by the entry on the data sets with all splits."""
+    rows = [r for r in checked(folder) if (r["method"], r["source"]) == (method, source)]
+    verdicts = {row["verdict"] for row in rows if row["dataset"] in covered(folder)}
+    return text if verdicts <= {"reproduced", "better"} else f"{method}: {sorted(verdicts)}"
+
+
+DEEP_ENSEMBLE = {"published": "Ensemble", "source": "lakshminarayanan2017"}
+TABLES = {
+    "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
+    "optimisation-ll": lambda: scores("bnn-optimisation", "ll"),
+    "sampling-rmse": lambda: scores("bnn-sampling", "rmse", ("PBP-1", "VI-1"), "HMC-1"),
+    "sampling-ll": lambda: scores("bnn-sampling", "ll", ("PBP-1", "VI-1"), "HMC-1"),
+    "ensemble-rmse": lambda: scores("ensemble", "rmse", **DEEP_ENSEMBLE),
+    "ensemble-ll": lambda: scores("ensemble", "ll", **DEEP_ENSEMBLE),
+    "ensemble-seconds": lambda: cpu_seconds("ensemble"),
+    "sgld-difference": sgld_difference,
+    "pbp-table-1": pbp_table_1,
+    "hmc-mixing": hmc_mixing,
+    "noise-floor": noise_floor,
+}
+FACTS = [
+    ("networks.md", hmc_unconverged),
+    ("networks.md", hessians),
+    ("networks.md", lambda: not_worse("bnn-sampling", "HMC-1", "bui2015", "HMC-1 matches or exceeds the published")),
+    ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
+    ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
+]

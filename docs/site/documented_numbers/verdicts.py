@@ -1,0 +1,92 @@
+"""Tables of verdicts on the published numbers and claims."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+
+import pandas as pd
+
+from ep_bench import published
+from ep_bench.published.claims import FILE, load_claims
+from ep_bench.report.claims import claim_verdicts
+
+from .markdown import table
+from .stored import all_results, comparison
+
+PAPERS = {
+    "hernandez-lobato2015": ("Hernandez-Lobato and Adams (2015)", "`pbp`, `bp`, `vi_graves`"),
+    "jylanki2011": ("Jylanki, Vanhatalo and Vehtari (2011)", "`gp_t`"),
+    "jylanki2014": ("Jylanki, Nummenmaa and Vehtari (2014)", "`ep_nn`"),
+    "bui2015": ("Bui et al. (2015)", "`dgp_ep`, `hmc`, `sgld`, `vi`"),
+    "hernandez-lobato2016": ("Hernandez-Lobato et al. (2016), supplement", "`bb_alpha`"),
+}
+SHOWN = ("reproduced", "better", "worse", "disputed", "incomplete")
+INCIDENTAL = re.compile(r"on |published as|\d+ of \d+ splits|standard errors|one split|one of \d")  # parts of reasons
+
+
+def verdicts(frame: pd.DataFrame) -> list[str]:
+    """Return how many published numbers have each of the verdicts ``SHOWN``."""
+    found = published.counts(frame)
+    return [str(found[verdict]) for verdict in SHOWN]
+
+
+def papers() -> list[str]:
+    """Return the README's table of papers."""
+    frame = comparison()
+    body = []
+    for source, (title, names) in PAPERS.items():
+        part = frame[frame["source"] == source]
+        counted = verdicts(part) if len(part) else ["–"] * len(SHOWN)
+        body.append([f"[{title}](docs/papers/{source}.md)", names, *counted])
+    return table(["Paper", "Methods", *(verdict.capitalize() for verdict in SHOWN)], body)
+
+
+def reproductions() -> list[str]:
+    """Return the verdicts by published table, those of other sources included."""
+    body = []
+    for (source, number), part in comparison().groupby(["source", "table"], sort=True):
+        found = published.counts(part)
+        name = f"[{source}](papers/{source}.md)" if source in PAPERS else str(source)
+        body.append([name, str(number), *verdicts(part), str(found["yardstick"])])
+    return table(["Source", "Table", *SHOWN, "yardstick"], body)
+
+
+def columns_of(source: str) -> list[str]:
+    """Return the verdicts by column of the tables of one paper, with the reasons of other verdicts than reproduced."""
+    frame = comparison()
+    part = frame[frame["source"] == source]
+    body = []
+    for (number, name), rows in part.groupby(["table", published.COLUMN_NAMES[0]], sort=True):
+        body.append([str(number), str(name), *verdicts(rows), _main_reason(rows)])
+    return table(["Table", "Column", *SHOWN, "Reason, if disputed or worse"], body)
+
+
+def _main_reason(rows: pd.DataFrame) -> str:
+    """Return the most frequent reason of the numbers that count as disputed or worse, or nothing."""
+    found = published.counts(rows)
+    if not found["disputed"] + found["worse"]:
+        return ""
+    causes = rows.loc[rows["verdict"].isin(["disputed", "worse"]), "reason"].str.removeprefix("accepted: ")
+    parts = [part for cause in causes for part in cause.split("; ") if not INCIDENTAL.match(part)]
+    return "".join(part for part, _ in Counter(parts).most_common(1))
+
+
+def claims(verdict: str) -> list[str]:
+    """Return the claims of the papers with one verdict."""
+    rows = claim_verdicts(all_results(), load_claims(FILE))
+    found = [row for row in rows if row["verdict"] == verdict]
+    extra = verdict == "not decided"
+    body = [[r["source"], r["place"], r["claim"], r["found"] or "–", *[r["reason"]] * extra] for r in found]
+    return table(["Paper", "Place", "Claim", "Found", *["Reason"] * extra], body)
+
+
+TABLES = {
+    "papers": papers,
+    "reproductions": reproductions,
+    **{f"columns-{one}": partial(columns_of, one) for one in ("hernandez-lobato2015", "bui2015", "jylanki2014")},
+    "claims-fail": lambda: claims("does not hold"),
+    "claims-hold": lambda: claims("holds"),
+    "claims-open": lambda: claims("not decided"),
+}
