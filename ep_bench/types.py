@@ -111,16 +111,17 @@ class Dataset:
 class SplitScheme:
     """How data points are split into training and test data; parameters that a scheme does not have are None."""
 
-    scheme: Literal["standard", "kfold", "shuffle", "gap", "holdout"] = "standard"
+    scheme: Literal["standard", "kfold", "contiguous", "shuffle", "gap", "holdout"] = "standard"
     count: int | None = None
     folds: int | None = None
     seed: int | None = None
     test_fraction: float | None = None
     test_rows: int | None = None
+    rows: int | None = None
 
     def factors(self) -> dict[str, Any]:
         """Return the parameters that determine one split: all except ``count``, the number of splits used."""
-        known = {key: getattr(self, key) for key in ("folds", "seed", "test_fraction", "test_rows")}
+        known = {key: getattr(self, key) for key in ("folds", "seed", "test_fraction", "test_rows", "rows")}
         return {"scheme": self.scheme} | {key: value for key, value in known.items() if value is not None}
 
 

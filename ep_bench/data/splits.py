@@ -1,4 +1,4 @@
-"""Splits of data points into training and test data: standard, kfold, shuffle, gap, holdout.
+"""Splits of data points into training and test data: standard, kfold, contiguous, shuffle, gap, holdout.
 
 Standard splits are those of Hernandez-Lobato and Adams (2015). With one ``RandomState(1)``, split K is the K-th draw of
 ``choice(N, N, replace=False)``; its first round(0.9 N) entries are the training data. The other random schemes also
@@ -26,6 +26,7 @@ TRAIN_FRACTION = 0.9
 FIELDS = {
     "standard": {"count"},
     "kfold": {"count", "folds", "seed"},
+    "contiguous": {"count", "folds", "rows"},
     "shuffle": {"count", "test_fraction", "seed"},
     "gap": {"count"},
     "holdout": {"count", "test_rows"},
@@ -89,6 +90,8 @@ def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
     if scheme.scheme == "kfold":
         folds = FOLDS if scheme.folds is None else scheme.folds
         return replace(scheme, folds=folds, seed=scheme.seed or 0)
+    if scheme.scheme == "contiguous":
+        return replace(scheme, folds=FOLDS if scheme.folds is None else scheme.folds)
     if scheme.scheme == "shuffle":
         fraction = TEST_FRACTION if scheme.test_fraction is None else scheme.test_fraction
         count = COUNT if scheme.count is None else scheme.count
@@ -113,7 +116,7 @@ def _check_fields(scheme: SplitScheme) -> None:
             name=str(scheme.scheme),
         )
     allowed = FIELDS[scheme.scheme]
-    for key in ("count", "folds", "seed", "test_fraction", "test_rows"):
+    for key in ("count", "folds", "seed", "test_fraction", "test_rows", "rows"):
         value = getattr(scheme, key)
         if value is None:
             continue
@@ -124,7 +127,7 @@ def _check_fields(scheme: SplitScheme) -> None:
         if key == "test_fraction":
             in_range, range_ = 0.0 < value < 1.0, "between 0 and 1, both excluded"
         else:
-            minimum = {"folds": 2, "seed": 0}.get(key, 1)
+            minimum = {"folds": 2, "rows": 2, "seed": 0}.get(key, 1)
             in_range, range_ = value >= minimum, f"at least {minimum}"
         if not in_range:
             raise UserError("out of range", where="splits", field=key, found=value, allowed=range_)
@@ -138,6 +141,7 @@ def split_count(scheme: SplitScheme, info: DatasetInfo) -> int:
     available = {
         "standard": info.splits,
         "kfold": FOLDS if scheme.folds is None else scheme.folds,
+        "contiguous": FOLDS if scheme.folds is None else scheme.folds,
         "gap": info.d,
         "holdout": info.parts,
     }[scheme.scheme]
@@ -153,10 +157,15 @@ def check_scheme(scheme: SplitScheme, n: int, card: Any = None) -> None:
         A split has no training or no test data, or a parameter of the scheme is wrong.
     """
     scheme = resolve_scheme(scheme, card)
-    n = n // _parts(scheme, card)
+    if scheme.rows is not None and scheme.rows > n:
+        raise UserError(
+            "more rows than the data set has", where="splits", field="rows", found=scheme.rows, allowed=f"at most {n}"
+        )
+    n = n // _parts(scheme, card) if scheme.rows is None else scheme.rows
     n_test = {
         "standard": lambda: n - round(TRAIN_FRACTION * n),
         "kfold": lambda: n // scheme.folds if scheme.folds else 0,
+        "contiguous": lambda: n // scheme.folds if scheme.folds else 0,
         "shuffle": lambda: round((scheme.test_fraction or 0.0) * n),
         "gap": lambda: (2 * n) // 3 - n // 3,
         "holdout": lambda: scheme.test_rows or 0,
@@ -168,9 +177,9 @@ def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     """Return split ``index`` (from 0) of a data set.
 
     The indices are in the order drawn for ``standard`` and ``shuffle``, in the order of one permutation for ``kfold``,
-    and in the order of the file for ``gap`` and ``holdout``. The test data of ``gap`` are the middle third of the
-    sorted values of input ``index``; ties are in the order of the file. ``holdout`` has one split per part of the card,
-    which contains this part only.
+    and in the order of the file for ``contiguous``, ``gap`` and ``holdout``. The test data of ``gap`` are the middle
+    third of the sorted values of input ``index``; ties are in the order of the file. ``holdout`` has one split per part
+    of the card, which contains this part only.
 
     Raises
     ------
@@ -181,13 +190,16 @@ def make_split(scheme: SplitScheme, dataset: Dataset, index: int) -> Split:
     n, d = dataset.X.shape
     check_scheme(scheme, n, dataset.card)
     parts = _parts(scheme, dataset.card)
-    last = {"kfold": scheme.folds, "gap": d, "holdout": parts}.get(scheme.scheme)
+    last = {"kfold": scheme.folds, "contiguous": scheme.folds, "gap": d, "holdout": parts}.get(scheme.scheme)
     if index < 0 or (last is not None and index >= last):
         raise UserError(f"{scheme.scheme} has no split {index} on {dataset.name}", where="splits")
     if scheme.scheme == "standard":
         return Split(index, *standard_split(n, index))
     if scheme.scheme == "kfold":
-        return Split(index, *_fold(n, scheme.folds or FOLDS, scheme.seed or 0, index))
+        rows = _stream("kfold", scheme.seed or 0).permutation(n).astype(np.int64)
+        return Split(index, *_held_out(rows, scheme.folds or FOLDS, index))
+    if scheme.scheme == "contiguous":
+        return Split(index, *_held_out(np.arange(scheme.rows or n, dtype=np.int64), scheme.folds or FOLDS, index))
     if scheme.scheme == "shuffle":
         rows = _stream("shuffle", scheme.seed or 0, index).permutation(n).astype(np.int64)
         n_train = n - round((scheme.test_fraction or TEST_FRACTION) * n)
@@ -210,8 +222,9 @@ def make_splits(scheme: SplitScheme, dataset: Dataset) -> Iterator[Split]:
         yield make_split(scheme, dataset, index)
 
 
-def _fold(n: int, folds: int, seed: int, index: int) -> tuple[Indices, Indices]:
-    parts = np.array_split(_stream("kfold", seed).permutation(n).astype(np.int64), folds)
+def _held_out(rows: Indices, folds: int, index: int) -> tuple[Indices, Indices]:
+    """Return training and test indices if part ``index`` of equal consecutive parts is held out."""
+    parts = np.array_split(rows, folds)
     return np.concatenate(parts[:index] + parts[index + 1 :]), parts[index]
 
 

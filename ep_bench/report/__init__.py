@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ep_bench.errors import UserError
+
 
 def build(
     folders: Sequence[Path],
@@ -33,8 +35,10 @@ def build(
     Raises
     ------
     UserError
-        If there is no folder, or one without results.
+        If there is no folder, or one without results, or ``out`` is something else than a folder.
     """
     from ep_bench.report.builder import write
 
+    if out is not None and out.exists() and not out.is_dir():
+        raise UserError("is not a folder", where=str(out))
     return write(folders, out, pdf=pdf, all_figures=all_figures, log=log)

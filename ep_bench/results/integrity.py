@@ -27,7 +27,9 @@ _NOT_NEGATIVE = frozenset({
     "brier", "fit_seconds", "predict_seconds", "compile_seconds", "tune_seconds", "peak_mb", "fit_cpu_seconds",
     "predict_cpu_seconds", "tune_cpu_seconds", "r_hat", "split", "seed",
 })  # fmt: skip
-_PARTITIONS = frozenset({"standard", "kfold", "shuffle", "gap"})  # schemes whose splits use every data point
+_PARTITIONS = frozenset(
+    {"standard", "kfold", "contiguous", "shuffle", "gap"}
+)  # schemes whose splits use every data point
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ def _is_possible(column: str, value: float) -> bool:
 def size_check(lock: Mapping[str, Any]) -> Callable[[Row], str]:
     """Return a function of a row: why its numbers of data points contradict the plan, or an empty text."""
     sizes = {label: described.get("n") for label, described in lock.get("datasets", {}).items()}
-    partition = lock.get("splits", {}).get("scheme") in _PARTITIONS
+    splits = lock.get("splits", {})
+    partition = splits.get("scheme") in _PARTITIONS and splits.get("rows") is None
 
     def check(row: Row) -> str:
         n = sizes.get(row["dataset"])

@@ -156,7 +156,9 @@ def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
     splits = factors["splits"]
     if splits["scheme"] == "shuffle":
         return info.n - round(float(splits["test_fraction"]) * info.n)
-    return info.n // info.parts - splits["test_rows"] if splits["scheme"] == "holdout" else info.n
+    if splits["scheme"] == "holdout":
+        return info.n // info.parts - int(splits["test_rows"])
+    return int(splits.get("rows", info.n))
 
 
 def _fits(factors: Mapping[str, Any]) -> float:

@@ -159,6 +159,14 @@ class KFoldSplits(Strict):
     seed: Seed = 0
 
 
+class ContiguousSplits(Strict):
+    """Cross-validation of blocks of consecutive data points, of the first ``rows`` or of all."""
+
+    scheme: Literal["contiguous"]
+    folds: Annotated[int, Field(ge=2, le=1_000_000)] = 10
+    rows: Annotated[int, Field(ge=2, le=10**9)] | None = None
+
+
 class ShuffleSplits(Strict):
     """Independent random splits."""
 
@@ -184,6 +192,7 @@ class HoldoutSplits(Strict):
 SPLITS: dict[str, type[Strict]] = {
     "standard": StandardSplits,
     "kfold": KFoldSplits,
+    "contiguous": ContiguousSplits,
     "shuffle": ShuffleSplits,
     "gap": GapSplits,
     "holdout": HoldoutSplits,

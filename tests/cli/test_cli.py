@@ -144,6 +144,7 @@ def test_a_report_and_a_check(finished: Path) -> None:
         (("check", "results/tiny", "--against", "bui2016"), "did you mean"),
         (("check", "results/tiny", "--out", "/proc/x"), "/proc"),
         (("report", "results/tiny", "--out", "/proc/x"), "/proc"),
+        (("report", "results/tiny", "--out", "tiny.yaml"), "tiny.yaml: is not a folder"),
         (("data", "show", "bosten"), "did you mean 'boston'"),
         (("data", "fetch"), "--all"),
         (("methods", "show", "pbpp"), "did you mean 'pbp'"),

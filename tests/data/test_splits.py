@@ -66,6 +66,7 @@ def test_the_memory_of_streams_is_bounded() -> None:
     [
         SplitScheme("standard"),
         SplitScheme("kfold", folds=7),
+        SplitScheme("contiguous", folds=3),
         SplitScheme("shuffle", count=4, test_fraction=0.3),
         SplitScheme("gap"),
         SplitScheme("holdout", test_rows=13),
@@ -107,6 +108,18 @@ def test_folds_test_every_row_once_and_the_seed_matters() -> None:
     other = data.make_split(SplitScheme("kfold", folds=5, seed=3), toy, 0)
     assert set(other.test) != set(tested[0])
     assert list(tested[0]) != sorted(tested[0])
+
+
+def test_contiguous_folds_are_blocks_of_the_first_rows() -> None:
+    toy = dataset_of(53)
+    scheme = SplitScheme("contiguous", folds=4, rows=20)
+    found = list(data.make_splits(scheme, toy))
+    assert [split.test.tolist() for split in found] == [list(range(5 * k, 5 * k + 5)) for k in range(4)]
+    for split in found:
+        assert sorted([*split.train, *split.test]) == list(range(20))
+    assert scheme.factors() == {"scheme": "contiguous", "folds": 4, "rows": 20}
+    with pytest.raises(UserError, match="more rows than the data set has"):
+        data.make_split(SplitScheme("contiguous", rows=54), toy, 0)
 
 
 def test_shuffles_differ_and_do_not_depend_on_the_count() -> None:
