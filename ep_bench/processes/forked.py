@@ -16,8 +16,9 @@ from ep_bench.processes.child_process import ChildProcess, forget, tail
 from ep_bench.processes.fork_server import ENDED, RELEASE, START, STARTED
 from ep_bench.processes.process_tree import kill_descendants, left_running, runs
 
-_IMPORT_TIMEOUT = 120.0  # seconds that the import in the server may take
-_ANSWER_TIMEOUT = 10.0  # seconds that a later answer may take
+_IMPORT_TIMEOUT = 600.0  # seconds that the import in the server may take; minutes at low priority on a busy machine
+_ANSWER_TIMEOUT = 60.0  # seconds that a later answer may take
+_WAIT = 1.0  # seconds of one wait for an answer
 _EXIT_TIMEOUT = 5.0  # seconds that a process has to exit once its connection is closed
 _REPORT_TIMEOUT = 30.0  # seconds that the server has to report that a process has ended
 _CHECK_INTERVAL = 0.005  # seconds between two checks whether it has exited
@@ -32,10 +33,11 @@ class ForkServer:
         self.channel = self._child.channel
         self._codes: dict[int, int] = {}  # exit codes of the processes that have ended
         self._timeout = _IMPORT_TIMEOUT
+        self._killed = False  # a killed process may exist for a moment longer
 
     @property
     def alive(self) -> bool:
-        return self._child.alive
+        return not self._killed and self._child.alive
 
     def start(self, entry: str) -> ForkedProcess:
         """Return a new process that calls ``module:function`` with its channel. Raises OSError if there is none."""
@@ -83,6 +85,7 @@ class ForkServer:
 
     def kill(self) -> None:
         """Kill the server and all of its processes."""
+        self._killed = True
         self._child.kill()
 
     def stop(self) -> None:
@@ -94,12 +97,16 @@ class ForkServer:
         self.channel.send_object((what, argument), descriptors)
 
     def _started(self) -> int:
-        deadline = time.monotonic() + self._timeout
-        while self.channel.poll(max(0.0, deadline - time.monotonic())):
-            header = self.channel.receive().header
-            if header["answer"] == STARTED:
-                return int(header["pid"])
-            self._note(header)
+        waited = 0.0
+        while waited < self._timeout:
+            began = time.monotonic()
+            if self.channel.poll(_WAIT):
+                header = self.channel.receive().header
+                if header["answer"] == STARTED:
+                    return int(header["pid"])
+                self._note(header)
+            # If both processes were stopped meanwhile, with the whole run, that time does not count.
+            waited += min(time.monotonic() - began, 2.0 * _WAIT)
         raise TimeoutError(f"nothing within {self._timeout:g} s")
 
     def _note(self, header: dict[str, object]) -> None:

@@ -7,12 +7,15 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ep_bench.processes import forked
 from ep_bench.processes.child_process import ChildProcess, ending
+from ep_bench.processes.forked import ForkServer
 from ep_bench.processes.memory import used_gb
 from ep_bench.runner import supervisor
 from ep_bench.types import Record
@@ -168,3 +171,37 @@ def test_a_worker_of_a_finished_run_prints_nothing() -> None:
     )
     assert (mine.returncode, mine.stderr) == (1, "")
     assert "BrokenPipeError" in other.stderr
+
+
+def test_a_killed_server_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process may exist for a moment after it was killed, and would accept a request that it never answers."""
+    monkeypatch.setattr(ChildProcess, "alive", property(lambda _: True))
+    server = ForkServer("tests.runner.test_workers:prepare_nothing")
+    try:
+        assert server.alive
+        server.kill()
+        assert not server.alive
+    finally:
+        server.stop()
+
+
+def test_a_server_that_does_not_answer_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit counts waiting time, not that in which the run was stopped."""
+    monkeypatch.setattr(forked, "_IMPORT_TIMEOUT", 1.0)
+    monkeypatch.setattr(forked, "_WAIT", 0.2)
+    server = ForkServer("tests.runner.test_workers:prepare_for_ever")
+    try:
+        with pytest.raises(OSError, match="nothing within 1 s"):
+            server.start("tests.runner.test_workers:prepare_nothing")
+        assert not server.alive
+    finally:
+        server.stop()
+
+
+def prepare_nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+def prepare_for_ever() -> None:
+    """Keep a fork server from ever answering."""
+    time.sleep(600.0)
