@@ -106,10 +106,20 @@ class Plan:
             **({"compare": compared} if (compared := study.compare.model_dump(exclude_none=True)) else {}),
             **({"ranks": [group.model_dump(exclude_none=True) for group in study.ranks]} if study.ranks else {}),
             "accept": [dict(item) for item in study.accept_items()],
+            **({"left_out": left_out} if (left_out := self.left_out()) else {}),
             "groups": self.groups,
             "superseded": self.superseded(),
             **self.finished.lock_entries(),
         }
+
+    def left_out(self) -> list[dict[str, str]]:
+        """Return the combinations of method and data set that the study leaves out, with reasons."""
+        return [
+            {"method": entry.label, "dataset": ref.label, "reason": reason}
+            for ref in self.study.datasets
+            for entry in self.study.methods
+            if (reason := self.study.reason_left_out(entry, ref))
+        ]
 
     def superseded(self) -> list[dict[str, Any]]:
         """Return the replaced cells whose replacements are not finished; they explain and time stale cells."""
@@ -136,9 +146,13 @@ def make_plan(study: Study, results: Path) -> Plan:
     grouped: list[tuple[dict[str, Any], DatasetInfo, list[Job]]] = []
     for ref in study.datasets:
         for entry in study.methods:
+            if study.reason_left_out(entry, ref):
+                continue
             factors, options = _factors(study, ref, entry, infos[ref.label], schemes[ref.label])
             jobs = _jobs(study, ref, entry, options, factors, infos[ref.label], schemes[ref.label])
             grouped.append((factors, infos[ref.label], jobs))
+    if not grouped:
+        raise UserError("all cells are left out", where=str(study.path), field="left_out")
     past.find_neighbours(results, {job.cell.key for _, _, jobs in grouped for job in jobs})
     cells, groups = [], []
     for factors, info, jobs in grouped:

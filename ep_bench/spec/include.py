@@ -1,9 +1,9 @@
 """The union of the entries of several study files.
 
-A study with ``include`` has the data sets, methods, overrides, accepted differences and rank groups of the included
-files, followed by its own. The overrides of an included file apply to its own entries only; those of the including file
-apply to all. Entries with the same options on all data sets are one entry with the first label; further labels are
-aliases.
+A study with ``include`` has the data sets, methods, overrides, accepted differences, cells left out and rank groups of
+the included files, followed by its own. The overrides of an included file apply to its own entries only; those of the
+including file apply to all. Entries with the same options on all data sets are one entry with the first label; further
+labels are aliases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ep_bench.spec.models import Accept, Catalogue, Compare, MethodEntry, RankGroup, Study, override_blocks
+from ep_bench.spec.models import Accept, Catalogue, Compare, LeftOut, MethodEntry, RankGroup, Study, override_blocks
 from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.shipped import shipped_studies
 from ep_bench.types import DatasetRef
@@ -46,6 +46,7 @@ class StudyUnion:
         self._methods: dict[str, _Method] = {}
         self._aliases_of_parts: dict[str, str] = {}
         self._accept: list[Accept] = []
+        self._left_out: list[LeftOut] = []
         self._ranks: list[tuple[RankGroup, str, Place]] = []
 
     @property
@@ -72,9 +73,11 @@ class StudyUnion:
             where = part.places[f"methods/{entry.label}"]
             self._add_method(_Method(moved, where, own=False, options=options), place)
         self._aliases_of_parts |= part.aliases
-        for each in part.accept:  # the name of a method means the entries of this file only
-            labels = [entry.label for entry in part.methods if each.method in {entry.use, entry.label}]
-            self._accept += [each.model_copy(update={"method": label}) for label in labels]
+        # The name of a method means the entries of this file only.
+        for entry in part.methods:
+            name, new = {entry.use, entry.label}, {"method": entry.label}
+            self._accept += [each.model_copy(update=new) for each in part.accept if each.method in name]
+            self._left_out += [each.model_copy(update=new) for each in part.left_out if each.method in name]
         self._ranks += [(group, str(part.path), place) for group in part.ranks]
 
     def add_own(
@@ -130,6 +133,11 @@ class StudyUnion:
             (self._remaining(each.method), each.dataset, each.metric): each for each in [*reversed(self._accept), *own]
         }
         return [each.model_copy(update={"method": method}) for (method, _, _), each in found.items()]
+
+    def left_out(self, own: Sequence[LeftOut]) -> list[LeftOut]:
+        """Return the combinations left out; the including file's reasons replace those of included files."""
+        found = {(self._remaining(each.method), each.dataset): each for each in [*reversed(self._left_out), *own]}
+        return [each.model_copy(update={"method": method}) for (method, _), each in found.items()]
 
     def compare(self, own: Compare) -> Compare:
         """Return the comparisons of the including file."""

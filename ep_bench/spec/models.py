@@ -113,6 +113,14 @@ class Accept(Strict):
     reason: Sentence
 
 
+class LeftOut(Strict):
+    """A method that is not run on a data set, with the reason, such as its time."""
+
+    method: Label
+    dataset: Label
+    reason: Sentence
+
+
 class Compare(Strict):
     """Labels of reference methods: ``rows`` for scores of single test points, ``times`` for times."""
 
@@ -233,6 +241,7 @@ class StudyFile(Strict):
     compare: Any = None
     ranks: list[Any] = Field(default_factory=list)
     accept: list[Any] = Field(default_factory=list)
+    left_out: list[Any] = Field(default_factory=list)
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
 
@@ -259,6 +268,7 @@ class Study(Strict):
     compare: Compare = Compare()
     ranks: tuple[RankGroup, ...] = ()
     accept: tuple[Accept, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     experiment: str | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     aliases: dict[str, str] = Field(default_factory=dict)
@@ -292,6 +302,13 @@ class Study(Strict):
             entry.label: [entry.label, *(alias for alias, label in self.aliases.items() if label == entry.label)]
             for entry in self.methods
         }
+
+    def reason_left_out(self, method: MethodEntry, dataset: DatasetRef) -> str:
+        """Return why a method is not run on a data set, empty if it is run."""
+        for each in self.left_out:
+            if each.method in {method.use, method.label} and each.dataset in {dataset.name, dataset.label}:
+                return each.reason
+        return ""
 
     def accept_items(self) -> list[dict[str, str]]:
         """Return the accepted differences as plain mappings."""

@@ -45,6 +45,12 @@ class Problems:
         )
         self._found.setdefault((path, problem), (line, str(error)))
 
+    def known(self, place: Place, name: str, problem: str, choices: Collection[str]) -> bool:
+        """Return whether a name is one of the choices; record the problem if not."""
+        if name not in choices:
+            self.add(place, problem, found=name, allowed=sorted(choices) or "none", name=name)
+        return name in choices
+
     def add_option(self, path: Place, problem: OptionProblem) -> None:
         """Record a problem of the options at ``path``."""
         self.add(

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ep_bench.errors import OptionProblem, UserError, spell
+from ep_bench.spec.comparisons import Comparisons
 from ep_bench.spec.include import StudyUnion, included_studies
 from ep_bench.spec.models import (
     SPLITS,
-    Accept,
     CardEntry,
     Catalogue,
     Compare,
     FileEntry,
     Limits,
     MethodEntry,
-    RankGroup,
     Study,
     StudyFile,
     Tune,
@@ -34,7 +33,7 @@ from ep_bench.types import DatasetRef, SplitScheme
 
 OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
 # Keys that a study with an experiment cannot have.
-_GRID_KEYS = ("include", "methods", "splits", "overrides", "limits", "compare", "ranks", "accept")
+_GRID_KEYS = ("include", "methods", "splits", "overrides", "limits", "compare", "ranks", "accept", "left_out")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
@@ -95,22 +94,23 @@ class _Reader:
             union.add_own(datasets, methods, places)
             datasets, methods = union.datasets, union.methods
         self._overrides(file.overrides, datasets, methods)
-        accept = self._accept(file.accept, datasets, methods)
-        self._labels(compare, methods)
-        ranks = self._ranks(file.ranks)
+        comparisons = Comparisons(self.problems, datasets, methods)
+        accept, left_out = comparisons.accept(file.accept), comparisons.left_out(file.left_out)
+        comparisons.check_labels(compare)
+        ranks = comparisons.ranks(file.ranks, self.catalogue.sources)
         overrides = file.overrides
         if included and not self.problems and compare is not None:
             union.find_aliases(overrides)
             overrides, compare = union.overrides(overrides), union.compare(compare)
-            accept, ranks = union.accept(accept), union.ranks(ranks)
+            accept, ranks, left_out = union.accept(accept), union.ranks(ranks), union.left_out(left_out)
             methods, places = union.methods, union.places
         if self.problems or splits is None or limits is None or compare is None:
             return None
         return Study(
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
             methods=tuple(methods), overrides=overrides, limits=limits, compare=compare, ranks=tuple(ranks),
-            accept=tuple(accept), experiment=file.experiment, options=file.options, aliases=union.aliases,
-            by_label=bool(included), places=places, source=self.document.text, raw=raw,
+            accept=tuple(accept), left_out=tuple(left_out), experiment=file.experiment, options=file.options,
+            aliases=union.aliases, by_label=bool(included), places=places, source=self.document.text, raw=raw,
         )  # fmt: skip
 
     def _read_included(self, file: Path) -> Study:
@@ -142,16 +142,11 @@ class _Reader:
                 self.problems.add((key,), "is not allowed with an experiment")
         name = raw["experiment"]
         if isinstance(name, str):
-            known = self._known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
+            known = self.problems.known(("experiment",), name, "unknown experiment", self.catalogue.experiments)
             options = raw.get("options", {})
             if known and isinstance(options, dict):
                 for problem in self.catalogue.check_experiment(name, options, self.base):
                     self.problems.add_option(("options",), problem)
-
-    def _known(self, place: Place, name: str, problem: str, choices: Collection[str]) -> bool:
-        if name not in choices:
-            self.problems.add(place, problem, found=name, allowed=sorted(choices) or "none", name=name)
-        return name in choices
 
     # data sets and splits
 
@@ -178,7 +173,7 @@ class _Reader:
         if not isinstance(checked, CardEntry):
             return None
         name_place = place if isinstance(entry, str) else (*place, "name")
-        if not self._known(name_place, checked.name, "unknown data set", self.catalogue.datasets):
+        if not self.problems.known(name_place, checked.name, "unknown data set", self.catalogue.datasets):
             return None
         return DatasetRef(
             name=checked.name, label=checked.label or checked.name, constant_inputs=checked.constant_inputs,
@@ -216,7 +211,7 @@ class _Reader:
             problem = "is missing" if scheme is None else "must be a scheme's name"
             self.problems.add(place, problem, found=scheme, allowed=SPLITS)
             return None
-        if not self._known(place, scheme, "unknown split scheme", SPLITS):
+        if not self.problems.known(place, scheme, "unknown split scheme", SPLITS):
             return None
         checked = validate(SPLITS[scheme], given, ("splits",), self.problems)
         return None if checked is None else SplitScheme(**checked.model_dump())
@@ -295,7 +290,9 @@ class _Reader:
                     place, "write an external class as package.module:Class", found=use, allowed=suggestion
                 )
                 return False
-            return self._known(place, use, "unknown method (an external class is package.module:Class)", allowed)
+            return self.problems.known(
+                place, use, "unknown method (an external class is package.module:Class)", allowed
+            )
         if not _TARGET.fullmatch(use):
             self.problems.add(place, "not a class", found=use, allowed="package.module:Class or ./file.py:Class")
             return False
@@ -304,7 +301,7 @@ class _Reader:
     def _published(self, entry: MethodEntry, place: Place) -> None:
         if entry.published is not None:
             columns = self.catalogue.published
-            self._known((*place, "published"), entry.published, "no published table has this column", columns)
+            self.problems.known((*place, "published"), entry.published, "no published table has this column", columns)
 
     def _options(self, use: str, options: Mapping[str, Any], place: Place, own: Mapping[str, Any]) -> None:
         """Record the problems of a method's options that concern ``own``, the options given at ``place``."""
@@ -321,11 +318,11 @@ class _Reader:
         of_data = {key for ref in datasets for key in (ref.name, ref.label)}
         of_methods = {key for entry in methods for key in (entry.use, entry.label)}
         for dataset, by_method in overrides.items():
-            if not self._known(("overrides", dataset), dataset, "not a data set of this study", of_data):
+            if not self.problems.known(("overrides", dataset), dataset, "not a data set of this study", of_data):
                 continue
             for method, options in by_method.items():
                 place: Place = ("overrides", dataset, method)
-                if self._known(place, method, "not a method of this study", of_methods):
+                if self.problems.known(place, method, "not a method of this study", of_methods):
                     covered = [entry for entry in methods if method in {entry.use, entry.label}]
                     self._override(place, options, datasets, covered, overrides)
 
@@ -348,52 +345,3 @@ class _Reader:
             for problem in self.catalogue.check_options(entry.use, merged, self.base):
                 if not problem.path or problem.path[0] in own:
                     self.problems.add_option(place, problem)
-
-    # comparisons, accepted differences
-
-    def _labels(self, compare: Compare | None, methods: list[MethodEntry]) -> None:
-        """Record labels to compare with that no method has."""
-        given = compare.model_dump(exclude_none=True) if compare else {}
-        for key, label in given.items():
-            self._known(("compare", key), label, "not a method of this study", [entry.label for entry in methods])
-
-    def _ranks(self, raw: Sequence[Any]) -> list[RankGroup]:
-        """Return the groups to rank; their labels may belong to other studies in the same report."""
-        kept: list[RankGroup] = []
-        for i, item in enumerate(raw):
-            place: Place = ("ranks", i)
-            group = validate(RankGroup, item, place, self.problems)
-            if group is None:
-                continue
-            if group.beside is not None:
-                sources = self.catalogue.sources
-                self._known((*place, "beside"), group.beside, "unknown source of published tables", sources)
-            if group.name in {other.name for other in kept}:
-                self.problems.add((*place, "name"), "a second group with this name", found=group.name)
-            for j, label in enumerate(group.methods):
-                if label in group.methods[:j]:
-                    self.problems.add((*place, "methods", j), "is in the group already", found=label)
-            for j, (first, second) in enumerate(group.pairs):
-                for k, label in enumerate((first, second)):
-                    self._known((*place, "pairs", j, k), label, "not a method of this group", group.methods)
-                if first == second:
-                    self.problems.add((*place, "pairs", j), "pairs a method with itself", found=first)
-            kept.append(group)
-        return kept
-
-    def _accept(self, raw: Sequence[Any], datasets: list[DatasetRef], methods: list[MethodEntry]) -> list[Accept]:
-        of_data = {key for ref in datasets for key in (ref.name, ref.label)}
-        of_methods = {key for entry in methods for key in (entry.use, entry.label)}
-        kept: list[Accept] = []
-        for i, item in enumerate(raw):
-            place: Place = ("accept", i)
-            checked = validate(Accept, item, place, self.problems)
-            if checked is None:
-                continue
-            self._known((*place, "method"), checked.method, "not a method of this study", of_methods)
-            self._known((*place, "dataset"), checked.dataset, "not a data set of this study", of_data)
-            same = (checked.method, checked.dataset, checked.metric)
-            if same in {(other.method, other.dataset, other.metric) for other in kept}:
-                self.problems.add(place, "accepts the same difference twice")
-            kept.append(checked)
-        return kept

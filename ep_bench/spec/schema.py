@@ -9,7 +9,18 @@ from typing import Any
 from pydantic import BaseModel
 
 from ep_bench.options import json_schemas
-from ep_bench.spec.models import SPLITS, Accept, CardEntry, Compare, FileEntry, Limits, RankGroup, StudyFile, Tune
+from ep_bench.spec.models import (
+    SPLITS,
+    Accept,
+    CardEntry,
+    Compare,
+    FileEntry,
+    LeftOut,
+    Limits,
+    RankGroup,
+    StudyFile,
+    Tune,
+)
 
 Schema = dict[str, Any]
 _EXTERNAL = {
@@ -40,8 +51,8 @@ def study_schema(names: SchemaNames) -> Schema:
     options of external classes.
     """
     models: dict[str, type[BaseModel]] = {
-        "": StudyFile, "limits": Limits, "tune": Tune, "accept": Accept, "compare": Compare, "ranks": RankGroup,
-        "card": CardEntry, "file": FileEntry,
+        "": StudyFile, "limits": Limits, "tune": Tune, "accept": Accept, "left_out": LeftOut, "compare": Compare,
+        "ranks": RankGroup, "card": CardEntry, "file": FileEntry,
     }  # fmt: skip
     models |= {f"split {key}": model for key, model in SPLITS.items()}
     models |= {f"method {key}": model for key, model in names.methods.items()}
@@ -65,6 +76,7 @@ def _sections(names: SchemaNames, parts: Mapping[str, Schema]) -> Schema:
         "compare": parts["compare"],
         "ranks": {"type": "array", "items": parts["ranks"]},
         "accept": {"type": "array", "items": parts["accept"]},
+        "left_out": {"type": "array", "items": parts["left_out"]},
         "experiment": {"enum": sorted(names.experiments)},
     }
 

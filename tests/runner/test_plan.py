@@ -9,6 +9,7 @@ import pytest
 
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.cli.output.study import plan_lines, status_lines
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
@@ -42,6 +43,27 @@ def test_every_method_is_planned_on_every_split(tmp_path: Path) -> None:
     assert len(plan.cells) == 2 * 2 * 2
     assert len({cell.job.cell.key for cell in plan.cells}) == 8
     assert states(plan) == {"missing"}
+
+
+def test_cells_left_out_are_not_planned_and_the_others_do_not_change(tmp_path: Path) -> None:
+    whole = {cell.job.cell.key for cell in planned(tmp_path).cells}
+    text = STUDY + "left_out: [{method: PBP, dataset: diabetes, reason: takes a week}]\n"
+    plan = planned(tmp_path, text)
+    places = {(cell.job.cell.method, cell.job.cell.dataset) for cell in plan.cells}
+    assert places == {("PBP", "friedman1"), ("constant", "diabetes"), ("constant", "friedman1")}
+    assert {cell.job.cell.key for cell in plan.cells} < whole
+    assert "left out: PBP on diabetes: takes a week" in plan_lines(plan, 1)
+    finish(plan)
+    lines, complete = status_lines(tmp_path / "results" / "s")
+    assert complete
+    assert lines[-1] == "  left out: PBP on diabetes: takes a week"
+    everything = [
+        f"  - {{method: {method}, dataset: {d}, reason: r}}\n"
+        for method in ("pbp", "constant")
+        for d in ("diabetes", "friedman1")
+    ]
+    with pytest.raises(UserError, match="all cells are left out"):
+        planned(tmp_path, STUDY + "left_out:\n" + "".join(everything))
 
 
 def test_methods_share_a_splits_seed(tmp_path: Path) -> None:

@@ -98,6 +98,11 @@ def test_accepted_differences_and_rank_groups_use_the_remaining_labels(tmp_path:
     assert [each.reason for each in read(tmp_path).accept] == ["known"]
 
 
+def test_cells_left_out_use_the_remaining_labels(tmp_path: Path) -> None:
+    study = read(tmp_path, WHOLE + "left_out: [{method: PBP, dataset: boston, reason: own}]\n")
+    assert [(each.method, each.dataset, each.reason) for each in study.left_out] == [("PBP-1", "boston", "own")]
+
+
 def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> None:
     own = "datasets: [wine, boston]\nmethods: [{use: bp, label: BP}, {use: gp, label: GP}, {use: pbp, label: mine}]\n"
     study = read(tmp_path, WHOLE + own)

@@ -332,6 +332,11 @@ WRONG = [
         ["accept[1]: accepts the same"],
     ),
     (HEAD + "accept: {method: pbp}\n", 4, ["accept: must be a list"]),
+    # cells left out
+    (HEAD + "left_out: [{method: x, dataset: boston, reason: r}]\n", 4, ["left_out[0].method: not a method"]),
+    (HEAD + "left_out: [{method: pbp, dataset: bostn, reason: r}]\n", 4, ["left_out[0].dataset", "'boston'?"]),
+    (HEAD + "left_out: [{method: pbp, dataset: boston}]\n", 4, ["left_out[0].reason: is missing"]),
+    (HEAD + "left_out:\n" + "- {method: pbp, dataset: boston, reason: r}\n" * 2, 6, ["left_out[1]: leaves out the"]),
     # experiments
     ("study: s\nexperiment: cubik\n", 2, ["experiment: unknown experiment", "did you mean 'cubic_toy'?"]),
     ("study: s\nexperiment: cubic_toy\nmethods: [pbp]\n", 3, ["methods: is not allowed with an experiment"]),

@@ -28,6 +28,7 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
     for folder, count in Counter(p.why for p in plan.cells if p.state == "elsewhere").items():
         yield f"elsewhere: {count} cells are finished in {folder}; `run` takes them over"
+    yield from left_out_lines(plan.left_out())
     if failed := sum(p.state == "failed" for p in plan.cells):
         yield f"failed: {failed} cells are not ok; `run --retry-failed` runs them again"
     to_run = plan.to_run()
@@ -39,6 +40,15 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
     if absent := plan.absent():
         names = " ".join(absent)
         yield f"no data file found for {', '.join(absent)}; run `ep-bench data fetch {names}`"
+
+
+def left_out_lines(left_out: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the combinations of method and data set that a study leaves out, one line per reason."""
+    by_reason: dict[str, list[str]] = {}
+    for each in left_out:
+        by_reason.setdefault(each["reason"], []).append(f"{each['method']} on {each['dataset']}")
+    for reason, places in by_reason.items():
+        yield f"left out: {', '.join(places)}: {reason}"
 
 
 def _cell_groups(plan: Plan) -> list[tuple[str, ...]]:
@@ -104,6 +114,7 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
         lines += ["", *_coverage(study, planned)]
     else:
         lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
+    lines += [f"  {line}" for line in left_out_lines(study.lock.get("left_out", []))]
     return lines, not not_ok and not missing
 
 

@@ -1,0 +1,84 @@
+"""Reads the entries of a study on its methods and data sets: comparisons, accepted differences, cells left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ep_bench.spec.models import Accept, Compare, LeftOut, MethodEntry, RankGroup
+from ep_bench.spec.problems import Place, Problems
+from ep_bench.spec.validation import validate
+from ep_bench.types import DatasetRef
+
+
+class Comparisons:
+    """Reads entries and adds their mistakes to ``problems``. Methods and data sets are named by name or label."""
+
+    def __init__(self, problems: Problems, datasets: Sequence[DatasetRef], methods: Sequence[MethodEntry]) -> None:
+        self._problems, self._labels = problems, [entry.label for entry in methods]
+        self._datasets = {key for ref in datasets for key in (ref.name, ref.label)}
+        self._methods = {key for entry in methods for key in (entry.use, entry.label)}
+
+    def check_labels(self, compare: Compare | None) -> None:
+        """Record labels to compare with that no method has."""
+        for key, label in (compare.model_dump(exclude_none=True) if compare else {}).items():
+            self._problems.known(("compare", key), label, "not a method of this study", self._labels)
+
+    def ranks(self, raw: Sequence[Any], sources: Collection[str]) -> list[RankGroup]:
+        """Return the groups to rank; their labels may belong to other studies in the same report."""
+        kept: list[RankGroup] = []
+        for i, item in enumerate(raw):
+            place: Place = ("ranks", i)
+            group = validate(RankGroup, item, place, self._problems)
+            if group is None:
+                continue
+            if group.beside is not None:
+                self._problems.known((*place, "beside"), group.beside, "unknown source of published tables", sources)
+            if group.name in {other.name for other in kept}:
+                self._problems.add((*place, "name"), "a second group with this name", found=group.name)
+            self._check_group(group, place)
+            kept.append(group)
+        return kept
+
+    def _check_group(self, group: RankGroup, place: Place) -> None:
+        for j, label in enumerate(group.methods):
+            if label in group.methods[:j]:
+                self._problems.add((*place, "methods", j), "is in the group already", found=label)
+        for j, (first, second) in enumerate(group.pairs):
+            for k, label in enumerate((first, second)):
+                self._problems.known((*place, "pairs", j, k), label, "not a method of this group", group.methods)
+            if first == second:
+                self._problems.add((*place, "pairs", j), "pairs a method with itself", found=first)
+
+    def accept(self, raw: Sequence[Any]) -> list[Accept]:
+        """Return the accepted differences from published numbers."""
+        kept: list[Accept] = []
+        for i, item in enumerate(raw):
+            place: Place = ("accept", i)
+            checked = validate(Accept, item, place, self._problems)
+            if checked is None:
+                continue
+            self._check_names(place, checked.method, checked.dataset)
+            same = (checked.method, checked.dataset, checked.metric)
+            if same in {(other.method, other.dataset, other.metric) for other in kept}:
+                self._problems.add(place, "accepts the same difference twice")
+            kept.append(checked)
+        return kept
+
+    def left_out(self, raw: Sequence[Any]) -> list[LeftOut]:
+        """Return the combinations of a method and a data set that are not computed."""
+        kept: list[LeftOut] = []
+        for i, item in enumerate(raw):
+            place: Place = ("left_out", i)
+            checked = validate(LeftOut, item, place, self._problems)
+            if checked is None:
+                continue
+            self._check_names(place, checked.method, checked.dataset)
+            if (checked.method, checked.dataset) in {(other.method, other.dataset) for other in kept}:
+                self._problems.add(place, "leaves out the same cells twice")
+            kept.append(checked)
+        return kept
+
+    def _check_names(self, place: Place, method: str, dataset: str) -> None:
+        self._problems.known((*place, "method"), method, "not a method of this study", self._methods)
+        self._problems.known((*place, "dataset"), dataset, "not a data set of this study", self._datasets)
