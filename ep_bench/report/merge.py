@@ -315,6 +315,18 @@ def gaps(merged: MergedStudies) -> list[dict[str, Any]]:
     return found
 
 
+def left_out(merged: MergedStudies) -> list[tuple[str, str, str]]:
+    """Return method, data set and reason of each combination that a study leaves out and no other study has."""
+    found: dict[tuple[str, str], str] = {}
+    for tag, study in zip(merged.tags, merged.studies, strict=True):
+        for each in study.lock.get("left_out") or ():
+            method = merged.names.get((tag, each["method"]), each["method"])
+            found.setdefault(
+                (method, merged.dataset_names.get((tag, each["dataset"]), each["dataset"])), each["reason"]
+            )
+    return [(*place, reason) for place, reason in found.items() if place not in merged.planned]
+
+
 def remarks(merged: MergedStudies) -> list[dict[str, Any]]:
     """Return the reasons of failures and warnings, by method, data set and status.
 

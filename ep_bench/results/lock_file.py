@@ -26,6 +26,7 @@ _FORM = Keys(
     {
         "study": str, "seed": int, "splits": Keys({}, {"scheme": str, "count": int}), "datasets": Each(_DATASET),
         "methods": Each(_METHOD), "compare": dict, "ranks": ListOf(dict), "accept": ListOf(Each((str, type(None)))),
+        "left_out": ListOf(Keys({"method": str, "dataset": str, "reason": str})),
         "groups": _GROUPS, "superseded": _GROUPS, "environments": Each(dict), "provenance": ListOf(_ORIGIN),
         "environment": dict, "experiment": str, "files": Each(str), "options": dict, "cell": str, "seconds": NUMBER,
     },

@@ -124,6 +124,19 @@ def test_gaps_count_missing_and_failed(tmp_path, make_study):
     ]
 
 
+def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path, make_study):
+    folders = [
+        make_study(tmp_path / "a", ["pbp", "gp"], ["boston"], 2),
+        make_study(tmp_path / "b", ["gp"], ["yacht"], 2),
+    ]
+    path = folders[0] / store.LOCK
+    lock = json.loads(path.read_text())
+    lock["left_out"] = [{"method": m, "dataset": "yacht", "reason": "takes a week"} for m in ("pbp", "gp")]
+    path.write_text(json.dumps(lock))
+    assert merge.left_out(merge.merge(folders)) == [("pbp", "yacht", "takes a week")]
+    assert merge.gaps(merge.merge(folders)) == []
+
+
 def test_a_reason_of_a_usable_cell_is_shown(tmp_path, make_study):
     reason = {"reason": "not converged: R-hat 1.2"}
     merged = merge.merge([make_study(tmp_path / "a", ["hmc"], ["boston"], 4, change=lambda row: {**row, **reason})])

@@ -1,4 +1,4 @@
-"""Cells that are not ok, and the reasons of failures and warnings."""
+"""Cells that are not ok or left out, and the reasons of failures and warnings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ def sections(report: ReportContext) -> list[Section]:
         [remark["method"], remark["dataset"], remark["status"], item(remark["reason"], kind="text"), remark["splits"]]
         for remark in merge.remarks(report.merged)
     ]
+    left_out = [
+        [method, dataset, item(reason, kind="text")] for method, dataset, reason in merge.left_out(report.merged)
+    ]
     tables = [
         Table(["method", "data set", "finished", "not ok"], gaps, "Planned cells that are not ok"),
+        Table(["method", "data set", "reason"], left_out, "Combinations that a study leaves out"),
         Table(["method", "data set", "status", "reason", "splits"], remarks, "Reasons of failures and warnings"),
     ]
     shown = [table for table in tables if table.rows]
