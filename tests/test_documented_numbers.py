@@ -31,7 +31,7 @@ def test_the_tables_are_those_of_the_results(generator: ModuleType) -> None:
 
 
 def test_the_numbers_of_sentences_are_those_of_the_results(generator: ModuleType) -> None:
-    assert generator.missing_facts() == []
+    assert generator.wrong_numbers() == []
 
 
 def test_a_planted_number_is_found(generator: ModuleType) -> None:
@@ -39,3 +39,18 @@ def test_a_planted_number_is_found(generator: ModuleType) -> None:
     planted = text.replace("| PBP-1 | 2", "| PBP-1 | 3", 1)
     assert planted != text
     assert generator.with_tables(planted) == text
+
+
+@pytest.mark.parametrize(
+    ("sentence", "numbers"),
+    [
+        ("The mean is 2.91 here.", ["2.91"]),
+        ("It is -0.42 on 11 of 40 splits.", ["-0.42", "11 of 40"]),
+        ("The mean is 2.91 here, checked.", []),
+        ("Level 0.05, version `1.2`, [a page](a-1.5.md).", []),
+        ("<!-- table: x -->\n\n| 1.5 |\n|---|\n| 2.5 |\n", []),
+        ("```\n1.5\n```\n", []),
+    ],
+)
+def test_a_number_without_a_fact_is_found(generator: ModuleType, sentence: str, numbers: list[str]) -> None:
+    assert generator.unchecked("page.md", sentence, ["is 2.91 here, checked"]) == numbers

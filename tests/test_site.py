@@ -45,6 +45,9 @@ def test_nothing_is_requested_from_other_servers() -> None:
     assert config["theme"]["font"] is False
     assert "repo_url" not in config
     assert config["strict"] is True
+    assert "offline" in config["plugins"]
+    assert all((DOCS / script).is_file() for script in config["extra"]["polyfills"])
+    assert any("iframe-worker" in script for script in config["extra"]["polyfills"])  # otherwise loaded from a server
 
 
 PAGE = '<html><body><a href="b.html#here">b</a><img src="data:image/png;base64,AA=="><a href="https://x.org">x</a>{}</body></html>'

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import Any
 
-from documented_numbers import missing_facts, pages, with_tables
+from documented_numbers import pages, with_tables, wrong_numbers
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -36,7 +36,7 @@ def on_pre_build(config: Any) -> None:  # noqa: ARG001
     """Stop if a table or a number of a sentence is not that of the committed results."""
     changed = [page for page in pages() if with_tables(page.read_text("utf-8")) != page.read_text("utf-8")]
     problems = [f"{page}: a table differs from results/; run `make docs-tables`" for page in changed]
-    problems += missing_facts()
+    problems += wrong_numbers()
     if problems:
         raise PluginError("\n".join(problems))
 

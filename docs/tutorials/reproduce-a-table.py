@@ -3,7 +3,8 @@
 # # Reproduce a table
 #
 # Table 1 of Hernandez-Lobato and Adams (2015) has the columns VI, BP and PBP. This tutorial computes a row of the PBP
-# column, and then states which numbers of the table are not reproduced.
+# column, and then states which numbers of the table are not reproduced. Work in a clone of the repository, because the
+# later steps read its folder `results`.
 #
 # ## Compute one row
 #
@@ -17,16 +18,17 @@
 #
 # ## The whole column
 #
-# A clone has the results of all 165 cells in `results/pbp-table-1`:
+# A clone has the results of all 165 cells in `results/pbp-table-1`. `check` writes `check.csv` into the folder; with
+# `--out build`, the committed file stays as it is:
 # %% [console]
-# $ ep-bench check results/pbp-table-1 --against hernandez-lobato2015 --summary
+# $ ep-bench check results/pbp-table-1 --against hernandez-lobato2015 --summary --out build
 # %% [markdown]
 # ## What is not reproduced
 #
 # The columns BP and VI are in another folder. Without `--summary`, the worst verdicts come first:
 # %% [console]
-# $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 | head -12
-# $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 --all --summary
+# $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 --out build | head -12
+# $ ep-bench check results/bnn-optimisation --against hernandez-lobato2015 --out build --all --summary
 # %% [markdown]
 # Read the verdicts as follows:
 #

@@ -58,14 +58,17 @@
 #
 # ## Compare with the stored methods
 #
-# In a clone, the results of all other methods exist already. One report merges your folder with theirs, because the
-# splits are the same:
+# A clone of the repository has the results of all other methods. One report merges your folder with theirs, because the
+# splits are the same. In the commands, `CLONE` is the path of the clone:
 #
 # ```console
-# $ ep-bench report results/mine results/bnn-optimisation
+# $ ep-bench run mine.yaml
+# $ ep-bench report results/mine CLONE/results/bnn-optimisation
 # ```
 #
-# Remove `count: 5` first: an entry without all splits is shown, but neither tested nor ranked.
+# Change the study first. Remove `count: 5`, because an entry without all splits is neither tested nor ranked. Write
+# `datasets: [boston, concrete, energy, wine, yacht]`: these have all splits of the stored methods, and average ranks are
+# computed over them.
 #
 # ## If a cell fails
 #

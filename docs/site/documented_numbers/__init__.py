@@ -1,7 +1,8 @@
 """Tables of README and documentation from the committed results, and checks of the numbers in their sentences.
 
 A table after the comment ``<!-- table: NAME -->`` is replaced by that of ``TABLES[NAME]``. ``FACTS`` lists parts of
-sentences with numbers; each must be in its page. Each module has the tables and facts of one topic.
+sentences with numbers; each must be in its page. Every other number in a sentence must be a setting (``prose.py``).
+Each module has the tables and facts of one topic.
 """
 
 from __future__ import annotations
@@ -10,17 +11,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import command_line, deep_gps, ep_networks, findings, leaderboard, networks, verdicts
+from . import command_line, deep_gps, ep_networks, facts, findings, leaderboard, network_variants, networks, verdicts
+from .prose import unchecked
 from .stored import DOCS, ROOT
 
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
-TABLES: dict[str, Callable[[], list[str]]] = {
-    **verdicts.TABLES, **leaderboard.TABLES, **networks.TABLES, **ep_networks.TABLES, **deep_gps.TABLES,
-    **findings.TABLES, **command_line.TABLES,
-}  # fmt: skip
-FACTS: list[tuple[str, Callable[[], str]]] = [
-    *networks.FACTS, *ep_networks.FACTS, *deep_gps.FACTS, *findings.FACTS,
-]  # fmt: skip
+TOPICS = (verdicts, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line)
+TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
+WITH_FACTS = (networks, network_variants, ep_networks, deep_gps, findings, facts)
+FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 
 
 def pages() -> list[Path]:
@@ -33,8 +32,19 @@ def with_tables(text: str) -> str:
     return MARKER.sub(lambda found: found[1] + "".join(f"{line}\n" for line in TABLES[found["name"]]()), text)
 
 
-def missing_facts() -> list[str]:
-    """Return the parts of sentences that are not in their page."""
-    texts = {page: " ".join((DOCS / page).read_text(encoding="utf-8").split()) for page, _ in FACTS}
-    expected = [(page, fact()) for page, fact in FACTS]
-    return [f"docs/{page}: expected {text!r}" for page, text in expected if text not in texts[page]]
+def wrong_numbers() -> list[str]:
+    """Return the facts that are not in their page, and the numbers in sentences that no fact checks."""
+    expected: dict[Path, list[str]] = {page: [] for page in pages()}
+    for page, fact in FACTS:
+        expected[(DOCS / page).resolve()].append(fact())
+    return [problem for page, found in expected.items() for problem in _wrong_numbers(page, found)]
+
+
+def _wrong_numbers(page: Path, expected: list[str]) -> list[str]:
+    text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()
+    joined = " ".join(text.split())
+    missing = [f"{name}: expected {fact!r}" for fact in expected if fact not in joined]
+    return missing + [
+        f"{name}: no fact checks {number!r}; add one in docs/site/documented_numbers, or remove the number"
+        for number in unchecked(name.removeprefix("docs/"), text, expected)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,19 @@ from ep_bench.convergence import judge
 from ep_bench.published import DENSITY, SQUARE, moments, pooled
 
 from .markdown import table
-from .stored import RESULTS, TextRow, cells, check_row, checked, convergence, finished, selected, summary
+from .stored import (
+    PUBLISHED,
+    RESULTS,
+    TextRow,
+    cells,
+    check_row,
+    checked,
+    convergence,
+    finished,
+    rows_of,
+    selected,
+    summary,
+)  # fmt: skip
 
 PRIORS = {"NN-EP-LA": "Laplace", "NN-EP-ARD": "ARD"}
 
@@ -144,6 +157,32 @@ def times_r_hat() -> str:
     return ", ".join(dict.fromkeys(f"{float(row['r_hat']):.2f}" for row in summary("student-t-times")))
 
 
+def chain_times() -> str:
+    """Return the printed times of chains relative to EP."""
+    rows = selected(rows_of(PUBLISHED / "seed_tables.csv"), source="jylanki2014", method="NN-MC")
+    times = [float(row["mean"]) for row in rows if row["metric"] == "cputime-relative"]
+    return f"chains take {min(times):.0f} to {max(times):.0f} times as long as EP"
+
+
+def kin40k_step() -> str:
+    """Return the relative step at the end of EP with 30 units on kin40k."""
+    (row,) = cells("nn-ep-kin40k", "NN-EP-ARD", "kin40k")
+    step, sweeps = re.findall(r"a relative step of (\S+) after (\d+) sweeps", row["reason"])[0]
+    return f"has nearly converged after {sweeps} sweeps (a relative step of {step})"
+
+
+def evidence_differences() -> str:
+    """Return at how many points of the grids EP differs from annealed importance sampling by more than 5 nats."""
+    arrays = np.load(RESULTS / "student-t-evidence" / "arrays.npz")
+    pairs = [(arrays[f"evidence_{k}_0"], arrays[f"annealed_{k}"], arrays[f"evidence_{k}_1"]) for k in (1, 2)]
+    wrong = [np.abs(ep - annealed) > 5.0 for ep, annealed, _ in pairs]
+    suspected = [np.abs(ep - fractional) > 5.0 for ep, _, fractional in pairs]
+    number = sum(int(one.sum()) for one in wrong)
+    points = sum(int(np.isfinite(ep - annealed).sum()) for ep, annealed, _ in pairs)
+    same = all((one == other).all() for one, other in zip(wrong, suspected, strict=True))
+    return f"{number} of {points} points. The comparison with `fraction: 0.5` finds these {number} points" * same
+
+
 TABLES = {
     "ep-restarts": ep_restarts,
     "ep-best-of": ep_best_of,
@@ -155,6 +194,9 @@ FACTS = [
     ("papers/jylanki2011.md", times_configurations),
     ("papers/jylanki2011.md", times_r_hat),
     ("papers/jylanki2014.md", ep_many_inputs),
+    ("papers/jylanki2014.md", kin40k_step),
+    ("methods/gp_t.md", evidence_differences),
+    ("methods/ep_nn.md", chain_times),
     ("methods/ep_nn.md", ep_seconds),
     ("methods/ep_nn.md", ep_counts),
     ("methods/ep_nn.md", ep_boston),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .markdown import signed, table, with_error
+from .markdown import in_words, signed, table, with_error
 from .stored import (
     RESULTS,
     Cells,
@@ -22,6 +22,7 @@ from .stored import (
     planned,
     published_number,
     rows_of,
+    selected,
 )  # fmt: skip
 
 
@@ -136,6 +137,26 @@ def not_worse(folder: str, method: str, source: str, text: str) -> str:
     return text if verdicts <= {"reproduced", "better"} else f"{method}: {sorted(verdicts)}"
 
 
+def pbp_reproduced() -> str:
+    """Return how many numbers of PBP in table 1 are reproduced, if all are."""
+    rows = selected(checked("pbp-table-1"), source="hernandez-lobato2015", method="PBP")
+    found = [row for row in rows if row["verdict"] == "reproduced"]
+    return f"ll {len(found)} numbers" if len(found) == len(rows) else f"{len(found)} of {len(rows)} are reproduced"
+
+
+def pbp_cells() -> str:
+    """Return the number of cells of the study of PBP's table 1."""
+    return f"{sum(planned('pbp-table-1').values())} cells"
+
+
+def readme_picture() -> str:
+    """Return the numbers of methods and data sets in the rank diagrams of README."""
+    folder = RESULTS / "bnn-optimisation" / "report" / "tables"
+    rows = selected(rows_of(folder / "p-values.csv"), score="ll", blocks="data sets")
+    methods = {row[name] for row in rows for name in ("first", "second")}
+    return f"average ranks of {in_words(len(methods))} networks by mean test log-likelihood"
+
+
 DEEP_ENSEMBLE = {"published": "Ensemble", "source": "lakshminarayanan2017"}
 TABLES = {
     "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
@@ -151,6 +172,11 @@ TABLES = {
     "noise-floor": noise_floor,
 }
 FACTS = [
+    ("../README.md", pbp_cells),
+    ("../README.md", readme_picture),
+    ("papers/hernandez-lobato2015.md", pbp_cells),
+    ("papers/hernandez-lobato2015.md", pbp_reproduced),
+    ("methods/pbp.md", pbp_reproduced),
     ("networks.md", hmc_unconverged),
     ("networks.md", hessians),
     ("networks.md", lambda: not_worse("bnn-sampling", "HMC-1", "bui2015", "HMC-1 matches or exceeds the published")),

@@ -1,0 +1,49 @@
+"""Sentences on data sets, statistics, memory and files."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+
+import numpy as np
+
+import ep_bench
+from ep_bench.report.paired_tests import t_test_p
+
+from .stored import ROOT, all_results, cells
+
+
+def repeated_points() -> str:
+    """Return how many points of wine repeat the inputs of another one."""
+    inputs = ep_bench.load_dataset("wine").X
+    return f"wine repeats {len(inputs) - len(np.unique(inputs, axis=0))} of {len(inputs):,} points"
+
+
+def independent_test() -> str:
+    """Return the p-value of GA and LA2 on independent draws with the correction for overlap, and without."""
+    both = [[row["rmse"] for row in cells("student-t-friedman", name, "friedman-outliers")] for name in ("GA", "LA2")]
+    gaps = np.subtract(*both)
+    return f"For RMSE of GA and LA2, p is then {t_test_p(gaps, 10.0):.2f} instead of {t_test_p(gaps, 0.0):.4f}"
+
+
+def memory() -> str:
+    """Return the range of the medians over folders of the largest memory of a cell."""
+    found = [[row["peak_mb"] for row in study.rows if row.get("peak_mb")] for study in all_results().studies]
+    medians = [np.median(values) for values in found if values]
+    return f"The medians of the folders in `results/` are {min(medians):.0f} to {max(medians):.0f} MB"
+
+
+def size() -> str:
+    """Return an upper limit of the size of the committed results."""
+    files = ["git", "ls-files", "-z", "results"]
+    names = subprocess.run(files, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    total = sum((ROOT / name).stat().st_size for name in names if name and (ROOT / name).exists())
+    return f"All folders together have less than {10 * math.ceil(total / 1e7)} MB"
+
+
+FACTS = [
+    ("scores.md", repeated_points),
+    ("statistics.md", independent_test),
+    ("clusters.md", memory),
+    ("results.md", size),
+]

@@ -1,0 +1,102 @@
+"""Tables and sentences on variants of networks: measured by benchmarks into ``docs/figures``, or from replaced rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .markdown import table, with_error
+from .stored import DOCS, FIVE, RESULTS, TextRow, cells, rows_of
+
+FIGURES = DOCS / "figures"
+
+
+def laplace_evidence() -> list[str]:
+    """Return the table of log evidences and CPU seconds with one and with several starts, and by laplace-torch."""
+    columns = ("starts_0", "starts_15", "laplace_torch", "laplace_torch_at_mode")
+    seconds = ("cpu_seconds", "laplace_torch_cpu_seconds")
+    body = [[row["dataset"], *(f"{float(row[name]):.0f}" for name in columns), *(row[name] for name in seconds)]
+            for row in rows_of(FIGURES / "laplace-evidence.csv")]  # fmt: skip
+    head = ["Data set", "`starts: 0`", "`starts: 15`", "laplace-torch", "laplace-torch, at the mode"]
+    return table([*head, "CPU s, `starts: 15`", "CPU s, laplace-torch"], body)
+
+
+def laplace_starts() -> list[str]:
+    """Return the table of differences of test log-likelihoods between several starts and one, on common splits."""
+    single = {(row["method"], row["dataset"], int(row["split"])): float(row["ll"])
+              for row in rows_of(RESULTS / "bnn-sampling" / "superseded.csv") if row["status"] == "ok"}  # fmt: skip
+    body = []
+    for method in ("LA-full", "LA-diagonal"):
+        found = [[row["ll"] - single[method, dataset, row["split"]] for row in cells("bnn-sampling", method, dataset)]
+                 for dataset in FIVE]  # fmt: skip
+        body.append([method, *(with_error(gaps, 20) for gaps in found)])
+    return table(["LL, 15 starts minus one", *FIVE], body)
+
+
+def vi_depths(dataset: str) -> dict[str, TextRow]:
+    """Return the rows of the variants of one and two layers by their names."""
+    return {row["variant"]: row for row in rows_of(FIGURES / f"vi-depth-{dataset}.csv")}
+
+
+def vi_depth() -> list[str]:
+    """Return the table of variants of one and two layers on boston."""
+    names = ("negative_bound", "divergence", "noise_deviation", "validation_ll")
+    body = [[variant, *(f"{float(row[name]):.3f}" for name in names), ", ".join(row["active_units"].split())]
+            for variant, row in vi_depths("boston").items()]  # fmt: skip
+    head = ["Variant", "Negative bound", "Divergence", "Noise, standard deviation", "Validation log-likelihood"]
+    return table([*head, "Active units"], body)
+
+
+def _gains(dataset: str, variants: tuple[str, ...]) -> list[float]:
+    """Return by how much the negative bound of two layers decreases with some variants."""
+    rows = vi_depths(dataset)
+    bounds = [float(rows[name]["negative_bound"]) for name in ("two layers", *variants)]
+    return [bounds[0] - bound for bound in bounds[1:]]
+
+
+BUDGET = ("two layers, 3 times the epochs", "two layers, initial standard deviations 0.05")
+MODEL = ("two layers, 10 units in the second", "two layers, prior variance 1/50")
+
+
+def vi_budget() -> str:
+    """Return by how much epochs and initial values change the bound on boston."""
+    change = np.abs(_gains("boston", BUDGET)).max()
+    return f"wider initial distributions change the bound by {change:.2f} at most"
+
+
+def vi_model() -> str:
+    """Return by how much a smaller second layer or prior variance improves the bound on boston."""
+    lowest = np.floor(10 * min(_gains("boston", MODEL))) / 10
+    return f"a smaller prior variance, improves the bound by more than {lowest:.1f}"
+
+
+def vi_model_concrete() -> str:
+    """Return the range of the improvements of the bound on concrete, the empirical prior included."""
+    gains = _gains("concrete", (*MODEL, "two layers, empirical prior"))
+    return f"improve the bound by {min(gains):.1f} to {max(gains):.1f}"
+
+
+def bb_alpha_samples() -> str:
+    """Return the log-likelihoods of black-box alpha with 5,000 and with 50 samples."""
+    rows = rows_of(FIGURES / "bb-alpha-samples.csv")
+    many, few = (np.array([float(row[name]) for row in rows]) for name in ("ll_5000", "ll_50"))
+    worst = int(np.argmax(many - few))
+    return (
+        f"On split {rows[worst]['split']} the values are {many[worst]:.2f} and {few[worst]:.2f}. The bias is largest "
+        f"there: over all {len(rows)} splits, the mean is {many.mean():.2f} with 5,000 samples "
+        f"and {few.mean():.2f} with 50"
+    )
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "laplace-evidence": laplace_evidence,
+    "laplace-starts": laplace_starts,
+    "vi-depth": vi_depth,
+}
+FACTS: list[tuple[str, Callable[[], str]]] = [
+    ("methods/vi.md", vi_budget),
+    ("methods/vi.md", vi_model),
+    ("methods/vi.md", vi_model_concrete),
+    ("methods/bb_alpha.md", bb_alpha_samples),
+]
