@@ -11,12 +11,25 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from . import command_line, deep_gps, ep_networks, facts, findings, leaderboard, network_variants, networks, verdicts
+from . import (
+    command_line,
+    deep_gps,
+    ep_networks,
+    facts,
+    findings,
+    leaderboard,
+    network_variants,
+    networks,
+    paper_figures,
+    verdicts,
+)  # fmt: skip
 from .prose import unchecked
 from .stored import DOCS, ROOT
 
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
-TOPICS = (verdicts, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line)
+TOPICS = (
+    verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
+)  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (networks, network_variants, ep_networks, deep_gps, findings, facts)
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]

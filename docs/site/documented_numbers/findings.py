@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.published import measured
 
 from .markdown import table
@@ -67,8 +68,12 @@ def _lowest_mean(dataset: str) -> str:
     """Return the lowest mean RMSE of an entry on a data set, with the entry and its number of splits."""
     rows = all_results().ok()
     found = rows[rows["dataset"].str.split(" ").str[0] == dataset].groupby("method")["rmse"].agg(["mean", "count"])
-    best = found.sort_values("mean")
-    return f"{best['mean'].iloc[0]:.3g} ({best.index[0]}, {best['count'].iloc[0]} splits)" if len(best) else "–"
+    if found.empty:
+        return "–"
+    best = found.sort_values("mean").iloc[0]
+    mark = all_results().convergence.get((str(best.name), dataset), ConvergedSplits()).mark
+    splits = "1 split" if best["count"] == 1 else f"{best['count']:.0f} splits"
+    return f"{best['mean']:.3g}{f' {mark}' if mark else ''} ({best.name}, {splits})"
 
 
 def power_floor() -> str:
