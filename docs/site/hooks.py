@@ -22,6 +22,7 @@ from tutorial_pages import tutorials
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|data:|#|mailto:)([^)\s#]+)(#[^)\s]+)?\)")
+NUMBER = re.compile(r"[\d.]+(?: ± [\d.]+)?(?: [†°])?")  # with its standard error and mark, for one line of a table
 # Pages of the site that are made from files of the repository outside docs/.
 MOVED = {
     "CONTRIBUTING.md": "contributing.md",
@@ -82,7 +83,8 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
             return text if text.startswith("`") else f"{text} (`{path}`)"
         return f"{image}[{text}]({relpath(place, str(PurePosixPath(here).parent))}{_anchor(path, place, anchor)})"
 
-    return _outside_code(LINK, lead, markdown)
+    return _outside_code(NUMBER, lambda found: re.sub(" (?=[±†°])|(?<=±) ", "\N{NO-BREAK SPACE}", found[0]),
+                         _outside_code(LINK, lead, markdown))  # fmt: skip
 
 
 def _place(path: str, files: Files) -> str | None:
