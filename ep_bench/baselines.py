@@ -1,4 +1,4 @@
-"""Constant predictors for comparison; studies name them by dotted path, like any external method."""
+"""Predictors for comparison; studies name them by dotted path, like any external method."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ep_bench.errors import UserError
 from ep_bench.types import Array
 
 
@@ -68,3 +69,57 @@ class ConstantClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Array) -> NDArray[Any]:
         """Return the most frequent class (n,) for inputs X (n, d)."""
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+
+class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Gradient boosting of trees with a Gaussian density (NGBoost; Duan et al. 2020), by the package ``ngboost``.
+
+    As in that paper, the number of trees is the best one on a fifth of the training data, and all training data are
+    fitted again with it.
+
+    Parameters
+    ----------
+    n_estimators : largest number of boosting iterations
+    learning_rate : step size
+    patience : iterations without a better score on the validation data after which the search ends
+    random_state : seed
+    """
+
+    version = 1
+    equality = "exact"
+
+    def __init__(
+        self,
+        n_estimators: int = 2000,
+        learning_rate: float = 0.01,
+        patience: int = 50,
+        random_state: int | None = None,
+    ) -> None:
+        self.n_estimators, self.learning_rate = n_estimators, learning_rate
+        self.patience, self.random_state = patience, random_state
+
+    def fit(self, X: Array, y: Array) -> NGBoostRegressor:
+        """Fit targets y (n,), in original units, at inputs X (n, d). Raises UserError if ngboost is not installed."""
+        X, y = validate_data(self, X, y, y_numeric=True)
+        held_out = {"validation_fraction": 0.2, "early_stopping_rounds": self.patience}
+        searched = self._booster(self.n_estimators, held_out).fit(X, y)
+        best = searched.best_val_loss_itr
+        self.n_estimators_ = self.n_estimators if best is None else int(best) + 1
+        self.booster_ = self._booster(self.n_estimators_, {}).fit(X, y)
+        return self
+
+    def _booster(self, n_estimators: int, options: dict[str, Any]) -> Any:
+        try:
+            from ngboost import NGBRegressor
+        except ImportError:
+            raise UserError("requires ngboost; install ep-bench[controls]", where="NGBoostRegressor") from None
+        return NGBRegressor(
+            n_estimators=n_estimators, learning_rate=self.learning_rate, random_state=self.random_state,
+            verbose=False, **options,
+        )  # fmt: skip
+
+    def predict(self, X: Array, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return the mean (n,) for inputs X (n, d), with ``return_std`` also the standard deviation (n,)."""
+        check_is_fitted(self)
+        found = self.booster_.pred_dist(validate_data(self, X, reset=False)).params
+        return (found["loc"], found["scale"]) if return_std else found["loc"]

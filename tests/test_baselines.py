@@ -1,0 +1,49 @@
+"""The baseline by NGBoost: its search for the number of trees, and the message without the package."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ep_bench.baselines import NGBoostRegressor
+from ep_bench.errors import UserError
+
+
+class Booster:
+    """Stands in for NGBRegressor: stores its options, and predicts the mean of the targets it was given."""
+
+    calls: list[dict[str, Any]] = []
+
+    def __init__(self, **options: Any) -> None:
+        self.calls.append(options)
+        self.best_val_loss_itr = 41 if "validation_fraction" in options else None
+
+    def fit(self, X: Any, y: Any) -> Booster:
+        self.mean = float(np.mean(y))
+        return self
+
+    def pred_dist(self, X: Any) -> Any:
+        return SimpleNamespace(params={"loc": np.full(len(X), self.mean), "scale": np.full(len(X), 2.0)})
+
+
+def test_all_training_data_are_fitted_with_the_best_number_of_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ngboost", SimpleNamespace(NGBRegressor=Booster))
+    monkeypatch.setattr(Booster, "calls", [])
+    X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
+    mean, std = NGBoostRegressor(random_state=3).fit(X, y).predict(X[:4], return_std=True)
+    assert mean.tolist() == [4.5] * 4
+    assert std.tolist() == [2.0] * 4
+    searched, final = Booster.calls
+    assert (searched["validation_fraction"], searched["n_estimators"]) == (0.2, 2000)
+    assert (final["n_estimators"], final["random_state"]) == (42, 3)
+    assert "validation_fraction" not in final
+
+
+def test_without_the_package_there_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ngboost", None)
+    with pytest.raises(UserError, match=r"ep-bench\[controls\]"):
+        NGBoostRegressor().fit(np.zeros((4, 1)), np.arange(4.0))
