@@ -27,7 +27,7 @@ ALLOWED = {
     "options": {"errors", "types"},
     "estimator": {"errors", "types", "predictions", "numerics", "methods", "options"},
     "adapters": {"errors", "types", "predictions", "plugins", "methods", "estimator"},
-    "baselines": {"types"},
+    "baselines": {"errors", "types"},
     "data": {"errors", "types", "resources", "regular_files", "plugins"},
     "scoring": {"types", "predictions"},
     "tuning": {"types"},

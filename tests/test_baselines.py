@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from ep_bench.errors import UserError
 class Booster:
     """Stands in for NGBRegressor: stores its options, and predicts the mean of the targets it was given."""
 
-    calls: list[dict[str, Any]] = []
+    calls: ClassVar[list[dict[str, Any]]] = []
 
     def __init__(self, **options: Any) -> None:
         self.calls.append(options)
