@@ -113,7 +113,7 @@ ALLOWED = (
     ("configs/dgp_2016/dgp.yaml", "beside"),
     ("ep_bench/report/rank_groups.py", "beside"),
     ("ep_bench/spec/models.py", "name"),
-    ("ep_bench/spec/read.py", "beside"),
+    ("ep_bench/spec/comparisons.py", "beside"),
     ("ep_bench/spec/read.py", "name"),
     ("tests/report/test_rank_groups.py", "beside"),
     ("tests/spec/conftest.py", "beside"),
