@@ -114,7 +114,7 @@ ALLOWED = (
     ("ep_bench/report/rank_groups.py", "beside"),
     ("ep_bench/spec/models.py", "name"),
     ("ep_bench/spec/comparisons.py", "beside"),
-    ("ep_bench/spec/read.py", "name"),
+    ("ep_bench/spec/comparisons.py", "name"),
     ("tests/report/test_rank_groups.py", "beside"),
     ("tests/spec/conftest.py", "beside"),
     ("tests/spec/test_read.py", "beside"),
