@@ -166,6 +166,8 @@ TABLES = {
     "ensemble-rmse": lambda: scores("ensemble", "rmse", **DEEP_ENSEMBLE),
     "ensemble-ll": lambda: scores("ensemble", "ll", **DEEP_ENSEMBLE),
     "ensemble-seconds": lambda: cpu_seconds("ensemble"),
+    "pbp-layers-rmse": lambda: scores("pbp-layers", "rmse", ("BP-2", "BP-3", "BP-4")),
+    "pbp-layers-ll": lambda: scores("pbp-layers", "ll", ("BP-2", "BP-3", "BP-4")),
     "sgld-difference": sgld_difference,
     "pbp-table-1": pbp_table_1,
     "hmc-mixing": hmc_mixing,
