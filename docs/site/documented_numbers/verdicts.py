@@ -22,6 +22,8 @@ PAPERS = {
     "bui2015": ("Bui et al. (2015)", "`dgp_ep`, `hmc`, `sgld`, `vi`"),
     "hernandez-lobato2016": ("Hernandez-Lobato et al. (2016), supplement", "`bb_alpha`"),
 }
+# Columns that a paper repeats from earlier ones (Bui et al. 2015, section 8): not counted a second time.
+REPEATED = {"bui2015": ("VI(G)-1", "PBP-1", "Dropout-1")}
 SHOWN = ("reproduced", "better", "worse", "disputed", "incomplete")
 INCIDENTAL = re.compile(r"on |published as|\d+ of \d+ splits|standard errors|one split|one of \d")  # parts of reasons
 
@@ -32,9 +34,17 @@ def verdicts(frame: pd.DataFrame) -> list[str]:
     return [str(found[verdict]) for verdict in SHOWN]
 
 
+def own_numbers() -> pd.DataFrame:
+    """Return the comparison with the numbers that the papers print, without those that they repeat."""
+    frame = comparison()
+    column = published.COLUMN_NAMES[0]
+    repeated = [frame["source"].eq(source) & frame[column].isin(names) for source, names in REPEATED.items()]
+    return frame[~pd.concat(repeated, axis=1).any(axis=1)]
+
+
 def papers() -> list[str]:
     """Return the README's table of papers."""
-    frame = comparison()
+    frame = own_numbers()
     body = []
     for source, (title, names) in PAPERS.items():
         part = frame[frame["source"] == source]
@@ -46,7 +56,7 @@ def papers() -> list[str]:
 def reproductions() -> list[str]:
     """Return the verdicts by published table, those of other sources included."""
     body = []
-    for (source, number), part in comparison().groupby(["source", "table"], sort=True):
+    for (source, number), part in own_numbers().groupby(["source", "table"], sort=True):
         found = published.counts(part)
         name = f"[{source}](papers/{source}.md)" if source in PAPERS else str(source)
         body.append([name, str(number), *verdicts(part), str(found["yardstick"])])
@@ -59,7 +69,8 @@ def columns_of(source: str) -> list[str]:
     part = frame[frame["source"] == source]
     body = []
     for (number, name), rows in part.groupby(["table", published.COLUMN_NAMES[0]], sort=True):
-        body.append([str(number), str(name), *verdicts(rows), _main_reason(rows)])
+        remark = "repeated from an earlier paper" if name in REPEATED.get(source, ()) else _main_reason(rows)
+        body.append([str(number), str(name), *verdicts(rows), remark])
     return table(["Table", "Column", *SHOWN, "Reason, if disputed or worse"], body)
 
 
