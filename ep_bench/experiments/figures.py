@@ -13,7 +13,9 @@ import numpy as np
 from ep_bench.experiments import ARRAYS, SUMMARY
 from ep_bench.experiments.record import Experiment, ExperimentResults, SummaryRow
 from ep_bench.experiments.registry import REGISTRY, get
-from ep_bench.plotting.page import Picture, Section, Table
+from ep_bench.plotting.numbers import readable
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.results import store
 
 
@@ -29,12 +31,17 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     tables: list[Table] = []
     experiment = get(name) if name in REGISTRY else None
     if experiment is not None:
-        pictures = experiment.draw(results) if drawn and results.arrays else ()
+        pictures = _drawn(name, results) if drawn and results.arrays else ()
         tables = experiment.tables(results) if results.summary else []
     if results.summary and not (experiment and experiment.tabulated >= results.summary[0].keys()):
         tables = [*tables, _summary_table(results.summary, experiment)]
     anchor = "experiment-" + re.sub(r"\W+", "-", study.name)
     return Section(anchor, f"{study.name}: {name.replace('_', ' ')}", pictures=pictures, tables=tables)
+
+
+@drawn_if_changed
+def _drawn(name: str, results: ExperimentResults) -> Sequence[Picture]:
+    return get(name).draw(results)
 
 
 def _read(study: store.StudyResults) -> ExperimentResults:
@@ -59,8 +66,20 @@ def _summary(path: Path) -> list[dict[str, str]]:
 def _summary_table(rows: Sequence[SummaryRow], experiment: Experiment | None) -> Table:
     tabulated = experiment.tabulated if experiment else frozenset()
     head = [column for column in rows[0] if column not in tabulated]
-    body = [[_shortened(row[column]) for column in head] for row in rows]
-    return Table(head, body, experiment.caption if experiment else "Summary")
+    body = [[_entry(row[column]) for column in head] for row in rows]
+    words = [column.replace("_", " ") for column in head]
+    caption = experiment.caption if experiment else "Summary"
+    for column, word in zip(head, words, strict=True):
+        caption = re.sub(rf"\b{re.escape(column)}\b", word, caption)
+    return Table(words, body, caption)
+
+
+def _entry(text: str) -> str | Item:
+    """Return a number with its value to sort by, and any other text as it is."""
+    try:
+        return item(readable(_shortened(text)), float(text))
+    except ValueError:
+        return text
 
 
 def _shortened(text: str) -> str:

@@ -90,5 +90,10 @@ class Experiment:
         return import_module(f"{self.package}.{module}")
 
 
+def uses(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names in the registry of the method entries in the options of an experiment, by label."""
+    return {str(entry.get("label", "")): str(entry.get("use", "")) for entry in options.get("methods", ())}
+
+
 def _no_tables(results: ExperimentResults) -> list[Table]:  # noqa: ARG001
     return []

@@ -10,10 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
 from ep_bench.plotting.method_style import MethodStyle, style_at
+from ep_bench.plotting.numbers import fitting, log_tick_texts, plain_ticks, with_minus
 from ep_bench.plotting.style import COLUMNS, LETTER, ROW
 from ep_bench.types import Array
 
@@ -97,6 +98,7 @@ def intervals(
     """
     lower, upper = fences(mean, 0.5 * (high - low))
     ax.xaxis.set_major_locator(MaxNLocator(3))
+    plain_ticks(ax.xaxis)
     shown = np.flatnonzero((mean >= lower) & (mean <= upper))
     grey = np.zeros(len(mean), dtype=bool) if faint is None else faint
     for part, colour in ((shown[~grey[shown]], "0.2"), (shown[grey[shown]], FAINT)):
@@ -121,7 +123,7 @@ def intervals(
         edge, marker = (right, ">") if above else (left, "<")
         ax.plot(edge, lines[j], marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
         ax.annotate(
-            f"{mean[j]:.3g}", (edge, lines[j]), xytext=(-5 if above else 5, 0), textcoords="offset points",
+            with_minus(f"{mean[j]:.3g}"), (edge, lines[j]), xytext=(-5 if above else 5, 0), textcoords="offset points",
             ha="right" if above else "left", va="center", fontsize=7,
         )  # fmt: skip
     ax.set_xlim(left, right)
@@ -140,10 +142,16 @@ def fences(mean: Array, stderr: Array) -> tuple[float, float]:
 
 
 def log_axis(ax: Axes) -> None:
-    """Make the horizontal axis logarithmic, with plain numbers and more ticks for fewer decades."""
-    low, high = ax.dataLim.intervalx
+    """Make the horizontal axis logarithmic, with plain numbers and more ticks for fewer decades.
+
+    Below a factor of eight, ticks are at equal steps: those of a decade would be too few or too close.
+    """
     ax.set_xscale("log")
-    subs = (1.0,) if high > 300.0 * low else (1.0, 2.0, 5.0) if high > 8.0 * low else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-    ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=7))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    low, high = ax.get_xlim()
+    subs = (1.0,) if high > 300.0 * low else (1.0, 2.0, 5.0)
+    locator = LogLocator(subs=subs, numticks=7) if high > 8.0 * low else MaxNLocator(4)
+    places = [float(place) for place in locator.tick_values(low, high) if low <= place <= high]
+    ax.xaxis.set_major_locator(FixedLocator(places))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlim(low, high)
+    ax.set_xticks(places, fitting(ax, places, log_tick_texts(places)))

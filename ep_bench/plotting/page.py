@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,13 +23,33 @@ def item(
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished figure: its file name without ending, caption, SVG text, the figure itself, and what it shows."""
+    """A finished figure: its file name without ending, caption, SVG text, the figure itself, and what it shows.
+
+    ``drawn`` is None for a figure that was taken over from an earlier report.
+    """
 
     name: str
     caption: str
     svg: str
-    figure: Figure
+    drawn: Figure | None
     alt: str = ""
+
+    @property
+    def figure(self) -> Figure:
+        """Return the figure itself; raises ValueError for one that was taken over."""
+        if self.drawn is None:
+            raise ValueError(f"{self.name} was taken over from an earlier report")
+        return self.drawn
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Return width and height in CSS pixels."""
+        found = (
+            re.search(r'<svg[^>]*?\bwidth="([\d.]+)pt"', self.svg),
+            re.search(r'<svg[^>]*?\bheight="([\d.]+)pt"', self.svg),
+        )
+        width, height = (float(one.group(1)) * 96.0 / 72.0 if one else 0.0 for one in found)
+        return width, height
 
     def write(self, folder: Path, *, pdf: bool = False) -> list[Path]:
         """Write ``<name>.svg`` and, on request, ``<name>.pdf``; return their paths."""

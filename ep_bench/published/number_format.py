@@ -9,14 +9,21 @@ MAX_DECIMALS = 5  # of a printed standard error
 
 
 def printed(mean: float, stderr: float) -> str:
-    """Return a published mean and standard error as printed, without trailing zeros.
+    """Return a published mean and standard error with equal decimals: those of the mean, or those of both if similar.
 
-    A standard error computed from another printed spread is rounded to three digits.
+    A standard error computed from another printed spread has more decimals and is rounded to those of the mean, or to
+    one digit if it would be 0.
     """
     if math.isnan(mean):
         return ""
-    errors = [] if math.isnan(stderr) else [stderr if _decimals(stderr) <= MAX_DECIMALS else float(f"{stderr:.3g}")]
-    return " ± ".join(f"{value:.{_decimals(value)}f}" for value in (mean, *errors))
+    places = _decimals(mean)
+    if math.isnan(stderr):
+        return f"{mean:.{places}f}"
+    if _decimals(stderr) <= places + 1:
+        places = max(places, _decimals(stderr))
+    if stderr > 0.0 and round(stderr, places) == 0.0:
+        return f"{mean:.{places}f} ± {stderr:.1g}"
+    return f"{mean:.{places}f} ± {stderr:.{places}f}"
 
 
 def measured(mean: float, stderr: float) -> str:

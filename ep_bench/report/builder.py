@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from ep_bench.errors import UserError
 from ep_bench.plotting.page import Section
+from ep_bench.plotting.stored_figures import FILE, taking_over
 from ep_bench.report import merge, page_data, render_html, render_markdown
 from ep_bench.report.changed_trees import note_changed_trees
 from ep_bench.report.context import ReportContext
@@ -35,16 +37,21 @@ def write(
     merged = merge.merge(folders)
     for note in merged.notes:
         log(note)
-    report = ReportContext(merged, all_figures=len(merged.studies) == 1 if all_figures is None else all_figures)
-    found = sections(report)
+    drawn = len(merged.studies) == 1 if all_figures is None else all_figures
+    report = ReportContext(merged, all_figures=drawn, internal_traces=bool(all_figures))
     out = Path(out) if out is not None else Path(folders[0]) / "report"
+    figures = out / "figures"
+    with nullcontext() if pdf else taking_over(figures) as stored:
+        found = sections(report)
     page = render_html.page(report.title, report.summary, found, page_data.page_data(report))
     texts = {out / "report.html": page, out / "report.md": render_markdown.page(report.title, report.summary, found)}
     if len(merged.studies) > 1:
         texts[out / "index.html"] = page
     every = [part for section in found for part in section.with_parts()]
     texts |= {out / "tables" / name: text for part in every for name, text in part.files.items()}
+    pictures = [picture for part in every for picture in part.pictures]
+    if stored is not None and pictures:
+        texts[figures / FILE] = stored.text()
     for path, text in texts.items():
         store.write_atomically(path, text)
-    pictures = [picture for part in every for picture in part.pictures]
-    return [*texts, *(path for picture in pictures for path in picture.write(out / "figures", pdf=pdf))]
+    return [*texts, *(path for picture in pictures for path in picture.write(figures, pdf=pdf))]

@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from ep_bench.plotting.axes import side_by_side
+from ep_bench.plotting.numbers import tick_texts
 from ep_bench.plotting.page import Picture
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import LINE, LOOKS, STYLE, finish
 from ep_bench.report.chain_diagnostics import MonitoredDraws
 from ep_bench.types import Array
@@ -38,7 +40,7 @@ WRAP = 30  # letters per line of a title
 CUT = 4.0  # largest count that a histogram shows, as a multiple of the uniform count
 BINS, DRAWS_A_BIN = 20, 10  # maximum number of bins, and a chain's draws per bin
 SHADES = [LOOKS[place] for place in (2, 0, 1, 5, 3, 4)]  # of the chains: those that differ most in greyscale first
-BAND, OUTSIDE = "0.85", "#D55E00"
+BAND, OUTSIDE = "0.88", "0.55"  # greys, so that they are the colour of no chain
 
 
 class Ranks(NamedTuple):
@@ -82,6 +84,7 @@ def _parts(names: Sequence[str], limit: int) -> list[Sequence[str]]:
     return [names[start : start + size] for start in range(0, len(names), size)]
 
 
+@drawn_if_changed
 def _figure(found: Sequence[MonitoredDraws], method: str, name: str) -> Picture:
     datasets = list(dict.fromkeys(one.dataset for one in found))
     quantities = list(dict.fromkeys(one.name for one in found))
@@ -208,10 +211,7 @@ def _numbers(one: MonitoredDraws) -> tuple[tuple[float, float], dict[float, str]
     low, high = float(known.min()), float(known.max())
     low, high = low - 0.06 * (high - low), high + 0.06 * (high - low)
     places = [p for p in np.asarray(MaxNLocator(3).tick_values(low, high)).tolist() if low <= p <= high]
-    step = places[1] - places[0] if len(places) > 1 else high - low
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    plain = decimals <= 6 and max(abs(low), abs(high)) < 1e7
-    return (low, high), {place: f"{place:.{decimals}f}" if plain else f"{place:.4g}" for place in places}
+    return (low, high), dict(zip(places, tick_texts(places), strict=True))
 
 
 def _rank_rows(ax: Axes, one: MonitoredDraws) -> None:

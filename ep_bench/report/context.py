@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -28,6 +29,7 @@ class ReportContext:
 
     merged: MergedStudies
     all_figures: bool = True  # whether to draw chains, training and experiments too
+    internal_traces: bool = False  # whether to draw the internal quantities of training too
 
     @property
     def title(self) -> str:
@@ -49,7 +51,16 @@ class ReportContext:
     @cached_property
     def styles(self) -> dict[str, MethodStyle]:
         """Return the style of each method in all figures."""
-        return method_styles(self.merged.methods)
+        return method_styles(self.merged.methods, {name: str(one.get("use", "")) for name, one in self.entries.items()})
+
+    @cached_property
+    def entries(self) -> dict[str, Mapping[str, Any]]:
+        """Return the entry of each method in the lock of its first study, by label."""
+        found: dict[str, Mapping[str, Any]] = {}
+        for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
+            for label, entry in study.lock.get("methods", {}).items():
+                found.setdefault(self.merged.names.get((tag, label), label), entry)
+        return found
 
     @cached_property
     def scores(self) -> list[RankedScore]:
@@ -84,7 +95,9 @@ class ReportContext:
         """Return the note on methods whose times are wall times, because an older version stored no CPU times."""
         methods = self.merged.wall_times
         return (
-            [f"Times of {', '.join(methods)} are wall times: some of their rows have no CPU time."] if methods else []
+            [f"* Times of {', '.join(methods)} are wall times in part: rows of older versions have no CPU time."]
+            if methods
+            else []
         )
 
     @property
@@ -95,6 +108,11 @@ class ReportContext:
     def label(self, method: str) -> str:
         """Return the name of a method in figures and tables, with its mark of convergence over all data sets."""
         return method + self.marks.get(method, "")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the names of all methods with their marks of convergence over all data sets, by label."""
+        return {method: self.label(method) for method in self.merged.methods}
 
     def mark_note(self, methods: Collection[str]) -> str:
         """Return sentences that explain the marks of convergence of some methods in a figure, empty without marks."""

@@ -6,7 +6,6 @@ name of a main score: ``ll``, ``rmse``, ``crps``, ``error_rate`` or ``brier``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,19 +15,19 @@ from ep_bench.report.context import ReportContext
 from ep_bench.report.summary import RankedScore
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
 def score_panels(*folders: str | Path, score: str = "ll") -> Figure:
-    """Return one panel per data set with each method's mean over splits and its standard error.
+    """Return one panel per data set with each method's mean over splits, its standard error and published numbers.
 
     Scores are in the original units of the target, ``ll`` in nats. Raises UserError for an unknown score or folder.
     """
-    from ep_bench.report.sections.scores import panels
+    from ep_bench.report.sections.scores import panels, published_marks
 
     report = _report(folders)
-    return panels(_ranked(report, score).table, report.styles).figure
+    table = _ranked(report, score).table
+    return panels(table, report.styles, published_marks(report, table)).figure
 
 
 def critical_difference(*folders: str | Path, score: str = "ll") -> Figure:
@@ -58,7 +57,7 @@ def calibration(*folders: str | Path) -> Figure:
     tables = [report.further_scores[name] for name in CALIBRATION if name in report.further_scores]
     if not tables:
         raise UserError("no cell has a coverage or a calibration error", where="calibration")
-    return calibration_figure(tables, report).figure
+    return calibration_figure(tables, report.labels, report.styles).figure
 
 
 def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
@@ -67,44 +66,13 @@ def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
     The loss is that of the leaderboard: the mean over data sets of the difference from the best, in nats for a
     log-likelihood and relative for other scores. Raises UserError if no methods are ranked.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    from ep_bench.plotting.axes import log_axis
-    from ep_bench.plotting.style import STYLE
+    from ep_bench.report.sections import leaderboard as drawing
 
     report = _report(folders)
-    table = _ranked(report, score).table
-    rows = [row for row in leaderboard.leaderboard(report.merged, table, report.checks).ranked if row.seconds > 0.0]
-    if not rows:
+    board = leaderboard.leaderboard(report.merged, _ranked(report, score).table, report.checks)
+    if not any(row.seconds > 0.0 for row in board.ranked):
         raise UserError("no two methods are complete on a common data set", where="score_against_time")
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(6.0, 4.0), layout="constrained")
-        ax: Axes = figure.subplots()
-        for row in rows:
-            style = report.styles[row.method]
-            ax.plot(row.seconds, row.loss, style.marker, color=style.colour, markersize=5)
-            ax.annotate(
-                report.label(row.method), (row.seconds, row.loss), xytext=(4, 3), textcoords="offset points", fontsize=7
-            )
-        front = list(_front(sorted((row.seconds, row.loss) for row in rows)))
-        ax.plot(*zip(*front, strict=True), linestyle="--", color="0.4", linewidth=0.8, zorder=0)
-        log_axis(ax)
-        ax.margins(x=0.12)
-        ax.invert_yaxis()
-        ax.set_xlabel("median CPU seconds per split, tuning included")
-        unit = "nats" if table.score.better == "higher" else "relative"
-        ax.set_ylabel(f"{table.score.title}: mean loss against the best ({unit})")
-    return figure
-
-
-def _front(points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
-    """Yield the points (time, loss), sorted by time, that no other point beats in both."""
-    lowest = float("inf")
-    for seconds, loss in points:
-        if loss < lowest:
-            lowest = loss
-            yield seconds, loss
+    return drawing.score_against_time(board, report.labels, report.styles).figure
 
 
 def _report(folders: tuple[str | Path, ...]) -> ReportContext:

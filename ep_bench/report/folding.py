@@ -56,8 +56,8 @@ def _height(section: Section) -> float:
 
 
 def _figure(picture: Picture) -> float:
-    width, height = (96.0 * float(inches) for inches in picture.figure.get_size_inches())
-    return height * min(1.0, WIDTH / width) + 80.0
+    width, height = picture.size
+    return height * min(1.0, WIDTH / max(width, 1.0)) + 80.0
 
 
 def _table(table: Table) -> float:

@@ -43,6 +43,7 @@ class LeaderboardRow:
     seconds : median CPU seconds of tuning, fit and prediction over splits
     finished, planned : splits with this score, and planned splits, over all data sets
     verdicts : number of published values by verdict, worst first
+    accepted : number of worse values whose difference the study accepts with a reason
     """
 
     method: str
@@ -56,7 +57,14 @@ class LeaderboardRow:
     planned: int
     converged: ConvergedSplits
     verdicts: Mapping[str, int]
+    accepted: int
     tuning: str
+
+    @property
+    def verdict_text(self) -> str:
+        """Return the verdicts in words, with the number of worse values that are accepted."""
+        more = {"worse": f" ({self.accepted} explained)" if self.accepted else ""}
+        return ", ".join(f"{count} {verdict}{more.get(verdict, '')}" for verdict, count in self.verdicts.items())
 
 
 @dataclass(frozen=True)
@@ -160,6 +168,8 @@ def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[s
 def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Return what does not depend on ranks, by method: finished splits, convergence, verdicts and tuning."""
     verdicts: dict[str, Counter[str]] = {}
+    explained = checks["reason"].str.startswith(published.ACCEPTED) & (checks["verdict"] == "worse")
+    accepted = Counter(checks.loc[explained & (checks["n_splits"] > 0), "method"].astype(str))
     for method, verdict in checks.loc[checks["n_splits"] > 0, ["method", "verdict"]].itertuples(index=False):
         verdicts.setdefault(str(method), Counter())[str(verdict)] += 1
     tuning = tuning_budgets(merged)
@@ -169,6 +179,7 @@ def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> di
             "planned": int(table.planned[:, j].sum()),
             "converged": sum((row[j] for row in table.converged), ConvergedSplits()),
             "verdicts": {v: verdicts[method][v] for v in published.VERDICTS if verdicts.get(method, Counter())[v]},
+            "accepted": accepted[method],
             "tuning": tuning.get(method, "none"),
         }
         for j, method in enumerate(table.methods)

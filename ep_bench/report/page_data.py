@@ -20,6 +20,7 @@ from ep_bench.report import rank_groups, ranks, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.leaderboard import SECONDS, Leaderboard
+from ep_bench.report.page_traces import page_traces
 from ep_bench.report.summary import ScoreTable
 from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 
@@ -59,7 +60,8 @@ class _Content:
         self.datasets = {name: place for place, name in enumerate(self.merged.datasets)}
         self.reasons = _Index()
         self.reasons("")
-        self.uses, self.tasks = _entries_of(report), report.merged.tasks()
+        self.traces = page_traces(report)
+        self.uses, self.tasks = report.entries, report.merged.tasks()
 
     def as_dict(self, tables: Sequence[ScoreTable]) -> dict[str, Any]:
         """Return the whole content."""
@@ -88,7 +90,8 @@ class _Content:
             "uses": str(entry.get("use", "")),
             "options": json.dumps(entry.get("options") or {}, ensure_ascii=False),
             "tuning": facts.tuning if facts else "none",
-            "verdicts": ", ".join(f"{count} {verdict}" for verdict, count in facts.verdicts.items()) if facts else "",
+            "verdicts": facts.verdict_text if facts else "",
+            "wall": name in self.merged.wall_times,
         }
 
     def _dataset(self, name: str) -> dict[str, Any]:
@@ -113,6 +116,8 @@ class _Content:
         groups = dict(iter(rows.groupby(["method", "dataset"], sort=False)))
         for (method, dataset), planned in self.merged.planned.items():
             entry: dict[str, Any] = {"m": self.methods[method], "d": self.datasets[dataset], "p": planned}
+            if traces := self.traces.get((method, dataset)):
+                entry["t"] = traces
             part = groups.get((method, dataset))
             yield entry | (self._cells(part.sort_values("split"), columns) if part is not None else {"s": []})
 
@@ -202,15 +207,6 @@ def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) ->
         p = ranks.wilcoxon_p(scores).to_numpy()
         return {"test": f"{text}.", "p": [[float(f"{value:.3g}") for value in row] for row in p.tolist()]}
     return {"test": "Not tested: too few blocks for a test of all pairs."}
-
-
-def _entries_of(report: ReportContext) -> dict[str, Mapping[str, Any]]:
-    """Return the entry of each method in the lock of its first study."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for study, tag in zip(report.merged.studies, report.merged.tags, strict=True):
-        for label, entry in study.lock.get("methods", {}).items():
-            found.setdefault(report.merged.names.get((tag, label), label), entry)
-    return found
 
 
 def _sizes(report: ReportContext) -> dict[str, int]:

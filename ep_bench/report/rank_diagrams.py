@@ -19,6 +19,7 @@ from matplotlib.ticker import FixedLocator
 from ep_bench.convergence import mark_note
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import LETTER, STYLE, finish, no_window
 from ep_bench.report import ranks, withheld_diagrams
 from ep_bench.report.ranks import ALPHA
@@ -55,6 +56,7 @@ def withheld_lines(rankings: Sequence[Ranking]) -> Iterator[str]:
             yield f"{words} and no critical-difference diagram over {one.blocks}: {why}."
 
 
+@drawn_if_changed
 def critical_difference(diagrams: Sequence[Diagram], styles: Mapping[str, MethodStyle], name: str = "") -> Picture:
     """Return several diagrams below one another, lines in the colours of the methods."""
     no_window()

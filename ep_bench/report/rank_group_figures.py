@@ -16,6 +16,7 @@ from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import method_axis, strokes
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Picture
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import LETTER, STYLE, finish
 from ep_bench.report.rank_groups import RankGroupResult, RankGroupScore
 from ep_bench.report.ranks import ALPHA
@@ -45,6 +46,7 @@ def starred(group: RankGroupResult, method: str) -> str:
     return method + mark + STAR * (method in group.disputed)
 
 
+@drawn_if_changed
 def ranks(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Picture:
     """Return one panel per score, with our average ranks and the published ones; ± CD / 2 unless it is withheld."""
     names = [[starred(group, method) for method in standing.ordered()] for standing in group.standings]

@@ -8,10 +8,11 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader
 
+from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Picture, Section
 from ep_bench.report.folding import folded_sections
 
-SCRIPTS = ("data", "state", "elements", "filters", "charts", "leaderboard", "cell", "main")  # in this order
+SCRIPTS = ("data", "state", "elements", "filters", "charts", "leaderboard", "trace", "cell", "main")  # in this order
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
 
@@ -19,7 +20,7 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
     """Return the page of a report; ``cells`` is the JSON of ``page_data``, empty for a page without an explorer."""
     folder = resources.files("ep_bench.report") / "page"
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
-    environment.filters |= {"uri": _uri, "short": _short}
+    environment.filters |= {"uri": _uri, "short": _short, "minus": with_minus}
     style = (folder / "report.css").read_text(encoding="utf-8")
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return environment.get_template("report.html.j2").render(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# Title and unit by name of the trace. Traces with other names are shown under these names.
+# Title and unit by name of the trace. Traces with other names are
+# internal quantities of a method, shown under these names on request.
 WORDS = {
     "objective": ("Objective", "fraction of its change"),
     "noise_deviation": ("Noise standard deviation", "standardised units"),
@@ -16,6 +17,8 @@ WORDS = {
     "step_size": ("Step size of the weights", "standardised units"),
     "prior_deviation": ("Prior standard deviation of the weights", "standardised units"),
     "prediction": ("Prediction", "standardised units"),
+    "nu": ("Degrees of freedom", "number"),
+    "scale": ("Scale of the noise", "standardised units"),
     "acceptance": ("Acceptance", "fraction"),
 }
 _PLACES = {name: place for place, name in enumerate(WORDS)}

@@ -28,6 +28,7 @@ function cellPanel(view, show) {
         (m) => show({ versus: m === "" ? null : Number(m) }), "cell-versus")),
     el("ul", {}, facts(view, entry, scores, published).map((line) => el("li", {}, line))),
     charts(view, scores, versus, bands),
+    traceCharts(entry),
     splitTable(view, entry, versus));
 }
 
@@ -42,7 +43,7 @@ function facts(view, entry, scores, published) {
   if (entry.c?.[1]) lines.push(`Converged splits: ${convergenceText(entry.c)}.`);
   lines.push(`Method ${method.uses || "unknown"}, options ${method.options === "{}" ? "at their defaults" : method.options}; tuning: ${method.tuning}.`);
   for (const [, , , source, value, error, ours, verdict, reason] of published)
-    lines.push(`Published (${source}): ${signed(String(value))}${error === null ? "" : ` ± ${error}`}; ours in its units ${digits(ours, 4)}: ${verdict}${reason ? `, ${reason}` : ""}.`);
+    lines.push(`Published (${source}): ${signed(String(value))}${error === null ? "" : ` ± ${error === 0 ? "0" : digits(error, 2)}`}; ours in its units ${digits(ours, 4)}: ${verdict}${reason ? `, ${reason}` : ""}.`);
   return lines;
 }
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import canvas, log_axis, points
 from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture, Section
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.context import ReportContext
 from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
 
 CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
+LEVELS = {"coverage50": 0.5, "coverage90": 0.9, "coverage95": 0.95}
+TALLEST = 3.0  # frequency at which bars of the PIT histogram are cut
 TIMES = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 
 
@@ -28,50 +35,108 @@ def sections(report: ReportContext) -> list[Section]:
     known, times = (
         [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, TIMES)
     )
-    pictures = [calibration_figure(known, report)] if known else []
-    pictures += [time_figure(times, report)] if times else []
+    pictures = [calibration_figure(known, report.labels, report.styles)] if known else []
+    covered = [table for table in known if table.score.name in LEVELS]
+    pictures += [pit_histogram(covered, report.labels)] if len(covered) == len(LEVELS) else []
+    pictures += [time_figure(times, report.labels, report.styles)] if times else []
     notes = report.time_notes if times else []
     title = "Calibration and time" if known else "Time"
     return [Section("plots", title, pictures=pictures, notes=notes)] if pictures else []
 
 
-def calibration_figure(tables: Sequence[ScoreTable], report: ReportContext) -> Picture:
+@drawn_if_changed
+def calibration_figure(
+    tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]
+) -> Picture:
     """Return one panel per coverage (50, 90, 95 %) and one for the PIT."""
     methods = _all_methods(tables)
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(tables), [report.label(method) for method in methods])
+        figure, axes = canvas(len(tables), [labels[method] for method in methods])
         for table, ax in zip(tables, axes, strict=True):
             nominal = re.search(r"\d+", table.score.name)
             ax.set_title(f"central {nominal.group()} %" if nominal else "PIT")
             ax.set_xlabel("fraction of test data inside" if nominal else "calibration error")
             ax.xaxis.set_major_locator(MaxNLocator(3))
+            plain_ticks(ax.xaxis)
             if nominal:
                 ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
-            _spread(ax, table, methods, table.mean, _means(table.mean), report.styles)
+            _spread(ax, table, methods, table.mean, _means(table.mean), styles)
     caption = (
         "Calibration on test data. Coverage of the central 50, 90 and 95 % intervals compared with the nominal value "
         "(dashed), and the calibration error of the probability integral transform (PIT; 0 is perfect). Ticks: means "
         "over splits on each data set. Markers: means over data sets."
     )
-    return finish(figure, "calibration", caption + report.mark_note(methods))
+    return finish(
+        figure, "calibration", caption + mark_note({labels[method].removeprefix(method) for method in methods})
+    )
 
 
-def time_figure(tables: Sequence[ScoreTable], report: ReportContext) -> Picture:
+@drawn_if_changed
+def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Picture:
+    """Return one folded histogram of the PIT per method, from the coverage of the central 50, 90 and 95 % intervals."""
+    methods = _all_methods(tables)
+    columns = min(len(methods), 8)
+    rows = -(-len(methods) // columns)
+    edges = np.array([0.0, *LEVELS.values(), 1.0])
+    names = ["\n".join(textwrap.wrap(labels[method], 15)) for method in methods]
+    above = 0.15 + 0.13 * max(name.count("\n") + 1 for name in names)
+    with mpl.rc_context(STYLE):
+        width, height = max(0.55 + 1.15 * columns, 3.0), rows * (0.75 + above + 0.2) + 0.3
+        figure = Figure(figsize=(width, height))
+        for place, (method, name) in enumerate(zip(methods, names, strict=True)):
+            row, column = divmod(place, columns)
+            bottom = height - (row + 1) * (0.75 + above + 0.2) + 0.2
+            ax = figure.add_axes(((0.5 + 1.15 * column) / width, bottom / height, 0.95 / width, 0.75 / height))
+            _histogram(ax, _density(tables, method, edges), edges)
+            ax.set_title(name, fontsize=7.5)
+            ax.set_yticks([0, 1, 2], ["0", "1", "2"] if column == 0 else [])
+            ax.set_xticks([0.0, 0.5, 0.9], ["0", ".5", ".9"] if place + columns >= len(methods) else [])
+        figure.text(0.06 / width, 0.5, "relative frequency", rotation=90, ha="left", va="center")
+        figure.text(0.5, 0.03 / height, "central fraction of the predictive distribution", ha="center", va="bottom")
+    caption = (
+        "Histogram of the probability integral transform (PIT), folded at the median: test data by the smallest "
+        f"central interval that contains them. The intervals are {', '.join(f'{100 * v:g}' for v in LEVELS.values())} "
+        "and 100 %; the expected frequency is 1 (dashed). Mean over data sets. A bar on the right above 1: intervals "
+        f"are too narrow. Bars are cut at {TALLEST:g}, with their value."
+    )
+    return finish(figure, "pit-histogram", caption)
+
+
+def _density(tables: Sequence[ScoreTable], method: str, edges: Array) -> Array:
+    """Return the frequencies (4,) of the PIT between the central intervals, relative to the expected ones."""
+    covered = [
+        _means(table.mean)[table.methods.index(method)] if method in table.methods else math.nan for table in tables
+    ]
+    return np.asarray(np.diff([0.0, *covered, 1.0]) / np.diff(edges))
+
+
+def _histogram(ax: Axes, density: Array, edges: Array) -> None:
+    shown = np.minimum(density, TALLEST)
+    ax.bar(edges[:-1], shown, np.diff(edges), align="edge", color="0.75", edgecolor="black", linewidth=0.6)
+    ax.axhline(1.0, color="black", linewidth=0.7, linestyle="--")
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, TALLEST))
+    tall = [f"{value:.1f}" for value in density if value > TALLEST]
+    if tall:
+        ax.text(0.88, 0.92 * TALLEST, ", ".join(tall), fontsize=7, ha="right", va="top")
+
+
+@drawn_if_changed
+def time_figure(tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:
     """Return one logarithmic panel each for tuning, fit and prediction."""
     methods = _all_methods(tables)
     with mpl.rc_context(STYLE):
-        figure, axes = canvas(len(tables), [report.label(method) for method in methods], width=3.0)
+        figure, axes = canvas(len(tables), [labels[method] for method in methods], width=3.0)
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
             ax.set_xlabel("CPU seconds per split")
             positive = np.where(table.mean > 0.0, table.mean, math.nan)
-            _spread(ax, table, methods, positive, np.exp(_means(np.log(positive))), report.styles)
+            _spread(ax, table, methods, positive, np.exp(_means(np.log(positive))), styles)
             log_axis(ax)
     caption = (
         "CPU time, without compilation. Ticks: means over splits on each data set. Markers: geometric "
         "means over data sets."
     )
-    return finish(figure, "times", caption + report.mark_note(methods))
+    return finish(figure, "times", caption + mark_note({labels[method].removeprefix(method) for method in methods}))
 
 
 def _spread(

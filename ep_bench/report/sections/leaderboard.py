@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
-from ep_bench.plotting.page import Item, Section, Table, item
+from ep_bench.plotting.axes import log_axis
+from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.plotting.numbers import plain_ticks
+from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.stored_figures import drawn_if_changed
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
+from ep_bench.report.summary import ScoreTable
 
 NOT_RANKED = "–"
 
@@ -21,9 +32,115 @@ def sections(report: ReportContext) -> list[Section]:
     if not boards or len(report.merged.methods) < 2:
         return []
     shown = [_table(board, report, folded=place > 0) for place, board in enumerate(boards)]
-    return [
-        Section("leaderboard", "Leaderboard", list(_lines(boards[0], report)), tables=shown, notes=report.time_notes)
+    lines = [*_lines(boards[0], report), *_facts(boards[0])]
+    chart = [score_against_time(boards[0], report.labels, report.styles)] if _timed(boards[0]) else []
+    shown += [*_pairwise(boards[0], report), _coverage(report, boards[0])]
+    return [Section("leaderboard", "Leaderboard", lines, chart, shown, report.time_notes, tables_first=True)]
+
+
+def _facts(board: Leaderboard) -> Iterator[str]:
+    """Yield what ``not stated`` and the times mean, where they occur."""
+    if any(not row.converged.judged for row in board.rows):
+        yield (
+            "Converged: not stated where no row has R-hat, a criterion of the method or a warning. These are rows of "
+            "older versions and methods without iterations."
+        )
+    if any(row.accepted for row in board.rows):
+        yield "Published numbers: the section of published numbers has the reasons of explained differences."
+
+
+def _pairwise(board: Leaderboard, report: ReportContext) -> Iterator[Table]:
+    """Yield the folded matrix of wins, ties and losses of the ranked methods over the ranked data sets."""
+    methods = [row.method for row in board.ranked]
+    if len(methods) < 2:
+        return
+    table = report.table_of(board.score)
+    rows = [table.datasets.index(name) for name in board.datasets]
+    means = table.mean[np.ix_(rows, [table.methods.index(name) for name in methods])]
+    signed = means if board.score.better == "higher" else -means
+    body: list[list[Any]] = []
+    for j, method in enumerate(methods):
+        counts = [[int((sign * gap > 0).sum()) for sign in (1, -1)] for gap in (signed[:, [j]] - signed).T]
+        texts = [f"{wins}–{len(rows) - wins - losses}–{losses}" for wins, losses in counts]
+        cells = [item(text, counts[k][0]) if k != j else item("") for k, text in enumerate(texts)]
+        body.append([report.label(method), *cells])
+    caption = (
+        f"Wins–ties–losses of the row against the column by mean {board.score.inline}, over {len(rows)} data sets "
+        f"({', '.join(board.datasets)}). Tests of pairs are below the ranks"
+    )
+    yield Table(["", *(report.label(name) for name in methods)], body, caption, "Pairwise wins, ties and losses")
+
+
+def _coverage(report: ReportContext, board: Leaderboard) -> Table:
+    """Return the folded table of finished splits by method and data set."""
+    table = report.table_of(board.score)
+    rows = [
+        [report.label(method), *(_finished(table, i, j) for i in range(len(table.datasets)))]
+        for j, method in enumerate(table.methods)
     ]
+    caption = (
+        f"Splits with a {board.score.inline}, of those planned by any method. Empty: not planned. {DAGGER}: some "
+        "splits have not converged"
+    )
+    return Table(["method", *table.datasets], rows, caption, "Finished splits by method and data set")
+
+
+def _finished(table: ScoreTable, i: int, j: int) -> Item:
+    if not table.planned[i, j]:
+        return item("", "")
+    return item(f"{table.n[i, j]}/{table.plan[i]}{table.converged[i][j].mark}", float(table.n[i, j] / table.plan[i]))
+
+
+def _timed(board: Leaderboard) -> bool:
+    return any(row.seconds > 0.0 and math.isfinite(row.loss) for row in board.ranked)
+
+
+@drawn_if_changed
+def score_against_time(board: Leaderboard, labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:
+    """Return the loss of each ranked method against its median CPU time, with the Pareto front."""
+    rows = [row for row in board.ranked if row.seconds > 0.0 and math.isfinite(row.loss)]
+    front = list(_front(sorted((row.seconds, row.loss) for row in rows)))
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.0, max(3.2, 0.25 * len(rows))))
+        ax: Axes = figure.add_axes((0.1, 0.13, 0.62, 0.84))
+        for row in rows:
+            style = styles[row.method]
+            ax.plot(row.seconds, row.loss, style.marker, color=style.colour, markersize=5)
+        ax.plot(*zip(*front, strict=True), linestyle="--", color="0.4", linewidth=0.8, zorder=0)
+        ax.margins(x=0.05, y=0.05)
+        log_axis(ax)
+        ax.invert_yaxis()
+        plain_ticks(ax.yaxis)
+        ax.set_xlabel("median CPU seconds per split, tuning included")
+        unit = "nats" if board.score.better == "higher" else "relative"
+        ax.set_ylabel(f"mean loss against the best ({unit})")
+        _direct_labels(ax, [(row.seconds, row.loss, labels[row.method]) for row in rows])
+    caption = (
+        f"{board.score.title}: mean difference from the best ranked method of each data set against the median CPU "
+        f"time of a split, on {', '.join(board.datasets)}. Better is higher up, cheaper is further left. Dashed: "
+        "Pareto front, the methods that no other one beats in both."
+    )
+    return finish(figure, "score-against-time", caption)
+
+
+def _direct_labels(ax: Axes, places: Sequence[tuple[float, float, str]]) -> None:
+    """Write the names of points in a column on the right, in the order of their heights, each with a thin line."""
+    ordered = sorted(places, key=lambda place: place[1])
+    for line, (x, y, name) in enumerate(ordered):
+        height = 1.0 - (line + 0.5) / len(ordered)
+        ax.annotate(
+            name, (x, y), xytext=(1.06, height), textcoords="axes fraction", va="center", fontsize=7.5,
+            arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.5, "shrinkA": 1.0, "shrinkB": 3.0},
+        )  # fmt: skip
+
+
+def _front(points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Yield the points (time, loss), sorted by time, that no other point beats in both."""
+    lowest = math.inf
+    for seconds, loss in points:
+        if loss < lowest:
+            lowest = loss
+            yield seconds, loss
 
 
 def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
@@ -92,7 +209,7 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
     yield _number(row.loss, f"{row.loss:.3f}" if board.score.better == "higher" else percent(row.loss))
     if calibrated:
         yield _number(row.calibration, f"{row.calibration:.3f}")
-    yield _number(row.seconds, duration(row.seconds))
+    yield _number(row.seconds, duration(row.seconds) + "*" * (row.method in report.merged.wall_times))
     yield item(f"{row.finished}/{row.planned}", row.finished / max(row.planned, 1))
     splits = row.converged
     yield (
@@ -100,7 +217,7 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
         if splits.judged
         else item("not stated", "")
     )
-    yield item(", ".join(f"{count} {verdict}" for verdict, count in row.verdicts.items()) or NOT_RANKED, kind="")
+    yield item(row.verdict_text or NOT_RANKED, kind="")
     yield item(row.tuning, kind="")
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from ep_bench.convergence import mark_note
 from ep_bench.plotting.axes import canvas, intervals
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import COLUMNS, STYLE, finish
 from ep_bench.report import tables
 from ep_bench.report.context import ReportContext
@@ -20,6 +24,7 @@ from ep_bench.report.scores import FIGURES
 from ep_bench.report.summary import RankedScore, Ranking, ScoreTable
 from ep_bench.types import Task
 
+BELOW = 0.3  # distance of published marks from the line of a method
 _LEADS: Mapping[Task, str] = {
     "regression": "Scores are means over test data points, in the original units of the target. The mean test "
     "log-likelihood is that of one observation, noise included, in nats (higher is better).",
@@ -33,7 +38,7 @@ def sections(report: ReportContext) -> list[Section]:
     """Return the section of the main scores, with one part per score."""
     if not report.scores:
         return []
-    parts = [_part(one, report.styles) for one in report.scores]
+    parts = [_part(one, report.styles, published_marks(report, one.table)) for one in report.scores]
     lead = _lead(set(report.merged.tasks().values()))
     return [Section("scores", "Scores", [lead, *tables.LEGEND, *_few_values(report)], parts=parts)]
 
@@ -52,9 +57,35 @@ def _lead(tasks: Collection[Task]) -> str:
     return " ".join(text for task, text in _LEADS.items() if task in tasks)
 
 
-def _part(one: RankedScore, styles: Mapping[str, MethodStyle]) -> Section:
+class PublishedMark(NamedTuple):
+    """A published mean with its standard error (NaN if unknown) for a method on a data set, in our units."""
+
+    dataset: str
+    method: str
+    mean: float
+    stderr: float
+
+
+def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedMark]:
+    """Return the published numbers of a score, without numbers of later papers and numbers in other units."""
+    checks = report.checks
+    if not len(checks):
+        return []
+    rows = checks[(checks["metric"] == table.score.source) & (checks["verdict"] != "yardstick")]
+    found = []
+    for row in rows.to_dict("records"):
+        place = (row["dataset"], row["method"])
+        if place[0] in table.datasets and place[1] in table.methods:
+            ours = table.mean[table.datasets.index(place[0]), table.methods.index(place[1])]
+            if math.isclose(float(row["mean"]), float(ours), rel_tol=1e-6):
+                stderr = pd.to_numeric(row["published_stderr"], errors="coerce")
+                found.append(PublishedMark(*place, float(row["published_mean"]), float(stderr)))
+    return list(dict.fromkeys(found))
+
+
+def _part(one: RankedScore, styles: Mapping[str, MethodStyle], marks: Sequence[PublishedMark]) -> Section:
     score, ranking = one.score, one.headline
-    pictures = [panels(one.table, styles)] if score.source in FIGURES else []
+    pictures = [panels(one.table, styles, marks)] if score.source in FIGURES else []
     files = {f"{score.name}.md": tables.markdown(one.table, ranking)}
     files[f"{score.name}.tex"] = tables.latex(one.table, ranking)
     table = score_table(one.table, ranking)
@@ -87,10 +118,14 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
     )
 
 
-def panels(table: ScoreTable, styles: Mapping[str, MethodStyle]) -> Picture:
-    """Return one panel per data set with each method's mean and standard error (Bui et al. 2016, figure 3)."""
+@drawn_if_changed
+def panels(table: ScoreTable, styles: Mapping[str, MethodStyle], published: Sequence[PublishedMark] = ()) -> Picture:
+    """Return one panel per data set with each method's mean and standard error (Bui et al. 2016, figure 3).
+
+    Published means are open squares below a method's line.
+    """
     score = table.score
-    cut = []
+    cut, seen = [], 0
     shown = [styles[method] for method in table.methods]
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(table.datasets), table.methods)
@@ -100,17 +135,35 @@ def panels(table: ScoreTable, styles: Mapping[str, MethodStyle]) -> Picture:
             lines, marks = np.arange(len(mean)), [splits.mark for splits in table.converged[i]]
             faint = ~table.complete[i]
             cut.append(intervals(ax, mean, mean - stderr, mean + stderr, lines, shown, marks, faint))
+            seen += _draw_published(ax, [one for one in published if one.dataset == dataset], table.methods)
             if i + COLUMNS >= len(axes):
                 ax.set_xlabel(score.axis)
-    return finish(figure, f"panels-{score.name}", _panels_caption(table, cut=any(cut)))
+    counts = (seen, len(published))
+    return finish(figure, f"panels-{score.name}", _panels_caption(table, counts, cut=any(cut)))
 
 
-def _panels_caption(table: ScoreTable, *, cut: bool) -> str:
+def _draw_published(ax: Axes, marks: Sequence[PublishedMark], methods: Sequence[str]) -> int:
+    """Draw the published numbers within the limits of a panel; return how many there are."""
+    left, right = ax.get_xlim()
+    shown = [one for one in marks if left <= one.mean <= right]
+    for one in shown:
+        y = methods.index(one.method) + BELOW
+        ax.plot(one.mean, y, "s", color="0.3", markersize=2.4, markerfacecolor="white", markeredgewidth=0.7)
+        if one.stderr > 0.0:
+            ax.plot([one.mean - one.stderr, one.mean + one.stderr], [y, y], color="0.3", linewidth=0.7, zorder=1.9)
+    ax.set_xlim(left, right)
+    return len(shown)
+
+
+def _panels_caption(table: ScoreTable, published: tuple[int, int], *, cut: bool) -> str:
+    shown, known = published
     marks = {splits.mark for row in table.converged for splits in row}
     return (
         f"{table.score.title} by data set: mean over test splits and one standard error (ddof 0). "
         f"{table.score.direction.capitalize()}."
         + (" An open triangle with a number shows a mean outside the panel." if cut else "")
         + (" Grey: incomplete entries; see the table." if (table.n > 0)[~table.complete].any() else "")
+        + (" Open squares below: published means and standard errors" if shown else "")
+        + (f"; {known - shown} of {known} are outside the panels." if 0 < shown < known else "." if shown else "")
         + mark_note(marks)
     )

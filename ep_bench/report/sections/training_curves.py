@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +16,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from ep_bench.plotting.axes import side_by_side
 from ep_bench.plotting.method_style import MethodStyle
+from ep_bench.plotting.numbers import log_tick_texts, tick_texts
 from ep_bench.plotting.page import Picture, Section
+from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import COLUMNS, LINE, STYLE, finish
 from ep_bench.report import traced_quantities
 from ep_bench.report.context import NOT_DRAWN, ReportContext
@@ -25,10 +27,12 @@ from ep_bench.report.traced_quantities import lower_first
 from ep_bench.results import curves
 from ep_bench.types import Array
 
-PANELS = 2 * COLUMNS  # per figure
+PANELS, METHODS = 2 * COLUMNS, 6  # data sets and methods per figure; so many methods differ in colour
+BANDS = 3  # curves in a panel whose ranges can be told apart as bands
 WIDTH, HEIGHT = 1.6, 1.25  # of a panel, in inches
 WRAP = 30  # letters per line of an axis label
 MARKS = 5  # approximate number of markers per curve
+DIGIT = 0.075  # inches per character of a tick label
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,13 @@ def sections(report: ReportContext) -> list[Section]:
     pictures: list[Picture] = []
     if not report.all_figures:
         return [Section("training", "Training curves", [NOT_DRAWN])] if report.curves.traces else []
-    for name, found in _by_name(report.merged, report.curves).items():
+    by_name = _by_name(report.merged, report.curves)
+    internal = [name for name in by_name if traced_quantities.words(name) is None and not report.internal_traces]
+    for name in internal:
+        del by_name[name]
+    if internal:
+        lines.append(f"Internal quantities, drawn with `--all-figures`: {', '.join(internal)}.")
+    for name, found in by_name.items():
         flat = _flat(found)
         for value, datasets in flat.items():
             step = steps(curve for curve in found if curve.dataset in datasets)
@@ -107,15 +117,38 @@ def _curve(method: str, dataset: str, n: int, summary: Mapping[str, Any], step: 
 
 
 def _figures(name: str, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> Iterator[Picture]:
-    """Yield the figures of a quantity, each with at most ``PANELS`` data sets."""
-    datasets = list(dict.fromkeys(curve.dataset for curve in found))
-    parts = [datasets[start : start + PANELS] for start in range(0, len(datasets), PANELS)]
+    """Yield the figures of a quantity, each with at most ``PANELS`` data sets and ``METHODS`` methods."""
+    order = list(styles)
+    parts: list[list[TrainingCurve]] = []
+    for methods in _groups(sorted({curve.method for curve in found}, key=order.index), METHODS):
+        mine = [curve for curve in found if curve.method in methods]
+        groups = _groups(list(dict.fromkeys(curve.dataset for curve in mine)), PANELS)
+        parts += [[curve for curve in mine if curve.dataset in datasets] for datasets in groups]
     for place, part in enumerate(parts):
-        mine = [curve for curve in found if curve.dataset in part]
-        suffix = f"-{place + 1}" if len(parts) > 1 else ""
-        yield _figure(name, f"training-{name}{suffix}", mine, styles)
+        yield _figure(name, f"training-{name}{f'-{place + 1}' if len(parts) > 1 else ''}", part, styles)
 
 
+def _groups(names: Sequence[str], limit: int) -> list[Sequence[str]]:
+    """Return names in groups of at most ``limit``, as equal in size as possible."""
+    size = math.ceil(len(names) / math.ceil(len(names) / limit)) if names else 1
+    return [names[start : start + size] for start in range(0, len(names), size)]
+
+
+class Scale(NamedTuple):
+    """Limits and ticks of an axis."""
+
+    limits: tuple[float, float]
+    ticks: list[float]
+    texts: list[str]
+    log: bool
+
+    @property
+    def width(self) -> float:
+        """Return the width of the longest label in inches."""
+        return DIGIT * max((len(text) for text in self.texts), default=0)
+
+
+@drawn_if_changed
 def _figure(name: str, file: str, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> Picture:
     title, unit = traced_quantities.words(name) or (name.replace("_", " "), "unit of the method")
     datasets = list(dict.fromkeys(curve.dataset for curve in found))
@@ -123,12 +156,13 @@ def _figure(name: str, file: str, found: Sequence[TrainingCurve], styles: Mappin
     lengths = [float(curve.epoch[-1]) for curve in found]
     methods = list(styles)
     named = sorted({curve.method for curve in found}, key=methods.index)
+    panels = [[curve for curve in drawn if curve.dataset == dataset] for dataset in datasets]
+    heights = [_values(curves) for curves in panels]
     with mpl.rc_context(STYLE):
-        figure, axes = _canvas(len(datasets), named, lower_first(title), unit)
-        for dataset, ax in zip(datasets, axes, strict=True):
-            mine = [curve for curve in drawn if curve.dataset == dataset]
-            _panel(ax, mine, styles)
-            _scale(ax, mine, log=max(lengths) > 3.0 * min(lengths))
+        figure, axes = _canvas(len(datasets), named, lower_first(title), unit, max(scale.width for scale in heights))
+        for curves, height, ax in zip(panels, heights, axes, strict=True):
+            _panel(ax, curves, styles, named)
+            _set(ax, _epochs(curves, log=max(lengths) > 3.0 * min(lengths)), height)
         for ax in axes[-_columns(len(axes)) :]:
             ax.set_xlabel(steps(found))
         handles = {str(line.get_label()): line for ax in axes for line in ax.get_lines()}
@@ -136,18 +170,18 @@ def _figure(name: str, file: str, found: Sequence[TrainingCurve], styles: Mappin
             [handles[method] for method in named], named, loc="upper center", ncols=side_by_side(figure, named),
             frameon=False, borderaxespad=0.4, borderpad=0.1, labelspacing=0.3,
         )  # fmt: skip
-    return finish(figure, file, _caption(name, title, found))
+    return finish(figure, file, _caption(name, title, found, bands=_bands(panels)))
 
 
-def _canvas(panels: int, named: Sequence[str], title: str, unit: str) -> tuple[Figure, list[Axes]]:
-    """Return a grid of panels below space for a legend.
+def _canvas(panels: int, named: Sequence[str], title: str, unit: str, label: float) -> tuple[Figure, list[Axes]]:
+    """Return a grid of panels below space for a legend. Tick labels are at most ``label`` inches wide.
 
     Axes are placed by hand, which is much faster than a layout engine.
     """
     columns = _columns(panels)
     rows = math.ceil(panels / columns)
     words = [*textwrap.wrap(title, WRAP), *textwrap.wrap(f"({unit})", WRAP)]
-    left, gap, bottom, top = 0.5 + 0.15 * len(words), 0.5, 0.5, 0.25
+    left, gap, bottom, top = 0.2 + label + 0.15 * len(words), max(0.5, 0.2 + label), 0.5, 0.25
     across = max(WIDTH, (4.2 - left) / columns)
     size = [left + columns * across + (columns - 1) * gap + 0.15, rows * (top + HEIGHT + bottom)]
     figure = Figure(figsize=(size[0], 1.0))
@@ -169,8 +203,14 @@ def _columns(panels: int) -> int:
     return math.ceil(panels / math.ceil(panels / COLUMNS))
 
 
-def _caption(name: str, title: str, found: Sequence[TrainingCurve]) -> str:
-    spread = "median over the splits (line) and their range (shaded)" if any(c.n > 1 for c in found) else "one split"
+def _bands(panels: Sequence[Sequence[TrainingCurve]]) -> bool:
+    """Return whether ranges are bands in all panels of a figure; many bands would hide each other."""
+    return max(len(curves) for curves in panels) <= BANDS
+
+
+def _caption(name: str, title: str, found: Sequence[TrainingCurve], *, bands: bool) -> str:
+    shown = "shaded" if bands else f"shaded in panels of at most {BANDS} methods, else a bar at the end"
+    spread = f"median over the splits (line) and their range ({shown})" if any(c.n > 1 for c in found) else "one split"
     text = f"{title} by {steps(found)}: {spread}."
     if name == "objective":
         text += (
@@ -189,47 +229,56 @@ def _as_fraction(curve: TrainingCurve) -> TrainingCurve:
     return replace(curve, median=median, low=low, high=high)
 
 
-def _panel(ax: Axes, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle]) -> None:
-    """Draw the curves of one data set."""
-    methods = list(styles)
+def _panel(ax: Axes, found: Sequence[TrainingCurve], styles: Mapping[str, MethodStyle], named: Sequence[str]) -> None:
+    """Draw the curves of one data set. The markers of the methods ``named`` are at different epochs."""
+    bands = _bands([found])
     for curve in found:
         colour, marker, line = styles[curve.method]
         step = max(1, len(curve.epoch) // MARKS)
-        if curve.n > 1:
+        if curve.n > 1 and bands:
             ax.fill_between(curve.epoch, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+        elif curve.n > 1:
+            ax.plot(curve.epoch[[-1, -1]], [curve.low[-1], curve.high[-1]], color=colour, linewidth=1.6, alpha=0.6)
         ax.plot(
             curve.epoch, curve.median, linestyle=line, color=colour, marker=marker, markersize=3.0, linewidth=1.0,
-            markevery=(methods.index(curve.method) * step // len(methods), step), label=curve.method,
+            markevery=(named.index(curve.method) * step // len(named), step), label=curve.method,
         )  # fmt: skip
     counts = sorted({curve.n for curve in found})
     splits = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     ax.set_title(f"{found[0].dataset} ({splits} split{'s' * (counts[-1] != 1)})")
 
 
-def _scale(ax: Axes, found: Sequence[TrainingCurve], *, log: bool) -> None:
-    """Choose the axes by the medians. Ranges are cut if they would make the medians' changes invisible."""
+def _epochs(found: Sequence[TrainingCurve], *, log: bool) -> Scale:
     last = max(float(curve.epoch[-1]) for curve in found)
-    _ticks(ax, "x", (0.9, 1.1 * last) if log else (1.0 - 0.04 * last, 1.04 * last), log=log)
+    limits = (0.9, 1.1 * last) if log else (1.0 - 0.04 * last, 1.04 * last)
+    return _scale(limits, log=log, integer=True)
+
+
+def _values(found: Sequence[TrainingCurve]) -> Scale:
+    """Return the axis of values by the medians. Ranges are cut if they would make the medians' changes invisible."""
     medians = np.concatenate([curve.median[np.isfinite(curve.median)] for curve in found])
     ranges = np.concatenate([v[np.isfinite(v)] for curve in found for v in (curve.low, curve.high)])
     low, high, bottom, top = (float(v) for v in (medians.min(), medians.max(), ranges.min(), ranges.max()))
     if low > 0.0 and high > 20.0 * low:
         factor = math.sqrt(high / low)
-        _ticks(ax, "y", (max(low / factor, bottom) / 1.15, min(high * factor, top) * 1.15), log=True)
-        return
+        return _scale((max(low / factor, bottom) / 1.15, min(high * factor, top) * 1.15), log=True)
     extra = 0.5 * (high - low) or abs(high) or 1.0
     low, high = max(low - extra, bottom), min(high + extra, top)
     margin = 0.06 * (high - low) or 0.5 * abs(high) or 0.5
-    _ticks(ax, "y", (low - margin, high + margin), log=False)
+    return _scale((low - margin, high + margin), log=False)
 
 
-def _ticks(ax: Axes, name: Literal["x", "y"], limits: tuple[float, float], *, log: bool) -> None:
-    """Set scale, limits and fixed ticks of an axis, with numbers in plain digits."""
-    axis = ax.xaxis if name == "x" else ax.yaxis
+def _scale(limits: tuple[float, float], *, log: bool, integer: bool = False) -> Scale:
+    """Return an axis with fixed ticks and numbers in plain digits."""
     subs = (1.0,) if limits[1] > 100.0 * limits[0] else (1.0, 2.0, 5.0)
-    locator = LogLocator(subs=subs, numticks=6) if log else MaxNLocator(4, integer=name == "x")
+    locator = LogLocator(subs=subs, numticks=6) if log else MaxNLocator(4, integer=integer)
     places = [float(value) for value in locator.tick_values(*limits) if limits[0] <= value <= limits[1]]
-    ax.set(**{f"{name}scale": "log" if log else "linear"})
-    axis.set_minor_locator(NullLocator())
-    axis.set_ticks(places, [f"{value:.6g}" for value in places])
-    ax.set(**{f"{name}lim": limits})
+    return Scale(limits, places, (log_tick_texts if log else tick_texts)(places), log)
+
+
+def _set(ax: Axes, horizontal: Scale, vertical: Scale) -> None:
+    for axis, scale, name in ((ax.xaxis, horizontal, "x"), (ax.yaxis, vertical, "y")):
+        ax.set(**{f"{name}scale": "log" if scale.log else "linear"})
+        axis.set_minor_locator(NullLocator())
+        axis.set_ticks(scale.ticks, scale.texts)
+        ax.set(**{f"{name}lim": scale.limits})

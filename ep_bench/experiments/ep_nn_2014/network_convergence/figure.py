@@ -13,9 +13,11 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014.network_panels import ticks
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import Arrays, ExperimentResults, uses
+from ep_bench.plotting.method_style import MethodStyle, method_styles
+from ep_bench.plotting.numbers import log_tick_texts
 from ep_bench.plotting.page import Picture
-from ep_bench.plotting.style import LOOKS, STROKES, STYLE, finish
+from ep_bench.plotting.style import STROKES, STYLE, finish
 from ep_bench.types import Array
 
 GROUPS = {
@@ -41,7 +43,7 @@ def draw(results: ExperimentResults) -> list[Picture]:
     Arrays: labels (M,), chains, folds, sweeps (S,), samples (H,), groups (G,); of method i on fold f scores_i_f (3, S),
     usual_i_f (3,), steps_i_f (G, T), log_z_i_f, log_evidence_i_f (T,) and close_i_f; of the sampler sampled_f (3, H).
     """
-    return [_by_sweeps(results.arrays, results.study), _by_time(results.arrays, results.study)]
+    return [_by_sweeps(results.arrays, results.study), _by_time(results)]
 
 
 def _by_sweeps(arrays: Arrays, study: str) -> Picture:
@@ -85,7 +87,7 @@ def _steps(ax: Axes, arrays: Arrays, i: int) -> None:
         shown = np.where(values > SMALLEST, values, np.nan)
         ax.plot(sweeps, shown, color=colour, linestyle=stroke, linewidth=width, label=GROUPS.get(str(name), str(name)))
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"1e{np.log10(value):.0f}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: log_tick_texts([value])[0]))
     ax.yaxis.set_minor_locator(NullLocator())
     if close:
         ax.axvline(close, color="0.4", linewidth=0.8, linestyle=":")
@@ -139,9 +141,12 @@ def _legends(figure: Figure, axes: Any, arrays: Arrays) -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
 
 
-def _by_time(arrays: Arrays, study: str) -> Picture:
+def _by_time(results: ExperimentResults) -> Picture:
+    arrays = results.arrays
     labels, folds = [str(label) for label in arrays["labels"]], int(arrays["folds"])
     chains = str(arrays["chains"])
+    sampler = str((results.options.get("chains") or {}).get("use", ""))
+    looks = list(method_styles([*labels, chains], {**uses(results.options), chains: sampler}).values())
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.6 + 2.9 * max(folds, 2), 3.1), layout="constrained")
         axes = figure.subplots(1, folds, sharex=True, sharey=True, squeeze=False)[0]
@@ -149,14 +154,15 @@ def _by_time(arrays: Arrays, study: str) -> Picture:
         for f, ax in enumerate(axes):
             for i, label in enumerate(labels):
                 seconds, ll, _ = np.asarray(arrays[f"scores_{i}_{f}"])
-                _curve(ax, seconds, ll, i, label)
+                _curve(ax, seconds, ll, looks[i], label)
                 if int(arrays[f"close_{i}_{f}"]):
                     end = np.asarray(arrays[f"usual_{i}_{f}"])
-                    ax.plot(end[0], end[1], MARKS[i], color=LOOKS[i][0], markerfacecolor="none", markersize=10, mew=1.0)
+                    look = looks[i]
+                    ax.plot(end[0], end[1], look.marker, color=look.colour, markerfacecolor="none", markersize=10)
                 best = max(best, np.nanmax(ll))
                 ends.append(ll[-1])
             seconds, ll, _ = np.asarray(arrays[f"sampled_{f}"])
-            _curve(ax, seconds, ll, len(labels), chains)
+            _curve(ax, seconds, ll, looks[-1], chains)
             best = max(best, np.nanmax(ll))
             ax.set_title(f"({chr(97 + f)}) {arrays['dataset']}, fold {f + 1}")
             ax.set_xlabel("processor seconds of a fit")
@@ -173,13 +179,11 @@ def _by_time(arrays: Arrays, study: str) -> Picture:
         "warm-up. Large open marker: every relative step of the sites is below 0.0001, and a fit ends. Initial values "
         "far below the best are not shown."
     )
-    return finish(figure, f"network-times-{study}", caption)
+    return finish(figure, f"network-times-{results.study}", caption)
 
 
-def _curve(ax: Axes, seconds: Array, ll: Array, place: int, label: str) -> None:
-    colour, marker = LOOKS[place % len(LOOKS)]
-    stroke = FOLDS[place % len(FOLDS)]
-    ax.plot(seconds, ll, color=colour, marker=marker, markersize=3.5, linestyle=stroke, label=label)
+def _curve(ax: Axes, seconds: Array, ll: Array, look: MethodStyle, label: str) -> None:
+    ax.plot(seconds, ll, color=look.colour, marker=look.marker, markersize=3.5, linestyle=look.line, label=label)
 
 
 def _caption(arrays: Arrays, labels: list[str]) -> str:

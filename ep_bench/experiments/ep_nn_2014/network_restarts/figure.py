@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import matplotlib as mpl
 import numpy as np
@@ -12,10 +13,11 @@ from matplotlib.lines import Line2D
 
 from ep_bench.experiments.ep_nn_2014 import PAPER
 from ep_bench.experiments.ep_nn_2014.network_panels import ticks
-from ep_bench.experiments.record import Arrays, ExperimentResults
+from ep_bench.experiments.record import Arrays, ExperimentResults, uses
 from ep_bench.plotting.axes import fences
+from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.plotting.page import Picture
-from ep_bench.plotting.style import LOOKS, STYLE, finish
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
 
 COLUMNS = 3
@@ -30,11 +32,12 @@ def draw(results: ExperimentResults) -> list[Picture]:
     labels, names = ([str(name) for name in arrays[key]] for key in ("labels", "datasets"))
     columns = min(COLUMNS, len(names))
     rows = math.ceil(len(names) / columns)
+    looks = list(method_styles(labels, uses(results.options)).values())
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(0.5 + 2.3 * max(columns, 2), 0.6 + 2.0 * rows), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).ravel()
         for i, (name, ax) in enumerate(zip(names, axes, strict=False)):
-            _panel(ax, np.asarray(arrays[f"found_{i}"]), [str(one) for one in arrays["measures"]])
+            _panel(ax, np.asarray(arrays[f"found_{i}"]), looks, [str(one) for one in arrays["measures"]])
             ax.set_title(f"({chr(97 + i)}) {name}, {np.shape(arrays[f'found_{i}'])[2]} starts")
             if i % columns == 0:
                 ax.set_ylabel("test log density\n(nats per data point)")
@@ -43,8 +46,8 @@ def draw(results: ExperimentResults) -> list[Picture]:
         for ax in axes[len(names) :]:
             ax.set_axis_off()
         handles = [
-            Line2D([], [], color=colour, marker=marker, linestyle="none", markersize=4, label=label)
-            for label, (colour, marker) in zip(labels, LOOKS, strict=False)
+            Line2D([], [], color=look.colour, marker=look.marker, linestyle="none", markersize=4, label=label)
+            for label, look in zip(labels, looks, strict=True)
         ]
         handles.append(
             Line2D([], [], color="0.2", marker="o", markerfacecolor="white", linestyle="none", markersize=4,
@@ -54,14 +57,14 @@ def draw(results: ExperimentResults) -> list[Picture]:
     return [finish(figure, f"network-restarts-{results.study}", _caption(arrays, labels, names))]
 
 
-def _panel(ax: Axes, found: Array, measures: list[str]) -> None:
+def _panel(ax: Axes, found: Array, looks: Sequence[MethodStyle], measures: list[str]) -> None:
     """Draw fits (M, 7, R) of a data set, open if not converged; annotate the number of outliers and non-finite fits."""
     ll, evidence, converged = (found[:, measures.index(name)] for name in ("ll", "log_evidence", "converged"))
     shown = np.ones(ll.shape, dtype=bool)
     for values in (ll, evidence):
         low, high = fences(values.ravel(), np.zeros(1))
         shown &= np.isfinite(values) & (values >= low) & (values <= high)
-    for j, (colour, marker) in zip(range(len(found)), LOOKS, strict=False):
+    for j, (colour, marker, _) in enumerate(looks):
         for done in (False, True):
             some = shown[j] & ((converged[j] == 1.0) == done)
             face = colour if done else "white"

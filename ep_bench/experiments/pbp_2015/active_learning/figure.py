@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from ep_bench.experiments.record import ExperimentResults
+from ep_bench.experiments.record import ExperimentResults, uses
+from ep_bench.plotting.method_style import method_styles
 from ep_bench.plotting.page import Item, Picture, Table, item
-from ep_bench.plotting.style import LOOKS, STYLE, finish
+from ep_bench.plotting.style import STYLE, finish
 from ep_bench.published import described_rows
 from ep_bench.types import Array
 
@@ -105,15 +107,14 @@ def _handle(label: str, look: Look) -> Line2D:
 def _looks(results: ExperimentResults) -> list[Look]:
     """Return the looks of all entries; entries with the same method and options have one colour and marker."""
     entries = results.options.get("methods") or [{"label": str(label)} for label in results.arrays["labels"]]
-    kinds: list[dict[str, Any]] = []
-    found = []
-    for entry, rule in zip(entries, results.arrays["acquisitions"], strict=True):
-        kind = _kind(entry)
-        if kind not in kinds:
-            kinds.append(kind)
-        colour, marker = LOOKS[kinds.index(kind) % len(LOOKS)]
-        found.append(Look(colour, marker, str(rule) == RANDOM))
-    return found
+    kinds = [json.dumps(_kind(entry), sort_keys=True) for entry in entries]
+    first: dict[str, str] = {}  # the label of the first entry of each kind
+    for kind, label in zip(kinds, results.arrays["labels"], strict=True):
+        first.setdefault(kind, str(label))
+    styles = method_styles(list(first.values()), uses(results.options))
+    looks = [styles[first[kind]] for kind in kinds]
+    rules = results.arrays["acquisitions"]
+    return [Look(look.colour, look.marker, str(rule) == RANDOM) for look, rule in zip(looks, rules, strict=True)]
 
 
 def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
