@@ -24,6 +24,9 @@ class UserError(Exception):
     found : the value that was found
     allowed : a sentence, or the allowed names
     name : the wrong name; the message suggests the most similar name in ``allowed``
+
+    The parts of the message are attributes: ``head`` (where, field and problem), ``found``, ``choices`` (what is
+    allowed, as text), ``suggestion``, and ``causes`` (the single errors of a message of several lines).
     """
 
     def __init__(
@@ -37,14 +40,18 @@ class UserError(Exception):
         name: str | None = None,
     ) -> None:
         choices = None if allowed is None or isinstance(allowed, str) else sorted(allowed)
-        parts = [": ".join(part for part in (where, field, problem) if part)]
+        self.causes: tuple[UserError, ...] = ()
+        self.where, self.field, self.found, self.name = where, field, found, name
+        self.head = ": ".join(part for part in (where, field, problem) if part)
+        self.choices = allowed if allowed is None or isinstance(allowed, str) else ", ".join(choices or ())
+        parts = [self.head]
         if found is not None:
             parts.append(f"found {found!r}")
         if allowed is not None:
-            parts.append(f"allowed: {allowed if choices is None else ', '.join(choices)}")
-        near = nearest(name, choices) if name is not None and choices else None
-        if near:
-            parts.append(f"did you mean {near!r}?")
+            parts.append(f"allowed: {self.choices}")
+        self.suggestion = nearest(name, choices) if name is not None and choices else None
+        if self.suggestion:
+            parts.append(f"did you mean {self.suggestion!r}?")
         super().__init__(visible("; ".join(parts)))
 
 

@@ -39,7 +39,9 @@ def main() -> NoReturn:
             error = UserError(f"{error.strerror or error}", where=str(error.filename or "input or output"))
         if not isinstance(error, UserError):
             raise
-        click.echo(f"ep-bench: {error}", err=True)
+        from ep_bench.cli.output.errors import error_lines
+
+        click.echo("\n".join(error_lines(error)), err=True)
         code = EXIT_USAGE
     sys.exit(code if isinstance(code, int) else 0)
 

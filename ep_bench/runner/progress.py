@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 
 _PLAIN_INTERVAL = 5.0  # seconds between two plain lines
@@ -29,6 +30,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._total, self._done, self._failed = len(work), 0, 0
         self._total_work = sum(work.values()) or 1.0
         self._started = self._last_line = time.monotonic()
+        self._running: dict[str, str] = {}  # cells that were sent, by key; the first ones run
         self._live: Any = None
         self._bar: Any = None
 
@@ -36,7 +38,7 @@ class Progress(AbstractContextManager["Progress"]):
         if not self._quiet and self._stream.isatty():
             self._live = _bar(self._stream)
             self._live.start()
-            self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="")
+            self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="", running="")
         return self
 
     def __exit__(
@@ -44,6 +46,12 @@ class Progress(AbstractContextManager["Progress"]):
     ) -> None:
         if self._live is not None:
             self._live.stop()
+
+    def started(self, job: Job) -> None:
+        """Note a cell that is sent to a worker, and show the cells that run."""
+        self._running[job.cell.key] = f"{job.cell.method} on {job.cell.dataset}, split {job.cell.split}"
+        if self._live is not None:
+            self._live.update(self._bar, running=self._names())
 
     def finished(self, record: Record) -> None:
         """Count a finished cell and show it."""
@@ -64,6 +72,7 @@ class Progress(AbstractContextManager["Progress"]):
         failed = row["status"] != "ok"
         self._failed += failed
         self._work.pop(record.key, None)
+        self._running.pop(record.key, None)
         if self._quiet:
             return
         place = f"{row['method']} on {row['dataset']}, split {row['split']}{by}"
@@ -71,7 +80,9 @@ class Progress(AbstractContextManager["Progress"]):
             self._print(f"{row['status']}: {place}: {row['reason']}")
         if self._live is not None:
             done_work = self._total_work - sum(self._work.values())
-            self._live.update(self._bar, completed=done_work, counts=self._counts(), left=self._left())
+            self._live.update(
+                self._bar, completed=done_work, counts=self._counts(), left=self._left(), running=self._names()
+            )
         elif time.monotonic() - self._last_line >= _PLAIN_INTERVAL or self._done == self._total:
             self._last_line = time.monotonic()
             self._print(f"{self._counts()}, {self._left()}; last: {place}")
@@ -85,6 +96,11 @@ class Progress(AbstractContextManager["Progress"]):
     def _counts(self) -> str:
         running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"
         return f"{self._done}/{self._total} cells, {self._failed} not ok{running}"
+
+    def _names(self) -> str:
+        """Return the cells that run, one or two by name: those sent first and not finished."""
+        names = list(self._running.values())[: self._jobs or None]
+        return "; ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
     def _left(self) -> str:
         spent = time.monotonic() - self._started
@@ -110,9 +126,10 @@ def _bar(stream: TextIO) -> Any:
     from rich.progress import Progress as RichProgress
 
     columns = (
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=30, complete_style="cyan", finished_style="green"),
         TextColumn("{task.fields[counts]}"),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[running]}", style="dim", markup=False),
     )
     return RichProgress(*columns, console=Console(file=stream), transient=False)

@@ -168,6 +168,7 @@ class ClaimedCells:
             self._elsewhere[key] = job
             return False
         if not self._is_finished(key):
+            self._progress.started(job)
             return True
         self._claims.release(key)
         return False

@@ -19,7 +19,7 @@ class Problems:
     def __init__(self, where: str, lines: Mapping[Place, int]) -> None:
         self._where = where
         self._lines = lines
-        self._found: dict[tuple[Place, str], tuple[int, str]] = {}
+        self._found: dict[tuple[Place, str], tuple[int, UserError]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -43,7 +43,7 @@ class Problems:
             allowed=allowed,
             name=name,
         )
-        self._found.setdefault((path, problem), (line, str(error)))
+        self._found.setdefault((path, problem), (line, error))
 
     def known(self, place: Place, name: str, problem: str, choices: Collection[str]) -> bool:
         """Return whether a name is one of the choices; record the problem if not."""
@@ -61,9 +61,11 @@ class Problems:
         """Raise UserError with the first mistakes in the order of the file, if there are any."""
         if not self._found:
             return
-        messages = [message for _, message in sorted(self._found.values(), key=lambda item: item[0])]
-        more = [f"... and {len(messages) - _SHOWN} more"] if len(messages) > _SHOWN else []
-        raise UserError("\n".join(messages[:_SHOWN] + more))
+        errors = [error for _, error in sorted(self._found.values(), key=lambda item: item[0])]
+        more = [f"... and {len(errors) - _SHOWN} more"] if len(errors) > _SHOWN else []
+        whole = UserError("\n".join([str(error) for error in errors[:_SHOWN]] + more))
+        whole.causes = tuple(errors[:_SHOWN])
+        raise whole
 
     def line(self, path: Place) -> int:
         """Return the line of the longest known part of a path."""

@@ -137,7 +137,7 @@ def test_many_data_sets_make_several_figures(tmp_path, make_study):
     folder = write(make_study(tmp_path / "s", ("pbp",), names, 1), usual)
     found = drawn(folder).pictures
     assert [picture.name for picture in found] == [f"training-noise_deviation-{i}" for i in (1, 2, 3)]
-    assert [len(picture.figure.axes) for picture in found] == [10, 10, 3]
+    assert [len(picture.figure.axes) for picture in found] == [8, 8, 7]
     assert "one split" in found[0].caption
 
 

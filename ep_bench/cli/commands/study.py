@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -67,18 +68,25 @@ def _read_study(study: str) -> Study:
 
 
 def _run_cells(study: Study, results: Path, select: Sequence[str], **options: Any) -> int:
+    from ep_bench.cli.output.scores import score_lines
     from ep_bench.runner.plan import make_plan
+    from ep_bench.runner.progress import clock
     from ep_bench.runner.run import RunOptions, run_plan
 
     whole = make_plan(study, results)
     plan = whole.select(select) if select else whole
     echo_lines(whole.warnings(), err=True)
+    started = time.monotonic()
     with interrupted_by(signal.SIGTERM):
         outcome = run_plan(plan, whole, RunOptions(**options))
     if not options["quiet"]:
         counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
         echo_lines(f"{study.name}: {n} cells taken over from {folder}" for folder, n in outcome.taken.items())
-        click.echo(f"{study.name}: {outcome.ran} cells run; {counts} -> {plan.folder / 'results.csv'}")
+        spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
+        click.echo(f"{study.name}: {outcome.ran} cells run{spent}; {counts} -> {plan.folder / 'results.csv'}")
+        echo_lines(score_lines(plan.folder))
+        if outcome.complete:
+            click.echo(f"next: ep-bench report {plan.folder}")
         if not outcome.complete:
             hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
             click.echo(hint, err=True)

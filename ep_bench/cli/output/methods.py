@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 import textwrap
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -16,15 +17,27 @@ from ep_bench.estimator import COMMON_OPTIONS
 from ep_bench.options import Option, table, written
 from ep_bench.spec import read_space
 
+_NO_TERMINAL = 1000  # columns assumed for output to a file
 _COMMON = {
     "standardize": "standardise inputs and target by the training data; predictions are always in original units"
 }
 
 
 def method_list_lines() -> list[str]:
-    """Return one line per method, with its title or the package of its plugin."""
-    rows = [(name, methods.get(name).title) for name in methods.REGISTRY]
-    return columns([*rows, *plugin_rows(plugins.METHODS, methods.REGISTRY)])
+    """Return a table of the methods with title, tasks and paper; the package and reference of a plugin.
+
+    The papers are left out on a terminal that is too narrow for them.
+    """
+    found = [methods.get(name) for name in methods.REGISTRY]
+    rows = [(name, one.title, _tasks(one.tasks), one.paper) for name, one in zip(methods.REGISTRY, found, strict=True)]
+    rows += [(name, about, "", "") for name, about in plugin_rows(plugins.METHODS, methods.REGISTRY)]
+    lines = columns([("name", "method", "task", "paper"), *rows])
+    narrow = shutil.get_terminal_size((_NO_TERMINAL, 24)).columns < max(map(len, lines))
+    return columns([("name", "method", "task"), *(row[:3] for row in rows)]) if narrow else lines
+
+
+def _tasks(tasks: Sequence[str]) -> str:
+    return "both" if len(tasks) > 1 else tasks[0]
 
 
 def method_lines(name: str) -> list[str]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _STATES = ("done", "failed", "elsewhere", "stale", "missing")
 _MAX_LISTED = 20  # cells that `status` lists if they are not ok
-_MAX_GAPS = 12  # missing combinations of method and data set that `status` lists; it prints a matrix of more
+_MAX_GAPS = 12  # missing combinations of method and data set that `status` lists; the matrix shows more
 
 
 def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
@@ -110,11 +110,11 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     lines += [f"  {warning}" for warning in [store.damage_warning(study.finished.damaged)] if warning]
     lines += [f"  altered or removed after the run: {row}" for row in study.finished.suspect]
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
-    if len(gaps) > _MAX_GAPS:
-        lines += ["", *_coverage(study, planned)]
-    else:
+    if len(gaps) <= _MAX_GAPS:
         lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
     lines += [f"  {line}" for line in left_out_lines(study.lock.get("left_out", []))]
+    if planned:
+        lines += ["", *_coverage(study, planned)]
     return lines, not not_ok and not missing
 
 
