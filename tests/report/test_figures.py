@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from ep_bench.errors import UserError
 from ep_bench.report import figures
+from ep_bench.report.sections import leaderboard as drawing
 
 METHODS = ["pbp", "hmc", "gp"]
 FACTORS = {"pbp": 1.0, "hmc": 0.7, "gp": 1.5}
@@ -39,7 +40,7 @@ def test_the_pareto_front_has_no_dominated_method(folder):
     assert len(front) == 3
     assert [loss for _, loss in front] == sorted((loss for _, loss in front), reverse=True)
     assert {text.get_text() for text in ax.texts} == set(METHODS)
-    assert list(figures._front([(1.0, 3.0), (2.0, 4.0), (3.0, 1.0)])) == [(1.0, 3.0), (3.0, 1.0)]
+    assert list(drawing._front([(1.0, 3.0), (2.0, 4.0), (3.0, 1.0)])) == [(1.0, 3.0), (3.0, 1.0)]
 
 
 def test_wrong_input_is_named(folder, tmp_path):
