@@ -12,7 +12,7 @@ from matplotlib.axis import Axis, XAxis
 from matplotlib.ticker import Formatter
 
 MINUS = "\N{MINUS SIGN}"
-DIGIT, ROOM = 0.0707, 0.1  # inches: width of a digit of 8 points, and space of labels beyond the ends of an axis
+DIGIT, MARGIN = 0.0707, 0.1  # inches: width of a digit of 8 points, and space of labels beyond the ends of an axis
 PLAIN = (1e-6, 1e7)  # absolute values from the first to below the second are written in plain digits
 _SIGN = re.compile(r"(?<![\w.)\]-])-(?=[\d.]|inf\b)")
 _POWER = re.compile(r"e([-+]?)0*(\d+)\b")
@@ -58,7 +58,7 @@ def fitting(ax: Axes, places: Sequence[float], texts: Sequence[str]) -> list[str
     for place, text in zip(places, texts, strict=True):
         x = ax.transData.transform((place, ax.get_ylim()[0]))[0] / dpi
         half = 0.5 * DIGIT * len(text)
-        found.append(text if box.x0 / dpi - ROOM <= x - half and x + half <= box.x1 / dpi + ROOM else "")
+        found.append(text if box.x0 / dpi - MARGIN <= x - half and x + half <= box.x1 / dpi + MARGIN else "")
     return found
 
 

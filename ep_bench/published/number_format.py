@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-MAX_DECIMALS = 5  # of a printed standard error
-
 
 def printed(mean: float, stderr: float) -> str:
-    """Return a published mean and standard error with equal decimals: those of the mean, or those of both if similar.
+    """Return a published mean and standard error as printed; the error has at least the decimals of the mean.
 
-    A standard error computed from another printed spread has more decimals and is rounded to those of the mean, or to
+    A standard error computed from another printed spread has more decimals. It is rounded to those of the mean, or to
     one digit if it would be 0.
     """
     if math.isnan(mean):
@@ -19,11 +17,11 @@ def printed(mean: float, stderr: float) -> str:
     places = _decimals(mean)
     if math.isnan(stderr):
         return f"{mean:.{places}f}"
-    if _decimals(stderr) <= places + 1:
-        places = max(places, _decimals(stderr))
-    if stderr > 0.0 and round(stderr, places) == 0.0:
+    own = max(places, _decimals(stderr))
+    own = own if own <= places + 1 else places
+    if stderr > 0.0 and round(stderr, own) == 0.0:
         return f"{mean:.{places}f} ± {stderr:.1g}"
-    return f"{mean:.{places}f} ± {stderr:.{places}f}"
+    return f"{mean:.{places}f} ± {stderr:.{own}f}"
 
 
 def measured(mean: float, stderr: float) -> str:

@@ -11,9 +11,16 @@ from ep_bench.published import measured, printed
 
 @pytest.mark.parametrize(
     ("mean", "stderr", "text"),
-    [(5.667, 0.0933, "5.667 ± 0.0933"), (0.006, 0.0, "0.006 ± 0"), (-2.474, math.nan, "-2.474"), (math.nan, 0.1, "")],
+    [
+        (5.667, 0.0933, "5.667 ± 0.0933"),
+        (0.006, 0.0, "0.006 ± 0.000"),
+        (-2.474, math.nan, "-2.474"),
+        (-2.46, 0.0559017, "-2.46 ± 0.06"),
+        (0.01, 0.00046, "0.01 ± 0.0005"),
+        (math.nan, 0.1, ""),
+    ],
 )
-def test_published_numbers_gain_no_digits(mean: float, stderr: float, text: str) -> None:
+def test_published_numbers_have_the_printed_digits(mean: float, stderr: float, text: str) -> None:
     assert printed(mean, stderr) == text
 
 

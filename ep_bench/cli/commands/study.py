@@ -83,7 +83,7 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
         counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
         echo_lines(f"{study.name}: {n} cells taken over from {folder}" for folder, n in outcome.taken.items())
         spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
-        click.echo(f"{study.name}: {outcome.ran} cells run{spent}; {counts} -> {plan.folder / 'results.csv'}")
+        click.echo(f"{study.name}: {outcome.ran} cells run; {counts}{spent} -> {plan.folder / 'results.csv'}")
         echo_lines(score_lines(plan.folder))
         if outcome.complete:
             click.echo(f"next: ep-bench report {plan.folder}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from ep_bench.cli.output.text import columns
 from ep_bench.results import store
 
-_MOST = 12  # methods in the table
+_METHODS = 12  # methods in the table
 _SCORES = (("ll", "mean test log-likelihood"), ("rmse", "RMSE"), ("error_rate", "error rate"))
 _WIDTH = (80, 24)  # of a terminal of unknown size
 
@@ -33,13 +33,14 @@ def score_lines(folder: Path) -> Iterator[str]:
             if (value := _number(row.get(score))) is not None:
                 values.setdefault((str(row["method"]), str(row["dataset"])), []).append(value)
         if values:
-            yield from _table(title, values, planned)
+            yield from table_lines(title, values, planned)
             return
 
 
-def _table(
+def table_lines(
     title: str, values: dict[tuple[str, str], list[float]], planned: dict[tuple[str, str], int]
 ) -> Iterator[str]:
+    """Yield a table of means of scores by method and data set; ``planned`` has the numbers of planned splits."""
     methods, datasets = (list(dict.fromkeys(place[i] for place in planned if place in values)) for i in (0, 1))
 
     def entry(place: tuple[str, str]) -> str:
@@ -48,7 +49,7 @@ def _table(
             return "-"
         return f"{statistics.fmean(found):.4g}" + ("" if len(found) == planned[place] else "*")
 
-    shown, sets = methods[:_MOST], datasets
+    shown, sets = methods[:_METHODS], datasets
     while True:
         lines = columns([("", *sets), *((m, *(entry((m, d)) for d in sets)) for m in shown)])
         if max(map(len, lines)) < shutil.get_terminal_size(_WIDTH).columns or len(sets) <= 1:
@@ -56,10 +57,10 @@ def _table(
         sets = sets[:-1]
     yield f"{title}, mean over splits (* some splits only):"
     yield from lines
-    left = [f"{len(methods) - len(shown)} methods"] * (len(methods) > len(shown))
-    left += [f"{len(datasets) - len(sets)} data sets"] * (len(datasets) > len(sets))
+    counts = {"method": len(methods) - len(shown), "data set": len(datasets) - len(sets)}
+    left = [f"{count} more {word}{'s' * (count > 1)}" for word, count in counts.items() if count]
     if left:
-        yield f"and {' and '.join(left)} more: see the report"
+        yield f"and {' and '.join(left)}: see the report"
 
 
 def _number(value: object) -> float | None:

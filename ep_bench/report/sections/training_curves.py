@@ -28,7 +28,7 @@ from ep_bench.results import curves
 from ep_bench.types import Array
 
 PANELS, METHODS = 2 * COLUMNS, 6  # data sets and methods per figure; so many methods differ in colour
-BANDS = 3  # curves in a panel whose ranges can be told apart as bands
+BANDS = 3  # curves in a panel whose ranges are distinguishable as bands
 WIDTH, HEIGHT = 1.6, 1.25  # of a panel, in inches
 WRAP = 30  # letters per line of an axis label
 MARKS = 5  # approximate number of markers per curve

@@ -1,0 +1,21 @@
+"""The short table of scores at the end of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from ep_bench.cli.output.scores import table_lines
+
+VALUES = {("gp", "boston"): [-2.0, -3.0], ("gp", "yacht"): [-1.0], ("pbp", "boston"): [-3.0, -3.0]}
+PLANNED = dict.fromkeys([("gp", "boston"), ("gp", "yacht"), ("pbp", "boston"), ("pbp", "yacht")], 2)
+
+
+def test_means_are_shown_and_incomplete_ones_marked() -> None:
+    head, *rows = table_lines("RMSE", VALUES, PLANNED)
+    assert head == "RMSE, mean over splits (* some splits only):"
+    assert [row.split() for row in rows] == [["boston", "yacht"], ["gp", "-2.5", "-1*"], ["pbp", "-3", "-"]]
+
+
+def test_data_sets_that_do_not_fit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "14")
+    assert list(table_lines("RMSE", VALUES, PLANNED))[-1] == "and 1 more data set: see the report"
