@@ -45,6 +45,15 @@ function timePoints(view, board) {
   }).filter((point) => point.x > 0);
 }
 
+/** The cheapest method whose mean on one data set is within 5 % of the best, in one sentence. */
+function cheapest(view, points) {
+  if (view.place === null) return "";
+  const best = points.reduce((a, b) => (b.y < a.y ? b : a));
+  const near = points.filter((p) => p.y - best.y <= 0.05 * Math.abs(best.y));
+  const found = near.reduce((a, b) => (b.x < a.x ? b : a));
+  return `Best: ${labelOf(best.method)} (${digits(best.value)}). Cheapest within 5 % of it: ${labelOf(found.method)} (${digits(found.value)}, ${duration(found.x)}). `;
+}
+
 function timeChart(view, board, open) {
   const points = timePoints(view, board);
   const where = view.place === null ? "the ranked data sets" : DATA.datasets[view.place].name;
@@ -96,7 +105,7 @@ function timeChart(view, board, open) {
   svg("text", { transform: `translate(13,${(height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle", fill: "currentColor", "font-size": 12 }, title));
   return el("figure", { id: "score-against-time" }, el("div", { class: "scroll chart" }, chart),
     el("figcaption", {}, `${view.score.title} against CPU time on ${where}; better is higher up. The line is the Pareto front: ` +
-      `no other method is both faster and better. ${front.map((p) => labelOf(p.method)).join(", ")}. `, svgButton(() => chart, "score-against-time")));
+      `no other method is both faster and better. ${front.map((p) => labelOf(p.method)).join(", ")}. ${cheapest(view, points)}`, svgButton(() => chart, "score-against-time")));
 }
 
 /** Horizontal strips of dots, one per row, on a common axis; each row has a label, values, mean and reference lines. */

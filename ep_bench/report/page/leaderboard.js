@@ -38,7 +38,7 @@ function leaderboardTable(view, board, open) {
       number(row.seconds == null ? "–" : duration(row.seconds) + (method.wall ? "*" : ""), row.seconds),
       number(`${row.finished}/${row.planned}`, row.finished / row.planned),
       number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null),
-      { text: method.verdicts || "–", class: "word" },
+      { text: method.verdicts || "–", class: "wrap" },
       { text: method.tuning, class: "word" },
     ];
   });
