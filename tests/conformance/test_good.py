@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ep_bench import methods
+from ep_bench.conformance.checks import CHECKS
 from ep_bench.runner.records import seed_globals
 from tests.conformance.support import QUICK, findings, having, outcomes
 
@@ -43,16 +44,28 @@ SCIKIT_LEARN = {"scikit-learn"}
 POINTS = {"noise-included", "density", "quantiles"}
 
 
+EDGE_CASES = {"one-row", "constant-input", "constant-target", "wide"}
 SLOW = {"hmc", "sgld", "sgp", "gp_t", "dgp_ep", "ep_nn"}
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in methods.REGISTRY]
 )
 def test_methods_of_the_registry_conform(name: str) -> None:
-    """scikit-learn's checks of each are in tests/methods/test_sklearn.py; here they run once, as one check."""
-    found = outcomes(name, without=SCIKIT_LEARN if name != "pbp" else (), **QUICK.get(name, {}))
+    """Run the checks that tests/methods/test_sklearn.py and test_contract.py do not contain; all checks for pbp."""
+    elsewhere = set() if name == "pbp" else SCIKIT_LEARN | EDGE_CASES
+    found = outcomes(name, without=elsewhere, **QUICK.get(name, {}))
     assert having(found, "ok") == found.keys(), findings(found)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", [name for name in methods.REGISTRY if name != "pbp"])
+def test_methods_of_the_registry_conform_at_edge_cases(name: str) -> None:
+    others = {check.name for check in CHECKS if check.name not in EDGE_CASES | {"builds", "fits", "shapes", "finite"}}
+    found = outcomes(name, without=others, **QUICK.get(name, {}))
+    assert having(found, "ok") == found.keys() >= EDGE_CASES, findings(found)
 
 
 INFERENCES = {

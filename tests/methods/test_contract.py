@@ -16,6 +16,8 @@ from ep_bench.predictions import Predictive
 from ep_bench.types import Rows
 from tests.conformance.support import UNITS
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 NAMES = methods.names()
 EDGE_CASES = ["one data point", "constant input", "constant target", "more inputs than data points"]
 rng = np.random.default_rng(7)

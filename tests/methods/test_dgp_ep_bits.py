@@ -9,6 +9,8 @@ import pytest
 from ep_bench.methods import dgp_ep
 from ep_bench.types import Rows
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 OFFSETS = (0, 1, 3, 4, 7)  # doubles after a cache line
 
 

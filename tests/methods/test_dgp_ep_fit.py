@@ -13,6 +13,8 @@ from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, moments, noise_va
 from ep_bench.methods.dgp_ep.layout import layers
 from ep_bench.types import Rows
 
+pytestmark = pytest.mark.usefixtures("short_search")
+
 # Each pair of likelihood and propagation compiles for twenty seconds. The energy and the gradient of every pair
 # are tested in test_dgp_ep_joint.py.
 PROPAGATIONS_OF_CLASSES = ["diagonal", pytest.param("full", marks=pytest.mark.exhaustive)]

@@ -47,6 +47,12 @@ def of_sgp(train, approximation, monkeypatch, process=PROCESS):
     return sgp.fit(train, config, np.random.default_rng(0), process.Z)[0]
 
 
+def test_fewer_data_points_than_inducing_inputs():
+    """The factor is singular; its diagonal has a positive minimum, whose logarithm is finite."""
+    _, theta = written(rows_of(2), 1.0)
+    assert np.all(np.isfinite(theta))
+
+
 class TestSparseProcess:
     def test_predictions_are_those_of_fitc(self, monkeypatch):
         train = rows_of()

@@ -207,22 +207,38 @@ def test_no_words_overlap(built, sections_of, no_overlap, part):
         no_overlap(picture.figure)
 
 
-def test_a_report_is_the_same_bytes_twice(built):
-    folder, files = built
-    first = {path: path.read_bytes() for path in files}
+def test_a_report_is_the_same_bytes_twice(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["pbp", "gp"], ["boston"], 2)
+    first = {path: path.read_bytes() for path in build([folder], pdf=True)}
     assert {path: path.read_bytes() for path in build([folder], pdf=True)} == first
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-def test_a_report_is_the_same_bytes_in_another_process(built, seed):
+BUILD = """
+import json, sys
+from pathlib import Path
+from ep_bench.report import build
+build([Path(sys.argv[1])], pdf=True)
+print(json.dumps(sorted(name for name in sys.modules if name.split(".")[0] in ("numba", "optuna", "ep_bench"))))
+"""
+
+
+@pytest.fixture(
+    scope="module", params=[1, pytest.param(2, marks=pytest.mark.exhaustive)], ids=lambda seed: f"seed {seed}"
+)
+def in_another_process(built, request):
+    """Return the files of the report before and after another process builds it, and the modules of this process."""
+    folder, files = built
+    first = {path: path.read_bytes() for path in files}
+    environment = {**os.environ, "PYTHONHASHSEED": str(request.param)}
+    command = [sys.executable, "-c", BUILD, str(folder)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return first, {path: path.read_bytes() for path in first}, json.loads(done.stdout)
+
+
+def test_a_report_is_the_same_bytes_in_another_process(in_another_process):
     """The order of sets differs between processes."""
-    folder, _ = built
-    first = {path: path.read_bytes() for path in build([folder])}
-    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
-    subprocess.run(
-        [sys.executable, "-m", "ep_bench", "report", folder], env=environment, check=True, capture_output=True
-    )
-    assert {path: path.read_bytes() for path in first} == first
+    first, again, _ = in_another_process
+    assert again == first
 
 
 @pytest.mark.parametrize(
@@ -326,14 +342,8 @@ def test_a_folder_without_results_is_refused(tmp_path):
         build([])
 
 
-def test_no_numba_and_no_other_packages_are_loaded(tmp_path, make_study):
-    folder = make_study(tmp_path / "s")
-    code = (
-        "import sys, json; from pathlib import Path; from ep_bench.report import build; build([Path(sys.argv[1])]);"
-        "print(json.dumps(sorted(m for m in sys.modules if m.split('.')[0] in ('numba', 'optuna', 'ep_bench'))))"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=True)
-    loaded = json.loads(done.stdout)
+def test_no_numba_and_no_other_packages_are_loaded(in_another_process):
+    *_, loaded = in_another_process
     assert not [name for name in loaded if not name.startswith("ep_bench")]
     packages = {name.split(".")[1] for name in loaded if "." in name}
     assert packages <= {

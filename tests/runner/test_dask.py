@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ep_bench.numerics import kernel_cache
 from ep_bench.results import store
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS, MEASURED_COLUMNS
@@ -127,6 +128,14 @@ def apart(folder: Path) -> list[str]:
     return inside
 
 
+def home_with_kernels(folder: Path) -> Path:
+    """Return a home folder with no files but our compiled kernels, which would take seconds to compile again."""
+    cache = folder / ".cache" / "ep-bench"
+    cache.mkdir(parents=True)
+    (cache / "kernels").symlink_to(kernel_cache.root())
+    return folder
+
+
 def test_scores_are_the_same_on_machines_that_share_no_files(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +144,7 @@ def test_scores_are_the_same_on_machines_that_share_no_files(
     monkeypatch.setattr("ep_bench.runner.cluster._MESSAGE_DELAY", 0.5)
     monkeypatch.setattr("ep_bench.runner.cluster.print", lambda line, **_: printed.append(line), raising=False)
     assert ep_bench("run", study, "--results", tmp_path / "local").returncode == 0
-    inside, alone = apart(study.parent), {"EP_BENCH_DATA": "", "HOME": str(tmp_path / "cluster")}
+    inside, alone = apart(study.parent), {"EP_BENCH_DATA": "", "HOME": str(home_with_kernels(tmp_path / "cluster"))}
     far = tmp_path / "far" / "spread"
     with loopback(tmp_path / "cluster", workers=0) as cluster:
 
@@ -204,7 +213,7 @@ def test_a_scheduler_that_stops(study: Path, tmp_path: Path) -> None:
     with loopback(tmp_path / "cluster", workers=0) as cluster:
         cluster.add_worker("--no-nanny")
         run = on_cluster(study, folder.parent, cluster)
-        assert becomes_true(lambda: cells_in(folder) >= 5 or run.poll() is not None)
+        assert becomes_true(lambda: cells_in(folder) >= 5 or run.poll() is not None, 300.0)
         cluster.scheduler.kill()
         _, output = run.communicate(timeout=120)
     assert run.returncode == 2, output
