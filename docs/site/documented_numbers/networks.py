@@ -15,6 +15,7 @@ from .stored import (
     cells,
     check_row,
     checked,
+    complete,
     converged_splits,
     convergence,
     covered,
@@ -133,7 +134,7 @@ def hessians() -> str:
 def not_worse(folder: str, method: str, source: str, text: str) -> str:
     """Return the text if no published number of a source is missed by the entry on the data sets with all splits."""
     rows = [r for r in checked(folder) if (r["method"], r["source"]) == (method, source)]
-    verdicts = {row["verdict"] for row in rows if row["dataset"] in covered(folder)}
+    verdicts = {row["verdict"] for row in rows if row["dataset"] in complete(folder, method)}
     return text if verdicts <= {"reproduced", "better"} else f"{method}: {sorted(verdicts)}"
 
 

@@ -94,14 +94,21 @@ def covered(folder: str) -> list[str]:
     return [dataset for dataset in datasets if 2 * full[dataset] >= len(methods)]
 
 
+def complete(folder: str, method: str) -> list[str]:
+    """Return the data sets on which an entry has all splits."""
+    plan = planned(folder)
+    return [dataset for (name, dataset), total in plan.items()
+            if name == method and len(cells(folder, method, dataset)) == total]  # fmt: skip
+
+
 def convergence(folder: str, method: str, dataset: str) -> ConvergedSplits:
     """Return the counts of converged splits of one entry."""
     return merged(folder).convergence.get((method, dataset), ConvergedSplits())
 
 
 def converged_splits(folder: str, method: str) -> ConvergedSplits:
-    """Return the counts of converged splits of one entry over the covered data sets."""
-    return sum((convergence(folder, method, dataset) for dataset in covered(folder)), ConvergedSplits())
+    """Return the counts of converged splits of one entry over the data sets on which it has all splits."""
+    return sum((convergence(folder, method, dataset) for dataset in complete(folder, method)), ConvergedSplits())
 
 
 def rows_of(path: Path) -> tuple[TextRow, ...]:
