@@ -227,9 +227,10 @@ def _datasets_won(
     duels = [[cells.duel(a, b, dataset, claim.metric) for a in first for b in second] for dataset in datasets]
     won = sum(all(duel.decided == 1 for duel in on) for on in duels)
     lost = sum(any(duel.decided == -1 for duel in on) for on in duels)
-    ahead = sum(all(duel.advantage > 0.0 for duel in on) for on in duels)
-    missing = sum(any(duel.missing for duel in on) for on in duels)
-    found = f"{ahead} of {len(duels)} by means; by the paired test {won} won, {lost} lost"
+    whole = [on for on in duels if not any(duel.missing for duel in on)]
+    ahead, missing = sum(all(duel.advantage > 0.0 for duel in on) for on in whole), len(duels) - len(whole)
+    complete = f"{len(whole)} complete data set{'s' * (len(whole) != 1)}" if missing else str(len(duels))
+    found = f"{ahead} of {complete} by means; by the paired test {won} won, {lost} lost"
     if len(duels) == len(first) == len(second) == 1 and not math.isnan(duels[0][0].advantage):
         found = f"mean advantage {duels[0][0].advantage:.3g}; by the paired test {won} won, {lost} lost"
     found += f"; claimed: at least {claim.threshold}"
