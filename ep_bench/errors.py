@@ -14,7 +14,9 @@ from typing import Any
 class UserError(Exception):
     """An error in the usage, a study, a data set or a method; printed without a traceback, exit status 2.
 
-    The message is ``where: field: problem; found ...; allowed: ...; did you mean ...?``.
+    The message is ``where: field: problem; found ...; allowed: ...; did you mean ...?``. Its parts are attributes:
+    ``head`` (where, field and problem), ``found``, ``choices`` (what is allowed, as text), ``suggestion``, and
+    ``causes`` (the single errors of a message of several lines).
 
     Parameters
     ----------
@@ -24,9 +26,6 @@ class UserError(Exception):
     found : the value that was found
     allowed : a sentence, or the allowed names
     name : the wrong name; the message suggests the most similar name in ``allowed``
-
-    The parts of the message are attributes: ``head`` (where, field and problem), ``found``, ``choices`` (what is
-    allowed, as text), ``suggestion``, and ``causes`` (the single errors of a message of several lines).
     """
 
     def __init__(

@@ -62,7 +62,8 @@ IMPORT_NAMES = {
 
 def test_every_library_that_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = [*project["dependencies"], *project["optional-dependencies"]["dask"]]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *extras["dask"], *extras["controls"]]
     names = {re.match(r"[A-Za-z0-9-]+", line).group().lower() for line in declared}
     allowed = {IMPORT_NAMES.get(name, name) for name in names} | set(sys.stdlib_module_names) | BROUGHT | {"ep_bench"}
     imported = {name: path for path in sorted((ROOT / "ep_bench").rglob("*.py")) for name in _imports(path)}

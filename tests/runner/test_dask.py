@@ -195,7 +195,8 @@ def test_a_worker_of_another_version_is_refused(
     where = ("--backend", "dask", "--scheduler", cluster.address)
     run = ep_bench("run", study, "--results", tmp_path / "far", *where)
     assert run.returncode == 2
-    assert f"another version of ep-bench; found '{theirs('ep-bench')}'; allowed: 99.0" in run.stderr
+    assert f"another version of ep-bench; found '{theirs('ep-bench')}'" in run.stderr
+    assert "allowed: 99.0" in run.stderr
     assert "Traceback" not in run.stderr
 
 

@@ -56,7 +56,7 @@ def test_cells_left_out_are_not_planned_and_the_others_do_not_change(tmp_path: P
     finish(plan)
     lines, complete = status_lines(tmp_path / "results" / "s")
     assert complete
-    assert lines[-1] == "  left out: PBP on diabetes: takes a week"
+    assert "  left out: PBP on diabetes: takes a week" in lines
     everything = [
         f"  - {{method: {method}, dataset: {d}, reason: r}}\n"
         for method in ("pbp", "constant")
