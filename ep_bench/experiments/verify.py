@@ -16,6 +16,8 @@ from ep_bench.experiments.registry import REGISTRY, get
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
 
+ROUNDING = 1e-12  # absolute differences up to this one are rounding errors, such as those of a relative difference of 0
+
 
 def seconds_of(study: store.StudyResults) -> float | None:
     """Return the stored wall time of an experiment in seconds, None if an older version did not store it."""
@@ -27,8 +29,9 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
     """Compute an experiment again and return the differing entries of its summary: row, stored, now, allowed.
 
     Numbers are equal if they differ by at most EXACT, or on another processor by the ``tolerance`` of the experiment,
-    relative to the largest absolute value of their column. Times are not compared. Raises UserError if its version or
-    its options are not those of the installed package, or if it cannot be compared on this processor.
+    relative to the largest absolute value of their column, or at most ROUNDING. Times are not compared. Raises
+    UserError if its version or its options are not those of the installed package, or if it cannot be compared on this
+    processor.
     """
     name, lock = str(study.lock["experiment"]), study.lock
     if name not in REGISTRY:
@@ -43,7 +46,7 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
         before, now = _rows(study.folder), _rows(again)
     if len(before) != len(now) or any(a.keys() != b.keys() for a, b in zip(before, now, strict=False)):
         return [("summary.csv", f"{len(before)} rows", f"{len(now)} rows", 0.0)]
-    limits = {column: tolerance * _largest(before, column) for column in (before[0] if before else {})}
+    limits = {column: max(ROUNDING, tolerance * _largest(before, column)) for column in (before[0] if before else {})}
     return [
         (f"row {i + 1}, {column}", a[column], b[column], limits[column])
         for i, (a, b) in enumerate(zip(before, now, strict=True))

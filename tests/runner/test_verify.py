@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ep_bench import methods
+from ep_bench import experiments, methods
 from ep_bench.cli.output import verify as output
+from ep_bench.experiments.verify import differences
 from ep_bench.methods import pbp
 from ep_bench.results import store
 from ep_bench.runner import stored_cells
@@ -348,6 +350,21 @@ def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:
     assert found.returncode == 1
     assert "conflict_tilted" in found.stdout
     assert "row 1" in found.stdout
+
+
+def test_rounding_errors_of_an_experiment_are_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column that is 0 but for rounding errors has no scale of its own."""
+    folder, again = tmp_path / "stored", tmp_path / "again"
+    for each, error, score in ((folder, "4.4e-16", "2.0"), (again, "0.0", "2.0")):
+        each.mkdir()
+        (each / "summary.csv").write_text(f"error,score\n{error},{score}\n")
+    monkeypatch.setattr(experiments, "is_computed", lambda *_: True)
+    monkeypatch.setattr(experiments, "run", lambda *_: again)
+    lock = {"experiment": "cubic_toy", "options": {}, "seed": 0}
+    study = SimpleNamespace(lock=lock, folder=folder, name="stored")
+    assert differences(study) == []
+    (again / "summary.csv").write_text("error,score\n1e-11,2.5\n")
+    assert [place for place, *_ in differences(study)] == ["row 1, error", "row 1, score"]
 
 
 def test_each_cell_has_one_line_and_long_tables_are_cut(
