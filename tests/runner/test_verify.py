@@ -222,6 +222,20 @@ def test_a_single_split_has_the_standard_error_over_its_test_points(
     assert (difference.column, difference.allowed) == ("ll", pytest.approx(0.2 * error))
 
 
+def test_one_test_point_of_a_class_problem_may_get_another_label() -> None:
+    """Five splits of 20 test points without any spread: a mean may move by one label of 100, not by two."""
+    rows = [{"error_rate": 0.05, "n_test": 20, "ll": -1.0} for _ in range(5)]
+    cell = {"method": "GP", "dataset": "crabs"}
+    stored = SimpleNamespace(cell=cell, row=rows[0], splits=lambda: rows)
+
+    def differing(error_rate: float) -> list[str]:
+        now = {"error_rate": error_rate, "ll": -1.0}
+        return [each.column for each in runner._mean_differences([(stored, now)])]
+
+    assert differing(0.10) == differing(0.0) == []
+    assert differing(0.15) == ["error_rate"]
+
+
 def test_selection_number_and_seed(folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
     study = store.read_intact(folder)
     assert verify([study], Sample(0, None, ("method=PBP", "split=[12]")))[0].tried == 2
