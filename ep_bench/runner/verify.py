@@ -248,7 +248,7 @@ def _one_label(rows: Sequence[store.Row], column: str) -> float:
     """Return by how much a mean over splits changes at most if one test point gets another label."""
     if column != "error_rate":
         return 0.0
-    return (1.0 + RELATIVE) / (len(rows) * min(row["n_test"] for row in rows))
+    return (1.0 + RELATIVE) / (len(rows) * min(int(row["n_test"]) for row in rows))
 
 
 def _standard_error(rows: Sequence[store.Row], column: str) -> float:
