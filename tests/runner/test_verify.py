@@ -367,7 +367,7 @@ def test_experiments_are_compared_by_their_summaries(tmp_path: Path) -> None:
 
 
 def test_rounding_errors_of_an_experiment_are_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column that is 0 but for rounding errors has no scale of its own."""
+    """A column that is 0 except for rounding errors has no scale of its own."""
     folder, again = tmp_path / "stored", tmp_path / "again"
     for each, error, score in ((folder, "4.4e-16", "2.0"), (again, "0.0", "2.0")):
         each.mkdir()
