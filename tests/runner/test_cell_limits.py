@@ -71,7 +71,12 @@ def test_a_cell_that_is_stopped_and_continued_does_not_time_out(methods: Path) -
     mark = methods / "mark"
     mark.unlink(missing_ok=True)
     found: list[Record] = []
-    worker = threading.Thread(target=lambda: found.append(supervisor.run(job("Busy", base=methods, cpu_seconds=1.0))))
+
+    def run() -> None:
+        found.append(supervisor.run(job("Busy", base=methods, cpu_seconds=1.0)))
+        supervisor.close()  # each thread has processes of its own
+
+    worker = threading.Thread(target=run)
     worker.start()
     assert becomes_true(lambda: mark.exists() and mark.read_text() != "")
     group = os.getpgid(int(mark.read_text()))
