@@ -22,6 +22,7 @@ from . import (
     network_variants,
     networks,
     paper_figures,
+    rankings,
     verdicts,
 )  # fmt: skip
 from .prose import unchecked
@@ -30,7 +31,7 @@ from .stored import DOCS, ROOT
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
-    molecules,
+    molecules, rankings,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (networks, network_variants, ep_networks, deep_gps, findings, facts)

@@ -10,7 +10,7 @@ import pandas as pd
 from ep_bench.convergence import ConvergedSplits
 
 from .markdown import table, with_error
-from .stored import FIVE, Cells, all_results, board, board_cells
+from .stored import FIVE, all_results, board, board_cells
 
 SCORES = {"LL": ("ll", True), "RMSE": ("rmse", False), "CRPS": ("crps", False)}  # column, and whether higher is better
 
@@ -43,13 +43,6 @@ def leaderboard(score: str) -> list[str]:
 def _score(method: str, dataset: str, metric: str) -> str:
     mark = board().convergence.get((method, dataset), ConvergedSplits()).mark
     return with_error([row[metric] for row in board_cells(method, dataset)], 0, mark)
-
-
-def ranking() -> list[str]:
-    """Return the average ranks of the complete entries by three scores."""
-    ranks = {score: average_ranks(score).mean() for score in SCORES}
-    body = [[method, *(f"{ranks[score][method]:.1f}" for score in SCORES)] for method in ranks["LL"].index]
-    return table(["Entry", *(f"Average rank by {score}" for score in SCORES)], body)
 
 
 def interval_coverage() -> list[str]:
@@ -90,20 +83,23 @@ def machines() -> list[str]:
 
 def median_seconds() -> list[str]:
     """Return the median CPU seconds of one fit, search included, on the five data sets."""
-    body = [[method, *(_median_seconds(board_cells(method, d)) for d in FIVE)] for method in complete_entries()]
+    seconds = {m: [cpu_seconds(m, d) for d in FIVE] for m in complete_entries()}
+    body = [
+        [method, *("–" if np.isnan(time) else f"{time:.3g}" for time in times)] for method, times in seconds.items()
+    ]
     return table(["Entry", *FIVE], body)
 
 
-def _median_seconds(rows: Cells) -> str:
+def cpu_seconds(method: str, dataset: str) -> float:
+    """Return the median CPU seconds of one fit, search included, NaN if no row has them."""
     times = [row["fit_cpu_seconds"] + (0.0 if pd.isna(row["tune_cpu_seconds"]) else row["tune_cpu_seconds"])
-             for row in rows if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
-    return f"{np.median(times):.3g}" if times else "–"
+             for row in board_cells(method, dataset) if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
+    return float(np.median(times)) if times else float("nan")
 
 
 TABLES = {
     "leaderboard-ll": lambda: leaderboard("LL"),
     "leaderboard-rmse": lambda: leaderboard("RMSE"),
-    "ranking": ranking,
     "interval-coverage": interval_coverage,
     "finished": finished_of_planned,
     "machines": machines,

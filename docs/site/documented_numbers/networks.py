@@ -158,6 +158,16 @@ def readme_picture() -> str:
     return f"average ranks of {in_words(len(methods))} networks by mean test log-likelihood"
 
 
+def year_like() -> list[str]:
+    """Return time, memory and scores on the generated set of the size of year."""
+    body = []
+    for method, dataset in planned("year-like"):
+        for row in cells("year-like", method, dataset):
+            seconds = (f"{row[f'{part}_cpu_seconds']:.3g}" for part in ("fit", "predict"))
+            body.append([method, *seconds, f"{row['peak_mb'] / 1000:.2g}", f"{row['rmse']:.2f}", f"{row['ll']:.3f}"])
+    return table(["Entry", "CPU s, fit", "CPU s, predictions", "Peak memory, GB", "RMSE", "LL"], body)
+
+
 DEEP_ENSEMBLE = {"published": "Ensemble", "source": "lakshminarayanan2017"}
 TABLES = {
     "optimisation-rmse": lambda: scores("bnn-optimisation", "rmse"),
@@ -173,6 +183,7 @@ TABLES = {
     "pbp-table-1": pbp_table_1,
     "hmc-mixing": hmc_mixing,
     "noise-floor": noise_floor,
+    "year-like": year_like,
 }
 FACTS = [
     ("../README.md", pbp_cells),

@@ -1,0 +1,102 @@
+"""Tables of average ranks and losses: all complete entries, by family, on large sets, and within limits of CPU time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from ep_bench.convergence import ConvergedSplits
+from ep_bench.plotting.method_families import DEEP, NETWORKS, PROCESSES, family_of
+from ep_bench.report import summary
+from ep_bench.report.leaderboard import Leaderboard, LeaderboardRow, leaderboard
+from ep_bench.report.scores import MAIN
+from ep_bench.report.summary import ScoreTable
+
+from .leaderboard import complete_entries, cpu_seconds
+from .markdown import table
+from .stored import FIVE, board, comparison
+
+SCORES = {"LL": "ll", "RMSE": "rmse", "CRPS": "crps"}
+LARGE = ("power", "kin8nm", "naval", "protein")
+LIMITS = (1, 10, 100)  # CPU seconds
+
+
+@cache
+def _score_table(score: str) -> ScoreTable:
+    found = summary.score_table(board(), next(one for one in MAIN if one.name == SCORES[score]))
+    if found is None:
+        raise ValueError(f"no row has {score}")
+    return found
+
+
+@cache
+def _board(score: str, methods: tuple[str, ...], datasets: tuple[str, ...]) -> Leaderboard:
+    return leaderboard(board(), _score_table(score), comparison(), methods, datasets)
+
+
+def _rows(score: str, methods: Sequence[str], datasets: Sequence[str]) -> dict[str, LeaderboardRow]:
+    """Return the rows of the ranked methods, sorted by rank."""
+    return {row.method: row for row in _board(score, tuple(methods), tuple(datasets)).ranked}
+
+
+def _rank(row: LeaderboardRow) -> str:
+    return f"{row.rank:.1f} ({row.low:.1f} to {row.high:.1f})"
+
+
+def _loss(row: LeaderboardRow, score: str) -> str:
+    return f"{row.loss:.2f} nats" if score == "LL" else f"{100.0 * row.loss:.0f} %"
+
+
+def _ranking(methods: Sequence[str], datasets: Sequence[str]) -> list[str]:
+    """Return ranks with intervals, and losses, by three scores."""
+    found = {score: _rows(score, methods, datasets) for score in SCORES}
+    body = []
+    for name in found["LL"]:
+        splits = sum((board().convergence.get((name, d), ConvergedSplits()) for d in datasets), ConvergedSplits())
+        numbers = (text for score, rows in found.items() for text in (_rank(rows[name]), _loss(rows[name], score)))
+        body.append([f"{name} {splits.mark}".rstrip(), *numbers])
+    return table(["Entry", *(head for score in SCORES for head in (f"Rank by {score}", "Loss"))], body)
+
+
+def _of_families(families: Sequence[str]) -> list[str]:
+    uses = {
+        label: str(entry.get("use", "")) for study in board().studies for label, entry in study.lock["methods"].items()
+    }
+    return [name for name in complete_entries() if family_of(uses.get(name, "")) in families]
+
+
+def _large_entries() -> list[str]:
+    """Return the entries with all splits of the four large data sets."""
+    found = _score_table("LL")
+    rows = [found.datasets.index(name) for name in LARGE]
+    return [name for j, name in enumerate(found.methods) if found.complete[rows, j].all()]
+
+
+def within_limits() -> list[str]:
+    """Return the complete entries whose median fit stays within a limit on each of the five data sets, by rank."""
+    body = []
+    for limit in LIMITS:
+        names = [name for name in complete_entries() if all(cpu_seconds(name, d) <= limit for d in FIVE)]
+        if len(names) < 2:  # a single entry has no rank
+            body.append([f"{limit} s", str(len(names)), *[", ".join(names)] * 2])
+            continue
+        order = (f"{name} ({row.rank:.1f})" for name, row in _rows("LL", names, FIVE).items())
+        body.append([f"{limit} s", str(len(names)), ", ".join(order), next(iter(_rows("RMSE", names, FIVE)))])
+    return table(["Limit", "Entries", "By average rank of LL", "First by RMSE"], body)
+
+
+def tuning() -> list[str]:
+    """Return the search for options of every complete entry that has one."""
+    rows = _rows("LL", complete_entries(), FIVE)
+    return table(["Entry", "Search for options"],
+                 [[name, row.tuning] for name, row in rows.items() if row.tuning != "none"])  # fmt: skip
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "ranking": lambda: _ranking(complete_entries(), FIVE),
+    "ranking-networks": lambda: _ranking(_of_families([NETWORKS]), FIVE),
+    "ranking-processes": lambda: _ranking(_of_families([PROCESSES, DEEP]), FIVE),
+    "ranking-large": lambda: _ranking(_large_entries(), LARGE),
+    "within-limits": within_limits,
+    "tuning": tuning,
+}
