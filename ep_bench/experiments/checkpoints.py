@@ -51,12 +51,17 @@ def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1) -> Iterator
 
 
 def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Return ``function(*call)`` for each call, in order. Arguments and values are those of JSON, or NaN."""
+    """Return ``function(*call)`` for each call, in order. Arguments and values are those of JSON, or NaN.
+
+    Linear algebra has one thread per process, as in the cells of a study.
+    """
     from joblib import Parallel, delayed
+    from threadpoolctl import threadpool_limits
 
     checkpoints = _current.get()
     tasks = (delayed(_value)(function, call, checkpoints.path(function, call)) for call in calls)
-    values: list[Any] = Parallel(n_jobs=checkpoints.jobs)(tasks)
+    with threadpool_limits(1):  # joblib limits the threads of other processes only
+        values: list[Any] = Parallel(n_jobs=checkpoints.jobs)(tasks)
     return values
 
 

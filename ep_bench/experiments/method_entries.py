@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ep_bench import adapters, methods
+from ep_bench import adapters, data, methods
 from ep_bench.errors import UserError, nearest
 from ep_bench.estimator import Estimator, parse_options
 from ep_bench.experiments.study_folder import study_folder
+from ep_bench.types import Array
 
+SCORES = ("rmse", "ll")  # those of ``score_prediction``
 NOISE = "noise_variance"  # option of some methods: known variance of the noise, for a standardised target
 
 
@@ -22,6 +25,17 @@ def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
         hint = nearest(name, allowed)
         suffix = f"; did you mean {hint!r}?" if hint else ""
         raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
+
+
+def regression_sets(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of data sets. Raises ValueError if one is unknown, is for classification or occurs twice."""
+    for name in names:
+        refuse_unknown("unknown data set", name, data.names())
+        if data.card(name).task != "regression":
+            raise ValueError(f"{name} is a data set for classification; the experiment is about regression")
+    if len(set(names)) < len(names):
+        raise ValueError("a data set occurs twice")
+    return names
 
 
 class ExperimentMethod(BaseModel):
@@ -89,6 +103,33 @@ class AnyMethod(ExperimentMethod):
         if adapters.is_target(self.use):
             return adapters.build(self.use, self.model_extra or {}, base, seed)
         return Estimator(self.use, **(self.model_extra or {}), random_state=seed)
+
+
+Entry = TypeVar("Entry", bound=AnyMethod)
+
+
+def distinct_names(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """Return method entries. Raises ValueError if two have the same name."""
+    names = [entry.name for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two methods are called {name!r}; give them different labels")
+    return entries
+
+
+def score_prediction(predicted: Any, y: Array) -> dict[str, float]:
+    """Return RMSE (original units) and mean log density (nats) at test targets y (n,), NaN without a density.
+
+    Raises ValueError if a score is not finite.
+    """
+    density = getattr(predicted, "logpdf", None)
+    scores = {
+        "rmse": float(np.sqrt(np.mean((predicted.mean() - y) ** 2))),
+        "ll": float(np.mean(density(y))) if density is not None else float("nan"),
+    }
+    if not np.isfinite(scores["rmse"]) or np.isinf(scores["ll"]):
+        raise ValueError("a score is not finite")
+    return scores
 
 
 class KnownNoiseMethod(ExperimentMethod):

@@ -19,21 +19,20 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ep_bench import data
 from ep_bench.experiments import checkpoints
-from ep_bench.experiments.method_entries import AnyMethod, refuse_unknown
+from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, regression_sets, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning import acquisition
 from ep_bench.experiments.study_folder import study_folder
 from ep_bench.types import Array
 
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-SCORES = ("rmse", "ll")
 
 
 class Learner(AnyMethod):
@@ -65,8 +64,10 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: tuple[str, ...] = Field(SETS, min_length=1, description="regression data sets; section 5.4: these nine")
-    methods: tuple[Learner, ...] = Field(
+    datasets: Annotated[tuple[str, ...], AfterValidator(regression_sets)] = Field(
+        SETS, min_length=1, description="regression data sets; section 5.4: these nine"
+    )
+    methods: Annotated[tuple[Learner, ...], AfterValidator(distinct_names)] = Field(
         default_factory=_paper,
         min_length=1,
         description="method entries as in a study: use, label, acquisition and options; section 5.4: PBP, HMC, EP and "
@@ -76,26 +77,6 @@ class Config(BaseModel):
     test: int = Field(100, ge=1, description="test points; section 5.4: 100")
     additions: int = Field(9, ge=1, description="points moved from the pool to the training points; section 5.4: 9")
     repetitions: int = Field(40, ge=1, description="repetitions, each with its own random division; section 5.4: 40")
-
-    @field_validator("datasets")
-    @classmethod
-    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            refuse_unknown("unknown data set", name, data.names())
-            if data.card(name).task != "regression":
-                raise ValueError(f"{name} is a data set for classification; the experiment is about regression")
-        if len(set(names)) < len(names):
-            raise ValueError("a data set occurs twice")
-        return names
-
-    @field_validator("methods")
-    @classmethod
-    def _distinct(cls, entries: tuple[Learner, ...]) -> tuple[Learner, ...]:
-        names = [entry.name for entry in entries]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two methods are called {name!r}; give them different labels")
-        return entries
 
 
 IndexArray = NDArray[np.int64]
@@ -193,7 +174,7 @@ def _evaluations(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # with 20 points hardly any method meets its criterion of convergence
             model.fit(X[train], y[train])
-        yield _scores(model.predict_dist(X[division.test]), y[division.test])
+        yield score_prediction(model.predict_dist(X[division.test]), y[division.test])
         if place + 1 < len(seeds):
             train.append(pool.pop(_choice(learner, model, X[pool])))
 
@@ -206,18 +187,6 @@ def _choice(learner: Learner, model: Any, pool: Array) -> int:
     if not np.all(np.isfinite(values)):
         raise ValueError(f"the {learner.acquisition.replace('_', ' ')} of a point of the pool is not finite")
     return int(np.argmax(values))
-
-
-def _scores(predicted: Any, y: Array) -> dict[str, float]:
-    """Return RMSE (original units) and mean log density (nats), NaN without a density."""
-    density = getattr(predicted, "logpdf", None)
-    scores = {
-        "rmse": float(np.sqrt(np.mean((predicted.mean() - y) ** 2))),
-        "ll": float(np.mean(density(y))) if density is not None else float("nan"),
-    }
-    if not np.isfinite(scores["rmse"]) or np.isinf(scores["ll"]):
-        raise ValueError("a score is not finite")
-    return scores
 
 
 def _padded(values: list[float], sizes: Sizes) -> Array:
