@@ -37,9 +37,9 @@ def tables(results: ExperimentResults) -> list[Table]:
         "standard deviation over splits", "variance due to the seed", "splits", "CPU seconds per fit",
     ]  # fmt: skip
     caption = (
-        "Mean ± standard error over splits with one seed each; the range over seeds of the mean over splits; the standard "
-        "deviation of single fits over seeds on one split, and that over splits without the effect of seeds; the fraction "
-        "of the variance of single fits that is due to the seed. Splits on which a fit failed are left out."
+        "Mean ± standard error over splits with one seed each; the range over seeds of the mean over splits; the "
+        "standard deviation of single fits over seeds on one split, and that over splits without the effect of seeds; "
+        "the fraction of the variance of single fits that is due to the seed. Splits with a failed fit are left out."
     )
     failures = [[str(text)] for text in results.arrays.get("failures", ())]
     found = [Table(head, rows, caption)]
