@@ -1,0 +1,38 @@
+"""The committed results are those of the present methods: no cell and no experiment is stale.
+
+A change of numbers, such as a new version of a method, makes its stored cells stale. They are then computed again, or
+the study lists them with a reason in `left_out`.
+"""
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ep_bench import experiments
+from ep_bench.catalogue import InstalledCatalogue
+from ep_bench.experiments.study_folder import relative_to
+from ep_bench.runner.plan import make_plan
+from ep_bench.spec import read_study
+from ep_bench.spec.models import Study
+from tests.test_committed_results import FOLDERS, RESULTS
+
+CONFIGS = RESULTS.with_name("configs")
+
+
+@cache
+def studies() -> dict[str, Study]:
+    found = [read_study(path, InstalledCatalogue()) for path in CONFIGS.rglob("*.yaml")]
+    return {study.name: study for study in found}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_no_committed_result_is_stale(folder: Path) -> None:
+    study = studies()[folder.name]
+    if study.experiment is not None:
+        with relative_to(study.path.parent):
+            assert experiments.is_computed(study.experiment, study.options, study.seed, folder)
+        return
+    stale = [planned for planned in make_plan(study, RESULTS).cells if planned.state == "stale"]
+    assert not Counter((planned.job.cell.method, planned.job.cell.dataset, planned.why) for planned in stale)
