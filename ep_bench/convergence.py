@@ -2,7 +2,8 @@
 
 A sampler is judged by R-hat of its worst test prediction (column ``r_hat``): at most ``R_HAT`` is converged, at most
 ``NEARLY`` is nearly converged. Other methods are judged by their own criterion (column ``converged``). Rows of older
-versions have neither column: those with a warning in ``reason`` have not converged, the others state nothing.
+versions have neither column: those with a warning in ``reason`` have not converged, the others state nothing, unless
+the report derives ``converged`` from the median over splits of the stored training curve (column ``by_median``).
 
 Source of the limits: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Rank-normalization, folding, and
 localization: an improved R-hat for assessing convergence of MCMC, Bayesian Analysis 16.
@@ -32,6 +33,7 @@ class ConvergedSplits:
     nearly: int = 0
     unconverged: int = 0
     unstated: int = 0
+    by_median: int = 0  # of the judged splits, those judged by the median curve of all splits
 
     @property
     def judged(self) -> int:
@@ -55,6 +57,7 @@ class ConvergedSplits:
         parts += [f"{self.nearly} nearly"] if self.nearly else []
         parts += [f"{self.unconverged} not"] if self.judged else []
         parts += [f"{self.unstated} not stated"] if self.unstated else []
+        parts += [f"{self.by_median} by the median curve"] if self.by_median else []
         return ", ".join(parts)
 
     def __add__(self, other: ConvergedSplits) -> ConvergedSplits:
@@ -63,6 +66,7 @@ class ConvergedSplits:
             self.nearly + other.nearly,
             self.unconverged + other.unconverged,
             self.unstated + other.unstated,
+            self.by_median + other.by_median,
         )
 
 
@@ -86,8 +90,12 @@ def judge(row: Mapping[Any, Any]) -> Convergence:
 
 def count(rows: Iterable[Mapping[Any, Any]]) -> ConvergedSplits:
     """Return the counts over finished cells."""
-    found = Counter(judge(row) for row in rows)
-    return ConvergedSplits(found["converged"], found["nearly"], found["not"], found["unknown"])
+    found: Counter[Convergence] = Counter()
+    by_median = 0
+    for row in rows:
+        found[judge(row)] += 1
+        by_median += row.get("by_median") is True
+    return ConvergedSplits(found["converged"], found["nearly"], found["not"], found["unknown"], by_median)
 
 
 def _number(value: Any) -> float:

@@ -5,9 +5,10 @@ This module imports nothing from ep_bench, so every module can import it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -180,6 +181,28 @@ OFFERED: Mapping[str, str] = {
 }
 
 
+class Decrease(NamedTuple):
+    """A criterion of convergence: the mean of the objective decreases by at most ``limit`` up to the last quarter.
+
+    The mean is that over a quarter of the steps or epochs, and ``since`` is the quarter to compare with, from 1.
+    """
+
+    since: int
+    limit: float  # in the units of the objective, usually nats per data point
+
+    def of(self, objective: Sequence[float] | Array) -> float:
+        """Return the decrease of an objective (steps,), nan for fewer than four values."""
+        values, size = np.asarray(objective, dtype=np.float64), len(objective) // 4
+        if size == 0:
+            return math.nan
+        quarters = values[:size], values[size : 2 * size], values[-2 * size : -size], values[-size:]
+        return float(quarters[self.since - 1].mean() - quarters[-1].mean())
+
+    def met(self, decrease: float) -> bool | None:
+        """Return whether a decrease is that of a converged training, None for nan."""
+        return None if math.isnan(decrease) else decrease <= self.limit
+
+
 @dataclass(frozen=True)
 class Method:
     """One entry of the registry; the module of each method ends with one, named ``METHOD``.
@@ -207,6 +230,8 @@ class Method:
     published : function of a Config to the columns of published tables that it corresponds to
     latent : ``latent(state, X) -> (means, variances)``, both (n,), of the function without noise, standardised units
     space : default search space of ``tune``, in the format of ``spec.space``
+    criterion : ``criterion(config, n)``, the criterion of convergence by the ``objective`` of the trace for n training
+        points, None if the method has another one or none; it judges stored curves of rows that do not state it
     equality : how ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not
         amplify rounding errors), ``optimised`` or ``sampled``
     """
@@ -225,4 +250,5 @@ class Method:
     latent: Callable[[Any, Array], tuple[Array, Array]] | None = None
     space: Mapping[str, Any] = field(default_factory=dict)
     version_of: Callable[[Any], int] | None = None
+    criterion: Callable[[Any, int], Decrease | None] | None = None
     equality: Equality = "optimised"

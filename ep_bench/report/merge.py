@@ -79,8 +79,8 @@ class MergedStudies:
 
     @cached_property
     def judged_rows(self) -> pd.DataFrame:
-        """The rows, with R-hat from ``curves.json`` where an older version did not store it in the row."""
-        return converged_splits.with_r_hats(self.rows, self.curves)
+        """The rows, with what ``curves.json`` has on convergence where an older version did not store it in the row."""
+        return converged_splits.completed(self.rows, self.curves, [study.lock for study in self.studies])
 
     def tasks(self) -> dict[str, Task]:
         """Return the task of each data set with finished cells. Cells of classification have an error rate."""

@@ -113,6 +113,7 @@ LEGEND = (
     f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}.",
     "The numbers of converged and other splits are next to the mean, unless all have converged or no row states it.",
     "Not stated: rows of older versions, without R-hat, criterion and warning.",
+    "By the median curve: such rows, judged together by the median of their training objectives and the method's rule.",
 )
 
 

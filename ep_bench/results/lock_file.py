@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 from ep_bench.errors import UserError, visible
 from ep_bench.regular_files import read_json
 from ep_bench.results.files import FORMAT, canonical, factor_hash, refuse_newer, write_if_changed
-from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
+from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, Within, problem
 
 LOCK = "study.lock.json"
 _TUNE = Keys({"trials": int, "fraction": NUMBER, "score": str, "space": dict})
 _FACTORS = Keys({}, {"method": str, "options": dict, "dataset": Keys({"name": str}), "splits": dict, "tune": _TUNE})
-_GROUPS = ListOf(Keys({"method": str, "dataset": str, "factors": _FACTORS, "cells": Each(str)}))
+_CRITERION = Keys({"since": Within(int, 1, 4), "limit": NUMBER})
+_GROUPS = ListOf(
+    Keys({"method": str, "dataset": str, "factors": _FACTORS, "cells": Each(str)}, {"criterion": _CRITERION})
+)
 _DATASET = Keys(
     {"name": str}, {"n": int, "d": int, "checksum": str, "task": str, "target_values": (*NUMBER, dict, list)}
 )

@@ -17,7 +17,15 @@ from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour, neighbours
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
-from ep_bench.types import DatasetInfo, DatasetRef
+from ep_bench.types import DatasetInfo, DatasetRef, Decrease, Method
+
+
+def criterion_of(factors: Mapping[str, Any], info: DatasetInfo) -> Decrease | None:
+    """Return the criterion by which stored curves of a configuration can be judged, or None."""
+    if adapters.is_target(factors["method"]) or factors.get("tune"):
+        return None
+    method = methods.get(factors["method"])
+    return method.criterion(_config(method, factors), _rows(factors, info)) if method.criterion else None
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,7 @@ class EarlierResults:
         method = methods.get(factors["method"])
         if method.seconds is None:
             return None
-        own, _ = estimator.split_common(estimator.restore(factors["method"], factors["options"]))
-        return method.seconds(estimator.parse_options(method, own), _rows(factors, info), info.d) * _fits(factors)
+        return method.seconds(_config(method, factors), _rows(factors, info), info.d) * _fits(factors)
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
@@ -149,6 +156,12 @@ def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, 
     decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
     place = (factors["method"], factors["dataset"]["name"])
     return (*place, store.factor_hash(decides)), (*place, "tuned" if tune else "")
+
+
+def _config(method: Method, factors: Mapping[str, Any]) -> Any:
+    """Return the options of a method from the factors of a cell."""
+    own, _ = estimator.split_common(estimator.restore(method.name, factors["options"]))
+    return estimator.parse_options(method, own)
 
 
 def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:

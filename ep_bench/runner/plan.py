@@ -13,7 +13,7 @@ from typing import Any
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
 from ep_bench.results import store
-from ep_bench.runner.earlier_results import EarlierResults, PlannedCell
+from ep_bench.runner.earlier_results import EarlierResults, PlannedCell, criterion_of
 from ep_bench.runner.jobs import Job
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
@@ -159,8 +159,9 @@ def make_plan(study: Study, results: Path) -> Plan:
         estimate = past.estimate(factors, info)
         cells += [past.classify(replace(job, estimate=estimate)) for job in jobs]
         hashes = {str(job.cell.split): job.cell.key for job in jobs}
-        cell = jobs[0].cell
-        groups.append({"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes})
+        cell, criterion = jobs[0].cell, criterion_of(factors, info)
+        group = {"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes}
+        groups.append(group | ({"criterion": criterion._asdict()} if criterion else {}))
     return Plan(study, folder, cells, infos, groups, past.stamps, past.finished)
 
 

@@ -13,7 +13,6 @@ from ep_bench.methods.dgp_ep.energy import DGPProblem, energy, evaluator, log_ev
 from ep_bench.methods.dgp_ep.fitc_start import SparseProcess
 from ep_bench.methods.dgp_ep.layout import Structure, layers, size
 from ep_bench.methods.dgp_ep.outputs import JITTER
-from ep_bench.methods.dgp_ep.training import decrease
 from ep_bench.numerics.adam import adam_step
 from ep_bench.numerics.adam import moments as adam_moments
 from ep_bench.types import Rows
@@ -177,10 +176,9 @@ class TestReleasedProgram:
 
 
 class TestConvergence:
-    def test_decrease(self):
-        assert decrease(np.array([9.0, 5.0, 3.0, 2.0])) == 3.0
-        assert decrease(np.repeat([9.0, 5.0, 3.0, 2.0], 3)) == pytest.approx(3.0)
-        assert np.isnan(decrease(np.ones(3)))
+    def test_the_criterion_is_part_of_the_registry(self):
+        assert dgp_ep.METHOD.criterion(dgp_ep.Config(), 100) == dgp_ep.SETTLED
+        assert dgp_ep.METHOD.criterion(dgp_ep.Config(plateau=10), 100) is None
 
     def test_a_falling_energy(self):
         config = dgp_ep.Config(inducing=5, steps=40, batch_size=10, start="random", learning_rate=0.02)

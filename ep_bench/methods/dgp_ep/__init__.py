@@ -36,7 +36,6 @@ factors have converged (appendix C).
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Literal, NamedTuple
 
@@ -66,13 +65,13 @@ from ep_bench.methods.dgp_ep.training import TrainingHistory, run
 from ep_bench.numerics.minibatch import AdamSchedule
 from ep_bench.options import NEUTRAL
 from ep_bench.predictions import ClassProbabilities, Predictive
-from ep_bench.types import Array, Method, Rows
+from ep_bench.types import Array, Decrease, Method, Rows
 
 SITE_RATE = 0.01  # larger rates (0.02 to 0.1) gave higher energies on boston's first split without hidden layers
 
 RANDOM_RATE, FITC_RATE = 0.005, 0.002  # first step sizes of Adam by default, by start
 
-SETTLED = 0.02  # decrease of the energy over half of a converged training, nats per data point, at most; as in ``sgp``
+SETTLED = Decrease(since=2, limit=0.02)  # of the energy, nats per data point; the limit is that of ``sgp``
 
 SAMPLES = 100  # for prediction: sampling
 
@@ -223,17 +222,17 @@ def _from_sparse(config: Config, likelihood: Likelihood) -> bool:
 
 def _judge(history: TrainingHistory, config: Config) -> bool | None:
     """Return whether the training has converged, None if it is too short to decide; warn if not."""
+    converged: bool | None
     if config.plateau is not None:
         converged, words = history.settled, f"no plateau of the energy in {config.steps} steps"
-    elif math.isnan(history.decrease):
-        return None
     else:
-        converged = history.decrease <= SETTLED
+        decrease = SETTLED.of(history.objectives)
+        converged = SETTLED.met(decrease)
         words = (
-            f"the energy decreased by {history.decrease:.3f} nats per data point from the second to the last quarter "
+            f"the energy decreased by {decrease:.3f} nats per data point from the second to the last quarter "
             "of the steps; more steps may help"
         )
-    if not converged:
+    if converged is False:
         from sklearn.exceptions import ConvergenceWarning
 
         warnings.warn(words, ConvergenceWarning, stacklevel=3)
@@ -351,5 +350,6 @@ METHOD = Method(
     seconds=_seconds,
     warmup={"steps": 2, "inducing": 3},
     published=_published,
+    criterion=lambda config, n: SETTLED if config.plateau is None else None,  # noqa: ARG005
     space={"hidden": {"choice": [[], [1], [2], [3]]}, "learning_rate": {"log": [1e-3, 2e-2]}},
 )

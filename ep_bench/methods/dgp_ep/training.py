@@ -21,7 +21,7 @@ class TrainingHistory(NamedTuple):
     trace: dict[str, list[float]]  # one value per epoch
     steps: int
     settled: bool  # whether the plateau rule ended the training
-    decrease: float  # of the mean energy from the second to the last quarter of the steps, nats per data point, or nan
+    objectives: Array  # (steps,) energies, nats per data point
 
 
 def run(
@@ -44,12 +44,4 @@ def run(
 
     minibatches = AdamMinibatches(evaluate_batch, theta, len(y), schedule)
     trace = run_epochs(minibatches.epochs(), minibatches.run_epoch, theta, len(y), rng, monitor)
-    return TrainingHistory(trace, minibatches.steps, minibatches.settled, decrease(minibatches.objectives) / len(y))
-
-
-def decrease(values: Array) -> float:
-    """Return the decrease of the mean from the second to the last quarter of values (steps,), nan for fewer than 4."""
-    quarter = len(values) // 4
-    if quarter == 0:
-        return np.nan
-    return float(values[quarter : 2 * quarter].mean() - values[-quarter:].mean())
+    return TrainingHistory(trace, minibatches.steps, minibatches.settled, minibatches.objectives / len(y))

@@ -37,10 +37,10 @@ from ep_bench.covariances.sparse_bound import (
 )
 from ep_bench.numerics.adam import adam_step, moments
 from ep_bench.numerics.lbfgs import Optimum
-from ep_bench.types import Array, Indices
+from ep_bench.types import Array, Decrease, Indices
 
 RHO = 0.1  # step of the natural gradient
-SETTLED = 0.02  # gain (nats per data point) of the last quarter of the epochs over the one before, at convergence
+SETTLED = Decrease(since=3, limit=0.02)  # of the negative estimates of a converged search, nats per data point
 
 
 class _StochasticBound:
@@ -102,11 +102,5 @@ def minibatches(order: Indices, size: int) -> list[Indices]:
 
 
 def has_settled(values: list[float]) -> bool:
-    """Return whether the mean of the last quarter of estimates is at most SETTLED below that of the quarter before.
-
-    The estimates are negative log densities in nats per data point, one per epoch.
-    """
-    quarter = len(values) // 4
-    if quarter == 0:
-        return False
-    return float(np.mean(values[-2 * quarter : -quarter]) - np.mean(values[-quarter:])) <= SETTLED
+    """Return whether negative log densities (nats per data point, one per epoch) meet the criterion."""
+    return bool(SETTLED.met(SETTLED.of(values)))

@@ -45,6 +45,11 @@ def _facts(board: Leaderboard) -> Iterator[str]:
             "Converged: not stated where no row has R-hat, a criterion of the method or a warning. These are rows of "
             "older versions and methods without iterations."
         )
+    if any(row.converged.by_median for row in board.rows):
+        yield (
+            "Converged by the median curve: rows of older versions do not state it. The median of the training "
+            "objective over the splits is judged by the criterion of the method: all these splits have one verdict."
+        )
     if any(row.accepted for row in board.rows):
         yield "Published numbers: the section of published numbers has the reasons of explained differences."
 
