@@ -34,7 +34,7 @@ TOPICS = (
     molecules, rankings,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
-WITH_FACTS = (networks, network_variants, ep_networks, deep_gps, findings, facts)
+WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts)
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 
 

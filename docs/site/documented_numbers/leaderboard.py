@@ -58,10 +58,25 @@ def _coverage(method: str, level: int) -> str:
 
 
 def finished_of_planned() -> list[str]:
-    """Return the finished and planned splits of every entry on every data set."""
+    """Return the finished and planned splits of every entry on every data set, and the CPU hours of all its splits."""
     datasets = board().datasets
-    body = [[method, *(_finished(method, dataset) for dataset in datasets)] for method in board().methods]
-    return table(["Entry", *datasets], body)
+    body = [
+        [method, *(_finished(method, dataset) for dataset in datasets), _cpu_hours(method)]
+        for method in board().methods
+    ]
+    return table(["Entry", *datasets, "CPU h"], body)
+
+
+def _cpu_hours(method: str) -> str:
+    rows = board().ok()
+    seconds = rows.loc[rows["method"] == method, ["tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds"]]
+    return f"{float(seconds.sum().sum()) / 3600.0:.2g}"
+
+
+def finished_cells() -> str:
+    """Return how many planned cells of the studies are finished."""
+    done, total = len(board().ok()), sum(board().planned.values())
+    return f"{done:,} of {total:,} planned cells are finished"
 
 
 def _finished(method: str, dataset: str) -> str:
@@ -105,3 +120,4 @@ TABLES = {
     "machines": machines,
     "seconds": median_seconds,
 }
+FACTS = [("leaderboard.md", finished_cells)]
