@@ -51,7 +51,8 @@ class MeasuredMean(NamedTuple):
 def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.DataFrame:
     """Return the comparison of a study's results with all published values that apply.
 
-    The table has the columns of check.csv, and the names of the published column and data set (``COLUMN_NAMES``).
+    The table has the columns of check.csv, the names of the published column and data set (``COLUMN_NAMES``), and
+    ``repeats``, the earlier source from which a value is quoted, or empty.
 
     A published value applies if the method corresponds to its column, the data set and its irrelevant inputs are the
     same, and the split scheme is that of the table. If the table has its own random splits, a scheme of the same kind
@@ -81,7 +82,7 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
         for method, dataset in labels(number, lock)
     ]
     found.sort(key=lambda row: tuple(str(row[key]) for key in CHECK_COLUMNS[:5]))
-    frame = pd.DataFrame(found, columns=[*CHECK_COLUMNS, *COLUMN_NAMES])
+    frame = pd.DataFrame(found, columns=[*CHECK_COLUMNS, *COLUMN_NAMES, "repeats"])
     numbers = dict.fromkeys(("published_mean", "published_stderr", "mean", "stderr", "z"), "float64")
     return frame.astype({**numbers, "n_splits": "int64"})
 
@@ -94,19 +95,39 @@ def regressions(frame: pd.DataFrame) -> pd.DataFrame:
 def counts(frame: pd.DataFrame) -> dict[str, int]:
     """Return the number of published values per verdict, worst first, including verdicts without values.
 
-    A value counts once. If several entries correspond to it, its verdict is the worst one of those with all splits.
+    A value counts once, even if a later paper repeats it. If several entries correspond to it, its verdict is the worst
+    one of those with all splits.
     """
-    values = _by_value(frame)
+    values = _by_value(counted_once(frame))
     return {verdict: int((values["verdict"] == verdict).sum()) for verdict in VERDICTS}
 
 
 def verdict_counts(frame: pd.DataFrame) -> str:
-    """Return the number of published values per verdict in words, and how many of the worse ones are accepted."""
-    found = counts(frame)
-    failed = int((_by_value(regressions(frame))["verdict"] == "worse").sum())
+    """Return the number of published values per verdict in words.
+
+    The words include how many of the worse ones are accepted, and how many values are left out because they repeat
+    those of an earlier paper.
+    """
+    once = counted_once(frame)
+    found = counts(once)
+    failed = int((_by_value(regressions(once))["verdict"] == "worse").sum())
     accepted = found["worse"] - failed
     of = {"worse": _accepted_words(found["worse"], accepted)}
-    return ", ".join(f"{count} {verdict}{of.get(verdict, '')}" for verdict, count in found.items() if count)
+    words = ", ".join(f"{count} {verdict}{of.get(verdict, '')}" for verdict, count in found.items() if count)
+    repeated = len(_by_value(frame)) - sum(found.values())
+    return words + (f"; not counted: {repeated} repeated from an earlier paper" if repeated else "")
+
+
+def counted_once(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a comparison without the values that are quoted from a source whose value is in the comparison.
+
+    If several sources quote one value and its origin is not in the comparison, the rows of the first source remain.
+    """
+    quoted = frame["repeats"].ne("")
+    ordered = frame.assign(_origin=frame["repeats"].where(quoted, frame["source"]), _quoted=quoted)
+    ordered = ordered.sort_values(["_quoted", "source"], kind="stable")
+    first = ordered.groupby(["_origin", "method", "dataset", "metric"], sort=False)["source"].transform("first")
+    return frame[first.eq(ordered["source"]).reindex(frame.index)]
 
 
 def _accepted_words(worse: int, accepted: int) -> str:
@@ -161,6 +182,7 @@ def _compare(
         "dataset": dataset,
         "published_method": number["method"],
         "published_dataset": number["dataset"],
+        "repeats": number["repeats"],
         "published_mean": number["mean"],
         "published_stderr": number["stderr"],
         "mean": ours.mean,
@@ -205,6 +227,8 @@ def _reasons(number: Mapping[str, Any], ours: MeasuredMean, lock: Lock, method: 
     reasons = []
     if number["method"] != method:
         reasons.append(f"published as {number['method']}")
+    if number["repeats"]:
+        reasons.append(f"repeated from {number['repeats']}")
     if number["dataset"] != dataset:
         reasons.append(f"on {number['dataset']}")
     if ours.n_ok < number["n_splits"]:

@@ -70,12 +70,13 @@ class Alias(_Strict):
 
 
 class PublishedColumn(_Strict):
-    """Trust in single methods of a table, and their spread if it differs from that of the table."""
+    """Trust in single methods of a table, their spread if it differs, and the earlier source that the table repeats."""
 
     methods: tuple[str, ...]
     trust: Trust
     why: str
     spread: Spread | None = None
+    repeats: str = ""
 
 
 class ExchangedDatasets(_Strict):
@@ -144,7 +145,7 @@ class PublishedTable(_Strict):
     aliases: dict[str, Alias] = Field(default_factory=dict)
 
     def column(self, method: str) -> PublishedColumn:
-        """Return trust and spread of one method's column."""
+        """Return trust, spread and origin of one method's column."""
         plain = PublishedColumn(methods=(method,), trust=self.trust, why=self.why)
         return next((column for column in self.columns if method in column.methods), plain)
 

@@ -31,7 +31,7 @@ def load_published() -> pd.DataFrame:
     - ``printed_mean``, ``printed_stderr``: the printed text; ``unit``: that of the last printed digit.
     - ``correction``: description of a correction, or empty.
     - ``citation``, ``protocol``, ``spread`` (kind of the printed spread), ``units`` (``original`` or ``normalised``),
-      ``trust``, ``why``.
+      ``trust``, ``why``, ``repeats`` (the earlier source from which a table quotes the value, or empty).
     - ``name``, ``irrelevant_inputs``: the data set as a study names it.
     - ``scheme``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not comparable.
     - ``kindred_scheme``, ``kindred_splits``: a scheme with random splits of the same kind; empty and 0 without one.
@@ -107,6 +107,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
         "units": table.units,
         "trust": column.trust,
         "why": column.why,
+        "repeats": column.repeats,
         "name": alias.name,
         "irrelevant_inputs": alias.irrelevant_inputs,
         "scheme": scheme.scheme or "",

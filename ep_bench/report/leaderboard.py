@@ -168,6 +168,7 @@ def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[s
 def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """Return what does not depend on ranks, by method: finished splits, convergence, verdicts and tuning."""
     verdicts: dict[str, Counter[str]] = {}
+    checks = published.counted_once(checks)
     explained = checks["reason"].str.startswith(published.ACCEPTED) & (checks["verdict"] == "worse")
     accepted = Counter(checks.loc[explained & (checks["n_splits"] > 0), "method"].astype(str))
     for method, verdict in checks.loc[checks["n_splits"] > 0, ["method", "verdict"]].itertuples(index=False):

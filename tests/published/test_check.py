@@ -8,7 +8,17 @@ import pandas as pd
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.published import CHECK_COLUMNS, COLUMN_NAMES, VERDICTS, check, counts, regressions, worst_first
+from ep_bench.published import (
+    CHECK_COLUMNS,
+    COLUMN_NAMES,
+    VERDICTS,
+    check,
+    counted_once,
+    counts,
+    regressions,
+    verdict_counts,
+    worst_first,
+)
 from ep_bench.types import COLUMNS
 
 HERNANDEZ = "hernandez-lobato2015"
@@ -118,7 +128,7 @@ def test_a_published_number_under_another_name_is_reported():
     checked = check(frame(rows(method="mine", rmse=3.0, ll=-2.5)), study(method="mine", published=["PBP-1"]))
     assert set(checked["source"]) == {"bui2015"}
     found = only(checked, table="4")
-    assert (found["method"], found["reason"]) == ("mine", "published as PBP-1")
+    assert (found["method"], found["reason"]) == ("mine", f"published as PBP-1; repeated from {HERNANDEZ}")
 
 
 def test_the_exchanged_numbers_are_compared_after_the_exchange():
@@ -343,12 +353,12 @@ def test_against_narrows_and_an_unknown_source_is_refused():
 
 def test_columns_order_and_types():
     checked = check(frame(rows(rmse=3.0, ll=-2.5)), study(published=["PBP", "PBP-1"]))
-    assert tuple(checked.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES)
+    assert tuple(checked.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES, "repeats")
     keys = [tuple(r[c] for c in CHECK_COLUMNS[:5]) for r in checked.to_dict("records")]
     assert keys == sorted(keys)
     assert checked["n_splits"].dtype == "int64"
     for empty in (check(pd.DataFrame(), {}), check(frame(), study(published=[]))):
-        assert tuple(empty.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES)
+        assert tuple(empty.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES, "repeats")
         assert len(empty) == len(regressions(empty)) == 0
         assert empty["z"].dtype == "float64"
 
@@ -364,6 +374,25 @@ def test_a_number_with_several_entries_counts_once_by_the_worst_complete_one():
     checked = check(results, lock, [HERNANDEZ])
     assert len(checked) == 6
     assert counts(checked) == dict.fromkeys(VERDICTS, 0) | {"worse": 1, "incomplete": 1}
+
+
+def test_a_number_that_a_later_paper_repeats_counts_once():
+    checked = check(frame(rows(rmse=3.0, ll=-2.5)), study(published=["PBP", "PBP-1"]), [HERNANDEZ, "bui2015"])
+    assert list(checked["repeats"]) == [HERNANDEZ, HERNANDEZ, "", ""]
+    assert set(counted_once(checked)["source"]) == {HERNANDEZ}
+    assert sum(counts(checked).values()) == 2
+    assert verdict_counts(checked).endswith("; not counted: 2 repeated from an earlier paper")
+    alone = checked[checked["source"] == "bui2015"]  # without the first paper, the quotation is all there is
+    assert sum(counts(alone).values()) == 2
+    assert "not counted" not in verdict_counts(alone)
+    assert set(alone["reason"].str.contains(f"repeated from {HERNANDEZ}")) == {True}
+
+
+def test_two_quotations_of_one_number_count_once():
+    lock = study(methods={"d": {"use": "dropout", "published": ["Dropout-1"], "options": {"hidden": [50]}}})
+    checked = check(frame(rows("d", rmse=3.0, ll=-2.5)), lock, ["bui2015", "lakshminarayanan2017"])
+    assert len(checked) == 4
+    assert set(counted_once(checked)["source"]) == {"bui2015"}
 
 
 def test_the_worst_comes_first_and_accepted_differences_after_others():

@@ -22,10 +22,10 @@ PAPERS = {
     "bui2015": ("Bui et al. (2015)", "`dgp_ep`, `hmc`, `sgld`, `vi`"),
     "hernandez-lobato2016": ("Hernandez-Lobato et al. (2016), supplement", "`bb_alpha`"),
 }
-# Columns that a paper repeats from earlier ones (Bui et al. 2015, section 8): not counted a second time.
-REPEATED = {"bui2015": ("VI(G)-1", "PBP-1", "Dropout-1")}
 SHOWN = ("reproduced", "better", "worse", "disputed", "incomplete")
-INCIDENTAL = re.compile(r"on |published as|\d+ of \d+ splits|standard errors|one split|one of \d")  # parts of reasons
+INCIDENTAL = re.compile(
+    r"on |repeated from |published as|\d+ of \d+ splits|standard errors|one split|one of \d"
+)  # parts of reasons
 
 
 def verdicts(frame: pd.DataFrame) -> list[str]:
@@ -37,9 +37,7 @@ def verdicts(frame: pd.DataFrame) -> list[str]:
 def own_numbers() -> pd.DataFrame:
     """Return the comparison with the numbers that the papers print, without those that they repeat."""
     frame = comparison()
-    column = published.COLUMN_NAMES[0]
-    repeated = [frame["source"].eq(source) & frame[column].isin(names) for source, names in REPEATED.items()]
-    return frame[~pd.concat(repeated, axis=1).any(axis=1)]
+    return frame[frame["repeats"] == ""]
 
 
 def papers() -> list[str]:
@@ -69,7 +67,7 @@ def columns_of(source: str) -> list[str]:
     part = frame[frame["source"] == source]
     body = []
     for (number, name), rows in part.groupby(["table", published.COLUMN_NAMES[0]], sort=True):
-        remark = "repeated from an earlier paper" if name in REPEATED.get(source, ()) else _main_reason(rows)
+        remark = "repeated from an earlier paper" if rows["repeats"].any() else _main_reason(rows)
         body.append([str(number), str(name), *verdicts(rows), remark])
     return table(["Table", "Column", *SHOWN, "Reason, if disputed or worse"], body)
 

@@ -106,15 +106,15 @@ def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
 
 def _summary(frame: pd.DataFrame) -> list[str]:
     """Return one line per published table, with the number of values per verdict."""
-    groups = frame.groupby(["source", "table"], sort=False)
+    groups = published.counted_once(frame).groupby(["source", "table"], sort=False)
     rows = [(f"{source} {table}", published.counts(part)) for (source, table), part in groups]
     return columns([("source", *published.VERDICTS), *((name, *map(str, found.values())) for name, found in rows)])
 
 
 def _counted(frame: pd.DataFrame) -> str:
     """Return the number of published values and of their verdicts."""
-    found = published.counts(frame)
-    comparisons = "" if sum(found.values()) == len(frame) else f" in {len(frame)} comparisons"
+    found, once = published.counts(frame), published.counted_once(frame)
+    comparisons = "" if sum(found.values()) == len(once) else f" in {len(once)} comparisons"
     return f"{sum(found.values())} published numbers{comparisons}: {published.verdict_counts(frame)}"
 
 
