@@ -82,6 +82,11 @@ class Leaderboard:
         return [row for row in self.rows if not math.isnan(row.rank)]
 
     @property
+    def is_single(self) -> bool:
+        """Return whether there is one data set only, so that ranks are no averages."""
+        return len(self.datasets) == 1
+
+    @property
     def resamples_datasets(self) -> bool:
         """Return whether the intervals of ranks include the choice of data sets."""
         return len(self.datasets) >= FEWEST_BLOCKS

@@ -93,6 +93,26 @@ def test_a_method_that_is_not_complete_is_last_and_not_ranked(tmp_path, make_stu
     assert "2 of 3 methods on 3 data sets (boston, yacht, wine), 5 splits each" in shown.tables[0].caption
 
 
+def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
+    def change(row):
+        return (
+            None
+            if row["method"] == "gp" and row["split"]
+            else {**row, "ll": {"pbp": -2.5, "ridge": -2.0}.get(row["method"])}
+        )
+
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", datasets=["boston"], change=change)]))
+    (shown,) = section.sections(report)
+    table = shown.tables[0]
+    assert table.head[:3] == ["method", "mean test log-likelihood on boston", "loss (nats)"]
+    assert [[entry["text"] for entry in row[:3]] for row in table.rows[:2]] == [
+        ["ridge", "−2.000 ± 0.000", "0.000"],
+        ["pbp", "−2.500 ± 0.000", "0.500"],
+    ]
+    assert table.rows[2][1]["text"] == "–"
+    assert "average rank" not in " ".join(shown.lines)
+
+
 def test_a_method_that_has_not_converged_is_not_bold(tmp_path, make_study):
     def change(row):
         better = row["method"] == "pbp"

@@ -115,6 +115,17 @@ def test_only_complete_and_converged_methods(open_page):
     assert "complete=1&converged=1" in page.url
 
 
+def test_a_single_data_set_has_means_instead_of_ranks(open_page):
+    page = open_page("#view:sets=boston")
+    head = page.locator("#live-leaderboard thead th").all_inner_texts()
+    assert [text.split("\n")[0].strip(" ↕↑↓") for text in head[1:3]] == [
+        "Mean test log-likelihood on boston",
+        "loss (nats)",
+    ]
+    assert "±" in page.locator("#live-leaderboard tbody tr td").first.inner_text()
+    assert "Lowest average rank" not in page.locator("#subset").inner_text()
+
+
 def test_a_heading_sorts_the_rows(open_page):
     page = open_page()
     head = page.locator("#live-leaderboard th button", has_text="median CPU time")

@@ -14,14 +14,35 @@ function leaderboardNote(view, board) {
   const ranked = board.rows.filter((row) => row.rank !== null);
   const [first] = ranked;
   const settled = ranked.find((row) => DATA.methods[row.method].mark !== "†");
-  const words = (row) => `${labelOf(row.method)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
-  const lowest = `Lowest average rank: ${words(first)}` +
+  const single = subset.sets.length === 1;
+  const words = (row) => single ? `${labelOf(row.method)} (${meanText(row.method, subset.sets[0], view.score)})`
+    : `${labelOf(row.method)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
+  const lowest = `${single ? `Best by ${view.score.title}` : "Lowest average rank"}: ${words(first)}` +
     (settled && settled !== first ? `; among methods without †: ${words(settled)}. ` : ". ");
   return `${lowest}${what} ${stored ? stored.test : "Descriptive ranks of this selection: not tested, and no intervals."}`;
 }
 
+/** Mean and standard error of a method on one data set. */
+function meanText(method, dataset, score) {
+  const values = valuesOf(method, dataset, score.column);
+  return values.length > 1 ? withError(mean(values), standardError(values)) : digits(values[0], 4);
+}
+
+/** Average rank and its interval, or the mean if there is one data set only. */
+function rankCells(row, board, score) {
+  const [dataset, ...others] = board.subset.sets;
+  if (dataset !== undefined && !others.length)
+    return [row.rank === null ? number("–") : number(meanText(row.method, dataset, score), mean(valuesOf(row.method, dataset, score.column)))];
+  return [
+    number(row.rank === null ? "–" : row.rank.toFixed(2), row.rank),
+    number(row.interval ? `${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : "–", row.interval?.[0]),
+  ];
+}
+
 function leaderboardTable(view, board, open) {
-  const head = ["method", "average rank", "interval", view.score.better === "higher" ? "loss (nats)" : "loss",
+  const single = board.subset.sets.length === 1;
+  const ranks = single ? [`${view.score.title} on ${DATA.datasets[board.subset.sets[0]].name}`] : ["average rank", "interval"];
+  const head = ["method", ...ranks, view.score.better === "higher" ? "loss (nats)" : "loss",
     "calibration error", "median CPU time", "finished", "converged", "published numbers", "tuning"];
   const best = board.rows.find((row) => row.rank !== null && DATA.methods[row.method].mark !== "†");
   const shown = board.rows.filter((row) => !view.complete || row.rank !== null);
@@ -31,8 +52,7 @@ function leaderboardTable(view, board, open) {
     return [
       { text: labelOf(row.method), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && DATA.methods[row.method].mark !== "†" ? "best" : null,
         action: () => open(row.method, entryOf(row.method, first) ? first : view.sets.find((d) => entryOf(row.method, d))) },
-      number(row.rank === null ? "–" : row.rank.toFixed(2), row.rank),
-      number(row.interval ? `${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : "–", row.interval?.[0]),
+      ...rankCells(row, board, view.score),
       number(lossText(row.loss ?? null, view.score), row.loss),
       number(row.calibration == null ? "–" : row.calibration.toFixed(3), row.calibration),
       number(row.seconds == null ? "–" : duration(row.seconds) + (method.wall ? "*" : ""), row.seconds),

@@ -1,4 +1,7 @@
-"""The leaderboard: one table by the first score, and folded ones by the others."""
+"""The leaderboard: one table by the first score, and folded ones by the others.
+
+Ranks over a single data set are no averages, so that it then has the means instead of ranks and intervals.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ from matplotlib.figure import Figure
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.plotting.axes import log_axis
 from ep_bench.plotting.method_style import MethodStyle
-from ep_bench.plotting.numbers import plain_ticks
+from ep_bench.plotting.numbers import plain_ticks, with_minus
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
 from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import STYLE, finish
+from ep_bench.report import tables
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
@@ -153,7 +157,24 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
     if not board.ranked:
         yield f"No ranks by {board.score.inline}: no two methods are complete on a common data set."
         return
-    yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board, report)}"
+    if board.is_single:
+        yield f"Bold: the best mean of the methods without {DAGGER}. {_best(board, report)}"
+        kind = "" if board.score.better == "higher" else "relative "
+        yield f"Loss is the {kind}difference from the best ranked method."
+    else:
+        yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board, report)}"
+        yield _interval_and_loss(board, report)
+    marks = set(report.marks.values())
+    if DAGGER in marks:
+        yield f"{DAGGER}: some splits have not converged (a sampler: R-hat above {NEARLY:g})."
+    if RING in marks:
+        yield f"{RING}: R-hat of some splits is above {R_HAT:g} and at most {NEARLY:g}."
+    if unbounded := report.table_of(board.score).unbounded:
+        yield f"The log-likelihood has no upper bound on {', '.join(unbounded)}: compare by CRPS there."
+
+
+def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
+    """Return what the intervals of ranks and the losses are."""
     draws = set(board.datasets) <= independent_draws(report.merged)
     drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
     interval = (
@@ -166,14 +187,22 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         if board.score.better == "higher"
         else "Loss is the mean relative difference from the best ranked method of each data set."
     )
-    yield f"{interval.strip()} {loss}"
-    marks = set(report.marks.values())
-    if DAGGER in marks:
-        yield f"{DAGGER}: some splits have not converged (a sampler: R-hat above {NEARLY:g})."
-    if RING in marks:
-        yield f"{RING}: R-hat of some splits is above {R_HAT:g} and at most {NEARLY:g}."
-    if unbounded := report.table_of(board.score).unbounded:
-        yield f"The log-likelihood has no upper bound on {', '.join(unbounded)}: compare by CRPS there."
+    return f"{interval.strip()} {loss}"
+
+
+def _best(board: Leaderboard, report: ReportContext) -> str:
+    """Return the method with the best mean on the only data set in one sentence."""
+    method = board.ranked[0].method
+    mean = _mean(method, board, report.table_of(board.score))["text"]
+    return f"Best by {board.score.inline} on {board.datasets[0]}: {report.label(method)} ({mean})."
+
+
+def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
+    """Return mean and standard error of a ranked method on the only data set."""
+    i, j = table.datasets.index(board.datasets[0]), table.methods.index(method)
+    places = tables.places_by_dataset(table)[i]
+    error = f" ± {tables.number(table.stderr[i, j], places)}" if table.n[i, j] > 1 else ""
+    return item(with_minus(tables.number(table.mean[i, j], places)) + error, float(table.mean[i, j]))
 
 
 def _lowest(board: Leaderboard, report: ReportContext) -> str:
@@ -197,7 +226,8 @@ def subset_text(board: Leaderboard) -> str:
 def _table(board: Leaderboard, report: ReportContext, *, folded: bool) -> Table:
     calibrated = any(not math.isnan(row.calibration) for row in board.rows)
     loss = "loss (nats)" if board.score.better == "higher" else "loss"
-    head = ["method", "average rank", "interval", loss, *(["calibration error"] * calibrated), "median CPU time"]
+    ranks = [f"{board.score.inline} on {board.datasets[0]}"] if board.is_single else ["average rank", "interval"]
+    head = ["method", *ranks, loss, *(["calibration error"] * calibrated), "median CPU time"]
     head += ["finished", "converged", "published numbers", "tuning"]
     rows = [list(_entries(row, board, report, calibrated=calibrated)) for row in board.rows]
     ranked = f"Ranked: the largest complete subset, {subset_text(board)}" if board.ranked else "Nothing is ranked"
@@ -209,8 +239,11 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
     best = next((one for one in board.ranked if report.marks.get(one.method) != DAGGER), None)
     settled = best is not None and row.rank <= best.rank and report.marks.get(row.method) != DAGGER
     yield item(report.label(row.method), row.method, strong=settled, kind="")
-    yield _number(row.rank, f"{row.rank:.2f}")
-    yield _number(row.low, f"{row.low:.1f} to {row.high:.1f}")
+    if board.is_single:
+        yield item(NOT_RANKED, "") if math.isnan(row.rank) else _mean(row.method, board, report.table_of(board.score))
+    else:
+        yield _number(row.rank, f"{row.rank:.2f}")
+        yield _number(row.low, f"{row.low:.1f} to {row.high:.1f}")
     yield _number(row.loss, f"{row.loss:.3f}" if board.score.better == "higher" else percent(row.loss))
     if calibrated:
         yield _number(row.calibration, f"{row.calibration:.3f}")
