@@ -54,3 +54,10 @@ def test_a_planted_number_is_found(generator: ModuleType) -> None:
 )
 def test_a_number_without_a_fact_is_found(generator: ModuleType, sentence: str, numbers: list[str]) -> None:
     assert generator.unchecked("page.md", sentence, ["is 2.91 here, checked"]) == numbers
+
+
+def test_a_planted_count_of_results_is_found(generator: ModuleType) -> None:
+    unchecked = importlib.import_module("documented_numbers.prose").unchecked
+    assert unchecked("networks.md", "VI wins on six data sets of `nine sets`.", []) == ["six data sets"]
+    assert unchecked("networks.md", "VI wins on six data sets.", ["on six data sets"]) == []
+    assert unchecked("scores.md", "A definition with six data sets.", []) == []

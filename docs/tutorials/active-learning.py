@@ -32,6 +32,10 @@ print(summary[summary["additions"] == summary["additions"].max()].round(3).to_st
 # %% [markdown]
 # ![Scores by the number of training points](results/active/report/figures/active-learning-rmse-active.svg)
 #
-# Eight repetitions decide little. The full study `active_learning` has nine data sets, 40 repetitions and four methods.
+# A method of your own or of scikit-learn is an entry too, such as
+# `{use: "sklearn.linear_model:BayesianRidge", label: ridge-A, standardize: true, acquisition: variance}`. Its standard
+# deviation must include the noise: test it with `ep-bench methods test` first.
+#
+# Eight repetitions decide little, and with five or fewer the paired test of the report cannot reject at level 0.05. The full study `active_learning` has nine data sets, 40 repetitions and four methods.
 # Its results are not computed yet. [Experiments](../experiments.md#active-learning) describes the options and the
 # paired test of the report.

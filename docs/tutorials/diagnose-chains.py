@@ -71,6 +71,20 @@ for name, model in (("short", short), ("longer", longer)):
     ll = np.mean(model.predict_dist(data.X[test]).logpdf(data.y[test]))
     print(f"{name:7} mean test log-likelihood {ll:.3f} nats per data point")
 # %% [markdown]
-# A single split and one seed decide nothing about the two. In a study, a fit with R-hat above 1.05 has the reason
+# A single split and one seed decide nothing about the two.
+#
+# ## What to change
+#
+# | You see | Change |
+# |---|---|
+# | R-hat falls as chains get longer | more `warmup` and `samples` |
+# | traces move slowly, the ESS is far below the number of draws | longer trajectories: more `steps` |
+# | acceptance far from `target_acceptance`, or many divergences | more `warmup`; then a higher `target_acceptance` |
+# | chains stay apart at different levels | `masses: pooled` and more `chains`; compare the noise of the chains |
+# | the noise is close to zero | another `noise_prior`, which changes the posterior: report it |
+#
+# If nothing helps, report the score with its dagger, and do not call it that of the posterior.
+#
+# In a study, a fit with R-hat above 1.05 has the reason
 # `not converged`, and its mean carries a dagger (†) in every table. The page of [hmc](../methods/hmc.md) shows how long
 # chains must be on yacht and energy, and [Statistics](../statistics.md) describes the marks.

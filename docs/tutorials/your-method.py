@@ -56,6 +56,15 @@
 # The table has the mean test log-likelihood in nats per data point; higher is better. Bold is the best mean, and ≈ marks
 # entries that a paired test does not distinguish from it. [Statistics](../statistics.md) describes the test.
 #
+# ## Is it better, and how sure is that?
+#
+# - `tables/scores.csv` has the p-value of each entry against the best of its data set, in the column `p_against_best`.
+# - In `report.html`, select a method in the leaderboard and choose another one under "Compare with". The page shows the
+#   difference on each split, its mean and standard error, and the ratio of times.
+# - The folded tables "Means that one split dominates" name means that depend on a single split.
+#
+# Two data sets decide little. A difference that no test finds is no proof of equality.
+#
 # ## Compare with the stored methods
 #
 # A clone of the repository has the results of all other methods. One report merges your folder with theirs, because the

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ep_bench.errors import UserError
 from ep_bench.resources import read_yaml, shipped_folder
@@ -65,6 +65,12 @@ class Card(BaseModel):
     licence: str
     citation: str
     oddities: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_fit_inputs(self) -> Card:
+        if self.inputs and len(self.inputs) != self.d:
+            raise ValueError(f"`inputs` has {len(self.inputs)} names, and `d` is {self.d}; every input needs a name.")
+        return self
 
     def input_names(self) -> tuple[str, ...]:
         """Return the names of the d inputs."""

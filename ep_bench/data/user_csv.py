@@ -249,8 +249,14 @@ def _cell(where: str, column: str, cell: str, is_target: bool) -> float:
         problem = "infinite value"
     else:
         problem = "not a number" + ("; use a decimal point" if _number(cell.replace(",", ".")) else "")
-    classes = "; for labels of classes use `task: classification`" if is_target and problem == "not a number" else ""
-    raise UserError(problem, where=where, field=f"column {column}", found=cell[:80], allowed=f"finite numbers{classes}")
+    allowed = "finite numbers"
+    if problem == "not a number":
+        allowed += (
+            "; for labels of classes use `task: classification`"
+            if is_target
+            else "; replace categories by one column of 0 and 1 per category"
+        )
+    raise UserError(problem, where=where, field=f"column {column}", found=cell[:80], allowed=allowed)
 
 
 def _number(cell: str) -> float | None:

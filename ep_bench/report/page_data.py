@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ep_bench.convergence import judge
@@ -72,7 +73,7 @@ class _Content:
             "methods": [self._method(name) for name in self.methods],
             "datasets": [self._dataset(name) for name in self.datasets],
             "scores": [self._score(table) for table in tables],
-            "entries": list(self._entries(columns)),
+            "entries": list(self._entries(columns, _not_distinguished(tables))),
             "reasons": list(self.reasons.texts),
             "published": list(self._published()),
             "presets": list(self._presets(tables)),
@@ -109,13 +110,19 @@ class _Content:
         fields = {"key": score.name, "column": score.source, "title": score.title, "axis": score.axis}
         return fields | {"better": score.better, "task": score.task, "unbounded": list(table.unbounded)}
 
-    def _entries(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Yield the cells of each method on each data set; ``p`` is the number of planned splits."""
+    def _entries(self, columns: Sequence[str], equal: Mapping[tuple[str, str], list[str]]) -> Iterator[dict[str, Any]]:
+        """Yield the cells of each method on each data set.
+
+        ``p`` is the number of planned splits; ``e`` has the scores by which the entry is the best of its data set or
+        not distinguished from the best.
+        """
         rows = self.merged.judged_rows
         rows = rows.assign(seconds=rows[list(SECONDS)].sum(axis=1, min_count=1))
         groups = dict(iter(rows.groupby(["method", "dataset"], sort=False)))
         for (method, dataset), planned in self.merged.planned.items():
             entry: dict[str, Any] = {"m": self.methods[method], "d": self.datasets[dataset], "p": planned}
+            if scores := equal.get((method, dataset)):
+                entry["e"] = scores
             if traces := self.traces.get((method, dataset)):
                 entry["t"] = traces
             part = groups.get((method, dataset))
@@ -207,6 +214,15 @@ def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) ->
         p = ranks.wilcoxon_p(scores).to_numpy()
         return {"test": f"{text}.", "p": [[float(f"{value:.3g}") for value in row] for row in p.tolist()]}
     return {"test": "Not tested: too few blocks for a test of all pairs."}
+
+
+def _not_distinguished(tables: Sequence[ScoreTable]) -> dict[tuple[str, str], list[str]]:
+    """Return, by method and data set, the scores by which an entry is the best or not distinguished from it."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for table in tables:
+        for i, j in np.argwhere(table.marked).tolist():
+            found.setdefault((table.methods[j], table.datasets[i]), []).append(table.score.name)
+    return found
 
 
 def _sizes(report: ReportContext) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ep_bench.cli.output.scores import table_lines
+from ep_bench.convergence import ConvergedSplits
 
 VALUES = {("gp", "boston"): [-2.0, -3.0], ("gp", "yacht"): [-1.0], ("pbp", "boston"): [-3.0, -3.0]}
 PLANNED = dict.fromkeys([("gp", "boston"), ("gp", "yacht"), ("pbp", "boston"), ("pbp", "yacht")], 2)
@@ -19,3 +20,9 @@ def test_means_are_shown_and_incomplete_ones_marked() -> None:
 def test_data_sets_that_do_not_fit_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "14")
     assert list(table_lines("RMSE", VALUES, PLANNED))[-1] == "and 1 more data set: see the report"
+
+
+def test_entries_that_have_not_converged_get_a_dagger() -> None:
+    lines = list(table_lines("RMSE", VALUES, PLANNED, {("gp", "yacht"): ConvergedSplits(unconverged=1)}))
+    assert lines[2].split() == ["gp", "-2.5", "-1*†"]
+    assert lines[-1] == "† 1 cell has not converged; see the column `reason` of results.csv"

@@ -96,3 +96,16 @@ def test_long_sections_are_folded_with_a_summary():
     assert folding.folded_sections([Section("leaderboard", "Leaderboard", tables=tall.parts[0].tables * 9)]) == {}
     many = [Section(f"s{i}", "Short", tables=[Table(["x", "y"], rows[:20])]) for i in range(12)]
     assert 0 < len(folding.folded_sections(many)) < 12
+
+
+def test_entries_name_the_scores_by_which_they_are_not_distinguished_from_the_best(tmp_path, make_study):
+    folder = make_study(tmp_path / "s")
+    data, report = content(folder), ReportContext(merge.merge([folder]))
+    for table in (report.table_of(board.score) for board in report.leaderboards):
+        marked = {
+            (data["methods"][entry["m"]]["name"], data["datasets"][entry["d"]]["name"])
+            for entry in data["entries"]
+            if table.score.name in entry.get("e", [])
+        }
+        places = zip(*table.marked.nonzero(), strict=True)
+        assert marked == {(table.methods[j], table.datasets[i]) for i, j in places}

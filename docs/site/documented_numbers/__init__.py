@@ -1,7 +1,8 @@
 """Tables of README and documentation from the committed results, and checks of the numbers in their sentences.
 
 A table after the comment ``<!-- table: NAME -->`` is replaced by that of ``TABLES[NAME]``. ``FACTS`` lists parts of
-sentences with numbers; each must be in its page. Every other number in a sentence must be a setting (``prose.py``).
+sentences with numbers; each must be in its page. Every other decimal number, and every
+other count of results such as "nine data sets", must be a setting (``prose.py``).
 Each module has the tables and facts of one topic.
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from . import (
     command_line,
+    counts,
     deep_gps,
     ep_networks,
     facts,
@@ -34,7 +36,7 @@ TOPICS = (
     molecules, rankings,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
-WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts)
+WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts)
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import shutil
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from ep_bench.cli.output.text import columns
+from ep_bench.convergence import DAGGER, ConvergedSplits, count
 from ep_bench.results import store
 
 _METHODS = 12  # methods in the table
@@ -17,7 +19,9 @@ _WIDTH = (80, 24)  # of a terminal of unknown size
 
 
 def score_lines(folder: Path) -> Iterator[str]:
-    """Yield the mean of the first score that a study has, by method and data set; * marks means over some splits.
+    """Yield the mean of the first score that a study has, by method and data set.
+
+    * marks means over some splits, and † those with splits that have not converged.
 
     The table has the methods and data sets that fit; the report has all.
     """
@@ -33,21 +37,40 @@ def score_lines(folder: Path) -> Iterator[str]:
             if (value := _number(row.get(score))) is not None:
                 values.setdefault((str(row["method"]), str(row["dataset"])), []).append(value)
         if values:
-            yield from table_lines(title, values, planned)
+            yield from table_lines(title, values, planned, _unconverged(rows))
             return
 
 
+def _unconverged(rows: Sequence[Mapping[str, object]]) -> dict[tuple[str, str], ConvergedSplits]:
+    """Return the counts of the entries of which some splits have not converged."""
+    entries: dict[tuple[str, str], list[Mapping[str, object]]] = {}
+    for row in rows:
+        entries.setdefault((str(row["method"]), str(row["dataset"])), []).append(row)
+    counts = {place: count(cells) for place, cells in entries.items()}
+    return {place: found for place, found in counts.items() if found.unconverged}
+
+
 def table_lines(
-    title: str, values: dict[tuple[str, str], list[float]], planned: dict[tuple[str, str], int]
+    title: str,
+    values: Mapping[tuple[str, str], list[float]],
+    planned: Mapping[tuple[str, str], int],
+    unconverged: Mapping[tuple[str, str], ConvergedSplits] = MappingProxyType({}),
 ) -> Iterator[str]:
-    """Yield a table of means of scores by method and data set; ``planned`` has the numbers of planned splits."""
+    """Yield a table of means of scores by method and data set; ``planned`` has the numbers of planned splits.
+
+    ``unconverged`` has the entries that get a dagger.
+    """
     methods, datasets = (list(dict.fromkeys(place[i] for place in planned if place in values)) for i in (0, 1))
 
     def entry(place: tuple[str, str]) -> str:
         found = values.get(place)
         if not found:
             return "-"
-        return f"{statistics.fmean(found):.4g}" + ("" if len(found) == planned[place] else "*")
+        return (
+            f"{statistics.fmean(found):.4g}"
+            + ("" if len(found) == planned[place] else "*")
+            + (DAGGER if place in unconverged else "")
+        )
 
     shown, sets = methods[:_METHODS], datasets
     while True:
@@ -61,6 +84,10 @@ def table_lines(
     left = [f"{count} more {word}{'s' * (count > 1)}" for word, count in counts.items() if count]
     if left:
         yield f"and {' and '.join(left)}: see the report"
+    if unconverged:
+        total = sum(found.unconverged for found in unconverged.values())
+        cells = "1 cell has" if total == 1 else f"{total} cells have"
+        yield f"{DAGGER} {cells} not converged; see the column `reason` of results.csv"
 
 
 def _number(value: object) -> float | None:

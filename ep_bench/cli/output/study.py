@@ -34,12 +34,16 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
     to_run = plan.to_run()
     seconds = [job.estimate for job in to_run if job.estimate is not None]
     unknown = len(to_run) - len(seconds)
-    time = f"about {clock(max(sum(seconds) / jobs, *seconds))} with --jobs {jobs}" if seconds else "time unknown"
+    time = _duration(max(sum(seconds) / jobs, *seconds)) + f" with --jobs {jobs}" if seconds else "time unknown"
     more = f", and {unknown} cells of unknown time" if unknown and seconds else ""
     yield f"{len(plan.cells)} cells, {len(to_run)} to run" + (f"; {time}{more}" if to_run else "")
     if absent := plan.absent():
         names = " ".join(absent)
         yield f"no data file found for {', '.join(absent)}; run `ep-bench data fetch {names}`"
+
+
+def _duration(seconds: float) -> str:
+    return "less than 1 s" if seconds < 1 else f"about {clock(seconds)}"
 
 
 def left_out_lines(left_out: Sequence[Mapping[str, str]]) -> Iterator[str]:

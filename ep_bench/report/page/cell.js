@@ -1,4 +1,5 @@
 // One entry: the splits of a method on a data set, compared with another method and with published numbers.
+const FEWEST_SPLITS = 10; // for the statement that one split dominates
 const splitsWith = (entry, column) => new Map((entry?.s ?? []).map((split, i) => [split, entry[column]?.[i] ?? null])
   .filter(([, value]) => value !== null));
 
@@ -19,7 +20,7 @@ function cellPanel(view, show) {
   const here = DATA.datasets.map((_, d) => d).filter((d) => entryOf(method, d));
   const methods = indices(DATA.methods).filter((m) => entryOf(m, dataset));
   return el("section", { id: "cell", "aria-label": "One entry" },
-    el("h3", {}, `${labelOf(method)} on ${DATA.datasets[dataset].name} `,
+    el("h3", {}, `${labelOn(method, [dataset])} on ${DATA.datasets[dataset].name} `,
       el("button", { type: "button", class: "download", onclick: () => show({ cell: null, versus: null }) }, "close")),
     el("p", { class: "filters" },
       menu("Method", methods.map((m) => [m, labelOf(m)]), method, (m) => show({ cell: { method: Number(m), dataset } }), "cell-method"),
@@ -32,6 +33,25 @@ function cellPanel(view, show) {
     splitTable(view, entry, versus));
 }
 
+/** The split without which the mean moves by more than the standard error of the others, as in dominant_splits.py. */
+function dominantSplit(pairs) {
+  if (pairs.length < FEWEST_SPLITS) return null;
+  const all = pairs.map(([, value]) => value);
+  const without = pairs.map(([split, value], i) => {
+    const others = all.filter((_, j) => j !== i);
+    return { split, value, mean: mean(others), error: standardError(others) };
+  });
+  const moved = (one) => Math.abs(one.mean - mean(all));
+  const found = without.reduce((a, b) => (moved(b) > moved(a) ? b : a));
+  return moved(found) > found.error ? found : null;
+}
+
+/** How many times as long as the compared method an entry takes, in words. */
+function costRatio(view, seconds) {
+  const other = view.versus === null ? [] : valuesOf(view.versus, view.cell.dataset, "seconds");
+  return other.length ? `, ${digits(median(seconds) / median(other), 2)} times that of ${labelOn(view.versus, [view.cell.dataset])} (${duration(median(other))})` : "";
+}
+
 /** Sentences on an entry: its mean, options, published numbers and reasons. */
 function facts(view, entry, scores, published) {
   const method = DATA.methods[view.cell.method];
@@ -40,6 +60,10 @@ function facts(view, entry, scores, published) {
   lines.push(values.length
     ? `${view.score.axis}: ${values.length > 1 ? withError(mean(values), standardError(values)) : digits(values[0], 4)} over ${values.length} of ${DATA.datasets[view.cell.dataset].plan} splits (mean ± standard error).`
     : `No split has a ${view.score.title}.`);
+  const only = dominantSplit([...scores.entries()]);
+  if (only) lines.push(`One split dominates the mean: split ${only.split} has ${digits(only.value, 4)}, and without it the mean is ${withError(only.mean, only.error)}.`);
+  const seconds = known(entry.seconds);
+  if (seconds.length) lines.push(`Median CPU time of a split: ${duration(median(seconds))}${method.wall ? " (wall time in part)" : ""}${costRatio(view, seconds)}.`);
   if (entry.c?.[1]) lines.push(`Converged splits: ${convergenceText(entry.c)}.`);
   lines.push(`Method ${method.uses || "unknown"}, options ${method.options === "{}" ? "at their defaults" : method.options}; tuning: ${method.tuning}.`);
   for (const [, , , source, value, error, ours, verdict, reason] of published)

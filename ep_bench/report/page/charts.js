@@ -51,7 +51,7 @@ function cheapest(view, points) {
   const best = points.reduce((a, b) => (b.y < a.y ? b : a));
   const near = points.filter((p) => p.y - best.y <= 0.05 * Math.abs(best.y));
   const found = near.reduce((a, b) => (b.x < a.x ? b : a));
-  return `Best: ${labelOf(best.method)} (${digits(best.value)}). Cheapest within 5 % of it: ${labelOf(found.method)} (${digits(found.value)}, ${duration(found.x)}). `;
+  return `Best: ${labelOn(best.method, [view.place])} (${digits(best.value)}). Cheapest within 5 % of it: ${labelOn(found.method, [view.place])} (${digits(found.value)}, ${duration(found.x)}). `;
 }
 
 function timeChart(view, board, open) {

@@ -18,6 +18,8 @@ const standardError = (values) => {
 };
 const valuesOf = (method, dataset, column) => known(entryOf(method, dataset)?.[column]);
 const labelOf = (method) => DATA.methods[method].name + DATA.methods[method].mark;
+/** A method with its mark on the given data sets, by which it is a dagger if a split of one of them has not converged. */
+const labelOn = (method, sets) => DATA.methods[method].name + (sets.every((d) => hasConverged(method, d)) ? DATA.methods[method].mark.replace("†", "") : "†");
 const hasConverged = (method, dataset) => !(entryOf(method, dataset)?.c?.[2] > 0);
 const isComplete = (method, dataset, score) => {
   const count = valuesOf(method, dataset, score.column).length;

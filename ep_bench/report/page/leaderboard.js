@@ -6,6 +6,7 @@ const number = (text, value) => ({ text, value: value ?? "", class: "number" });
 /** One sentence on what is ranked, and whether it is tested. */
 function leaderboardNote(view, board) {
   const { subset, stored } = board;
+  const settledOn = (row) => subset.sets.every((d) => hasConverged(row.method, d));
   if (!subset.size) return "No ranks: no two of the chosen methods are complete on a common data set.";
   const plans = subset.sets.map((d) => DATA.datasets[d].plan);
   const splits = Math.min(...plans) === Math.max(...plans) ? plural(plans[0], "split") : `${Math.min(...plans)} to ${Math.max(...plans)} splits`;
@@ -13,13 +14,25 @@ function leaderboardNote(view, board) {
   const what = `Ranked: ${plural(subset.methods.length, "method")} on ${plural(subset.sets.length, "data set")} (${names}), ${splits} each.`;
   const ranked = board.rows.filter((row) => row.rank !== null);
   const [first] = ranked;
-  const settled = ranked.find((row) => DATA.methods[row.method].mark !== "†");
+  const settled = ranked.find(settledOn);
   const single = subset.sets.length === 1;
-  const words = (row) => single ? `${labelOf(row.method)} (${meanText(row.method, subset.sets[0], view.score)})`
-    : `${labelOf(row.method)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
+  const words = (row) => single ? `${labelOn(row.method, subset.sets)} (${meanText(row.method, subset.sets[0], view.score)})`
+    : `${labelOn(row.method, subset.sets)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
   const lowest = `${single ? `Best by ${view.score.title}` : "Lowest average rank"}: ${words(first)}` +
     (settled && settled !== first ? `; among methods without †: ${words(settled)}. ` : ". ");
-  return `${lowest}${what} ${stored ? stored.test : "Descriptive ranks of this selection: not tested, and no intervals."}`;
+  return `${lowest}${what} ${stored ? stored.test : single ? pairedNote(view, board) : "Descriptive ranks of this selection: not tested, and no intervals."}`;
+}
+
+/** The result of the paired test on one data set, for the methods of the view. */
+function pairedNote(view, board) {
+  const [d] = board.subset.sets;
+  const ranked = board.rows.filter((row) => row.rank !== null);
+  const marked = (row) => entryOf(row.method, d)?.e?.includes(view.score.key);
+  if (!marked(ranked[0])) return "The paired test compares with the best method, which is not in this selection.";
+  const equal = ranked.slice(1).filter(marked).map((row) => labelOn(row.method, [d]));
+  return equal.length
+    ? `By the paired test at level 0.05, ${plural(ranked.length - 1 - equal.length, "method")} of ${ranked.length - 1} differ from it; not distinguished are ${equal.join(", ")}.`
+    : `By the paired test at level 0.05, all ${ranked.length - 1} other methods differ from it.`;
 }
 
 /** Mean and standard error of a method on one data set. */
@@ -44,13 +57,14 @@ function leaderboardTable(view, board, open) {
   const ranks = single ? [`${view.score.title} on ${DATA.datasets[board.subset.sets[0]].name}`] : ["average rank", "interval"];
   const head = ["method", ...ranks, view.score.better === "higher" ? "loss (nats)" : "loss",
     "calibration error", "median CPU time", "finished", "converged", "published numbers", "tuning"];
-  const best = board.rows.find((row) => row.rank !== null && DATA.methods[row.method].mark !== "†");
+  const settled = (row) => view.sets.every((d) => hasConverged(row.method, d));
+  const best = board.rows.find((row) => row.rank !== null && settled(row));
   const shown = board.rows.filter((row) => !view.complete || row.rank !== null);
   const rows = shown.map((row) => {
     const method = DATA.methods[row.method];
     const first = board.subset.sets[0] ?? view.sets.find((d) => entryOf(row.method, d));
     return [
-      { text: labelOf(row.method), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && DATA.methods[row.method].mark !== "†" ? "best" : null,
+      { text: labelOn(row.method, view.sets), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && settled(row) ? "best" : null,
         action: () => open(row.method, entryOf(row.method, first) ? first : view.sets.find((d) => entryOf(row.method, d))) },
       ...rankCells(row, board, view.score),
       number(lossText(row.loss ?? null, view.score), row.loss),

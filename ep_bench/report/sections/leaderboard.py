@@ -74,7 +74,7 @@ def _pairwise(board: Leaderboard, report: ReportContext) -> Iterator[Table]:
         cells = [item(text, counts[k][0]) if k != j else item("") for k, text in enumerate(texts)]
         body.append([report.label(method), *cells])
     caption = (
-        f"Wins–ties–losses of the row against the column by mean {board.score.inline}, over {len(rows)} data sets "
+        f"Wins–ties–losses of the row against the column by {board.score.inline}, over {len(rows)} data sets "
         f"({', '.join(board.datasets)}). Tests of pairs are below the ranks"
     )
     yield Table(["", *(report.label(name) for name in methods)], body, caption, "Pairwise wins, ties and losses")

@@ -20,6 +20,7 @@ from ep_bench.plotting.style import COLUMNS, STYLE, finish
 from ep_bench.report import tables
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import few_target_values
+from ep_bench.report.dominant_splits import dominated_means
 from ep_bench.report.scores import FIGURES
 from ep_bench.report.summary import RankedScore, Ranking, ScoreTable
 from ep_bench.types import Task
@@ -38,7 +39,7 @@ def sections(report: ReportContext) -> list[Section]:
     """Return the section of the main scores, with one part per score."""
     if not report.scores:
         return []
-    parts = [_part(one, report.styles, published_marks(report, one.table)) for one in report.scores]
+    parts = [_part(report, one) for one in report.scores]
     lead = _lead(set(report.merged.tasks().values()))
     return [Section("scores", "Scores", [lead, *tables.LEGEND, *_few_values(report)], parts=parts)]
 
@@ -83,13 +84,16 @@ def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedM
     return list(dict.fromkeys(found))
 
 
-def _part(one: RankedScore, styles: Mapping[str, MethodStyle], marks: Sequence[PublishedMark]) -> Section:
+def _part(report: ReportContext, one: RankedScore) -> Section:
     score, ranking = one.score, one.headline
-    pictures = [panels(one.table, styles, marks)] if score.source in FIGURES else []
+    marks = published_marks(report, one.table)
+    pictures = [panels(one.table, report.styles, marks)] if score.source in FIGURES else []
     files = {f"{score.name}.md": tables.markdown(one.table, ranking)}
     files[f"{score.name}.tex"] = tables.latex(one.table, ranking)
-    table = score_table(one.table, ranking)
-    return Section(f"score-{score.name}", score.axis, pictures=pictures, tables=[table], tables_first=True, files=files)
+    shown = [score_table(one.table, ranking)]
+    if (dominated := dominated_means(report.merged, one.table)) is not None:
+        shown.append(dominated)
+    return Section(f"score-{score.name}", score.axis, pictures=pictures, tables=shown, tables_first=True, files=files)
 
 
 def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str = "") -> Table:

@@ -23,6 +23,7 @@ from ep_bench.types import Array
 
 PANELS = 3  # per row
 SOURCE, TABLE = "hernandez-lobato2015", "2"
+LEVEL = 0.05  # of the paired test
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM = "random"
 
@@ -182,6 +183,9 @@ def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> 
         "differences, without correction for the number of tests. Repetitions are random divisions of one data set, "
         "so they are not fully independent."
     )
+    repetitions = np.asarray(arrays["rmse"]).shape[2]
+    if (smallest := 2.0 ** (1 - repetitions)) >= LEVEL:
+        caption += f" With {repetitions} repetitions, p is at least {smallest:.3g}: no difference can be significant."
     return Table(head, rows, caption)
 
 
