@@ -133,7 +133,7 @@ def _descend(
 def _seconds(config: Config, n: int, d: int) -> float:
     """Return the expected seconds of both fits on one core."""
     weights = mlp.count(mlp.layout(d, config.hidden))
-    return (2.0 - config.validation_fraction) * config.epochs * n * (1.2e-9 * weights + 1.2e-6)
+    return (2.0 - config.validation_fraction) * config.epochs * n * (0.7e-9 * weights + 0.7e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:

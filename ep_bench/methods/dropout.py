@@ -257,7 +257,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     """Return the expected seconds of a fit on one core: draws by units, products by weights."""
     weights = mlp.count(mlp.layout(d, config.hidden))
     fits = 1.0 if config.tau else 2.0 - config.validation_fraction
-    return fits * config.epochs * n * (4e-9 * (d + 2 * sum(config.hidden)) + 0.3e-9 * weights + 0.1e-6)
+    return fits * config.epochs * n * (1e-9 * (d + 2 * sum(config.hidden)) + 0.07e-9 * weights + 0.025e-6)
 
 
 def _published(config: Config) -> tuple[str, ...]:

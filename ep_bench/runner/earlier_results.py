@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import statistics
@@ -13,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import adapters, data, estimator, methods
+from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.results.neighbours import Neighbour, neighbours
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.records import INFRASTRUCTURE
 from ep_bench.types import DatasetInfo, DatasetRef, Decrease, Method
+
+TimeKey = tuple[str, ...]
 
 
 def criterion_of(factors: Mapping[str, Any], info: DatasetInfo) -> Decrease | None:
@@ -92,19 +96,19 @@ class EarlierResults:
     def estimate(self, factors: Mapping[str, Any], info: DatasetInfo) -> float | None:
         """Return the estimated time of a cell in seconds, or None.
 
-        It is the median of the same configuration, else of the method on this data set, else the method's own estimate.
+        It is the median of the same configuration, or else the method's own estimate, multiplied by the median ratio of
+        earlier times and own estimates of the method: on this data set, or else on all. A method without an estimate
+        has the median of its times on this data set.
         """
         exact, similar = _time_keys(factors)
-        if self._seconds.get(exact):
+        if exact in self._seconds:
             return statistics.median(self._seconds[exact])
-        if self._seconds.get(similar):
-            return statistics.median(self._seconds[similar]) * _fits(factors)
-        if adapters.is_target(factors["method"]):
-            return None
-        method = methods.get(factors["method"])
-        if method.seconds is None:
-            return None
-        return method.seconds(_config(method, factors), _rows(factors, info), info.d) * _fits(factors)
+        own = _own_estimate(factors, _rows(factors, info), info.d)
+        if own is None or (similar in self._seconds and similar not in self._ratios):
+            times = self._seconds.get(similar)
+            return statistics.median(times) * _fits(factors) if times else None
+        known = self._ratios.get(similar) or self._ratios.get(_any_dataset(similar)) or [1.0]
+        return own * statistics.median(known)
 
     @cached_property
     def _finished(self) -> list[dict[str, Any]]:
@@ -116,20 +120,36 @@ class EarlierResults:
         return {(cell["method"], cell["dataset"], cell["split"]): cell for cell in self._finished}
 
     @cached_property
-    def _seconds(self) -> dict[tuple[str, ...], list[float]]:
+    def _seconds(self) -> dict[TimeKey, list[float]]:
         """The times of finished cells in seconds per configuration, and of one fit per method and data set."""
-        times: dict[tuple[str, ...], list[float]] = {}
+        times: dict[TimeKey, list[float]] = {}
+        for exact, similar, cell, row in self._timed:
+            times.setdefault(exact, []).append(_spent(row))
+            times.setdefault(similar, []).append(_spent(row) / _fits(cell["factors"]))
+        return times
+
+    @cached_property
+    def _ratios(self) -> dict[TimeKey, list[float]]:
+        """The ratios of earlier times and own estimates, one per configuration, by method and data set or method."""
+        ratios: dict[TimeKey, list[float]] = {}
+        configurations = {exact: (similar, cell, row) for exact, similar, cell, row in self._timed}
+        for exact, (similar, cell, row) in configurations.items():
+            entry = self.lock.get("datasets", {}).get(cell["dataset"], {})
+            own = _earlier_estimate(cell["factors"], row, entry) if entry.get("name") == exact[1] else None
+            if own:
+                ratio = statistics.median(self._seconds[exact]) / own
+                for key in (similar, _any_dataset(similar)):
+                    ratios.setdefault(key, []).append(ratio)
+        return ratios
+
+    @cached_property
+    def _timed(self) -> list[tuple[TimeKey, TimeKey, Mapping[str, Any], store.Row]]:
+        """The finished cells with times, those of other studies included, with the keys of their times."""
         known = [(cell, self.rows[cell["cell"]]) for cell in self._finished]
         for each in self._neighbours:
             known += [(cell, each.finished.rows[cell["cell"]]) for cell in each.cells]
-        for cell, row in known:
-            if row["status"] != "ok" or not _is_complete(cell["factors"]):
-                continue
-            spent = sum(row.get(column, 0.0) for column in ("fit_seconds", "predict_seconds", "tune_seconds"))
-            exact, similar = _time_keys(cell["factors"])
-            times.setdefault(exact, []).append(spent)
-            times.setdefault(similar, []).append(spent / _fits(cell["factors"]))
-        return times
+        usable = [(cell, row) for cell, row in known if row["status"] == "ok" and _is_complete(cell["factors"])]
+        return [(*_time_keys(cell["factors"]), cell, row) for cell, row in usable]
 
 
 def _is_ok(row: store.Row | None) -> bool:
@@ -150,7 +170,7 @@ def _finished_cells(lock: Mapping[str, Any], rows: Mapping[str, store.Row]) -> l
     return [cell for cell in cells if cell["cell"] in rows]
 
 
-def _time_keys(factors: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _time_keys(factors: Mapping[str, Any]) -> tuple[TimeKey, TimeKey]:
     """Return two keys of earlier times: the same configuration, and the same method (tuned or not) and data set."""
     tune = factors.get("tune")
     decides = {"options": factors["options"]} | ({"tune": tune} if tune else {})
@@ -164,6 +184,34 @@ def _config(method: Method, factors: Mapping[str, Any]) -> Any:
     return estimator.parse_options(method, own)
 
 
+def _own_estimate(factors: Mapping[str, Any], n: int, d: int) -> float | None:
+    """Return the method's own estimate of a cell with n training points and d inputs in seconds, None without one."""
+    if adapters.is_target(factors["method"]):
+        return None
+    method = methods.get(factors["method"])
+    if method.seconds is None:
+        return None
+    return method.seconds(_config(method, factors), n, d) * _fits(factors)
+
+
+def _earlier_estimate(factors: Mapping[str, Any], row: store.Row, entry: Mapping[str, Any]) -> float | None:
+    """Return the own estimate of a finished cell on a data set of the lock file, None if it cannot be computed."""
+    with contextlib.suppress(UserError, KeyError, TypeError, ValueError):  # options of another version
+        return _own_estimate(factors, row["n_train"], entry["d"])
+    return None
+
+
+def _spent(row: store.Row) -> float:
+    """Return the CPU seconds of a cell, which do not depend on other processes, or its wall time without them."""
+    kind = "cpu_seconds" if "fit_cpu_seconds" in row else "seconds"
+    return float(sum(row.get(f"{what}_{kind}", 0.0) for what in ("fit", "predict", "tune")))
+
+
+def _any_dataset(similar: TimeKey) -> TimeKey:
+    """Return the key of times of a method on all data sets."""
+    return (similar[0], "", *similar[2:])
+
+
 def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
     """Return the largest number of training points of a fit."""
     splits = factors["splits"]
@@ -171,6 +219,10 @@ def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
         return info.n - round(float(splits["test_fraction"]) * info.n)
     if splits["scheme"] == "holdout":
         return info.n // info.parts - int(splits["test_rows"])
+    if splits["scheme"] == "standard":
+        return round(0.9 * info.n)
+    if splits["scheme"] == "kfold":
+        return info.n - info.n // int(splits["folds"])
     return int(splits.get("rows", info.n))
 
 

@@ -157,6 +157,28 @@ def test_estimates_come_from_earlier_records(tmp_path: Path) -> None:
     assert {cell.job.estimate for cell in planned(tmp_path).cells} == {2.5}
 
 
+def test_cpu_times_are_preferred_because_other_processes_do_not_change_them(tmp_path: Path) -> None:
+    finish(planned(tmp_path), fit_cpu_seconds=1.0, predict_cpu_seconds=0.25)
+    assert {cell.job.estimate for cell in planned(tmp_path).cells} == {1.25}
+
+
+def estimate(plan: Plan, dataset: str) -> float:
+    """Return the estimated time of PBP on a data set."""
+    (found,) = {c.job.estimate for c in plan.cells if (c.job.cell.method, c.job.cell.dataset) == ("PBP", dataset)}
+    return found or 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "dataset"), [(STUDY.replace("epochs: 2", "epochs: 6"), "diabetes"), (STUDY, "friedman1")]
+)
+def test_times_scale_the_own_estimate_of_other_options_and_data_sets(tmp_path: Path, text: str, dataset: str) -> None:
+    """If cells took three times the own estimate of the method, its other estimates are multiplied by three."""
+    before = planned(tmp_path, text)
+    own, stored = estimate(before, dataset), planned(tmp_path).select(["dataset=diabetes", "method=PBP"])
+    finish(stored, fit_cpu_seconds=3.0 * estimate(planned(tmp_path), "diabetes"), predict_cpu_seconds=0.0, n_train=398)
+    assert estimate(planned(tmp_path, text), dataset) == pytest.approx(3.0 * own)
+
+
 def test_earlier_cells_with_incomplete_factors_give_no_estimate(tmp_path: Path) -> None:
     finish(planned(tmp_path), fit_seconds=100.0)
     lock = store.read_lock(planned(tmp_path).folder) or {}

@@ -216,8 +216,8 @@ def _seconds(config: Config, n: int, d: int) -> float:
     if not config.hidden:
         return 1e-6 * n * d * d
     weights = mlp.count(mlp.layout(d, config.hidden))
-    step = config.samples * (7e-9 * weights + config.batch_size * (0.22e-9 * weights + 1.5e-9 * sum(config.hidden)))
-    return config.epochs * n / config.batch_size * (step + 3e-5)
+    step = config.samples * (1.7e-9 * weights + config.batch_size * (0.053e-9 * weights + 0.36e-9 * sum(config.hidden)))
+    return config.epochs * n / config.batch_size * (step + 7e-6)
 
 
 def _version(config: Config) -> int:

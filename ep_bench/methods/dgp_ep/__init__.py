@@ -314,7 +314,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
         + outputs * (2e-5 + 5e-10 * M**3 + 3e-9 * M * config.batch_size * d)
         + later * 1.3e-9 * M**2 * config.batch_size
     )
-    training = config.steps * step * (1.4 if config.optimizer == "sep" else 1.0)
+    training = config.steps * step * (2.2 if config.optimizer == "sep" else 1.6)
     search = 3e-4 + min(n, fitc_start.MAX_ROWS) * M * (1e-8 + 1.2e-9 * d + 2.5e-10 * M)  # as in ``sgp``
     starts = len(config.hidden) + 1 if config.start == "fitc" else 0
     return training + starts * 1.6 * fitc_start.SEARCH_STEPS * search

@@ -133,7 +133,7 @@ def _trace(found: Optimum, hyper: Hyperparameters, n: int) -> dict[str, list[flo
 def _seconds(config: Config, n: int, d: int) -> float:
     """Estimate the seconds of a fit on one core; an evaluation costs N^3 and N^2 d operations."""
     evaluation = 1e-3 + 4e-11 * n**3 + n**2 * (3e-9 + 6e-10 * d)
-    return evaluation * (config.starts * min(config.steps, 80) if config.optimize else 1)
+    return evaluation * (config.starts * min(config.steps, 30) if config.optimize else 1)
 
 
 def _published(config: Config) -> tuple[str, ...]:

@@ -224,7 +224,7 @@ def _warn_if_unfinished(found: EvidenceFit) -> None:
 def _seconds(config: Config, n: int, d: int) -> float:
     """Return the expected seconds of a fit on one core: steps by data points and weights, matrices of the updates."""
     weights = mlp.count(mlp.layout(d, config.hidden))
-    step = 3e-4 + n * (0.4e-9 * weights + 2e-9 * sum(config.hidden)) + 4e-8 * weights
+    step = 2e-5 + n * (0.07e-9 * weights + 0.35e-9 * sum(config.hidden)) + 7e-9 * weights
     covered = {"full": weights, "last": (d, *config.hidden)[-1] + 1}.get(config.hessian, 0)
     matrix = 1e-10 * n * covered**2 + 1e-10 * covered**3 + 1e-9 * n * weights
     starts, finalists = max(1, config.starts), min(FINALISTS, max(1, config.starts))

@@ -178,7 +178,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
     step = config.samples * (7e-9 * weights + config.batch_size * (0.22e-9 * weights + 1.5e-9 * sum(config.hidden)))
     slower = 4.0 if config.local_reparameterization else 1.0
     if config.noise == "heteroscedastic":
-        slower = 2.0
+        slower = 0.45
     return slower * config.epochs * n / config.batch_size * (step + 2e-8 * weights + 5e-6)
 
 
