@@ -11,7 +11,8 @@ from typing import Any, Self, TextIO
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 
-_PLAIN_INTERVAL = 5.0  # seconds between two plain lines
+_PLAIN_INTERVAL = 5.0  # seconds between two plain lines at first
+_PLAIN_FRACTION = 0.02  # of the time so far, from which the interval is longer: the log of a long run stays short
 _MINIMUM_DONE = 0.15  # fraction of the work that must be done before the time left is estimated
 
 
@@ -30,6 +31,7 @@ class Progress(AbstractContextManager["Progress"]):
         self._total, self._done, self._failed = len(work), 0, 0
         self._total_work = sum(work.values()) or 1.0
         self._started = self._last_line = time.monotonic()
+        self._announced = False  # whether a plain line has named the first cells
         self._running: dict[str, str] = {}  # cells that were sent, by key; the first ones run
         self._live: Any = None
         self._bar: Any = None
@@ -52,6 +54,9 @@ class Progress(AbstractContextManager["Progress"]):
         self._running[job.cell.key] = f"{job.cell.method} on {job.cell.dataset}, split {job.cell.split}"
         if self._live is not None:
             self._live.update(self._bar, running=self._names())
+        elif not self._quiet and not self._announced and len(self._running) >= min(self._jobs or 1, self._total):
+            self._announced = True
+            self._print(f"{self._counts()}, {self._left()}: {self._names()}")
 
     def finished(self, record: Record) -> None:
         """Count a finished cell and show it."""
@@ -83,9 +88,15 @@ class Progress(AbstractContextManager["Progress"]):
             self._live.update(
                 self._bar, completed=done_work, counts=self._counts(), left=self._left(), running=self._names()
             )
-        elif time.monotonic() - self._last_line >= _PLAIN_INTERVAL or self._done == self._total:
+        elif self._is_due() or self._done == self._total:
             self._last_line = time.monotonic()
-            self._print(f"{self._counts()}, {self._left()}; last: {place}")
+            running = f"; running: {self._names()}" if self._running else ""
+            self._print(f"{self._counts()}, {self._left()}; last: {place}{running}")
+
+    def _is_due(self) -> bool:
+        """Return whether enough time has passed since the last plain line."""
+        now = time.monotonic()
+        return now - self._last_line >= max(_PLAIN_INTERVAL, _PLAIN_FRACTION * (now - self._started))
 
     def _print(self, line: str) -> None:
         if self._live is not None:
@@ -107,7 +118,9 @@ class Progress(AbstractContextManager["Progress"]):
         rest = sum(self._work.values())
         done = self._total_work - rest
         known = done > _MINIMUM_DONE * self._total_work  # before, the time to start processes would dominate
-        return f"{clock(spent * rest / done)} left" if known else "time left unknown"
+        if known:
+            return f"{clock(spent * rest / done)} left"
+        return f"about {clock(rest / self._jobs)} left by the plan" if self._jobs else "time left unknown"
 
 
 def clock(seconds: float) -> str:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ep_bench.runner import progress
 from ep_bench.runner.progress import Progress, clock
-from ep_bench.types import Record
+from ep_bench.types import Cell, Record
 
 
 def record(key: str, status: str = "ok") -> Record:
     row = {"method": "m", "dataset": "d", "split": 1, "status": status, "reason": "why" * (status != "ok"), "cell": key}
     return Record(row, {})
+
+
+def job(key: str, split: int) -> Any:
+    return SimpleNamespace(cell=Cell("m", "d", split, 0, {}, key))
 
 
 def lines_of(monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
@@ -31,6 +37,32 @@ def test_plain_lines_count_and_name_failures(monkeypatch: pytest.MonkeyPatch) ->
     assert lines[1] == "failed: m on d, split 1: why"
     assert lines[2].startswith("2/3 cells, 1 not ok, 1 running")
     assert lines[3].startswith("3/3 cells, 1 not ok, 0 running, 0 s left")
+
+
+def test_plain_lines_name_the_cells_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "_PLAIN_INTERVAL", 0.0)
+    out = io.StringIO()
+    with Progress({"a": 90.0, "b": 1000.0, "c": 110.0}, 2, stream=out) as shown:
+        for key, split in (("a", 0), ("b", 7)):
+            shown.started(job(key, split))
+        shown.finished(record("a"))
+    first, second = out.getvalue().splitlines()
+    assert (
+        first == "0/3 cells, 0 not ok, 2 running, about 10 min 00 s left by the plan: m on d, split 0; m on d, split 7"
+    )
+    assert second.endswith("left by the plan; last: m on d, split 1; running: m on d, split 7")
+
+
+def test_the_interval_of_plain_lines_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one finished cell per second, 1,000 seconds take at most 5 s per line, 10,000 seconds at most 50 s."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    out = io.StringIO()
+    with Progress({str(k): 1.0 for k in range(20_000)}, 1, stream=out) as shown:
+        for k in range(10_000):
+            now[0] += 1.0
+            shown.finished(record(str(k)))
+    assert 150 < len(out.getvalue().splitlines()) < 250
 
 
 def test_quiet_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,11 +63,13 @@ def _numbers(report: ReportContext) -> Section:
     checks = report.checks
     if not len(checks):
         return Section("published", "Published numbers", ["There is no published number for these cells."])
-    found = published.counts(checks)
-    shown = published.worst_first(checks[checks["n_splits"] > 0])
+    found, once = published.counts(checks), published.counted_once(checks)
+    shown = published.worst_first(once[once["n_splits"] > 0])
     lines = [f"{sum(found.values())} numbers: {published.verdict_counts(checks)}.", EXPLANATION]
     if len(shown) < len(checks):
-        lines.append(f"{len(checks) - len(shown)} rows without a finished split are omitted; check.csv has them.")
+        omitted = {"without a finished split": len(once) - len(shown), "that are repeated": len(checks) - len(once)}
+        words = " and ".join(f"{count} rows {which}" for which, count in omitted.items() if count)
+        lines.append(f"{words} are omitted; check.csv has them.")
     return Section("published", "Published numbers", lines, tables=[Table(HEAD, _rows(shown))])
 
 
