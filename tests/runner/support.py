@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from ep_bench import data
 from ep_bench.results import store
@@ -242,10 +243,18 @@ def job(use: str = CONSTANT, split: int = 0, base: Path | str = "/", tag: int = 
 
 def children(pid: int) -> list[int]:
     """Return all descendants of a process."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout.split()[2:]
-    pairs = [(int(a), int(b)) for a, b in zip(listed[::2], listed[1::2], strict=True)]
-    found = [child for child, parent in pairs if parent == pid]
-    return found + [below for child in found for below in children(child)]
+    try:
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the parent of a process, or None if the process has ended."""
+    try:
+        return psutil.Process(pid).ppid()
+    except psutil.NoSuchProcess:
+        return None
 
 
 def command_of(pid: int) -> bytes:

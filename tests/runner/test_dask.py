@@ -22,7 +22,7 @@ from ep_bench.runner.pool import run_jobs
 from ep_bench.types import COLUMNS, MEASURED_COLUMNS
 from tests.commands import ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
-from tests.runner.support import becomes_true, children, command_of, job, write_methods
+from tests.runner.support import becomes_true, children, command_of, job, parent_of, write_methods
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
@@ -117,7 +117,7 @@ def engines(cluster: LoopbackCluster) -> list[int]:
     """Return the processes of cells below the dask workers, without those that one of them has forked."""
     below = [pid for worker in cluster.workers for pid in children(worker.pid)]
     found = [pid for pid in below if b"fork_server" in command_of(pid)]
-    return [pid for pid in found if not any(pid in children(server) for server in found)]
+    return [pid for pid in found if parent_of(pid) not in found]
 
 
 def apart(folder: Path) -> list[str]:
