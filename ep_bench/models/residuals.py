@@ -48,28 +48,31 @@ def workspace(layers: Any, kind: int, rows: int = 0) -> ResidualsWorkspace:
     )
 
 
-@jit(relaxed=REORDER)
 def half_squares(X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, g: Any) -> float:
     """Return half the sum of squared residuals of data X (N, d), y (N,), and write its gradient g (P,).
 
-    w (P,), layers (L, 3). The result is NaN if N is below the ``rows`` of ``workspace``.
+    w (P,), layers (L, 3). The result is NaN if N is below the ``rows`` of ``workspace``. Kernels call
+    ``chosen_half_squares`` instead.
     """
-    return _half_squares(X, y, w, layers, kind, work, work.workspace, g)
+    return chosen_half_squares(X, y, w, layers, kind, work, work.workspace, work.S, g)
 
 
 @jit(relaxed=REORDER)
-def _half_squares(
-    X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, workspace: Any, g: Any
+def chosen_half_squares(
+    X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, workspace: Any, slopes: Any, g: Any
 ) -> float:
-    """Choose the kernel at compile time: ``workspace`` is None or a ``RectifiedWorkspace``."""
+    """Do the same as ``half_squares`` with the fields ``workspace`` and ``slopes`` (S) of ``work``.
+
+    The compiler chooses between kernels by arguments that are None, but not by fields.
+    """
     if workspace is None:
-        return _chunked_half_squares(X, y, w, layers, kind, work, work.S, g)
+        return _chunked_half_squares(X, y, w, layers, kind, work, slopes, g)
     if len(y) < len(workspace.f):
         return np.nan
     return rectified.half_squares(X, y, w, workspace, g)
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def _chunked_half_squares(
     X: Any, y: Any, w: Any, layers: Any, kind: int, work: ResidualsWorkspace, slopes: Any, g: Any
 ) -> float:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.models.rectified import single_half_squares
-from ep_bench.models.residuals import ResidualsWorkspace, half_squares
+from ep_bench.models.residuals import ResidualsWorkspace, chosen_half_squares
 from ep_bench.numerics.jit import REORDER, jit
 
 DIVERGENT = 1000.0  # increase of the energy (nats) from which on a trajectory counts as divergent
@@ -32,7 +32,7 @@ class NetworkRows(NamedTuple):
     kind: int  # activation, as in ``models.residuals``
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def potential(
     rows: NetworkRows, w: Any, beta: float, tau: Any, work: ResidualsWorkspace, g: Any
 ) -> tuple[float, float]:
@@ -40,13 +40,13 @@ def potential(
 
     Weights w and prior precisions tau are (P,).
     """
-    error = half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, g)
+    error = chosen_half_squares(rows.X, rows.y, w, rows.layers, rows.kind, work, work.workspace, work.S, g)
     for i in range(w.size):
         g[i] = beta * g[i] + tau[i] * w[i]
     return beta * error + kinetic(w, tau), error
 
 
-@jit(relaxed=REORDER)
+@jit(relaxed=REORDER, merged=True)
 def _approximate_potential(
     rows: NetworkRows, w: Any, beta: float, tau: Any, work: ResidualsWorkspace, single: Any, g: Any
 ) -> tuple[float, float]:

@@ -154,7 +154,7 @@ def _initial_parameters(config: Config, layers: Array, head: int, rng: np.random
     return np.concatenate([means, np.full(len(means), np.log(INITIAL_STD)), [np.log(config.noise_variance or 1.0)]])
 
 
-def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> tuple[Any, Any, int | bool]:
+def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> tuple[Any, Any, int | None]:
     """Return the kernel of an epoch, its workspace and its last argument."""
     size, units, widest = mlp.count(layers), mlp.units(layers), mlp.widest(layers)
     if config.local_reparameterization:
@@ -164,7 +164,8 @@ def _epoch_kernel(config: Config, layers: Array, batch_size: int, head: int) -> 
             local_reparameterisation.workspace(copies, size, units + 1, widest, int(layers[0, 1])),
             config.samples,
         )
-    return weights_epoch, bound.workspace(config.samples, batch_size, size, units, widest, head), head > 0
+    work = bound.workspace(config.samples, batch_size, size, units, widest, head)
+    return weights_epoch, work, True if head else None
 
 
 def _rate(config: Config, epoch: int) -> float:

@@ -30,9 +30,12 @@ from ep_bench.numerics.jit import jit
 def weights_epoch(
     X: Any, y: Any, order: Any, batch: int, theta: Any, moments: AdamMoments, gradient: Any, layers: Any, work: Any,
     words: Any, prior_variance: Any, groups: PriorGroups, empirical: bool, learn_noise: bool, rate: float,
-    heteroscedastic: bool,
+    heteroscedastic: bool | None,
 ) -> float:  # fmt: skip
-    """Take one step per minibatch, weights drawn; return the mean of the negative bound over the steps, nats."""
+    """Take one step per minibatch, weights drawn; return the mean of the negative bound over the steps, nats.
+
+    ``heteroscedastic`` is True or None, so that only one of the two bounds is compiled.
+    """
     n, d = X.shape
     total, steps = 0.0, 0
     Xb, yb = np.empty((batch, d)), np.empty(batch)
@@ -42,7 +45,7 @@ def weights_epoch(
         draw_weights(theta, words, work)
         if empirical:
             total += best_prior(theta, work.std, groups, prior_variance)
-        if heteroscedastic:
+        if heteroscedastic is not None:
             total += heteroscedastic_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
         else:
             total += weights_bound(theta, Xb[:rows], yb[:rows], layers, n, prior_variance, work, gradient)
