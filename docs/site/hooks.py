@@ -23,6 +23,8 @@ DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|data:|#|mailto:)([^)\s#]+)(#[^)\s]+)?\)")
 NUMBER = re.compile(r"[\d.]+(?: ± [\d.]+)?(?: [†°])?")  # with its standard error and mark, for one line of a table
+ROW = re.compile(r"^ *\|.*\|$", flags=re.MULTILINE)
+RANGE = re.compile(r"`[^`]*`|-?[\d.,]+ (?:to|of) -?[\d.,]+")  # of a table, for one line; inline code stays as it is
 # Pages of the site that are made from files of the repository outside docs/.
 MOVED = {
     "CONTRIBUTING.md": "contributing.md",
@@ -83,8 +85,16 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
             return text if text.startswith("`") else f"{text} (`{path}`)"
         return f"{image}[{text}]({relpath(place, str(PurePosixPath(here).parent))}{_anchor(path, place, anchor)})"
 
-    return _outside_code(NUMBER, lambda found: re.sub(" (?=[±†°])|(?<=±) ", "\N{NO-BREAK SPACE}", found[0]),
-                         _outside_code(LINK, lead, markdown))  # fmt: skip
+    linked = _outside_code(LINK, lead, markdown)
+    return _outside_code(ROW, _with_unbroken_ranges, _outside_code(NUMBER, _with_unbroken_errors, linked))
+
+
+def _with_unbroken_errors(number: re.Match[str]) -> str:
+    return re.sub(" (?=[±†°])|(?<=±) ", "\N{NO-BREAK SPACE}", number[0])
+
+
+def _with_unbroken_ranges(row: re.Match[str]) -> str:
+    return RANGE.sub(lambda f: f[0] if f[0].startswith("`") else f[0].replace(" ", "\N{NO-BREAK SPACE}"), row[0])
 
 
 def _place(path: str, files: Files) -> str | None:

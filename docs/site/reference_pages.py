@@ -110,33 +110,41 @@ def _escaped(block: str) -> str:
 
 
 def _cost(name: str, results: Path) -> str:
-    """Return the CPU seconds of the stored fits of a method: median, minimum and maximum by data set."""
+    """Return the seconds of the stored fits of a method: median, minimum and maximum by data set."""
     seconds = _fit_seconds(results).get(name)
     if not seconds:
-        return "No stored results have CPU times of this method.\n"
-    rows = [[entry, dataset, folder, str(len(times)), f"{median(times):.3g}", f"{min(times):.3g} to {max(times):.3g}"]
-            for (folder, entry, dataset), times in seconds.items()]  # fmt: skip
+        return "No stored results have times of this method.\n"
+    rows = [
+        [entry, dataset, folder, str(len(times)), f"{median(times):.3g}{star}", f"{min(times):.3g} to {max(times):.3g}"]
+        for (folder, entry, dataset, star), times in seconds.items()
+    ]
     return (
         "CPU seconds of one fit, with the search for options if the entry is tuned, from the rows in `results/`. "
+        "A star (*) means wall times: rows of older versions have no CPU times. "
         "The lock file of each folder names the machines. [Performance](../performance.md) describes them.\n\n"
         + table(["Entry", "Data set", "Folder", "Fits", "Median", "Range"], rows)
     )
 
 
-_SECONDS: dict[str, dict[tuple[str, str, str], list[float]]] = {}
+_SECONDS: dict[str, dict[tuple[str, str, str, str], list[float]]] = {}
 
 
-def _fit_seconds(results: Path) -> dict[str, dict[tuple[str, str, str], list[float]]]:
-    """Return the CPU seconds of finished fits by method of the registry, then folder, entry and data set."""
+def _fit_seconds(results: Path) -> dict[str, dict[tuple[str, str, str, str], list[float]]]:
+    """Return the seconds of finished fits by method of the registry, then folder, entry, data set and star.
+
+    The star marks wall times, of rows without CPU times.
+    """
     if not _SECONDS:
         for folder in sorted(results.glob("*/results.csv")):
             study = store.read_intact(folder.parent)
             use = {group["method"]: group["factors"]["method"] for group in _groups(folder.parent)}
             for row in study.rows:
-                if row["status"] == "ok" and row.get("fit_cpu_seconds") is not None:
-                    seconds = row["fit_cpu_seconds"] + (row.get("tune_cpu_seconds") or 0.0)
+                star = "" if row.get("fit_cpu_seconds") is not None else "\\*"
+                kind = "" if star else "cpu_"
+                if row["status"] == "ok" and row.get(f"fit_{kind}seconds") is not None:
+                    seconds = row[f"fit_{kind}seconds"] + (row.get(f"tune_{kind}seconds") or 0.0)
                     method = str(use.get(row["method"]))
-                    place = (folder.parent.name, row["method"], row["dataset"])
+                    place = (folder.parent.name, row["method"], row["dataset"], star)
                     _SECONDS.setdefault(method, defaultdict(list))[place].append(seconds)
     return _SECONDS
 

@@ -30,7 +30,7 @@
 # %% [markdown]
 # ## Test the method
 #
-# Two dozen checks find mistakes that would make its scores wrong. [Conformance](../CONFORMANCE.md) lists them.
+# About twenty checks find mistakes that would make its scores wrong. [Conformance](../CONFORMANCE.md) lists them.
 # %% [console]
 # $ ep-bench methods test ./my_method.py:MyRegressor
 # %% [markdown]

@@ -42,6 +42,7 @@ class LeaderboardRow:
     calibration : mean calibration error of the PIT over data sets; NaN in classification
     seconds : median CPU seconds of tuning, fit and prediction over splits
     finished, planned : splits with this score, and planned splits, over all data sets
+    without : splits that ended ok without this score, such as those of points without a density
     verdicts : number of published values by verdict, worst first
     accepted : number of worse values whose difference the study accepts with a reason
     """
@@ -55,10 +56,16 @@ class LeaderboardRow:
     seconds: float
     finished: int
     planned: int
+    without: int
     converged: ConvergedSplits
     verdicts: Mapping[str, int]
     accepted: int
     tuning: str
+
+    @property
+    def finished_text(self) -> str:
+        """Return finished and planned splits; those that ended without this score are named."""
+        return f"{self.finished}/{self.planned}" + (f", {self.without} without this score" if self.without else "")
 
     @property
     def verdict_text(self) -> str:
@@ -183,6 +190,7 @@ def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> di
         method: {
             "finished": int(table.n[:, j].sum()),
             "planned": int(table.planned[:, j].sum()),
+            "without": int(table.without[:, j].sum()),
             "converged": sum((row[j] for row in table.converged), ConvergedSplits()),
             "verdicts": {v: verdicts[method][v] for v in published.VERDICTS if verdicts.get(method, Counter())[v]},
             "accepted": accepted[method],

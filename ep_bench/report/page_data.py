@@ -73,7 +73,7 @@ class _Content:
             "methods": [self._method(name) for name in self.methods],
             "datasets": [self._dataset(name) for name in self.datasets],
             "scores": [self._score(table) for table in tables],
-            "entries": list(self._entries(columns, _not_distinguished(tables))),
+            "entries": list(self._entries(columns, _by_score(tables))),
             "reasons": list(self.reasons.texts),
             "published": list(self._published()),
             "presets": list(self._presets(tables)),
@@ -110,19 +110,20 @@ class _Content:
         fields = {"key": score.name, "column": score.source, "title": score.title, "axis": score.axis}
         return fields | {"better": score.better, "task": score.task, "unbounded": list(table.unbounded)}
 
-    def _entries(self, columns: Sequence[str], equal: Mapping[tuple[str, str], list[str]]) -> Iterator[dict[str, Any]]:
+    def _entries(
+        self, columns: Sequence[str], by_score: Mapping[tuple[str, str], dict[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
         """Yield the cells of each method on each data set.
 
         ``p`` is the number of planned splits; ``e`` has the scores by which the entry is the best of its data set or
-        not distinguished from the best.
+        not distinguished from the best, and ``w`` the splits that ended without a score.
         """
         rows = self.merged.judged_rows
         rows = rows.assign(seconds=rows[list(SECONDS)].sum(axis=1, min_count=1))
         groups = dict(iter(rows.groupby(["method", "dataset"], sort=False)))
         for (method, dataset), planned in self.merged.planned.items():
             entry: dict[str, Any] = {"m": self.methods[method], "d": self.datasets[dataset], "p": planned}
-            if scores := equal.get((method, dataset)):
-                entry["e"] = scores
+            entry |= by_score.get((method, dataset), {})
             if traces := self.traces.get((method, dataset)):
                 entry["t"] = traces
             part = groups.get((method, dataset))
@@ -216,12 +217,15 @@ def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) ->
     return {"test": "Not tested: too few blocks for a test of all pairs."}
 
 
-def _not_distinguished(tables: Sequence[ScoreTable]) -> dict[tuple[str, str], list[str]]:
-    """Return, by method and data set, the scores by which an entry is the best or not distinguished from it."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _by_score(tables: Sequence[ScoreTable]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the keys ``e`` and ``w`` of the entries, by method and data set."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for table in tables:
         for i, j in np.argwhere(table.marked).tolist():
-            found.setdefault((table.methods[j], table.datasets[i]), []).append(table.score.name)
+            found.setdefault((table.methods[j], table.datasets[i]), {}).setdefault("e", []).append(table.score.name)
+        for i, j in np.argwhere(table.without > 0).tolist():
+            splits = found.setdefault((table.methods[j], table.datasets[i]), {}).setdefault("w", {})
+            splits[table.score.name] = int(table.without[i, j])
     return found
 
 

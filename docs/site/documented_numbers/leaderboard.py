@@ -13,6 +13,7 @@ from .markdown import table, with_error
 from .stored import FIVE, all_results, board, board_cells
 
 SCORES = {"LL": ("ll", True), "RMSE": ("rmse", False), "CRPS": ("crps", False)}  # column, and whether higher is better
+WALL = "*"  # marks times that are wall times on some splits
 
 
 def complete_entries() -> list[str]:
@@ -69,8 +70,9 @@ def finished_of_planned() -> list[str]:
 
 def _cpu_hours(method: str) -> str:
     rows = board().ok()
-    seconds = rows.loc[rows["method"] == method, ["tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds"]]
-    return f"{float(seconds.sum().sum()) / 3600.0:.2g}"
+    own = rows[rows["method"] == method]
+    seconds = own[["tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds"]]
+    return f"{float(seconds.sum().sum()) / 3600.0:.2g}" + (WALL if own["wall_times"].any() else "")
 
 
 def finished_cells() -> str:
@@ -98,15 +100,20 @@ def machines() -> list[str]:
 
 def median_seconds() -> list[str]:
     """Return the median CPU seconds of one fit, search included, on the five data sets."""
-    seconds = {m: [cpu_seconds(m, d) for d in FIVE] for m in complete_entries()}
-    body = [
-        [method, *("–" if np.isnan(time) else f"{time:.3g}" for time in times)] for method, times in seconds.items()
-    ]
-    return table(["Entry", *FIVE], body)
+    return table(["Entry", *FIVE], [[method, *(_seconds(method, d) for d in FIVE)] for method in complete_entries()])
+
+
+def _seconds(method: str, dataset: str) -> str:
+    time = cpu_seconds(method, dataset)
+    has_wall_times = any(row["wall_times"] for row in board_cells(method, dataset))
+    return "–" if np.isnan(time) else f"{time:.3g}" + (WALL if has_wall_times else "")
 
 
 def cpu_seconds(method: str, dataset: str) -> float:
-    """Return the median CPU seconds of one fit, search included, NaN if no row has them."""
+    """Return the median CPU seconds of one fit, search included, NaN if no row has them.
+
+    Rows of older versions have wall times instead.
+    """
     times = [row["fit_cpu_seconds"] + (0.0 if pd.isna(row["tune_cpu_seconds"]) else row["tune_cpu_seconds"])
              for row in board_cells(method, dataset) if not pd.isna(row["fit_cpu_seconds"])]  # fmt: skip
     return float(np.median(times)) if times else float("nan")

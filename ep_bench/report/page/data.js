@@ -103,11 +103,12 @@ function leaderboardOf(view) {
 
 /** Finished and planned splits of a method on the chosen data sets, and its counts of convergence. */
 function counts(method, view) {
-  const total = { finished: 0, planned: 0, counts: [0, 0, 0, 0] };
+  const total = { finished: 0, planned: 0, without: 0, counts: [0, 0, 0, 0] };
   for (const d of view.sets) {
     const entry = entryOf(method, d);
     if (!entry || DATA.datasets[d].task !== view.score.task) continue;
     total.finished += valuesOf(method, d, view.score.column).length;
+    total.without += entry.w?.[view.score.key] ?? 0;
     total.planned += entry.p;
     total.counts = total.counts.map((count, i) => count + (entry.c?.[i] ?? 0));
   }

@@ -70,7 +70,7 @@ function leaderboardTable(view, board, open) {
       number(lossText(row.loss ?? null, view.score), row.loss),
       number(row.calibration == null ? "–" : row.calibration.toFixed(3), row.calibration),
       number(row.seconds == null ? "–" : duration(row.seconds) + (method.wall ? "*" : ""), row.seconds),
-      number(`${row.finished}/${row.planned}`, row.finished / row.planned),
+      number(`${row.finished}/${row.planned}${row.without ? `, ${row.without} without this score` : ""}`, row.finished / row.planned),
       number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null),
       { text: method.verdicts || "–", class: "wrap" },
       { text: method.tuning, class: "word" },

@@ -248,7 +248,7 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
     if calibrated:
         yield _number(row.calibration, f"{row.calibration:.3f}")
     yield _number(row.seconds, duration(row.seconds) + "*" * (row.method in report.merged.wall_times))
-    yield item(f"{row.finished}/{row.planned}", row.finished / max(row.planned, 1))
+    yield item(row.finished_text, row.finished / max(row.planned, 1))
     splits = row.converged
     yield (
         item(splits.counts.replace(" converged", ""), splits.converged / (splits.judged + splits.unstated))
