@@ -35,9 +35,10 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: 
     """
     if not relaxed <= REORDER:
         raise ValueError(f"relaxed may contain {sorted(REORDER)}, found {sorted(relaxed)}")
+    # No kernel is called from C, so the wrapper for that, a tenth of the time of compilation, is left out.
     decorator = numba.njit(
         nogil=True, error_model="numpy", fastmath=set(relaxed) or False, forceinline=inline,
-        inline="always" if merged else "never",
+        inline="always" if merged else "never", no_cfunc_wrapper=True,
     )  # fmt: skip
 
     def decorate(function: F) -> F:
