@@ -18,7 +18,7 @@ function leaderboardNote(view, board) {
   const single = subset.sets.length === 1;
   const words = (row) => single ? `${labelOn(row.method, subset.sets)} (${meanText(row.method, subset.sets[0], view.score)})`
     : `${labelOn(row.method, subset.sets)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
-  const lowest = `${single ? `Best by ${view.score.title}` : "Lowest average rank"}: ${words(first)}` +
+  const lowest = `${single ? `Best by ${inSentence(view.score.title)}` : "Lowest average rank"}: ${words(first)}` +
     (settled && settled !== first ? `; among methods without †: ${words(settled)}. ` : ". ");
   return `${lowest}${what} ${stored ? stored.test : single ? pairedNote(view, board) : "Descriptive ranks of this selection: not tested, and no intervals."}`;
 }
@@ -34,6 +34,9 @@ function pairedNote(view, board) {
     ? `By the paired test at level 0.05, ${plural(ranked.length - 1 - equal.length, "method")} of ${ranked.length - 1} differ from it; not distinguished are ${equal.join(", ")}.`
     : `By the paired test at level 0.05, all ${ranked.length - 1} other methods differ from it.`;
 }
+
+/** A title within a sentence; abbreviations stay. */
+const inSentence = (title) => (/^.[A-Z]/.test(title) ? title : title[0].toLowerCase() + title.slice(1));
 
 /** Mean and standard error of a method on one data set. */
 function meanText(method, dataset, score) {
@@ -71,7 +74,7 @@ function leaderboardTable(view, board, open) {
       number(row.calibration == null ? "–" : row.calibration.toFixed(3), row.calibration),
       number(row.seconds == null ? "–" : duration(row.seconds) + (method.wall ? "*" : ""), row.seconds),
       number(`${row.finished}/${row.planned}${row.without ? `, ${row.without} without this score` : ""}`, row.finished / row.planned),
-      number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null),
+      { ...number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null), class: "number counts" },
       { text: method.verdicts || "–", class: "wrap" },
       { text: method.tuning, class: "word" },
     ];

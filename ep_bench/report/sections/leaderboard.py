@@ -28,6 +28,7 @@ from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, Leaderb
 from ep_bench.report.summary import ScoreTable
 
 NOT_RANKED = "–"
+COUNTS = "number counts"  # classes of the style sheet: numbers in words, which may wrap
 
 
 def sections(report: ReportContext) -> list[Section]:
@@ -251,7 +252,7 @@ def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, 
     yield item(row.finished_text, row.finished / max(row.planned, 1))
     splits = row.converged
     yield (
-        item(splits.counts.replace(" converged", ""), splits.converged / (splits.judged + splits.unstated))
+        item(splits.counts.replace(" converged", ""), splits.converged / (splits.judged + splits.unstated), kind=COUNTS)
         if splits.judged
         else item("not stated", "")
     )
