@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.products import dot
 
 BLOCK = 32  # rows per block
 
@@ -33,16 +32,16 @@ def inverse_factor(W: Any) -> tuple[Any, float]:
             for j in range(b - a):
                 out[a + i, a + j] = inverse[i, j]
         if a > 0:
-            left = dot(inverse, dot(W[a:b, :a].copy(), out[:a, :a].copy()))
+            left = np.dot(inverse, np.dot(W[a:b, :a].copy(), out[:a, :a].copy()))
             for i in range(b - a):
                 for j in range(a):
                     out[a + i, j] = -left[i, j]
         if b < M:
-            panel = dot(W[b:, a:b].copy(), inverse.T)
+            panel = np.dot(W[b:, a:b].copy(), inverse.T)
             for i in range(M - b):
                 for j in range(b - a):
                     W[b + i, a + j] = panel[i, j]
-            square = dot(panel, panel.T)
+            square = np.dot(panel, panel.T)
             for i in range(M - b):
                 row, less = W[b + i], square[i]
                 for j in range(i + 1):

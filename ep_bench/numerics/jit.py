@@ -35,7 +35,7 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: 
     """
     if not relaxed <= REORDER:
         raise ValueError(f"relaxed may contain {sorted(REORDER)}, found {sorted(relaxed)}")
-    # No kernel is called from C, so the wrapper for that, a tenth of the time of compilation, is left out.
+    # No kernel is called from C; the wrapper for such calls would only take time to compile.
     decorator = numba.njit(
         nogil=True, error_model="numpy", fastmath=set(relaxed) or False, forceinline=inline,
         inline="always" if merged else "never", no_cfunc_wrapper=True,

@@ -31,7 +31,6 @@ from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.copying import add_vector, copy_matrix
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import FUSE, REORDER, jit
-from ep_bench.numerics.products import dot
 
 
 class PointPairs(NamedTuple):
@@ -56,7 +55,7 @@ def precision(diagonal: Any, C: Any, Gamma: Any) -> float:
         log_ratio += math.log(diagonal[j])
     log_ratio -= factorise(matrix)
     inverse = invert_lower(matrix)
-    copy_matrix(dot(inverse.T, inverse), Gamma)
+    copy_matrix(np.dot(inverse.T, inverse), Gamma)
     return math.exp(0.5 * log_ratio)
 
 
@@ -64,7 +63,7 @@ def precision(diagonal: Any, C: Any, Gamma: Any) -> float:
 def _exponents(gaps: Any, Gamma: Any, y: Any, out: Any) -> None:
     """Write Gamma times gaps to ``y`` (D, P), and exp(-gap' Gamma gap / 2) to ``out`` (P,)."""
     D = len(gaps)
-    copy_matrix(dot(Gamma, gaps), y)
+    copy_matrix(np.dot(Gamma, gaps), y)
     out[:] = 0.0
     for j in range(D):
         for p in range(len(out)):
@@ -121,8 +120,8 @@ def _add_gradients(
         dx[j] -= weighted.sum()
         add_vector(weighted, d_points[j])
         for k in range(D):
-            dC[j, k] += 0.5 * (dot(weighted, y[k]) - mass * Gamma[j, k])
-        d_diagonal[j] += scale[j] * (dot(weighted, y[j]) + mass * (1.0 / diagonal[j] - Gamma[j, j]))
+            dC[j, k] += 0.5 * (np.dot(weighted, y[k]) - mass * Gamma[j, k])
+        d_diagonal[j] += scale[j] * (np.dot(weighted, y[j]) + mass * (1.0 / diagonal[j] - Gamma[j, j]))
     return mass
 
 
@@ -154,7 +153,7 @@ def contract(x: Any, C: Any, pairs: PointPairs, T: Any) -> Any:
             for p in range(P):
                 gaps[j, p] = x[n, j] - pairs.centres[j, p]
         _exponents(gaps, Gamma, y, parts)
-        sums[n] = scale * dot(weights, parts)
+        sums[n] = scale * np.dot(weights, parts)
     return sums
 
 

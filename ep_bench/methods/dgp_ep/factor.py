@@ -28,10 +28,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ep_bench.numerics.cholesky import inverse_factor
 from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import FUSE, REORDER, jit
-from ep_bench.numerics.products import dot
 
 
 class Power(NamedTuple):
@@ -104,14 +105,14 @@ def _plus_identity(matrix: Any, scale: float) -> Any:
 @jit(relaxed=FUSE, merged=True)
 def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     """Return the cavity with a fraction beta of the tied factor; K and R (M, M), theta_2 (M,)."""
-    RKR = dot(dot(R, K), R.T)
+    RKR = np.dot(np.dot(R, K), R.T)
     inverse, log_determinant = inverse_factor(_plus_identity(RKR, beta))
-    S = dot(inverse, R)
+    S = np.dot(inverse, R)
     S *= math.sqrt(beta)
     t = beta * theta_2
-    Kt = dot(K, t)
-    A = t - dot(S.T, dot(S, Kt))
-    return Cavity(S, dot(S.T, S), A, dot(K, A), inverse, RKR, log_determinant, dot(Kt, A))
+    Kt = np.dot(K, t)
+    A = t - np.dot(S.T, np.dot(S, Kt))
+    return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, RKR, log_determinant, np.dot(Kt, A))
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -119,23 +120,23 @@ def tied_terms(K: Any, R: Any, theta_2: Any, power: Power, cavity: Cavity) -> Ti
     """Return the terms of posterior and cavity; K and R (M, M), theta_2 (M,)."""
     beta = power.beta
     inverse, log_determinant = inverse_factor(_plus_identity(cavity.RKR, 1.0))
-    S1 = dot(inverse, R)
-    P1 = dot(inverse.T, S1)  # W1^-1 R
-    Kt = dot(K, theta_2)
-    A1 = theta_2 - dot(S1.T, dot(S1, Kt))
-    phi = 0.5 * (dot(Kt, A1) - log_determinant)
-    H = dot(cavity.S.T, dot(cavity.inverse, P1))
+    S1 = np.dot(inverse, R)
+    P1 = np.dot(inverse.T, S1)  # W1^-1 R
+    Kt = np.dot(K, theta_2)
+    A1 = theta_2 - np.dot(S1.T, np.dot(S1, Kt))
+    phi = 0.5 * (np.dot(Kt, A1) - log_determinant)
+    H = np.dot(cavity.S.T, np.dot(cavity.inverse, P1))
     H *= 1.0 / math.sqrt(beta) if beta > 0.0 else 0.0
-    Rm = dot(R, cavity.mean)
-    rest = theta_2 - dot(R.T, Rm)
-    e = rest - dot(S1.T, dot(S1, dot(K, rest)))
+    Rm = np.dot(R, cavity.mean)
+    rest = theta_2 - np.dot(R.T, Rm)
+    e = rest - np.dot(S1.T, np.dot(S1, np.dot(K, rest)))
     if power.alpha > 0.0:
         ratio = power.n / power.alpha
         energy = (ratio - 1.0) * phi - ratio * 0.5 * (cavity.quadratic - cavity.log_determinant)
     else:  # the limit: KL divergence of q from the prior; beta is 1 and the cavity is the posterior
         trace = len(K) - (inverse * inverse).sum()
-        energy = dot(cavity.mean, theta_2) - 0.5 * (trace + dot(Rm, Rm)) - phi
-    return TiedTerms(energy, H, e, dot(K, e))
+        energy = np.dot(cavity.mean, theta_2) - 0.5 * (trace + np.dot(Rm, Rm)) - phi
+    return TiedTerms(energy, H, e, np.dot(K, e))
 
 
 @jit(relaxed=REORDER)
@@ -148,22 +149,22 @@ def back(
     D is overwritten. dK (M, M) is symmetric and counts every element once; d_theta_2 (M,); d_factor (M (M + 1) / 2,).
     """
     M, beta = len(K), power.beta
-    Ga = dot(terms.G, a)
-    rest_a = a - dot(K, Ga)  # (I - K G) a
+    Ga = np.dot(terms.G, a)
+    rest_a = a - np.dot(K, Ga)  # (I - K G) a
     q = beta * (terms.Ke + rest_a)
     copy_vector(q, d_theta_2)
     r = beta * terms.e - Ga
-    Y = dot(terms.G, D)
-    X = dot(Y, terms.G)
+    Y = np.dot(terms.G, D)
+    X = np.dot(Y, terms.G)
     for i in range(M):
         for j in range(M):
             X[i, j] += 0.5 * terms.H[i, j]
     # The gradient with respect to Theta_1 is beta (D + K U + (K U)') minus outer products.
-    U = dot(X, K)
+    U = np.dot(X, K)
     for i in range(M):
         for j in range(M):
             U[i, j] = 0.5 * U[i, j] - Y[i, j]
-    KU = dot(K, U)
+    KU = np.dot(K, U)
     A, e, rest, both = terms.A, terms.e, 0.5 * (1.0 - beta), beta * (1.0 - beta)
     for i in range(M):
         for j in range(M):
@@ -175,7 +176,7 @@ def back(
     for i in range(M):
         for j in range(M):
             D[i, j] = beta * (D[i, j] + KU[i, j] + KU[j, i]) - 0.5 * (m[i] * q[j] + q[i] * m[j] + both * Ke[i] * Ke[j])
-    d_R = dot(R, D)
+    d_R = np.dot(R, D)
     at = 0
     for i in range(M):
         d_factor[at] = 2.0 * d_R[i, i] * R[i, i]

@@ -26,7 +26,6 @@ from ep_bench.methods.dgp_ep.outputs import DGPModel
 from ep_bench.numerics import psi, psi_joint
 from ep_bench.numerics.copying import add_vector
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.products import dot
 
 
 class JointLayerMoments(NamedTuple):
@@ -71,7 +70,7 @@ def forward(model: DGPModel, theta: Any, X: Any, saved: ForwardPass) -> float:
             else:
                 Sk = saved.Sk[i]
                 psi_joint.psi1(means[layer], covariances[layer], gp.Zt, gp.l2, gp.s2, saved.k[i])
-                mean = dot(saved.k[i], cavity.A)
+                mean = np.dot(saved.k[i], cavity.A)
                 for n in range(len(X)):
                     m[n, o] = mean[n]
             if np.isnan(cavity.log_determinant):
@@ -153,7 +152,7 @@ def _layer_back(model: DGPModel, layer: int, saved: ForwardPass, first: int, gra
             none, unused = np.zeros(x.shape), np.zeros(x.shape)
             dlog_s[o] += psi.psi1_back(x, none, gp.Zt, gp.l2, weights, dx, unused, dZ[o], dlog_l[o])
         else:
-            by_A, weights = dot(g, saved.k[i]), network.outer(g, saved.A[i]) * saved.k[i]
+            by_A, weights = np.dot(g, saved.k[i]), network.outer(g, saved.A[i]) * saved.k[i]
             dlog_s[o] += psi_joint.psi1_back(x, C, gp.Zt, gp.l2, weights, dx, dC, dZ[o], dlog_l[o])
         noise = 0.0 if last else 2.0 * gp.noise * gv.sum()
         dlog_s[o] += 2.0 * gp.s2 * gv.sum()
@@ -198,8 +197,8 @@ def _covariances_back(
             )  # fmt: skip
             dlog_s[o] += slope
             dlog_s[p] += slope
-            add_vector(dot(dT, saved.A[first + p]), a[o])
-            add_vector(dot(dT.T, saved.A[first + o]), a[p])
+            add_vector(np.dot(dT, saved.A[first + p]), a[o])
+            add_vector(np.dot(dT.T, saved.A[first + o]), a[p])
             if o == p:
                 for i in range(M):
                     for j in range(M):

@@ -23,7 +23,6 @@ from scipy.special import logsumexp
 from ep_bench.numerics.cholesky import factorise, invert_lower
 from ep_bench.numerics.exponential import fill_exponentials
 from ep_bench.numerics.jit import jit
-from ep_bench.numerics.products import dot
 
 TAIL = 37.0  # standard deviations beyond which the tail of a Gaussian is computed from its asymptotic series
 NODES, REACH = 101, 8.5  # of the trapezoidal rule for powers of the probit; standard deviations on either side
@@ -168,17 +167,17 @@ def joint_softmax(m: Any, V: Any, y: Any, alpha: float, noise: Any, weight: floa
             return np.nan
         for i in range(C):
             L[i, i + 1 :] = 0.0
-        slopes = dot(noise, L.T) + m[n, :C]
+        slopes = np.dot(noise, L.T) + m[n, :C]
         value += _softmax_row(slopes, int(y[n]), alpha, weight, log_p, ratios)
         for c in range(C):
             dm[n, c] += slopes[:, c].sum()
         # The gradient of V from that of L (Murray 2016): (X + X') / 2, X = L'^-1 P L^-1, P the lower part of L' dL.
-        P = dot(L.T, dot(slopes.T, noise))
+        P = np.dot(L.T, np.dot(slopes.T, noise))
         for i in range(C):
             P[i, i] *= 0.5
             P[i, i + 1 :] = 0.0
         inverse = invert_lower(L)
-        X = dot(inverse.T, dot(P, inverse))
+        X = np.dot(inverse.T, np.dot(P, inverse))
         dV[n, :C, :C] += 0.5 * (X + X.T)
     return value
 

@@ -42,7 +42,6 @@ from ep_bench.methods.dgp_ep.outputs import (
 from ep_bench.numerics import psi
 from ep_bench.numerics.copying import copy_matrix, copy_vector
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.products import dot
 
 
 class LayerMoments(NamedTuple):
@@ -115,8 +114,8 @@ def moments_at_uncertain_inputs(
 @jit(relaxed=FUSE, merged=True)
 def _moments_from_k(gp: OutputParameters, cavity: factor.Cavity, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o for known k (B, M); return S k (B, M)."""
-    Sk = dot(k, cavity.S.T)
-    mean = dot(k, cavity.A)
+    Sk = np.dot(k, cavity.S.T)
+    mean = np.dot(k, cavity.A)
     for n in range(len(k)):
         row, square = Sk[n], 0.0
         for i in range(len(row)):
@@ -251,7 +250,7 @@ def backward(model: DGPModel, saved: ForwardPass, gradient: Any) -> None:
             if layer > 0:
                 excesses, Q = saved.excesses[i - model.dims[1]], pair_weights(saved.A[i], saved.G[i])
                 dQ = spread_back(gp, saved.k[i], Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
-                a += 2.0 * dot(dQ, saved.A[i])
+                a += 2.0 * np.dot(dQ, saved.A[i])
                 D -= dQ
             noise = 2.0 * gp.noise * gv.sum() if layer < L - 1 else 0.0
             dlog_s += psi.psi1_back(x, w, gp.Zt, gp.l2, weights, dx, dw, dZt, dlog_l)
@@ -267,15 +266,15 @@ def factor_at(saved: Any, i: int) -> factor.BackwardTerms:
 @jit(relaxed=FUSE, merged=True)
 def back_from_k(S: Any, A: Any, k: Any, Sk: Any, gm: Any, gv: Any, D: Any) -> tuple[Any, Any]:
     """Return the gradient with respect to A (M,), and k times that with respect to k (B, M); write that of G to D."""
-    kG = dot(Sk, S)
+    kG = np.dot(Sk, S)
     scaled = np.empty(k.shape)
     for n in range(len(k)):
         minus, twice = -gv[n], 2.0 * gv[n]
         for i in range(k.shape[1]):
             scaled[n, i] = minus * k[n, i]
             kG[n, i] = (gm[n] * A[i] - twice * kG[n, i]) * k[n, i]
-    copy_matrix(dot(k.T, scaled), D)
-    return dot(gm, k), kG
+    copy_matrix(np.dot(k.T, scaled), D)
+    return np.dot(gm, k), kG
 
 
 @jit(relaxed=FUSE, merged=True)

@@ -51,7 +51,6 @@ from ep_bench.numerics import psi
 from ep_bench.numerics.cholesky import inverse_factor
 from ep_bench.numerics.copying import copy_matrix, copy_vector
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.products import dot
 from ep_bench.types import Array
 
 
@@ -131,10 +130,12 @@ def _cavity_from_inverse(gp: OutputParameters, inverse: Any, beta: float) -> Whi
     for i in range(M):
         P[i, i] += 1.0
     J_inverse, log_determinant = inverse_factor(P.copy())
-    V = dot(J_inverse.T, J_inverse)
+    V = np.dot(J_inverse.T, J_inverse)
     t = beta * gp.theta_2
-    mean = dot(V, t)
-    return WhitenedCavity(inverse, P, J_inverse, V, mean, dot(inverse.T, mean), 0.5 * (dot(t, mean) - log_determinant))
+    mean = np.dot(V, t)
+    return WhitenedCavity(
+        inverse, P, J_inverse, V, mean, np.dot(inverse.T, mean), 0.5 * (np.dot(t, mean) - log_determinant)
+    )
 
 
 @jit(relaxed=FUSE)
@@ -152,14 +153,14 @@ def _spread_matrix(cavity: WhitenedCavity, G: Any) -> None:
     rest = -cavity.V
     for i in range(len(rest)):
         rest[i, i] += 1.0
-    copy_matrix(dot(cavity.inverse.T, dot(rest, cavity.inverse)), G)
+    copy_matrix(np.dot(cavity.inverse.T, np.dot(rest, cavity.inverse)), G)
 
 
 @jit(relaxed=FUSE, merged=True)
 def _moments_from_k(gp: OutputParameters, cavity: WhitenedCavity, k: Any, m: Any, v: Any, o: int) -> Any:
     """Write mean and variance of output o for known k (B, M); return L^-1 k of each data point (B, M)."""
-    white = dot(k, cavity.inverse.T)
-    mean, spread = dot(white, cavity.mean), dot(white, cavity.J_inverse.T)
+    white = np.dot(k, cavity.inverse.T)
+    mean, spread = np.dot(white, cavity.mean), np.dot(white, cavity.J_inverse.T)
     for n in range(len(k)):
         known, left = 0.0, 0.0
         for i in range(k.shape[1]):
@@ -258,8 +259,8 @@ def backward(model: DGPModel, saved: WhitenedForwardPass, rate: float, theta: An
                 Q = network.pair_weights(cavity.A, saved.G[i - model.dims[1]])
                 excesses = saved.excesses[i - model.dims[1]]
                 dQ = network.spread_back(gp, k, Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
-                a += 2.0 * dot(cavity.inverse, dot(dQ, cavity.A))
-                D -= dot(cavity.inverse, dot(dQ, cavity.inverse.T))
+                a += 2.0 * np.dot(cavity.inverse, np.dot(dQ, cavity.A))
+                D -= np.dot(cavity.inverse, np.dot(dQ, cavity.inverse.T))
             noise = 2.0 * gp.noise * gv.sum() if layer < L - 1 else 0.0
             dlog_s += psi.psi1_back(x, w, gp.Zt, gp.l2, weights, dx, dw, dZt, dlog_l)
             dK = _covariance_gradient(cavity, D, a)
@@ -277,15 +278,15 @@ def _back_from_k(cavity: WhitenedCavity, k: Any, white: Any, gm: Any, gv: Any, D
 
     ``white`` (B, M) is L^-1 k.
     """
-    rest = dot(white, cavity.V)
+    rest = np.dot(white, cavity.V)
     scaled = np.empty(k.shape)
     for n in range(len(k)):
         minus, twice = -gv[n], 2.0 * gv[n]
         for i in range(k.shape[1]):
             scaled[n, i] = minus * white[n, i]
             rest[n, i] = gm[n] * cavity.mean[i] - twice * (white[n, i] - rest[n, i])
-    copy_matrix(dot(white.T, scaled), D)
-    return dot(gm, white), k * dot(rest, cavity.inverse)
+    copy_matrix(np.dot(white.T, scaled), D)
+    return np.dot(gm, white), k * np.dot(rest, cavity.inverse)
 
 
 @jit(relaxed=FUSE, merged=True)
@@ -295,11 +296,11 @@ def _covariance_gradient(cavity: WhitenedCavity, D: Any, a: Any) -> Any:
     It follows from dL = L tril(L^-1 dK L'^-1), with half its diagonal, in A = L'^-1 m and G = L'^-1 (I - V) L^-1.
     """
     M = len(D)
-    moved = dot(D, cavity.V)
+    moved = np.dot(D, cavity.V)
     lower = np.empty((M, M))
     for i in range(M):
         for j in range(i + 1):
             half = -0.5 * (a[j] * cavity.mean[i] + 2.0 * (D[j, i] - moved[j, i]))
             lower[i, j] = half
             lower[j, i] = half
-    return dot(cavity.inverse.T, dot(lower, cavity.inverse))
+    return np.dot(cavity.inverse.T, np.dot(lower, cavity.inverse))

@@ -14,7 +14,6 @@ from ep_bench.methods.dgp_ep.outputs import DGPModel, OutputParameters, Unpacked
 from ep_bench.numerics.cholesky import factorise, inverse_factor
 from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import FUSE, jit
-from ep_bench.numerics.products import dot
 
 MIN_PRECISION_RATIO = 0.5  # of the posterior's precision after and before a step, in every direction
 MAX_HALVINGS = 60  # of a step
@@ -69,16 +68,16 @@ def update_factor(
     for i in range(M):
         for j in range(M):
             X[i, j] += mean_a[i] * mean_a[j]
-    X = dot(cavity.J_inverse, dot(X, cavity.J_inverse.T))
+    X = np.dot(cavity.J_inverse, np.dot(X, cavity.J_inverse.T))
     left = -X
     for i in range(M):
         left[i, i] += 1.0
     inverse, log_determinant = inverse_factor(left)
     if np.isnan(log_determinant):
         return -1
-    J = dot(cavity.P, cavity.J_inverse.T)
-    site = dot(J, dot(dot(inverse.T, dot(inverse, X)), J.T))
-    t_new = N * (dot(site, cavity.mean + dot(cavity.V, mean_a)) + mean_a)
+    J = np.dot(cavity.P, cavity.J_inverse.T)
+    site = np.dot(J, np.dot(np.dot(inverse.T, np.dot(inverse, X)), J.T))
+    t_new = N * (np.dot(site, cavity.mean + np.dot(cavity.V, mean_a)) + mean_a)
     change = np.empty((M, M))
     for i in range(M):
         for j in range(M):
@@ -127,9 +126,9 @@ def whiten(model: DGPModel, theta: Any, parameters: UnpackedParameters) -> None:
             factorise(L)
             for i in range(M):
                 L[i, i + 1 :] = 0.0
-            RL, packed = dot(gp.R, L), at[4] + o * (M * (M + 1) // 2)
-            T = dot(RL.T, RL)
-            copy_vector(dot(L.T, gp.theta_2), theta[at[5] + o * M : at[5] + (o + 1) * M])
+            RL, packed = np.dot(gp.R, L), at[4] + o * (M * (M + 1) // 2)
+            T = np.dot(RL.T, RL)
+            copy_vector(np.dot(L.T, gp.theta_2), theta[at[5] + o * M : at[5] + (o + 1) * M])
             for i in range(M):
                 for j in range(i, M):
                     theta[packed + j - i] = T[i, j]
