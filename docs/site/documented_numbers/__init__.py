@@ -19,6 +19,7 @@ from . import (
     ep_networks,
     facts,
     findings,
+    gaps,
     leaderboard,
     molecules,
     network_variants,
@@ -33,7 +34,7 @@ from .stored import DOCS, ROOT
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
-    molecules, rankings,
+    molecules, rankings, gaps,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts)
