@@ -35,8 +35,7 @@ def gap_coverage() -> list[str]:
 
 def _coverage(method: str, dataset: str) -> str:
     gap, standard = (
-        [row["coverage95"] for row in rows]
-        for rows in (cells(FOLDER, method, dataset), board_cells(method, dataset))
+        [row["coverage95"] for row in rows] for rows in (cells(FOLDER, method, dataset), board_cells(method, dataset))
     )
     text = f"{np.mean(gap):.2f}" if len(gap) == planned(FOLDER)[method, dataset] else "–"
     return f"{text} ({np.mean(standard):.2f})" if standard else text
