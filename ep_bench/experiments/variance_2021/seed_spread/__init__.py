@@ -6,7 +6,7 @@ EXPERIMENT = Experiment(
     name="seed_spread",
     version=1,
     package=__name__,
-    caption="",
+    caption="One row per data set, method and score.",
     tabulated=frozenset({
         "dataset", "method", "score", "mean", "stderr", "seed_std", "split_std", "seed_fraction",
         "lowest_mean", "highest_mean", "splits", "seeds", "seconds",
