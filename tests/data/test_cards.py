@@ -83,6 +83,7 @@ CARD = "name: {name}\ntitle: t\nn: {n}\nd: 1\ntarget: y\nsource: s\nlicence: l\n
         (b"name: [", r"the card cannot be read: .*line \d"),
         (CARD.format(name="mine", n="many").encode(), r"card\.yaml: n: Input should be a valid integer.*found 'many'"),
         (CARD.format(name="yours", n=1).encode(), r"card\.yaml: name: must be the name of the folder.*found 'yours'"),
+        ((CARD.format(name="mine", n=1) + "inputs: [a, b]\n").encode(), "`inputs` has 2 names, and `d` is 1"),
     ],
 )
 def test_a_wrong_card_is_one_message(monkeypatch, tmp_path, content: bytes, message: str) -> None:

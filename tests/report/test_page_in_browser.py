@@ -115,6 +115,12 @@ def test_only_complete_and_converged_methods(open_page):
     assert "complete=1&converged=1" in page.url
 
 
+def test_a_dagger_refers_to_the_chosen_data_sets(open_page):
+    for chosen, name in (("boston,wine", "hmc†"), ("wine,yacht", "hmc")):
+        page = open_page(f"#view:sets={chosen}")
+        assert name in [link.inner_text() for link in page.locator("#live-leaderboard button.link").all()]
+
+
 def test_a_single_data_set_has_means_instead_of_ranks(open_page):
     page = open_page("#view:sets=boston")
     head = page.locator("#live-leaderboard thead th").all_inner_texts()
@@ -149,6 +155,7 @@ def test_a_cell_shows_splits_differences_seeds_and_reasons(open_page):
     cell.locator("#cell-versus").select_option(label="gp")
     caption = cell.locator("#cell-difference figcaption").inner_text()
     assert re.search(r"Paired difference, hmc† minus gp: .* over 4 common splits", caption)
+    assert re.search(r"Median CPU time of a split: .*, [\d.]+ times that of gp \(", cell.inner_text())
     cell.locator("summary", has_text="All 4 splits").click()
     text = cell.locator("table").inner_text()
     assert "R-hat of predictions 1.2" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,11 @@ SCORES = {"LL": ("ll", True), "RMSE": ("rmse", False), "CRPS": ("crps", False)} 
 WALL = "*"  # marks times that are wall times on some splits
 
 
-def complete_entries() -> list[str]:
-    """Return the entries with all splits of the five data sets."""
+def complete_entries(datasets: Sequence[str] = FIVE) -> list[str]:
+    """Return the entries with all splits of some data sets, by default the five small ones."""
     plan = board().planned
-    most = {d: max(n for (_, dataset), n in plan.items() if dataset == d) for d in FIVE}
-    return [m for m in board().methods if all(len(board_cells(m, d)) == most[d] for d in FIVE)]
+    most = {d: max(n for (_, dataset), n in plan.items() if dataset == d) for d in datasets}
+    return [m for m in board().methods if all(len(board_cells(m, d)) == most[d] for d in datasets)]
 
 
 def average_ranks(score: str) -> pd.DataFrame:

@@ -12,18 +12,17 @@ from ep_bench.report.leaderboard import Leaderboard, LeaderboardRow, leaderboard
 from ep_bench.report.scores import MAIN
 from ep_bench.report.summary import ScoreTable
 
-from .leaderboard import complete_entries, cpu_seconds
+from .leaderboard import SCORES, complete_entries, cpu_seconds
 from .markdown import table
 from .stored import FIVE, board, comparison
 
-SCORES = {"LL": "ll", "RMSE": "rmse", "CRPS": "crps"}
 LARGE = ("power", "kin8nm", "naval", "protein")
 LIMITS = (1, 10, 100)  # CPU seconds
 
 
 @cache
 def _score_table(score: str) -> ScoreTable:
-    found = summary.score_table(board(), next(one for one in MAIN if one.name == SCORES[score]))
+    found = summary.score_table(board(), next(one for one in MAIN if one.name == SCORES[score][0]))
     if found is None:
         raise ValueError(f"no row has {score}")
     return found
@@ -65,13 +64,6 @@ def _of_families(families: Sequence[str]) -> list[str]:
     return [name for name in complete_entries() if family_of(uses.get(name, "")) in families]
 
 
-def _large_entries() -> list[str]:
-    """Return the entries with all splits of the four large data sets."""
-    found = _score_table("LL")
-    rows = [found.datasets.index(name) for name in LARGE]
-    return [name for j, name in enumerate(found.methods) if found.complete[rows, j].all()]
-
-
 def within_limits() -> list[str]:
     """Return the complete entries whose median fit stays within a limit on each of the five data sets, by rank."""
     body = []
@@ -96,7 +88,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "ranking": lambda: _ranking(complete_entries(), FIVE),
     "ranking-networks": lambda: _ranking(_of_families([NETWORKS]), FIVE),
     "ranking-processes": lambda: _ranking(_of_families([PROCESSES, DEEP]), FIVE),
-    "ranking-large": lambda: _ranking(_large_entries(), LARGE),
+    "ranking-large": lambda: _ranking(complete_entries(LARGE), LARGE),
     "within-limits": within_limits,
     "tuning": tuning,
 }

@@ -31,6 +31,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field, PositiveFloat, PositiveInt
+from threadpoolctl import threadpool_limits
 
 from ep_bench.covariances import Covariance
 from ep_bench.covariances import sparse_bound as bound
@@ -156,7 +157,8 @@ def fit(
 
     if not config.optimize:
         return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
-    found, words = _learn(problem, config, inducing, rng)
+    with threadpool_limits(1):  # threads are slower for such small matrices, and rounding errors depend on their number
+        found, words = _learn(problem, config, inducing, rng)
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
     warn(found, problem.hyper, config.steps, words, repeats)
     return _state(problem, *split(problem, found.point), found.iterations, found.converged), _trace(found, problem)

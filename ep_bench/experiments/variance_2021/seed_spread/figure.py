@@ -76,7 +76,8 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(1.2 + 2.4 * max(len(names), 2), 0.9 + 0.22 * len(labels)), layout="constrained")
         for i, ax in enumerate(figure.subplots(1, len(names), squeeze=False, sharey=True)[0]):
-            _panel(ax, np.asarray(arrays[score][i]), [styles[label] for label in labels])
+            errors = _errors(results, names[i], score)
+            _panel(ax, np.asarray(arrays[score][i]), errors, [styles[label] for label in labels])
             ax.set_title(f"({chr(97 + i)}) {names[i]}")
         ax.set_yticks(np.arange(len(labels)), labels)
         ax.set_ylim(len(labels) - 0.5, -0.5)
@@ -84,15 +85,18 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
     return finish(figure, f"seed-spread-{score}-{results.study}", _caption(arrays, score))
 
 
-def _panel(ax: Axes, scores: Array, styles: list[MethodStyle]) -> None:
-    """Draw scores (M, S, K): means over splits by seed, and the standard error over splits of one seed."""
-    for j, (values, style) in enumerate(zip(scores, styles, strict=True)):
-        whole = values[np.isfinite(values).all(axis=1)]
-        if len(whole) < 2:
+def _errors(results: ExperimentResults, dataset: str, score: str) -> list[str]:
+    """Return the standard errors of the summary by method, empty without a mean."""
+    return [row["stderr"] for row in results.summary if (row["dataset"], row["score"]) == (dataset, score)]
+
+
+def _panel(ax: Axes, scores: Array, errors: list[str], styles: list[MethodStyle]) -> None:
+    """Draw scores (M, S, K): means over splits by seed, and the standard error (M,) over splits with one seed each."""
+    for j, (values, error, style) in enumerate(zip(scores, errors, styles, strict=True)):
+        if not error:
             continue
-        means = whole.mean(axis=0)
-        error = float(whole.std(axis=0).mean()) / np.sqrt(len(whole))
-        ax.errorbar(means.mean(), j, xerr=error, color="0.6", linewidth=2.5, zorder=1)
+        means = values[np.isfinite(values).all(axis=1)].mean(axis=0)
+        ax.errorbar(means.mean(), j, xerr=float(error), color="0.6", linewidth=2.5, zorder=1)
         ax.plot(means, np.full(len(means), j), style.marker, color=style.colour, markersize=3.5, zorder=2)
     ax.grid(visible=True, axis="x", linewidth=0.4, color="0.9")
     plain_ticks(ax.xaxis)
