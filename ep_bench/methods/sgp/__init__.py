@@ -159,9 +159,10 @@ def fit(
         return _state(problem, problem.hyper.start(), inducing(), 0, True), {}
     with threadpool_limits(1):  # threads are slower for such small matrices, and rounding errors depend on their number
         found, words = _learn(problem, config, inducing, rng)
+        state = _state(problem, *split(problem, found.point), found.iterations, found.converged)
     repeats = unbounded_evidence(train.X, train.y) if np.isnan(problem.hyper.fixed[-1]) else ""
     warn(found, problem.hyper, config.steps, words, repeats)
-    return _state(problem, *split(problem, found.point), found.iterations, found.converged), _trace(found, problem)
+    return state, _trace(found, problem)
 
 
 def predict(state: State, X: Array, rng: np.random.Generator) -> Predictive:  # noqa: ARG001
