@@ -38,8 +38,7 @@ def page_data(report: ReportContext) -> str:
     if not tables or len(report.merged.methods) < FEWEST_TO_RANK:
         return ""
     content = _Content(report).as_dict(tables)
-    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 class _Index:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import math
+import re
+import zlib
 from collections.abc import Sequence
 from importlib import resources
 from urllib.parse import quote
@@ -9,10 +13,11 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader
 
 from ep_bench.plotting.numbers import with_minus
-from ep_bench.plotting.page import Picture, Section
+from ep_bench.plotting.page import Item, Picture, Section
 from ep_bench.report.folding import folded_sections
 
 SCRIPTS = ("data", "state", "elements", "filters", "charts", "leaderboard", "trace", "cell", "main")  # in this order
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(?![\d.e])")
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
 
@@ -20,7 +25,7 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
     """Return the page of a report; ``cells`` is the JSON of ``page_data``, empty for a page without an explorer."""
     folder = resources.files("ep_bench.report") / "page"
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
-    environment.filters |= {"uri": _uri, "short": _short, "minus": with_minus}
+    environment.filters |= {"uri": _uri, "packed": _packed, "sort_key": _sort_key, "minus": with_minus}
     style = (folder / "report.css").read_text(encoding="utf-8")
     script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
     return environment.get_template("report.html.j2").render(
@@ -34,9 +39,29 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
     )
 
 
-def _short(value: float | str) -> str:
-    """Return a value to sort by with six digits."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _packed(text: str) -> str:
+    """Return a text compressed by zlib, as base64; the page's script decompresses it."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _sort_key(entry: Item) -> str | None:
+    """Return the value to sort an entry by, with six digits; None if the page's script finds it in the text.
+
+    The script reads the number at the start of the text of an entry of kind ``number``. That is enough unless the text
+    has another unit, or the entry has no value and must be the last.
+    """
+    value = entry["value"]
+    if not isinstance(value, float | int):
+        return None if value is None else str(value)
+    first = _NUMBER.match(entry["text"]) if entry["kind"] == "number" else None
+    if first and math.isclose(float(first.group()), value, rel_tol=1e-3, abs_tol=_half_a_unit(first.group())):
+        return None
+    return f"{value:.6g}"
+
+
+def _half_a_unit(number: str) -> float:
+    """Return half a unit of the last decimal of a number, and a little more for the rounding of the half itself."""
+    return 0.500001 * 10.0 ** -len(number.partition(".")[2])
 
 
 def _uri(picture: Picture) -> str:

@@ -48,14 +48,13 @@ def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 
 def shortfall(table: ScoreTable, i: int, j: int) -> str:
-    """Return ``17 of 20 splits`` if splits are missing, ``not planned`` if no study has the cell, else nothing.
+    """Return ``17 of 20 splits`` if splits of a planned entry are missing, else nothing.
 
     Splits that ended ok without this score are not missing: point predictions have no log-likelihood.
     """
     n, plan = int(table.n[i, j]), int(table.plan[i])
-    if not table.planned[i, j]:
-        return "not planned"
-    return "" if n + table.without[i, j] == plan else f"{n} of {plan} splits"
+    whole = not table.planned[i, j] or n + table.without[i, j] == plan
+    return "" if whole else f"{n} of {plan} splits"
 
 
 def details(table: ScoreTable, i: int, j: int) -> str:
@@ -108,6 +107,7 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
 LEGEND = (
     "Bold: the best mean of the complete entries, which have all planned splits of a data set; all of equal means.",
     f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}.",
+    "Empty or a dash: not planned by any study, or a score that the method does not have.",
     "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last.",
     f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g}).",
     f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}.",

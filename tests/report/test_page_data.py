@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
 
 import pandas as pd
 import pytest
 
 from ep_bench.plotting.page import Section, Table
-from ep_bench.report import folding, merge, page_data, ranks
+from ep_bench.report import build, folding, merge, page_data, ranks
 from ep_bench.report.context import ReportContext
 
 
@@ -76,10 +79,13 @@ def test_p_values_are_in_the_order_of_the_rows(tmp_path, make_study):
 
 def test_markup_in_names_does_not_end_the_script(tmp_path, make_study):
     name = "</script><b>"
-    report = ReportContext(merge.merge([make_study(tmp_path / "s", [name, "gp"])]))
-    text = page_data.page_data(report)
-    assert "<" not in text
-    assert json.loads(text)["methods"][0]["name"] == name
+    folder = make_study(tmp_path / "s", [name, "gp"])
+    text = build([folder])[0].read_text(encoding="utf-8")
+    assert name not in text
+    packed = re.search(r'<script type="text/plain" id="cells">(.*?)</script>', text).group(1)
+    stored = json.loads(zlib.decompress(base64.b64decode(packed)))
+    assert stored == content(folder)
+    assert stored["methods"][0]["name"] == name
 
 
 def test_one_method_needs_no_data(tmp_path, make_study):

@@ -1,7 +1,13 @@
 // Cells of the report, and what is computed from them: means, complete subsets, ranks and losses.
-const DATA = JSON.parse(document.getElementById("cells")?.textContent ?? '{"entries":[]}');
+let DATA = { entries: [] };
 const EQUAL_DIGITS = 1e-9; // relative difference of tied scores
-const entries = new Map(DATA.entries.map((entry) => [`${entry.m},${entry.d}`, entry]));
+let entries = new Map();
+/** Read the cells of the page: JSON, compressed by zlib, as base64. */
+async function readCells() {
+  const packed = Uint8Array.from(atob(document.getElementById("cells").textContent), (letter) => letter.charCodeAt(0));
+  DATA = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  entries = new Map(DATA.entries.map((entry) => [`${entry.m},${entry.d}`, entry]));
+}
 
 const entryOf = (method, dataset) => entries.get(`${method},${dataset}`);
 const known = (values) => (values ?? []).filter((value) => value !== null);

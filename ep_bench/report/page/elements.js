@@ -60,12 +60,19 @@ function standalone(figure) {
   return new XMLSerializer().serializeToString(copy);
 }
 
+/** The text of an entry; of one of class n, the number at its start. */
+function shownValue(cell) {
+  const text = cell.textContent.trim();
+  const number = cell.classList.contains("n") ? parseFloat(text.replace(MINUS, "-")) : NaN;
+  return isNaN(number) ? text : String(number);
+}
+
 /** Make the headings of a table sort its rows; rows without a value are last. */
 function makeSortable(table) {
   const heads = [...table.tHead.rows[0].cells];
   const key = (row, column) => {
     const cell = row.cells[column];
-    const text = cell.dataset.value ?? cell.textContent.trim();
+    const text = cell.dataset.value ?? shownValue(cell);
     return text === "" ? null : isNaN(text) ? text.toLowerCase() : Number(text);
   };
   const compare = (a, b) =>

@@ -65,7 +65,8 @@ function startExplorer() {
 }
 
 enhanceStaticPage();
-if (document.getElementById("explorer")) startExplorer();
 window.addEventListener("hashchange", revealTarget);
 window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((one) => { one.open = true; }));
 revealTarget();
+// A browser that cannot decompress the cells shows the static page.
+if (document.getElementById("explorer") && "DecompressionStream" in window) readCells().then(startExplorer).then(revealTarget);

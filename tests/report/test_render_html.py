@@ -1,0 +1,27 @@
+"""The page as HTML: values to sort by."""
+
+from __future__ import annotations
+
+import pytest
+
+from ep_bench.plotting.page import Section, Table, item
+from ep_bench.report import render_html
+
+
+@pytest.mark.parametrize(
+    ("entry", "key"),
+    [
+        (item("2.59 ± 0.31", 2.5941), None),
+        (item("-0.0685 ± 0.0012†", -0.06851), None),
+        (item("0.5", 0.5), None),
+        (item("1.2 min", 72.0), "72"),  # in another unit than the value
+        (item("1.2e-05", 1.234567e-5), "1.23457e-05"),
+        (item("3.10 (2 of 20)", ""), ""),  # last, although its text begins with a number
+        (item("boston"), None),
+        (item("2.6", 2.6, kind="word"), "2.6"),  # the script reads numbers in entries of kind "number" only
+    ],
+)
+def test_an_entry_has_a_value_to_sort_by_unless_its_text_begins_with_it(entry, key):
+    table = Table(["value"], [["a", entry]])
+    page = render_html.page("title", "summary", [Section("s", "Section", tables=[table])]).partition("</table>")[0]
+    assert (f' data-value="{key}"' in page) == ("data-value" in page) == (key is not None)
