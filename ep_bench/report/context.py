@@ -11,10 +11,11 @@ import pandas as pd
 
 from ep_bench.convergence import ConvergedSplits, mark_note
 from ep_bench.plotting.method_style import MethodStyle, method_styles
-from ep_bench.report import summary
+from ep_bench.report import rank_groups, summary
 from ep_bench.report.leaderboard import Leaderboard, leaderboard
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.published_checks import merged_check
+from ep_bench.report.rank_groups import RankGroupResult
 from ep_bench.report.scores import MORE, Score, main_scores
 from ep_bench.report.summary import RankedScore, ScoreTable
 from ep_bench.results import curves
@@ -76,6 +77,11 @@ class ReportContext:
     def checks(self) -> pd.DataFrame:
         """Return the comparison with published numbers."""
         return merged_check(self.merged)
+
+    @cached_property
+    def rank_groups(self) -> list[RankGroupResult]:
+        """Return the ranks of the groups of methods that the studies list."""
+        return rank_groups.collect(self.merged)
 
     @cached_property
     def leaderboards(self) -> list[Leaderboard]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ep_bench.plotting.page import Picture, Section, Table
 
-PAGE, SECTION = 5400, 1100  # largest heights of a page before unfolding and of an open section, in pixels
+PAGE, SECTION = 4000, 1100  # largest heights of a page before unfolding and of an open section, in pixels
 FOLDED, LEADERBOARD = 108.0, 1900.0  # heights of a folded section, and of the leaderboard with its chart, in pixels
 WIDTH = 1050  # pixels of a figure at most
 ALWAYS_OPEN = frozenset({"leaderboard"})

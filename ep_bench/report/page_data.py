@@ -17,7 +17,7 @@ import pandas as pd
 from ep_bench.convergence import judge
 from ep_bench.plotting.method_families import DEEP, FAMILIES, NETWORKS, PROCESSES, family_of
 from ep_bench.report import leaderboard as boards
-from ep_bench.report import rank_groups, ranks, summary
+from ep_bench.report import ranks, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.leaderboard import SECONDS, Leaderboard
@@ -176,7 +176,7 @@ class _Content:
         yield "Gaussian processes", [name for name in methods if family[name] in {PROCESSES, DEEP}], datasets
         sizes = _sizes(self.report)
         yield "small sets", methods, [name for name in datasets if sizes.get(name, SMALL) < SMALL]
-        groups = [one for group in rank_groups.collect(self.merged) if group.source == BUI for one in group.standings]
+        groups = [one for group in self.report.rank_groups if group.source == BUI for one in group.standings]
         if groups:  # the largest group of methods that the paper ranks
             largest = max(groups, key=lambda one: len(one.own) * len(one.datasets.datasets))
             yield AS_IN_BUI, [m for m in methods if m in largest.own], list(largest.datasets.datasets)

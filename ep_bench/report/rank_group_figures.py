@@ -82,7 +82,7 @@ def _panel(
     methods = standing.ordered()
     method_axis(ax, names, named=True)
     lines = np.arange(len(methods), dtype=float)
-    ours, by_set = (np.array([standing.average(r)[m] for m in methods]) for r in (standing.blocks, standing.datasets))
+    ours, by_set = (np.array([r.mean_ranks[m] for m in methods]) for r in (standing.blocks, standing.datasets))
     half = 0.0 if standing.withheld else 0.5 * standing.cd
     above = lines - (SHIFT if group.source else 0.0)
     if half:
@@ -91,7 +91,7 @@ def _panel(
         ax.plot(rank, line, **OURS | {"color": styles[method].colour})
     ax.plot(by_set, above, **OURS_BY_DATASET)
     if standing.published_ranks is not None:
-        printed = standing.average(standing.published_ranks)
+        printed = standing.published_ranks.mean_ranks
         ax.plot([printed[method] for method in methods], lines + SHIFT, **PUBLISHED)
     worst = len(methods)
     low, high = min(1.0, float((ours - half).min())), max(float(worst), float((ours + half).max()))

@@ -100,19 +100,15 @@ class RankGroupScore:
         """Return the critical difference of our ranks, NaN if Nemenyi's test is withheld."""
         return math.nan if self.withheld else self.blocks.cd
 
-    def average(self, ranking: Ranking) -> dict[str, float]:
-        """Return average ranks by method, in the group's order."""
-        return {str(name): float(value) for name, value in ranking.ranks.mean(axis=0).items()}
-
     def ordered(self) -> list[str]:
         """Return the methods sorted by published ranks or, without these, by ours. Ties keep the order of the group."""
-        average = self.average(self.published_ranks or self.blocks)
+        average = (self.published_ranks or self.blocks).mean_ranks
         return sorted(average, key=lambda method: average[method])
 
     def order(self, pair: Sequence[str]) -> RankedPair:
         """Return the comparison of two methods."""
         first, second = pair
-        printed, ours = self.published_ranks and self.average(self.published_ranks), self.average(self.blocks)
+        printed, ours = self.published_ranks and self.published_ranks.mean_ranks, self.blocks.mean_ranks
         if printed and printed[first] > printed[second]:
             first, second = second, first
         return RankedPair(

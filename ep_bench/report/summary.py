@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -104,6 +104,11 @@ class Ranking:
         """Return the number of blocks with their kind, such as ``5 data sets``."""
         words = " ".join(word.removesuffix("s") for word in self.blocks.split()) if self.n == 1 else self.blocks
         return f"{self.n} {words}"
+
+    @cached_property
+    def mean_ranks(self) -> dict[str, float]:
+        """Return the average ranks by method, in the order of the columns."""
+        return {str(name): float(value) for name, value in self.ranks.mean(axis=0).items()}
 
     @property
     def average(self) -> pd.Series[float]:

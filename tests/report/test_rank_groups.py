@@ -43,7 +43,7 @@ def test_ranks_are_those_of_the_group_alone(tmp_path: Path, make_study: Any) -> 
     (group,) = collected(study(tmp_path / "s", make_study))
     assert [standing.score.name for standing in group.standings] == ["ll", "crps", "rmse"]
     for standing in published_ones(group):
-        assert standing.average(standing.blocks) == {"PBP-1": 3.0, "HMC-1": 1.0, "DGP-2-50": 2.0}
+        assert standing.blocks.mean_ranks == {"PBP-1": 3.0, "HMC-1": 1.0, "DGP-2-50": 2.0}
         assert (standing.blocks.n, standing.datasets.n) == (18, 3)
         assert standing.splits == dict.fromkeys(DATASETS, 6)
     assert group.disputed == {"DGP-2-50"}
@@ -59,9 +59,7 @@ def test_published_ranks_are_of_the_same_methods_on_the_same_data_sets(tmp_path:
         means = table[table.metric == standing.score.name].pivot_table("mean", "dataset", "method")
         expected = (sign * means).rank(axis=1).mean()
         assert standing.published_ranks is not None
-        assert standing.average(standing.published_ranks) == pytest.approx(
-            expected[GROUP_OF_THREE["methods"]].to_dict()
-        )
+        assert standing.published_ranks.mean_ranks == pytest.approx(expected[GROUP_OF_THREE["methods"]].to_dict())
     assert group.standings[0].printed == {"PBP-1": "13.70 ± 0.40", "HMC-1": "8.80 ± 1.38", "DGP-2-50": "5.30 ± 0.51"}
 
 
@@ -88,7 +86,7 @@ def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -
     (alone,) = collected(first)
     assert alone.standings == []
     (group,) = collected(first, second)
-    assert group.standings[0].average(group.standings[0].blocks) == {"PBP-1": 2.0, "HMC-1": 1.0}
+    assert group.standings[0].blocks.mean_ranks == {"PBP-1": 2.0, "HMC-1": 1.0}
     assert "HMC-2 is no method of these studies: not ranked. Did you mean HMC-1?" in group.notes
 
 
@@ -118,7 +116,7 @@ def test_methods_without_a_published_column_are_omitted_with_a_note(tmp_path: Pa
     assert "mine corresponds to HMC-1 of bui2015, as does HMC-1: not ranked." in group.notes
     plain = [{"name": "g", "methods": list(METHODS)}]
     (group,) = collected(study(tmp_path / "t", make_study, plain))
-    assert group.standings[0].average(group.standings[0].blocks)["mine"] == 4.0
+    assert group.standings[0].blocks.mean_ranks["mine"] == 4.0
     assert (group.columns, group.standings[0].published_ranks) == ({}, None)
 
 
@@ -153,7 +151,7 @@ def test_an_order_is_the_published_one_however_the_pair_is_named(tmp_path: Path,
     (group,) = collected(study(tmp_path / "s", make_study))
     standing = group.standings[0]
     assert standing.published_ranks is not None
-    printed = standing.average(standing.published_ranks)
+    printed = standing.published_ranks.mean_ranks
     first, second = sorted(("PBP-1", "DGP-2-50"), key=lambda method: printed[method])
     one, other = standing.order(("PBP-1", "DGP-2-50")), standing.order(("DGP-2-50", "PBP-1"))
     assert one == other
@@ -178,7 +176,7 @@ def test_the_figure_shows_our_and_published_ranks_on_each_methods_line(
             np.concatenate([np.atleast_1d(line.get_xdata()) for line in ax.lines if line.get_marker() == marker])
             for marker in "os"
         )
-        ours, printed = standing.average(standing.blocks), standing.average(standing.published_ranks)
+        ours, printed = standing.blocks.mean_ranks, standing.published_ranks.mean_ranks
         np.testing.assert_allclose(points, [ours[method] for method in methods])
         np.testing.assert_allclose(published_marks, [printed[method] for method in methods])
         assert list(published_marks) == sorted(published_marks)
@@ -285,7 +283,7 @@ def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> N
     (group,) = collected(make_study(tmp_path / "s", list(entries), sets, 3, change=classes, lock=lock))
     assert group.columns == {"GP-50": "GP", "two": "DGP-2"}
     assert [standing.score.name for standing in group.standings] == ["ll-classes"]
-    assert group.standings[0].average(group.standings[0].blocks) == {"GP-50": 1.0, "two": 2.0}
+    assert group.standings[0].blocks.mean_ranks == {"GP-50": 1.0, "two": 2.0}
     assert "No ranks by error rate: bui2015 has no data set with this score of all methods." in group.notes
 
 

@@ -33,7 +33,6 @@ from ep_bench.report.sections import (
 SECTIONS: tuple[Callable[[ReportContext], list[Section]], ...] = (
     leaderboard.sections,
     notes.sections,
-    experiments.sections,
     scores.sections,
     ranks.sections,
     rank_groups.sections,
@@ -46,6 +45,7 @@ SECTIONS: tuple[Callable[[ReportContext], list[Section]], ...] = (
     tuned_options.sections,
     further_scores.sections,
     published_numbers.sections,
+    experiments.sections,
     missing_cells.sections,
     what_was_run.sections,
 )

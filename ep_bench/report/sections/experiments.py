@@ -18,9 +18,12 @@ def _section(study: StudyResults, report: ReportContext) -> Section:
 
 
 def sections(report: ReportContext) -> list[Section]:
-    """Return one section per experiment."""
-    return [
+    """Return the section of an experiment, or one section with a part per experiment."""
+    found = [
         note_changed_experiment(_section(study, report), str(study.lock.get("environment", {}).get("revision", "")))
         for study in report.merged.studies
         if study.lock.get("experiment")
     ]
+    if len(found) <= 1:
+        return found
+    return [Section("experiments", "Experiments", parts=found, summary=", ".join(part.title for part in found))]

@@ -12,7 +12,7 @@ from scipy import stats
 
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Picture, Section, Table, item
-from ep_bench.report import rank_diagrams, rank_group_figures, rank_groups
+from ep_bench.report import rank_diagrams, rank_group_figures
 from ep_bench.report.context import ReportContext
 from ep_bench.report.rank_group_figures import STAR, starred
 from ep_bench.report.rank_groups import HOLDS, RankedPair, RankGroupResult, RankGroupScore
@@ -22,7 +22,7 @@ from ep_bench.results.spreadsheets import harmless
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the section of rank groups, with one part per group."""
-    groups = rank_groups.collect(report.merged)
+    groups = report.rank_groups
     if not groups:
         return []
     parts = [_part(place, group, report.styles) for place, group in enumerate(groups, 1)]
@@ -55,7 +55,7 @@ def _lines(group: RankGroupResult, standing: RankGroupScore) -> list[str]:
     counts = ", ".join(f"{name} {count}" for name, count in standing.splits.items())
     lines = [f"{standing.score.title}: blocks by data set: {counts}. {friedman_line(standing.blocks)}"]
     if standing.published_ranks is not None:
-        published = standing.average(standing.published_ranks)
+        published = standing.published_ranks.mean_ranks
         lines.append(_tally(group, standing, published))
     withheld = rank_diagrams.withheld_lines([standing.blocks])
     return [*lines, *(f"{standing.score.title}: {line[0].lower()}{line[1:]}" for line in withheld)]
@@ -63,7 +63,7 @@ def _lines(group: RankGroupResult, standing: RankGroupScore) -> list[str]:
 
 def _tally(group: RankGroupResult, standing: RankGroupScore, published: Mapping[str, float]) -> str:
     """Return how many of all pairs have the published order; pairs with a disputed column are counted separately."""
-    methods, ours = standing.ordered(), standing.average(standing.blocks)
+    methods, ours = standing.ordered(), standing.blocks.mean_ranks
     parts = []
     for disputed in (False, True):
         orders = [o for o in standing.orders() if bool({o.first, o.second} & group.disputed) is disputed]
@@ -83,10 +83,10 @@ def _averages(group: RankGroupResult, standing: RankGroupScore) -> Table:
     """Return the table of average ranks."""
     blocks = f"{standing.blocks.n} block{'s' * (standing.blocks.n > 1)}"
     head = ["method", f"ours, N = {blocks}", f"ours, N = {standing.datasets.count}"]
-    columns = [standing.average(standing.blocks), standing.average(standing.datasets)]
+    columns = [standing.blocks.mean_ranks, standing.datasets.mean_ranks]
     if standing.published_ranks is not None:
         head.append(f"published, the same {standing.datasets.count.removeprefix('1 ')}")
-        columns.append(standing.average(standing.published_ranks))
+        columns.append(standing.published_ranks.mean_ranks)
     head += ["printed average rank", "published as"] if group.source else []
     rows = []
     for method in standing.ordered():
