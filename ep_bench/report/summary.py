@@ -90,9 +90,18 @@ class Ranking:
     test: Friedman
     q: float
     cd: float
-    nemenyi: pd.DataFrame | None
-    wilcoxon: pd.DataFrame | None
+    scores: pd.DataFrame  # (N, k)
     marks: Mapping[str, str] = field(default_factory=dict)  # marks of convergence by method, over the ranked blocks
+
+    @cached_property
+    def nemenyi(self) -> pd.DataFrame | None:
+        """Return the p-values of Nemenyi's test, None for one block."""
+        return ranks.nemenyi_p(self.ranks) if self.n > 1 else None
+
+    @cached_property
+    def wilcoxon(self) -> pd.DataFrame | None:
+        """Return the p-values of Wilcoxon's tests with Holm's correction, None for one block."""
+        return ranks.wilcoxon_p(self.scores) if self.n > 1 else None
 
     @property
     def n(self) -> int:
@@ -297,7 +306,6 @@ def ranking_of(
     table = pd.DataFrame(ranks.block_ranks(values, higher_is_better=score.better == "higher"), columns=names)
     k, n = len(names), len(table)
     q = ranks.nemenyi_q(k)
-    several = n > 1
     return Ranking(
         score=score,
         blocks=blocks,
@@ -308,8 +316,7 @@ def ranking_of(
         ranks=table,
         test=ranks.friedman(table.to_numpy()),
         q=q,
-        cd=ranks.critical_difference(q, k, n) if several else math.nan,
-        nemenyi=ranks.nemenyi_p(table) if several else None,
-        wilcoxon=ranks.wilcoxon_p(pd.DataFrame(values, columns=names)) if several else None,
+        cd=ranks.critical_difference(q, k, n) if n > 1 else math.nan,
+        scores=pd.DataFrame(values, columns=names),
         marks=marks or {},
     )

@@ -266,9 +266,10 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
 
 
 def read_study(folder: Path, *, update: bool = False) -> StudyResults:
-    """Return the results in a folder; with ``update``, also write ``results.csv`` if the folder is writable.
+    """Return the results in a folder; with ``update``, first add the rows of its cell files to ``results.csv``
+    and bring an older lock file to the current format.
 
-    Raises UserError if the folder has no results. Nothing is written if rows are suspect.
+    Raises UserError if the folder has no results. Nothing is written if rows are suspect or the folder is read-only.
     """
     if not folder.is_dir():
         raise UserError("no such folder", where=str(folder))
@@ -278,7 +279,7 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
     lock, finished = lock or {}, finished_rows(folder)
     finished.suspect += suspect_files(folder, lock)
     rows = current_rows(folder, lock, finished.rows)
-    if update and not finished.suspect:
+    if update and not finished.suspect and (stamps(folder) or lock.get("format") != FORMAT):
         with contextlib.suppress(OSError):  # a read-only folder can still be read
             _write_results(folder, lock, finished, rows)
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished)
