@@ -86,6 +86,8 @@ def visible(text: str) -> str:
 
     Line ends are kept.
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -20,6 +20,7 @@ from ep_bench.types import COLUMNS, COUNT_COLUMNS, TEXT_COLUMNS
 
 Row = dict[str, Any]
 
+_NUMBER_COLUMNS = frozenset(COLUMNS) - TEXT_COLUMNS - COUNT_COLUMNS
 _LABELS = frozenset({"study", "method", "dataset"})  # from the plan, which may change them
 _FRACTIONS = frozenset({"coverage95", "coverage50", "coverage90", "error_rate", "pit_error"})
 _NOT_NEGATIVE = frozenset({
@@ -65,8 +66,7 @@ def checksum(row: Mapping[str, Any]) -> str:
 
 
 def _canonical_text(column: str, value: Any) -> str:
-    number = column not in TEXT_COLUMNS | COUNT_COLUMNS and value is not None
-    return text(float(value) if number else value)
+    return text(float(value) if column in _NUMBER_COLUMNS and value is not None else value)
 
 
 def file_checksums(folder: Path, names: Iterable[str]) -> dict[str, str]:

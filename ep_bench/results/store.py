@@ -266,10 +266,11 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
 
 
 def read_study(folder: Path, *, update: bool = False) -> StudyResults:
-    """Return the results in a folder; with ``update``, first add the rows of its cell files to ``results.csv``
-    and bring an older lock file to the current format.
+    """Return the results in a folder.
 
-    Raises UserError if the folder has no results. Nothing is written if rows are suspect or the folder is read-only.
+    With ``update``, the rows of cell files are first added to ``results.csv``, and an older lock file is brought to the
+    current format; nothing is written if rows are suspect or the folder is read-only. Raises UserError if the folder
+    has no results.
     """
     if not folder.is_dir():
         raise UserError("no such folder", where=str(folder))
