@@ -20,6 +20,7 @@ from . import (
     facts,
     findings,
     gaps,
+    later_papers,
     leaderboard,
     molecules,
     network_variants,
@@ -34,7 +35,7 @@ from .stored import DOCS, ROOT
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
-    molecules, rankings, gaps,
+    molecules, rankings, gaps, later_papers,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts)
