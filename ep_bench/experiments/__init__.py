@@ -12,7 +12,7 @@ import io
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +56,19 @@ def problems(name: str, options: Mapping[str, Any]) -> list[OptionProblem]:
     return []
 
 
-def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: str, jobs: int = 1) -> Path:
+def run(
+    name: str,
+    options: Mapping[str, Any],
+    seed: int,
+    folder: Path,
+    study: str,
+    jobs: int = 1,
+    accept: Sequence[Mapping[str, str]] = (),
+) -> Path:
     """Compute an experiment into ``folder``, unless the same results are there already; return the folder.
 
-    If the experiment uses checkpoints, ``jobs`` parts are computed in parallel, and an interrupted run continues.
+    The lock file has the differences from published numbers that the study accepts (``accept``). If the experiment uses
+    checkpoints, ``jobs`` parts are computed in parallel, and an interrupted run continues.
 
     Raises
     ------
@@ -67,7 +76,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
         The options are invalid; see ``problems``.
     """
     if is_computed(name, options, seed, folder):
-        _add_checksums(folder)
+        _update_lock(folder, accept)
         shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)  # if a run ended between writing the lock and here
         return folder
     made_by = environment()
@@ -91,6 +100,7 @@ def run(name: str, options: Mapping[str, Any], seed: int, folder: Path, study: s
             "environment": made_by,
             "files": files,
             "seconds": seconds,
+            **_accepted(accept),
         },
     )
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
@@ -111,13 +121,15 @@ def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) 
     return same and all((folder / name).exists() for name in FILES) and not store.suspect_files(folder, lock)
 
 
-def _add_checksums(folder: Path) -> None:
-    """Add the checksums of its files to a lock file that an older version wrote."""
-    lock = store.read_lock(folder) or {}
-    if "files" not in lock:
-        store.write_lock(
-            folder, {key: lock[key] for key in lock if key != "format"} | {"files": store.file_checksums(folder, FILES)}
-        )
+def _update_lock(folder: Path, accept: Sequence[Mapping[str, str]]) -> None:
+    """Replace the accepted differences in a lock file; add the checksums of its files if an older version wrote it."""
+    lock = {key: value for key, value in (store.read_lock(folder) or {}).items() if key not in {"format", "accept"}}
+    lock.setdefault("files", store.file_checksums(folder, FILES))
+    store.write_lock(folder, lock | _accepted(accept))
+
+
+def _accepted(accept: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    return {"accept": [dict(item) for item in accept]} if accept else {}
 
 
 def checkpoints_kept(folder: Path) -> int:

@@ -26,7 +26,7 @@ def section(study: store.StudyResults, *, drawn: bool = True) -> Section:
     registry, only the summary is shown. ``drawn`` is whether to draw figures.
     """
     name = str(study.lock["experiment"])
-    results = _read(study)
+    results = read(study)
     pictures: Sequence[Picture] = ()
     tables: list[Table] = []
     experiment = get(name) if name in REGISTRY else None
@@ -44,7 +44,8 @@ def _drawn(name: str, results: ExperimentResults) -> Sequence[Picture]:
     return get(name).draw(results)
 
 
-def _read(study: store.StudyResults) -> ExperimentResults:
+def read(study: store.StudyResults) -> ExperimentResults:
+    """Return the stored results of an experiment."""
     arrays = _arrays(study.folder / ARRAYS)
     return ExperimentResults(study.name, arrays, study.lock.get("options", {}), _summary(study.folder / SUMMARY))
 

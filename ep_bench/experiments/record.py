@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ep_bench.plotting.page import Picture, Table
 
 Arrays = Mapping[str, Any]
+Row = dict[str, Any]  # column -> value, as in results.csv
 SummaryRow = Mapping[str, str]  # column -> text, as in summary.csv
 Computed = tuple[dict[str, Any], list[dict[str, Any]]]  # arrays by name, rows of the summary
 
@@ -46,6 +47,8 @@ class Experiment:
       arrays are stored without pickle, so they hold no Python objects.
     - ``figure.draw(results)``: return the pictures.
     - ``figure.tables(results)``, optional: return tables that come before the summary.
+    - ``figure.cells(results)``, optional: return the scores of repetitions as rows of ``results.csv``, for the
+      comparison with published tables that have the name of the experiment in ``sources.yaml``.
 
     Increase ``version`` whenever the numbers change. Versions of methods count only for methods in the options
     (``method_entries.ExperimentMethod``), not for those that ``compute`` names itself. ``caption`` explains the columns
@@ -85,6 +88,11 @@ class Experiment:
         """Function that makes the tables before the summary."""
         function: Callable[[ExperimentResults], list[Table]] = getattr(self._load("figure"), "tables", _no_tables)
         return function
+
+    @property
+    def cells(self) -> Callable[[ExperimentResults], list[Row]] | None:
+        """Function that returns repetitions as cells, None if no published number applies."""
+        return getattr(self._load("figure"), "cells", None)
 
     def _load(self, module: str) -> Any:
         return import_module(f"{self.package}.{module}")

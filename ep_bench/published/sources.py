@@ -143,6 +143,7 @@ class PublishedTable(_Strict):
     compared: tuple[ComparedEntries, ...] = ()
     remarks: tuple[Remark, ...] = ()
     aliases: dict[str, Alias] = Field(default_factory=dict)
+    experiment: str = ""  # that computes the table, if it is no grid of cells
 
     def column(self, method: str) -> PublishedColumn:
         """Return trust, spread and origin of one method's column."""

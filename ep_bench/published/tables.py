@@ -34,6 +34,7 @@ def load_published() -> pd.DataFrame:
       ``trust``, ``why``, ``repeats`` (the earlier source from which a table quotes the value, or empty).
     - ``name``, ``irrelevant_inputs``: the data set as a study names it.
     - ``scheme``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not comparable.
+      The scheme of a table that an experiment computes is the name of the experiment.
     - ``kindred_scheme``, ``kindred_splits``: a scheme with random splits of the same kind; empty and 0 without one.
     """
     import pandas as pd
@@ -110,7 +111,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
         "repeats": column.repeats,
         "name": alias.name,
         "irrelevant_inputs": alias.irrelevant_inputs,
-        "scheme": scheme.scheme or "",
+        "scheme": scheme.scheme or table.experiment,
         "folds": scheme.folds,
         "test_fraction": scheme.test_fraction,
         "n_splits": scheme.count,

@@ -8,10 +8,12 @@ from typing import Any
 import pandas as pd
 
 from ep_bench import published
+from ep_bench.experiments.as_cells import as_cells
 from ep_bench.report.merge import MergedStudies
 from ep_bench.results import store
 from ep_bench.results.spreadsheets import harmless
 
+CELL_COLUMNS = ["method", "dataset", "split", "status", "rmse", "ll"]  # of an experiment
 _KEYS = ["source", "table", "method", "dataset", "metric", *published.COLUMN_NAMES, "published_mean"]
 
 
@@ -35,6 +37,9 @@ def check_table(checks: pd.DataFrame) -> str:
 
 def _check(merged: MergedStudies, study: store.StudyResults, tag: str, against: Sequence[str]) -> pd.DataFrame:
     """Return the comparison of one study, with the cells and the labels of the report."""
+    if study.lock.get("experiment"):
+        cells, about = as_cells(study)
+        return published.check(pd.DataFrame(cells, columns=CELL_COLUMNS), about, against)
     methods, datasets = _labels(merged, study, tag)
     lock = _relabelled(study.lock, methods, datasets)
     rows = merged.judged_rows

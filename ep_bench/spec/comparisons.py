@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ep_bench.spec.models import Accept, Compare, LeftOut, MethodEntry, RankGroup
@@ -10,14 +10,34 @@ from ep_bench.spec.problems import Place, Problems
 from ep_bench.spec.validation import validate
 from ep_bench.types import DatasetRef
 
+Names = tuple[str, str]  # name and label of a method or a data set
+
+
+def labels_of_study(datasets: Sequence[DatasetRef], methods: Sequence[MethodEntry]) -> tuple[list[Names], list[Names]]:
+    """Return the names and labels of the data sets and methods of a study."""
+    return [(ref.name, ref.label) for ref in datasets], [(entry.use, entry.label) for entry in methods]
+
+
+def labels_of_experiment(raw: Mapping[str, Any]) -> tuple[list[Names], list[Names]]:
+    """Return the names and labels of the data sets and methods in the options of an experiment, which may be wrong."""
+    options = raw.get("options")
+    found = options if isinstance(options, dict) else {}
+    lists: list[list[Any]] = [found[key] if isinstance(found.get(key), list) else [] for key in ("datasets", "methods")]
+    entries = [entry for entry in lists[1] if isinstance(entry, dict)]
+    methods = [(str(entry.get("use")), str(entry.get("label", entry.get("use")))) for entry in entries]
+    return [(str(name), str(name)) for name in lists[0]], methods
+
 
 class Comparisons:
-    """Reads entries and adds their mistakes to ``problems``. Methods and data sets are named by name or label."""
+    """Reads entries and adds their mistakes to ``problems``. Methods and data sets are named by name or label.
 
-    def __init__(self, problems: Problems, datasets: Sequence[DatasetRef], methods: Sequence[MethodEntry]) -> None:
-        self._problems, self._labels = problems, [entry.label for entry in methods]
-        self._datasets = {key for ref in datasets for key in (ref.name, ref.label)}
-        self._methods = {key for entry in methods for key in (entry.use, entry.label)}
+    ``datasets`` and ``methods`` are pairs of name and label.
+    """
+
+    def __init__(self, problems: Problems, datasets: Sequence[Names], methods: Sequence[Names]) -> None:
+        self._problems, self._labels = problems, [label for _, label in methods]
+        self._datasets = {key for names in datasets for key in names}
+        self._methods = {key for names in methods for key in names}
 
     def check_labels(self, compare: Compare | None) -> None:
         """Record labels to compare with that no method has."""

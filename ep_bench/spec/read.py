@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ep_bench.errors import OptionProblem, UserError, spell
-from ep_bench.spec.comparisons import Comparisons
+from ep_bench.spec.comparisons import Comparisons, labels_of_experiment, labels_of_study
 from ep_bench.spec.include import StudyUnion, included_studies
 from ep_bench.spec.models import (
     SPLITS,
@@ -33,7 +33,7 @@ from ep_bench.types import DatasetRef, SplitScheme
 
 OWN_KEYS = ("use", "label", "tune", "published")  # keys of a method entry; all others are options of the method
 # Keys that a study with an experiment cannot have.
-_GRID_KEYS = ("include", "methods", "splits", "overrides", "limits", "compare", "ranks", "accept", "left_out")
+_GRID_KEYS = ("include", "methods", "splits", "overrides", "limits", "compare", "ranks", "left_out")
 _DATASET_KEYS = tuple(dict.fromkeys((*CardEntry.model_fields, *FileEntry.model_fields)))
 _TARGET = re.compile(r"[^:]+:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _S = TypeVar("_S", Limits, Compare)
@@ -94,7 +94,8 @@ class _Reader:
             union.add_own(datasets, methods, places)
             datasets, methods = union.datasets, union.methods
         self._overrides(file.overrides, datasets, methods)
-        comparisons = Comparisons(self.problems, datasets, methods)
+        names = labels_of_experiment(raw) if "experiment" in raw else labels_of_study(datasets, methods)
+        comparisons = Comparisons(self.problems, *names)
         accept, left_out = comparisons.accept(file.accept), comparisons.left_out(file.left_out)
         comparisons.check_labels(compare)
         ranks = comparisons.ranks(file.ranks, self.catalogue.sources)

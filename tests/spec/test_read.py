@@ -11,6 +11,7 @@ from ep_bench.errors import UserError
 from ep_bench.spec import ACCEPT_METRICS, MethodEntry, Study
 from ep_bench.types import DatasetRef, SplitScheme
 
+LEARNING = "study: s\nexperiment: active_learning\noptions: {datasets: [yacht], methods: [{use: pbp, label: A}]}\n"
 HEAD = "study: s\ndatasets: [boston, naval]\nmethods: [pbp]\n"
 
 
@@ -345,6 +346,8 @@ WRONG = [
     ("study: s\nexperiment: cubic_toy\nlimits: {seconds: 1}\n", 3, ["limits: is not allowed with an experiment"]),
     ("study: s\nexperiment: cubic_toy\noptions: {pints: 3}\n", 3, ["options.pints: unknown option", "'points'?"]),
     ("study: s\nexperiment: cubic_toy\noptions: [3]\n", 3, ["options: must be a mapping"]),
+    (LEARNING + "accept: [{method: B, dataset: yacht, metric: rmse, reason: r}]\n", 4, ["accept[0].method: not a"]),
+    (LEARNING + "accept: [{method: A, dataset: boston, metric: rmse, reason: r}]\n", 4, ["accept[0].dataset: not a"]),
     ("study: s\nexperiment: null\n", 2, ["experiment: has no value"]),
     ("study: s\nexperiment: [cubic_toy]\n", 2, ["experiment: must be text"]),
 ]

@@ -103,7 +103,7 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
         kept = experiments.checkpoints_kept(results / study.name)
         if kept and not done and not quiet:
             click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
-        folder = experiments.run(*key, study.name, jobs)
+        folder = experiments.run(*key, study.name, jobs, study.accept_items())
     if not quiet:
         note = " (already computed)" if done else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from scipy import integrate, stats
 
-from ep_bench import data, experiments
+from ep_bench import data, experiments, published
 from ep_bench.experiments import figures, registry
+from ep_bench.experiments.as_cells import as_cells
 from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
@@ -87,6 +89,16 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return experiments.run("active_learning", SMALL, 0, tmp_path_factory.mktemp("r") / "learn", "learn")
 
 
+def test_accepted_differences_are_stored_and_replaced(tmp_path: Path) -> None:
+    accept = [{"method": "ridge-A", "dataset": "yacht", "metric": "rmse", "reason": "Known."}]
+    options = SMALL | {"repetitions": 1, "additions": 1}
+    folder = experiments.run("active_learning", options, 0, tmp_path / "s", "s", accept=accept)
+    lock = store.read_lock(folder) or {}
+    assert lock["accept"] == accept
+    experiments.run("active_learning", options, 0, folder, "s")
+    assert store.read_lock(folder) == {key: value for key, value in lock.items() if key != "accept"}
+
+
 def test_both_rules_start_from_the_same_fit(done: Path) -> None:
     with np.load(done / experiments.ARRAYS) as arrays:
         rmse = arrays["rmse"]
@@ -113,6 +125,42 @@ def test_the_report_has_scores_and_the_paired_test(done: Path) -> None:
         last = arrays["rmse"][0, :, :, -1]
     assert paired.rows[0][5]["value"] == pytest.approx(np.mean(last[0] - last[1]))
     assert paired.rows[0][6]["value"] == pytest.approx(stats.wilcoxon(last[0] - last[1]).pvalue)
+
+
+def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResults:
+    """Return the results of PBP-A and PBP-R on boston with forty repetitions around two means."""
+    rng = np.random.default_rng(0)
+    noise = rng.permutation(np.linspace(-1.0, 1.0, 40))[:, None] * np.ones(10)
+    rmse = np.array([[mean + noise for mean in final]])
+    folder.mkdir()
+    labels = ["PBP-A", "PBP-R"]
+    np.savez(folder / experiments.ARRAYS, rmse=rmse, ll=-rmse, datasets=np.array(["boston"]), labels=np.array(labels))
+    methods = [{"use": "pbp", "label": label} for label in labels]
+    given = {"train": 20, "test": 100, "additions": 9, "methods": methods} | options
+    lock = {"study": "s", "experiment": "active_learning", "options": given}
+    return store.StudyResults(folder, "s", lock, [])
+
+
+def test_final_scores_are_compared_with_table_2(tmp_path: Path) -> None:
+    study = stored(tmp_path / "s", [5.5, 9.0])
+    study.lock["accept"] = [{"method": "PBP-R", "dataset": "boston", "metric": "rmse", "reason": "Known."}]
+    found = published.check(pd.DataFrame(as_cells(study)[0]), as_cells(study)[1])
+    assert found["method"].tolist() == ["PBP-A", "PBP-R"]
+    assert found["verdict"].tolist() == ["reproduced", "worse"]
+    assert found["published_mean"].tolist() == [5.480, 6.716]
+    assert found["mean"].tolist() == pytest.approx([5.5, 9.0])
+    assert found["n_splits"].tolist() == [40, 40]
+    assert found["reason"].tolist() == ["", "accepted: Known."]
+
+
+def test_a_failed_repetition_leaves_the_comparison_incomplete(tmp_path: Path) -> None:
+    study = stored(tmp_path / "s", [5.5, np.nan])
+    found = published.check(pd.DataFrame(as_cells(study)[0]), as_cells(study)[1])
+    assert found["verdict"].tolist() == ["reproduced", "incomplete"]
+
+
+def test_other_sizes_are_not_compared(tmp_path: Path) -> None:
+    assert as_cells(stored(tmp_path / "s", [5.5, 9.0], additions=5))[0] == []
 
 
 def test_only_targets_of_training_points_reach_a_method(tmp_path: Path) -> None:

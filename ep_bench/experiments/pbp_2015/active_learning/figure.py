@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from ep_bench.experiments.record import ExperimentResults, uses
+from ep_bench.experiments.record import ExperimentResults, Row, uses
 from ep_bench.plotting.method_style import method_styles
 from ep_bench.plotting.page import Item, Picture, Table, item
 from ep_bench.plotting.style import STYLE, finish
@@ -23,6 +23,7 @@ from ep_bench.types import Array
 
 PANELS = 3  # per row
 SOURCE, TABLE = "hernandez-lobato2015", "2"
+SIZES = {"train": 20, "test": 100, "additions": 9}  # of the table
 LEVEL = 0.05  # of the paired test
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM = "random"
@@ -52,6 +53,24 @@ def tables(results: ExperimentResults) -> list[Table]:
     if failures:
         found.append(Table(["Failed repetitions"], [[text] for text in failures], folded=f"{len(failures)} failures"))
     return found
+
+
+def cells(results: ExperimentResults) -> list[Row]:
+    """Return the scores of each repetition after the last addition; none if the sizes are not those of the paper."""
+    if any(results.options.get(name, size) != size for name, size in SIZES.items()):
+        return []
+    arrays = results.arrays
+    scores = {score: np.asarray(arrays[score])[..., -1] for score in AXES}  # (D, M, R)
+    return [
+        {
+            "method": str(label), "dataset": str(name), "split": r,
+            "status": "ok" if np.isfinite(scores["rmse"][i, j, r]) else "failed",
+            **{score: float(values[i, j, r]) for score, values in scores.items()},
+        }
+        for i, name in enumerate(arrays["datasets"])
+        for j, label in enumerate(arrays["labels"])
+        for r in range(scores["rmse"].shape[2])
+    ]  # fmt: skip
 
 
 def _figure(results: ExperimentResults, score: str) -> Picture:

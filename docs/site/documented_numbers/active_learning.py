@@ -1,0 +1,95 @@
+"""Tables of active learning next to table 2 of Hernandez-Lobato and Adams (2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from ep_bench import published
+
+from .markdown import table
+from .stored import RESULTS
+
+FOLDER = "active-learning"
+SOURCE, NUMBER = "hernandez-lobato2015", "2"
+METHODS = ("PBP", "HMC", "EP", "LA")
+CLAIMED = ("boston", "energy", "power", "yacht")
+LEVEL = 0.05
+
+
+@cache
+def _arrays() -> Mapping[str, Any]:
+    with np.load(RESULTS / FOLDER / "arrays.npz") as stored:
+        return dict(stored)
+
+
+def final(dataset: str, label: str) -> np.ndarray:
+    """Return the RMSE after the last addition of each repetition."""
+    arrays = _arrays()
+    d, m = arrays["datasets"].tolist().index(dataset), arrays["labels"].tolist().index(label)
+    scores: np.ndarray = arrays["rmse"][d, m, :, -1]
+    return scores
+
+
+def _printed(dataset: str, label: str) -> str:
+    place = (SOURCE, NUMBER, label, dataset, "rmse")
+    keys = ("source", "table", "method", "dataset", "metric")
+    (row,) = [row for row in published.described_rows() if tuple(row[key] for key in keys) == place]
+    return str(row["printed_mean"])
+
+
+def _entry(dataset: str, label: str) -> str:
+    scores = final(dataset, label)
+    known = scores[np.isfinite(scores)]
+    text = published.measured(float(known.mean()), float(known.std() / np.sqrt(len(known))))
+    return f"{text} ({_printed(dataset, label)})"
+
+
+def scores() -> list[str]:
+    """Return RMSE after the last addition, ours and in brackets that of the paper."""
+    labels = [f"{method}-{rule}" for method in METHODS for rule in "AR"]
+    body = [[dataset, *(_entry(dataset, label) for label in labels)] for dataset in _arrays()["datasets"].tolist()]
+    return table(["RMSE", *labels], body)
+
+
+def gains(method: str) -> dict[str, tuple[float, float]]:
+    """Return the mean difference of active and random choice by data set, and the p-value of Wilcoxon's test."""
+    found = {}
+    for dataset in _arrays()["datasets"].tolist():
+        difference = final(dataset, f"{method}-A") - final(dataset, f"{method}-R")
+        difference = difference[np.isfinite(difference)]
+        p = float(stats.wilcoxon(difference).pvalue) if np.any(difference) else 1.0
+        found[dataset] = float(difference.mean()), p
+    return found
+
+
+def choices() -> list[str]:
+    """Return on which data sets active choice has the lower and the higher RMSE, by the paired test."""
+    body = []
+    for method in METHODS:
+        found = gains(method)
+        lower = [name for name, (mean, p) in found.items() if p < LEVEL and mean < 0.0]
+        higher = [name for name, (mean, p) in found.items() if p < LEVEL and mean > 0.0]
+        body.append([method, str(sum(mean < 0.0 for mean, _ in found.values())), _names(lower), _names(higher)])
+    return table(["Method", "Data sets with a lower mean", "Lower, p < 0.05", "Higher, p < 0.05"], body)
+
+
+def claim() -> tuple[list[bool], str]:
+    """Compare with the statements of the paper on figure 2."""
+    found = {method: gains(method) for method in METHODS}
+    holds = [found[method][name][0] < 0.0 for method in ("HMC", "PBP") for name in CLAIMED]
+    lower = [f"{method} on {sum(found[method][name][0] < 0.0 for name in CLAIMED)}" for method in METHODS]
+    sure = [f"{method} {sum(found[method][name][1] < LEVEL for name in CLAIMED if found[method][name][0] < 0.0)}"
+            for method in ("HMC", "PBP")]  # fmt: skip
+    return holds, f"lower mean of these {len(CLAIMED)} sets: {', '.join(lower)}; with p < {LEVEL}: {', '.join(sure)}"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {"active-learning": scores, "active-learning-choices": choices}

@@ -1,0 +1,28 @@
+"""Repetitions of an experiment as the cells of a study, for the comparison with published numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ep_bench.experiments.figures import read
+from ep_bench.experiments.record import Row
+from ep_bench.experiments.registry import REGISTRY, get
+from ep_bench.results.store import StudyResults
+
+
+def as_cells(study: StudyResults) -> tuple[list[Row], dict[str, Any]]:
+    """Return the cells of an experiment, and the parts of a lock file that the comparison reads.
+
+    The scheme of the splits is the name of the experiment. An entry is compared with the column of its own label.
+    """
+    name = str(study.lock["experiment"])
+    cells = get(name).cells if name in REGISTRY else None
+    rows = cells(read(study)) if cells else []
+    methods = {
+        entry["label"]: {"use": entry.get("use", ""), "published": [entry["label"]]}
+        for entry in study.lock.get("options", {}).get("methods", ())
+        if entry.get("label")
+    }
+    datasets = {dataset: {"name": dataset} for dataset in dict.fromkeys(row["dataset"] for row in rows)}
+    accept = study.lock.get("accept", [])
+    return rows, {"methods": methods, "datasets": datasets, "splits": {"scheme": name}, "accept": accept}
