@@ -107,6 +107,8 @@ def merge(folders: Sequence[Path]) -> MergedStudies:
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     studies = [store.read_intact(folder, update=True) for folder in different]
     for study in studies:
+        if not store.stamps(study.folder):
+            continue  # without cell files, the folder has no other curves and scores than those that it stores
         with contextlib.suppress(OSError):  # a read-only folder can still be reported
             curves.update(study.folder, study.rows)
             row_scores.update(study.folder, study.lock, study.rows)

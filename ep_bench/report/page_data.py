@@ -141,10 +141,11 @@ class _Content:
             cells["seed"] = [None if pd.isna(seed) else int(seed) for seed in part["seed"]]
         if found is not None:
             cells["c"] = [found.converged, found.judged + found.unstated, found.unconverged, found.unstated]
-        states = [CONVERGENCE.index(judge(row)) for row in part.to_dict("records")]
+        rows = part.to_dict("records")
+        states = [CONVERGENCE.index(judge(row)) for row in rows]
         if any(states):
             cells["v"] = states
-        notes = [_note(row) for row in part[["status", "reason"]].to_dict("records")]
+        notes = [_note(row) for row in rows]
         return cells | ({"r": [self.reasons(note) for note in notes]} if any(notes) else {})
 
     def _published(self) -> Iterator[list[Any]]:
