@@ -14,17 +14,14 @@ from ep_bench.plotting.page import Picture, Section, Table
 PAGE, SECTION = 4000, 1100  # largest heights of a page before unfolding and of an open section, in pixels
 FOLDED, LEADERBOARD = 108.0, 1900.0  # heights of a folded section, and of the leaderboard with its chart, in pixels
 WIDTH = 1050  # pixels of a figure at most
-ALWAYS_OPEN = frozenset({"leaderboard"})
 
 
 def folded_sections(sections: Sequence[Section]) -> dict[str, str]:
-    """Return the summaries of the sections to fold, by the id of the section."""
+    """Return the summaries of the sections to fold, by the id of the section; the first one is never folded."""
     found: dict[str, str] = {}
-    used = sum(LEADERBOARD if section.id in ALWAYS_OPEN else FOLDED for section in sections)
-    for section in sections:
+    used = sum(LEADERBOARD if section.id == "leaderboard" else FOLDED for section in sections)
+    for section in sections[1:]:
         more = _height(section) - FOLDED
-        if section.id in ALWAYS_OPEN:
-            continue
         if more <= SECTION and used + more <= PAGE:
             used += max(more, 0.0)
         else:

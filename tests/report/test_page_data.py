@@ -102,6 +102,7 @@ def test_long_sections_are_folded_with_a_summary():
     assert folding.folded_sections([Section("leaderboard", "Leaderboard", tables=tall.parts[0].tables * 9)]) == {}
     many = [Section(f"s{i}", "Short", tables=[Table(["x", "y"], rows[:20])]) for i in range(12)]
     assert 0 < len(folding.folded_sections(many)) < 12
+    assert folding.folded_sections([tall, short]) == {}  # the first section is what the reader came for
 
 
 def test_entries_name_the_scores_by_which_they_are_not_distinguished_from_the_best(tmp_path, make_study):

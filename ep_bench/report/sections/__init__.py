@@ -44,8 +44,8 @@ SECTIONS: tuple[Callable[[ReportContext], list[Section]], ...] = (
     training_curves.sections,
     tuned_options.sections,
     further_scores.sections,
-    published_numbers.sections,
     experiments.sections,
+    published_numbers.sections,
     missing_cells.sections,
     what_was_run.sections,
 )

@@ -34,10 +34,10 @@ CLAIMS_EXPLANATION = (
 
 
 def sections(report: ReportContext) -> list[Section]:
-    """Return the comparison of all studies that are grids of cells with the papers' numbers and claims."""
-    if not any(study.rows for study in report.merged.studies):
-        return []
-    return [_numbers(report), *_claims(report)]
+    """Return the comparison with the papers' numbers and claims; claims are about grids of cells."""
+    if any(study.rows for study in report.merged.studies):
+        return [_numbers(report), *_claims(report)]
+    return [_numbers(report)] if len(report.checks) else []
 
 
 def _claims(report: ReportContext) -> list[Section]:

@@ -19,6 +19,8 @@ from ep_bench.experiments.as_cells import as_cells
 from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
+from ep_bench.report import builder, merge
+from ep_bench.report.context import ReportContext
 from ep_bench.results import store
 
 ROOT = Path(__file__).parents[3]
@@ -134,7 +136,8 @@ def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResul
     rmse = np.array([[mean + noise for mean in final]])
     folder.mkdir()
     labels = ["PBP-A", "PBP-R"]
-    np.savez(folder / experiments.ARRAYS, rmse=rmse, ll=-rmse, datasets=np.array(["boston"]), labels=np.array(labels))
+    names = {"datasets": ["boston"], "labels": labels, "acquisitions": ["variance", "random"]}
+    np.savez(folder / experiments.ARRAYS, rmse=rmse, ll=-rmse, **{key: np.array(value) for key, value in names.items()})
     methods = [{"use": "pbp", "label": label} for label in labels]
     given = {"train": 20, "test": 100, "additions": 9, "methods": methods} | options
     lock = {"study": "s", "experiment": "active_learning", "options": given}
@@ -151,6 +154,14 @@ def test_final_scores_are_compared_with_table_2(tmp_path: Path) -> None:
     assert found["mean"].tolist() == pytest.approx([5.5, 9.0])
     assert found["n_splits"].tolist() == [40, 40]
     assert found["reason"].tolist() == ["", "accepted: Known."]
+
+
+def test_the_report_has_the_verdicts(tmp_path: Path) -> None:
+    study = stored(tmp_path / "s", [5.5, 9.0])
+    store.write_lock(study.folder, study.lock | {"files": store.file_checksums(study.folder, [experiments.ARRAYS])})
+    found = {section.id: section for section in builder.sections(ReportContext(merge.merge([study.folder])))}
+    assert list(found) == ["experiment-s", "published", "run"]
+    assert found["published"].lines[0] == "2 numbers: 1 worse, 1 reproduced."
 
 
 def test_a_failed_repetition_leaves_the_comparison_incomplete(tmp_path: Path) -> None:
