@@ -28,7 +28,6 @@ from . import (
     networks,
     paper_figures,
     rankings,
-    seeds,
     verdicts,
 )  # fmt: skip
 from .prose import unchecked
@@ -37,7 +36,7 @@ from .stored import DOCS, ROOT
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
-    molecules, rankings, gaps, later_papers, active_learning, seeds,
+    molecules, rankings, gaps, later_papers, active_learning,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
 WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts)
