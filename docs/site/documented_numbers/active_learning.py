@@ -14,7 +14,7 @@ from ep_bench import published
 from .markdown import table
 from .stored import RESULTS
 
-FOLDER = "active-learning"
+FOLDER, PRIORS = "active-learning", "active-learning-priors"
 SOURCE, NUMBER = "hernandez-lobato2015", "2"
 METHODS = ("PBP", "HMC", "EP", "LA")
 CLAIMED = ("boston", "energy", "power", "yacht")
@@ -22,14 +22,14 @@ LEVEL = 0.05
 
 
 @cache
-def _arrays() -> Mapping[str, Any]:
-    with np.load(RESULTS / FOLDER / "arrays.npz") as stored:
+def _arrays(folder: str = FOLDER) -> Mapping[str, Any]:
+    with np.load(RESULTS / folder / "arrays.npz") as stored:
         return dict(stored)
 
 
-def final(dataset: str, label: str) -> np.ndarray:
+def final(dataset: str, label: str, folder: str = FOLDER) -> np.ndarray:
     """Return the RMSE after the last addition of each repetition."""
-    arrays = _arrays()
+    arrays = _arrays(folder)
     d, m = arrays["datasets"].tolist().index(dataset), arrays["labels"].tolist().index(label)
     scores: np.ndarray = arrays["rmse"][d, m, :, -1]
     return scores
@@ -42,11 +42,13 @@ def _printed(dataset: str, label: str) -> str:
     return str(row["printed_mean"])
 
 
-def _entry(dataset: str, label: str) -> str:
-    scores = final(dataset, label)
+def _mean(scores: np.ndarray) -> str:
     known = scores[np.isfinite(scores)]
-    text = published.measured(float(known.mean()), float(known.std() / np.sqrt(len(known))))
-    return f"{text} ({_printed(dataset, label)})"
+    return published.measured(float(known.mean()), float(known.std() / np.sqrt(len(known))))
+
+
+def _entry(dataset: str, label: str) -> str:
+    return f"{_mean(final(dataset, label))} ({_printed(dataset, label)})"
 
 
 def scores() -> list[str]:
@@ -54,6 +56,16 @@ def scores() -> list[str]:
     labels = [f"{method}-{rule}" for method in METHODS for rule in "AR"]
     body = [[dataset, *(_entry(dataset, label) for label in labels)] for dataset in _arrays()["datasets"].tolist()]
     return table(["RMSE", *labels], body)
+
+
+def priors() -> list[str]:
+    """Return the RMSE of HMC with its default priors, with those of PBP, and as printed."""
+    body = [
+        [dataset, label, _mean(final(dataset, label)), _mean(final(dataset, f"{label}, priors of PBP", PRIORS)),
+         _printed(dataset, label)]
+        for dataset in _arrays(PRIORS)["datasets"].tolist() for label in ("HMC-A", "HMC-R")
+    ]  # fmt: skip
+    return table(["Data set", "Entry", "Default priors", "Priors of PBP", "Printed"], body)
 
 
 def gains(method: str) -> dict[str, tuple[float, float]]:
@@ -94,4 +106,8 @@ def _names(names: list[str]) -> str:
     return ", ".join(names) or "none"
 
 
-TABLES: dict[str, Callable[[], list[str]]] = {"active-learning": scores, "active-learning-choices": choices}
+TABLES: dict[str, Callable[[], list[str]]] = {
+    "active-learning": scores,
+    "active-learning-choices": choices,
+    "active-learning-priors": priors,
+}
