@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ep_bench.errors import UserError
+from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.types import Array
 
 
@@ -112,7 +112,7 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         try:
             from ngboost import NGBRegressor
         except ImportError:
-            raise UserError("requires ngboost; install ep-bench[controls]", where="NGBoostRegressor") from None
+            raise UserError(f"requires ngboost; {INSTALL_EXTRA}[controls]", where="NGBoostRegressor") from None
         return NGBRegressor(
             n_estimators=n_estimators, learning_rate=self.learning_rate, random_state=self.random_state,
             verbose=False, **options,

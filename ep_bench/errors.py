@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+INSTALL_EXTRA = "install ep-bench"  # followed by the name of an extra in brackets, if a package is not installed
+
 
 class UserError(Exception):
     """An error in the usage, a study, a data set or a method; printed without a traceback, exit status 2.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ep_bench import adapters, methods
-from ep_bench.errors import UserError
+from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
 from ep_bench.runner.jobs import Job
@@ -179,7 +179,9 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
     """Compare a cell that was computed again; those that only a mean can judge are collected in their outcome."""
     outcome = stored.outcome
     outcome.seconds += seconds_of(now)
-    if now["status"] != "ok":
+    if f"{INSTALL_EXTRA}[" in str(now.get("reason")):
+        outcome.impossible.append(str(now["reason"]))
+    elif now["status"] != "ok":
         outcome.add([_failure(stored, now)])
     elif all(now.get(column) == stored.row[column] for column in COMPARED if column in stored.row):
         outcome.identical += 1

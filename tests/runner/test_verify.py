@@ -17,6 +17,7 @@ import pytest
 
 from ep_bench import experiments, methods
 from ep_bench.cli.output import verify as output
+from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.experiments.verify import differences
 from ep_bench.methods import pbp
 from ep_bench.results import store
@@ -323,6 +324,18 @@ def test_a_cell_that_fails_now_is_different(folder: Path, in_process: None, monk
     outcome = verify([store.read_intact(folder)], ALL)[0]
     assert outcome.different == 3
     assert outcome.differences[0].now == "failed: ValueError: no luck today"
+
+
+def test_a_method_without_its_package_is_not_compared(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise UserError(f"requires nothing; {INSTALL_EXTRA}[controls]", where="Boosting")
+
+    monkeypatch.setattr(pbp, "refine_prior", fails)
+    outcome = verify([store.read_intact(folder)], ALL)[0]
+    assert (outcome.different, outcome.tried) == (0, 3)
+    assert Counter(outcome.impossible) == {"Boosting: requires nothing; install ep-bench[controls]": 3}
 
 
 def test_cells_of_two_folders_are_computed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
