@@ -25,7 +25,7 @@ from ep_bench.runner import stored_cells
 from ep_bench.runner import verify as runner
 from ep_bench.runner.execute import run_cell
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.verify import Sample, verify
+from ep_bench.runner.verify import Sample, StoredCell, Verification, verify
 from ep_bench.types import Record
 from tests.commands import ep_bench
 
@@ -140,6 +140,20 @@ def test_exact_methods_may_differ_by_rounding_on_another_processor_only(folder: 
     change_environment(folder)
     outcome = verify([store.read_intact(folder)], ALL)[0]
     assert (outcome.identical, outcome.equal, outcome.different) == (0, 6, 0)
+
+
+@pytest.mark.parametrize(("layers", "error", "different"), [(3, 3e-6, 0), (2, 3e-6, 3), (4, 3e-5, 3)])
+def test_rounding_errors_may_grow_with_the_number_of_layers(
+    folder: Path, layers: int, error: float, different: int
+) -> None:
+    change_environment(folder)
+    study, outcome = store.read_intact(folder), Verification("s")
+    for cell in (cell for cell in store.lock_cells(study.lock) if cell["method"] == "PBP"):
+        row = study.finished.rows[cell["cell"]] | {"method": "PBP"}
+        options = cell["factors"]["options"] | {"hidden": [5] * layers}
+        changed = {**cell, "factors": cell["factors"] | {"options": options}}
+        runner._compare(StoredCell(study, changed, row, outcome), row | {"rmse": row["rmse"] * (1.0 + error)})
+    assert (outcome.different, outcome.equal) == (different, 3 - different)
 
 
 def shift(folder: Path, errors: float, splits: tuple[int, ...]) -> float:
