@@ -16,7 +16,8 @@ class CheckRequest(NamedTuple):
 
     target: str
     options: Mapping[str, Any]
-    base: str
+    base: str  # folder that file names are relative to
+    cwd: str  # working directory of the checks
     task: Task | None = None  # None: the first task of the target
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 import signal
 import time
@@ -13,10 +14,12 @@ from ep_bench.conformance.checks import Check, CheckOutcome, Finding, checks
 from ep_bench.conformance.messages import PRINT_STACK, CheckRequest, Ready
 from ep_bench.errors import UserError
 from ep_bench.processes.channel import MessageError
-from ep_bench.processes.child_process import ChildProcess, ending
+from ep_bench.processes.child_process import ending
+from ep_bench.processes.forked import ForkedProcess, ForkServer
 from ep_bench.types import Task
 
 STARTING = 120.0  # seconds for the import of the target, in addition to the limit of a check
+_servers: list[ForkServer] = []  # one at most, kept for the next method until this process ends
 
 
 def examine(
@@ -37,7 +40,7 @@ def examine(
     UserError
         The target cannot be imported or constructed, or does not have the options.
     """
-    examiner = CheckRunner(CheckRequest(target, options, str(base), task), seconds)
+    examiner = CheckRunner(CheckRequest(target, options, str(base), str(Path.cwd()), task), seconds)
     try:
         ready = examiner.start()
         yield from in_order(checks(registered=ready.registered, task=ready.task), examiner.ask)
@@ -56,17 +59,35 @@ def in_order(chosen: Iterable[Check], ask: Callable[[str], CheckOutcome]) -> Ite
         yield outcome
 
 
+def _fork_server() -> ForkServer:
+    """Return the fork server of this process; it is started if there is none."""
+    if not (_servers and _servers[0].alive):
+        if not _servers:
+            atexit.register(_stop_servers)
+        _stop_servers()
+        _servers.append(ForkServer("ep_bench.conformance.worker:prepare"))
+    return _servers[0]
+
+
+def _stop_servers() -> None:
+    while _servers:
+        _servers.pop().stop()
+
+
 class CheckRunner:
     """Runs checks in a child process, which is replaced after a crash or a time-out."""
 
     def __init__(self, order: CheckRequest, seconds: float) -> None:
         self._order, self._seconds = order, seconds
-        self._child: ChildProcess | None = None
+        self._child: ForkedProcess | None = None
         self._source = ""
 
     def start(self) -> Ready:
         """Start a child process that imports the target. Raises UserError if this fails."""
-        child = self._child = ChildProcess("ep_bench.conformance.worker")
+        try:
+            child = self._child = _fork_server().start("ep_bench.conformance.worker:main")
+        except OSError as error:
+            raise UserError(f"no process can be started: {error}", where=self._order.target) from error
         try:
             child.channel.send_object(self._order)
             if not child.channel.poll(STARTING + self._seconds):
@@ -111,7 +132,7 @@ class CheckRunner:
             self._child.stop()
             self._child = None
 
-    def _too_slow(self, child: ChildProcess) -> Finding:
+    def _too_slow(self, child: ForkedProcess) -> Finding:
         child.signal(PRINT_STACK)
         time.sleep(0.3)  # the child prints its stack
         return Finding(
@@ -120,7 +141,7 @@ class CheckRunner:
             "look for an infinite loop; if the method is slow, increase --seconds or use options for a shorter fit",
         )
 
-    def _died(self, child: ChildProcess) -> Finding:
+    def _died(self, child: ForkedProcess) -> Finding:
         code = child.wait()
         killed = code == -signal.SIGKILL
         found = "the process was killed, possibly because memory was exhausted" if killed else ending(code)
@@ -130,7 +151,7 @@ class CheckRunner:
             "raise an exception instead of calling exit; check indices, types and pointers of compiled code",
         )
 
-    def _place(self, child: ChildProcess) -> str:
+    def _place(self, child: ForkedProcess) -> str:
         """Return the current line of the child from the stack that it printed, in the method's file if possible."""
         frames = re.findall(r'File "([^"]+)", line (\d+) in (\S+)', child.tail())
         own = [frame for frame in frames if frame[0] == self._source]

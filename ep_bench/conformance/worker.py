@@ -1,41 +1,44 @@
-"""The child process that runs checks: ``python -m ep_bench.conformance.worker FD``, started by ``suite``."""
+"""The process that runs checks, forked for ``suite`` by a server that has imported this module."""
 
 from __future__ import annotations
 
 import contextlib
 import faulthandler
+import importlib
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from ep_bench.conformance.messages import PRINT_STACK, Ready
-from ep_bench.processes.child_process import serve
+from ep_bench.conformance.method_under_test import MethodUnderTest, silently
+from ep_bench.conformance.run_check import perform
+from ep_bench.errors import UserError
+from ep_bench.processes.channel import Channel
 
 
-def main(descriptor: int) -> None:
+def prepare() -> None:
+    """Import in the fork server what most methods use."""
+    for name in ("sklearn.compose", "sklearn.pipeline"):  # used by the adapters
+        importlib.import_module(name)
+
+
+def main(channel: Channel) -> None:
     """Receive a target and then names of checks; send the outcome of each check."""
-    connection = serve(descriptor)
     faulthandler.enable()
     faulthandler.register(PRINT_STACK, all_threads=False)
-    from ep_bench.conformance.method_under_test import MethodUnderTest, silently
-    from ep_bench.conformance.run_check import perform
-    from ep_bench.errors import UserError
-
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        order = connection.receive_object()
+        order = channel.receive_object()
+        os.chdir(order.cwd)
         try:
             with silently():
                 subject = MethodUnderTest(order.target, order.options, Path(order.base), order.task)
                 subject.prepare()
         except UserError as error:
-            connection.send({"refused": str(error)})
+            channel.send({"refused": str(error)})
             return
-        connection.send(Ready(subject.registered, subject.source, subject.task or "regression")._asdict())
+        channel.send(Ready(subject.registered, subject.source, subject.task or "regression")._asdict())
         while True:
-            outcome = perform(subject, connection.receive_object())
+            outcome = perform(subject, channel.receive_object())
             sys.stdout.flush()
-            connection.send(asdict(outcome))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
+            channel.send(asdict(outcome))

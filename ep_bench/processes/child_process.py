@@ -239,14 +239,6 @@ def ignoring_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(descriptor: int) -> Channel:
-    """Return the connection of this process to its parent; this process ends with its parent and ignores Ctrl-C."""
-    die_with_parent()
-    adopt_orphans()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return Channel(descriptor)
-
-
 def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent ends, even inside a compiled loop (Linux)."""
     if sys.platform == "linux":

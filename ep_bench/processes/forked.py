@@ -155,13 +155,14 @@ class ForkedProcess:
 
     def pause(self) -> None:
         """Stop the process, with all its threads, until ``resume``."""
-        self._signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Continue the process after ``pause``."""
-        self._signal(signal.SIGCONT)
+        self.signal(signal.SIGCONT)
 
-    def _signal(self, number: int) -> None:
+    def signal(self, number: int) -> None:
+        """Send a signal to the process alone."""
         with self._killing, contextlib.suppress(ProcessLookupError):
             if self._valid and self._server.alive:
                 os.kill(self.pid, number)

@@ -20,7 +20,8 @@ from ep_bench.conformance.method_under_test import Answer, MethodUnderTest
 from ep_bench.conformance.run_check import CLASSIFIER_FUNCTIONS, FUNCTIONS
 from ep_bench.conformance.suite import CheckRunner, examine
 from ep_bench.errors import UserError
-from ep_bench.processes.child_process import ChildProcess
+from ep_bench.processes.forked import ForkServer
+from ep_bench.processes.process_tree import runs
 from tests.conformance.support import HERE, bad
 
 DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
@@ -38,7 +39,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs/CONFORMANCE.md"
 def test_a_child_that_is_lost_is_a_fault_of_that_check_and_the_next_one_goes_on(
     name: str, words: str, line: str
 ) -> None:
-    examiner = CheckRunner(CheckRequest(bad(name), {}, str(HERE)), 2.0)
+    examiner = CheckRunner(CheckRequest(bad(name), {}, str(HERE), str(HERE)), 2.0)
     try:
         examiner.start()
         lost, after = examiner.ask("wide"), examiner.ask("one-row")
@@ -90,15 +91,12 @@ def test_a_child_passes_such_a_message_on(tmp_path: Path) -> None:
         list(examine("./m.py:X", {}, tmp_path, 30.0))
 
 
-def test_a_child_that_is_gone_before_it_is_spoken_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(_module: str) -> ChildProcess:
-        child = ChildProcess("ep_bench.no_such_module")
-        child.wait()
-        return child
-
-    monkeypatch.setattr(suite, "ChildProcess", gone)
-    with pytest.raises(UserError, match=r"exit code 1; it printed: .*No module named ep_bench\.no_such_module"):
+def test_a_server_that_does_not_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ForkServer("ep_bench.no_such_module:prepare")
+    monkeypatch.setattr(suite, "_servers", [server])
+    with pytest.raises(UserError, match=r"^pbp: no process .* started: .*No module named 'ep_bench\.no_such_module'"):
         list(examine("pbp", {}, HERE, 30.0))
+    server.stop()
 
 
 def test_no_child_is_left(tmp_path: Path) -> None:
@@ -114,8 +112,7 @@ def test_no_child_is_left(tmp_path: Path) -> None:
         outcomes.close()
     finally:
         os.chdir(before)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert not runs(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize(("checks", "functions"), [(CHECKS, FUNCTIONS), (CLASSIFIER_CHECKS, CLASSIFIER_FUNCTIONS)])
