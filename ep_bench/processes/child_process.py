@@ -172,12 +172,14 @@ def tail(printed: IO[bytes]) -> str:
 class _Guard:
     """A process that kills marked processes if the present process is killed; without Linux, a process group.
 
-    Processes with ``spared`` in their command line are not killed.
+    Processes with ``spared`` in their command line are not killed. The guard has no mark itself, because another guard
+    might kill it before it has killed a process that is stopped and cannot end by itself.
     """
 
     def __init__(self, group: int, mark: str, spared: str = "") -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _GUARD, str(group), f"{MARK}={mark}", spared],
+            env={name: value for name, value in os.environ.items() if name != MARK},
             stdin=subprocess.PIPE,  # closed by the kernel when the present process ends
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

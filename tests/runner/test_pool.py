@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from ep_bench.errors import UserError
+from ep_bench.processes.child_process import ChildProcess, ending_with_this_process
+from ep_bench.processes.process_tree import MARK
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import Record
 from tests.runner.support import becomes_true, children, command_of, job, running, write_methods
@@ -120,6 +122,18 @@ with ending_with_this_process():
     run.kill()
     run.wait()
     assert becomes_true(lambda: not running("sleep", "97.36"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_no_guard_is_killed_by_another_one() -> None:
+    """Otherwise a process that is stopped when the run is killed remains for ever."""
+    with ending_with_this_process():
+        child = ChildProcess("tests.runner.support")
+        guards = [pid for pid in children(os.getpid()) if b"os.read(0, 1)" in command_of(pid)]
+        marked = [pid for pid in guards if MARK.encode() in Path(f"/proc/{pid}/environ").read_bytes()]
+        child.stop()
+    assert len(guards) >= 2
+    assert not marked
 
 
 def test_an_unknown_backend_is_refused() -> None:
