@@ -13,8 +13,10 @@ DOCS_READY := $(VENV)/.docs-ready
 JOBS   ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1))")
 RESULTS ?= results
 # Each test process has one BLAS thread; with one thread per core, the processes would slow each other down.
-# `loadgroup` runs tests that compile the same kernels in the same process (tests/conftest.py).
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+# There is one process more than cores, because some tests wait. `loadgroup` runs tests that compile the same kernels in
+# the same process (tests/conftest.py).
+TEST_JOBS ?= $(shell $(PYTHON) -c "import os; print(min(8, os.cpu_count() or 1) + 1)")
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist loadgroup
 
 .PHONY: run test test-exhaustive test-all check check-results docs-tables docs regress verify bench lock clean
 

@@ -25,6 +25,7 @@ from scipy import stats
 from ep_bench.types import Array
 
 ALPHA = 0.05
+_MAX_PERMUTED = 13  # differences up to which SciPy permutes signs if there are ties or zeros
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,8 @@ def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
     """Return p-values (k, k) of Wilcoxon's signed-rank tests between the columns of scores (N, k), Holm-corrected.
 
     Zero differences are split evenly between the two rank sums (Demsar 2006). The values equal those of
-    ``scikit_posthocs.posthoc_wilcoxon``. That function makes one call per pair and takes 0.2 s for 16 methods; here all
-    pairs take 5 ms.
+    ``scikit_posthocs.posthoc_wilcoxon``. That function makes one call per pair, which takes 0.2 s for 16 methods, and
+    0.3 s per pair with ties or zeros among 13 differences; here all pairs take 5 ms.
     """
     values = scores.to_numpy(dtype=float)
     first, second = np.triu_indices(values.shape[1], 1)
@@ -122,10 +123,27 @@ def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
     if clean.any():
         p[clean] = stats.wilcoxon(differences[clean], axis=1, zero_method="zsplit").pvalue
     for pair in np.flatnonzero(~clean):
-        p[pair] = stats.wilcoxon(differences[pair], zero_method="zsplit").pvalue
+        found = differences[pair]
+        exact = len(found) <= _MAX_PERMUTED
+        p[pair] = _permutation_p(found) if exact else stats.wilcoxon(found, zero_method="zsplit").pvalue
     table = np.eye(values.shape[1])
     table[first, second] = table[second, first] = holm(p)
     return pd.DataFrame(table, index=scores.columns, columns=scores.columns)
+
+
+def _permutation_p(differences: Array) -> float:
+    """Return the p-value of the signed-rank test of differences (N,) with ties or zeros, over all 2^N choices of signs.
+
+    The sums of the positive ranks are counted rank by rank. Ranks are doubled, because those of ties may be halves.
+    """
+    ranks = np.rint(2.0 * stats.rankdata(np.abs(differences))).astype(int)[differences != 0.0]
+    counts = np.zeros(ranks.sum() + 1)
+    counts[0] = 1.0
+    for rank in ranks:
+        counts[rank:] += counts[: len(counts) - rank].copy()
+    observed = ranks[differences[differences != 0.0] > 0.0].sum()
+    smaller_tail = min(counts[: observed + 1].sum(), counts[observed:].sum())
+    return min(1.0, 2.0 * float(smaller_tail / counts.sum()))
 
 
 def holm(p: Array) -> Array:

@@ -53,7 +53,9 @@ class TestWeakness:
         train, test = data.standard_split(len(boston.y), 0)
         scores = {}
         for form in ("diag", "full"):
-            model = Estimator("laplace", hessian=form, updates=15, random_state=0).fit(boston.X[train], boston.y[train])
+            model = Estimator("laplace", hessian=form, updates=15, starts=1, random_state=0).fit(
+                boston.X[train], boston.y[train]
+            )
             scores[form] = model.predict_dist(boston.X[test]).logpdf(boston.y[test]).mean()
             assert model.log_evidence_ == model.state_.log_evidence
         assert scores["diag"] < scores["full"]

@@ -83,7 +83,7 @@ def test_nemenyi_p_is_alpha_at_the_critical_difference():
     assert p.loc["a", "d"] == pytest.approx(stats.studentized_range.sf(q, 4, np.inf), rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [6, 9, 60])
+@pytest.mark.parametrize("n", [6, 9, 12, 20, 60])
 def test_wilcoxon_equals_scikit_posthocs(n):
     from scikit_posthocs import posthoc_wilcoxon
 

@@ -223,7 +223,7 @@ def test_a_scheduler_that_stops(study: Path, tmp_path: Path) -> None:
     assert len(scores(folder)) == cells_in(folder) >= 5
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
 def test_a_run_leaves_no_worker_process(
     study: Path, tmp_path: Path, cluster: LoopbackCluster, number: signal.Signals
 ) -> None:
