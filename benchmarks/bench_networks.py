@@ -66,11 +66,11 @@ class StepProblem:
         work.noise[:] = noise
         if self.method == "vi":
             work.std[:] = np.exp(self.theta[self.size : -1])
-            meanfield.weights_of(weights, work.std, work.noise, work.W)
+            meanfield.scale_noise(weights, work.std, work.noise, work.W)
             value = vi.bound.bound(self.theta, X, y, self.layers, self.n, self.prior, work, self.gradient)
         else:
             bb_alpha.energy.fill_factor(self.theta, 1.0, work, self.n)
-            meanfield.weights_of(weights, work.vectors[0], work.noise, work.W)
+            meanfield.scale_noise(weights, work.vectors[0], work.noise, work.W)
             energy = bb_alpha.energy.energy
             value = energy(self.theta, X, y, self.layers, self.n, ALPHA, 1.0, work, self.gradient)
         return value, self.gradient

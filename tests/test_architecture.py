@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import json
 import subprocess
 import sys
@@ -236,3 +238,20 @@ def test_packages_that_never_load_numba_or_optuna(package: str) -> None:
 def test_files_are_short() -> None:
     long = {str(path): lines for path in FILES if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400}
     assert not long
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE.parent / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_benchmarks_use_names_that_exist(path: Path) -> None:
+    """Also those that run only where other programs are installed."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("ep_bench"):
+            for alias in node.names:
+                found = getattr(importlib.import_module(str(node.module)), alias.name, None)
+                found = found or importlib.import_module(f"{node.module}.{alias.name}")
+                if inspect.ismodule(found):
+                    modules[alias.asname or alias.name] = found
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)]
+    names = {(node.value.id, node.attr) for node in used if node.value.id in modules}
+    assert [name for name in sorted(names) if not hasattr(modules[name[0]], name[1])] == []

@@ -1,0 +1,30 @@
+"""The spread of log-likelihoods over seeds, next to that over splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ep_bench import published
+
+from .markdown import table
+from .stored import TextRow, selected, summary
+
+FOLDER = "seed-spread"
+
+
+def spread() -> list[str]:
+    """Return the standard deviations of the log-likelihood over seeds and over splits."""
+    body = [_line(row) for row in selected(summary(FOLDER), score="ll") if row["mean"]]
+    head = ["Data set", "Entry", "LL", "Range over seeds", "SD, seeds", "SD, splits", "Due to the seed", "Splits"]
+    return table(head, body)
+
+
+def _line(row: TextRow) -> list[str]:
+    number = {key: float(row[key]) for key in row if key not in {"dataset", "method", "score"}}
+    extent = f"{number['lowest_mean']:.3f} to {number['highest_mean']:.3f}"
+    deviations = [f"{number[key]:.3f}" for key in ("seed_std", "split_std")]
+    mean = published.measured(number["mean"], number["stderr"])
+    return [row["dataset"], row["method"], mean, extent, *deviations, f"{number['seed_fraction']:.0%}", row["splits"]]
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {"seed-spread": spread}
