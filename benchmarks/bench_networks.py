@@ -57,7 +57,7 @@ class StepProblem:
         shared = (self.X, self.y, self.order, BATCH, self.theta, self.steps, self.gradient, self.layers, self.work)
         if self.method == "vi":
             groups = prior_groups(self.layers, 0)
-            return weights_epoch(*shared, self.words, self.prior, groups, False, True, RATE, False)
+            return weights_epoch(*shared, self.words, self.prior, groups, False, True, RATE, None)
         return train_epoch(*shared, self.words, ALPHA, 1.0, RATE, RATE)
 
     def objective(self, X, y, noise):
