@@ -18,6 +18,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -239,6 +240,7 @@ def check(file: str, source: str) -> list[Match]:
     return sorted(found, key=lambda match: match.line)
 
 
+@cache
 def files() -> list[str]:
     return sorted({path.relative_to(ROOT).as_posix() for pattern in PATTERNS for path in ROOT.glob(pattern)})
 
