@@ -28,6 +28,7 @@ from . import (
     networks,
     paper_figures,
     rankings,
+    seeds,
     verdicts,
 )  # fmt: skip
 from .prose import unchecked
@@ -36,10 +37,10 @@ from .stored import DOCS, ROOT
 MARKER = re.compile(r"(<!-- table: (?P<name>\S+) -->\n\n?)(?P<table>(?:\|.*\n)+)")
 TOPICS = (
     verdicts, paper_figures, leaderboard, networks, network_variants, ep_networks, deep_gps, findings, command_line,
-    molecules, rankings, gaps, later_papers, active_learning,
+    molecules, rankings, gaps, later_papers, active_learning, seeds,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
-WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts)
+WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts, seeds)
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 
 

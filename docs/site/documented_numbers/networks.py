@@ -108,6 +108,23 @@ def _diagnostics(entry: Row) -> list[str]:
     return [f"{entry['dataset']}, {entry['method']}", gradients, *r_hats, f"{found['ess_bulk_test_rows']:.0f}"]
 
 
+def hmc_long() -> list[str]:
+    """Return the table of chains that are long enough: how many splits have mixed, and scores next to short chains."""
+    chains = {(one["dataset"], one["method"]): one["diagnostics"] for one in curves("hmc-long")["chains"]}
+    body = [_long_chains(dataset, method, found) for (dataset, method), found in chains.items()]
+    r_hats = ["R-hat at most 1.05, monitored", "at test inputs"]
+    return table(["", "Splits", "LL, short", "LL, long", *r_hats, "ESS", "CPU s per fit"], body)
+
+
+def _long_chains(dataset: str, method: str, diagnostics: Row) -> list[str]:
+    rows, short = cells("hmc-long", method, dataset), cells("bnn-sampling", method.replace(" long", ""), dataset)
+    mixed = [f"{np.sum(np.array(diagnostics[name]) <= 1.05)}" for name in ("r_hat_predictions", "r_hat_test_rows")]
+    both = {row["split"] for row in rows}
+    scores = [with_error([row["ll"] for row in found if row["split"] in both], len(both)) for found in (short, rows)]
+    effective = f"{np.median(diagnostics['ess_bulk_test_rows']):.0f}"
+    return [f"{dataset}, {method}", f"{len(rows)}", *scores, *mixed, effective, _mean_seconds(rows)]
+
+
 def noise_floor() -> list[str]:
     """Return the log-likelihoods of HMC with both noise priors next to the printed ones."""
     entries = ("HMC-1", "HMC-1 (b = 2)")
@@ -182,6 +199,7 @@ TABLES = {
     "sgld-difference": sgld_difference,
     "pbp-table-1": pbp_table_1,
     "hmc-mixing": hmc_mixing,
+    "hmc-long": hmc_long,
     "noise-floor": noise_floor,
     "year-like": year_like,
 }
