@@ -34,11 +34,12 @@ test-exhaustive: $(READY)
 test-all: $(READY)
 	$(PYTEST)
 
+# Without tests marked as slow, and without those that took long on this machine (`--fast`, tests/conftest.py).
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) -m "not slow and not exhaustive"
+	$(PYTEST) -m "not slow and not exhaustive" --fast
 
 # The cells are always recomputed, because stored cells would not show the effect of changes to the code.
 regress: $(READY)

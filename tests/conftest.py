@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -24,6 +25,15 @@ GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.spl
 LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
 
 
+DURATIONS = "ep_bench/durations"  # key in pytest's cache
+FAST = 0.3  # seconds that a test of `--fast` may take
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option that omits the tests which took long on this machine."""
+    parser.addoption("--fast", action="store_true", help=f"omit tests that last took more than {FAST} seconds here")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Use the shipped data alone; let `--dist loadgroup` start groups in the order of the tests, not by their sizes."""
     for variable in ("EP_BENCH_DATA", "EP_BENCH_MIRROR"):
@@ -31,11 +41,38 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job: processes of the tests inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False
+    if not hasattr(config, "workerinput"):  # the process that receives the reports
+        config.pluginmanager.register(DurationRecorder(config))
+
+
+class DurationRecorder:
+    """Keeps the seconds that each test takes, for ``--fast``."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._seconds = config, Counter[str]()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[without_group(report.nodeid)] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        if self._config.cache is not None:
+            known = self._config.cache.get(DURATIONS, {})
+            self._config.cache.set(DURATIONS, known | {name: round(s, 2) for name, s in self._seconds.items()})
+
+
+def without_group(nodeid: str) -> str:
+    """Return the name of a test without the group that xdist adds to it."""
+    return nodeid.partition("@")[0]
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test the group of its kernels, or of its file, unless it names a group itself."""
+    if config.getoption("--fast") and config.cache is not None:
+        known = config.cache.get(DURATIONS, {})
+        slow = {item for item in items if known.get(without_group(item.nodeid), 0.0) > FAST}
+        config.hook.pytest_deselected(items=list(slow))
+        items[:] = [item for item in items if item not in slow]
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(kernels_of(item) or item.nodeid.partition("::")[0]))
