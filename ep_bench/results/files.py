@@ -26,12 +26,12 @@ def factor_hash(factors: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(factors).encode()).hexdigest()[:16]
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` such that readers see either the old file or the new one, never a part."""
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write text in UTF-8, or bytes, such that readers see either the old file or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         draft.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):

@@ -5,22 +5,26 @@ has ``rows.json`` next to ``results.csv``. It maps the hash of a cell to the log
 test point, in the order of the split. For classification it holds the log probability, and 1 for a wrong class. The
 number of digits is sufficient for means over test points.
 
+A file of more than 2^20 bytes is compressed and has the name ``rows.json.xz``.
+
 An entry is dropped if its cell is no longer a finished cell of the plan. It is kept if only the cell file is missing.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ep_bench.regular_files import read_json
+from ep_bench.regular_files import MAX_BYTES, parse_json, read_bytes
 from ep_bench.results import store
 from ep_bench.results.forms import NUMBER, Each, Keys, ListOf, problem
 from ep_bench.types import Array
 
 FILE, FORMAT = "rows.json", 1
+COMPRESSED, LARGE = f"{FILE}.xz", 2**20  # its name, and the number of bytes, if it is larger than that
 NOTE = "rows"  # name of the note in a record
 SCORES = ("ll", "ae", "error")  # log density (nats), absolute error (unit of the target), 1 for a wrong class
 DIGITS = 5
@@ -54,17 +58,17 @@ def update(folder: Path, lock: Mapping[str, Any], rows: Iterable[store.Row], sou
             if scores:
                 found[row["cell"]] = scores
     if found != before:
-        store.write_atomically(folder / FILE, _text(found))
+        _write(folder, _text(found))
 
 
 def read(folder: Path) -> dict[str, Scores]:
     """Return the content of ``rows.json`` by hash, empty if there is no file. Raises UserError if it cannot be read."""
-    path = folder / FILE
+    path = _path(folder)
     if not path.exists():
         return {}
     try:
-        found = read_json(path)
-    except (OSError, ValueError) as error:
+        found = parse_json(_content(path).decode("utf-8"))
+    except (OSError, ValueError, lzma.LZMAError) as error:
         raise store.unreadable(path, error) from error
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
     if different := problem(found, _FORM):
@@ -74,6 +78,32 @@ def read(folder: Path) -> dict[str, Scores]:
     if ragged is not None:
         raise store.unreadable(path, ValueError(f"the lists of cells.{ragged} have different lengths"))
     return cells
+
+
+def _path(folder: Path) -> Path:
+    """Return the path of the file of a folder, compressed or not."""
+    compressed = folder / COMPRESSED
+    return compressed if compressed.exists() else folder / FILE
+
+
+def _content(path: Path) -> bytes:
+    content = read_bytes(path)
+    if path.name != COMPRESSED:
+        return content
+    decompressor = lzma.LZMADecompressor()
+    text = decompressor.decompress(content, MAX_BYTES)
+    if not decompressor.eof:
+        raise ValueError("the compressed file is incomplete or too large")
+    return text
+
+
+def _write(folder: Path, text: str) -> None:
+    is_large = len(text) > LARGE
+    if is_large:
+        store.write_atomically(folder / COMPRESSED, lzma.compress(text.encode("utf-8"), preset=9))
+    else:
+        store.write_atomically(folder / FILE, text)
+    (folder / (FILE if is_large else COMPRESSED)).unlink(missing_ok=True)
 
 
 def _of_cell(folder: Path, key: str) -> Scores:

@@ -85,6 +85,28 @@ def test_a_clone_keeps_entries_without_cell_files_and_drops_unplanned_ones(tmp_p
     assert row_scores.read(clone) == {}
 
 
+def test_a_large_file_is_compressed(tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shutil.copytree(finished, tmp_path / "s")
+    study, expected = store.read_study(folder), row_scores.read(folder)
+    fewer = [row for row in study.rows if row["split"] == study.rows[0]["split"]]
+    row_scores.update(folder, study.lock, fewer)
+    monkeypatch.setattr(row_scores, "LARGE", 100)
+    row_scores.update(folder, study.lock, study.rows)
+    assert not (folder / row_scores.FILE).exists()
+    assert row_scores.read(folder) == expected
+    compressed = folder / row_scores.COMPRESSED
+    compressed.write_bytes(compressed.read_bytes()[:-40])
+    with pytest.raises(UserError, match=r"rows\.json\.xz: cannot be read"):
+        row_scores.read(folder)
+    compressed.write_bytes(b"no archive")
+    with pytest.raises(UserError, match=r"rows\.json\.xz: cannot be read"):
+        row_scores.read(folder)
+    monkeypatch.undo()
+    compressed.unlink()
+    row_scores.update(folder, study.lock, study.rows)
+    assert (folder / row_scores.FILE).exists()
+
+
 def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / row_scores.FILE).write_text('{"format": 1, "cells": {"a": 3}}')
     with pytest.raises(UserError, match=r"rows\.json: cannot be read"):
