@@ -26,7 +26,7 @@ LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
 
 
 DURATIONS = "ep_bench/durations"  # key in pytest's cache
-FAST = 0.3  # seconds that a test of `--fast` may take
+FAST = 0.1  # seconds that a test of `--fast` may take
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -41,4 +41,32 @@ def _coverage(method: str, dataset: str) -> str:
     return f"{text} ({np.mean(standard):.2f})" if standard else text
 
 
+def _means(dataset: str, score: str) -> dict[str, float]:
+    return {method: float(np.mean([row[score] for row in cells(FOLDER, method, dataset)])) for method in _entries()}
+
+
+def lowest_coverage() -> str:
+    """Return the entry with the lowest coverage on energy."""
+    found = _means("energy", "coverage95")
+    method = min(found, key=lambda name: found[name])
+    return f"95% intervals of {method} contain {found[method]:.0%} of the targets of energy"
+
+
+def highest_coverage() -> str:
+    """Return the entry with the highest coverage on energy."""
+    found = _means("energy", "coverage95")
+    method = max(found, key=lambda name: found[name])
+    return f"those of {method}, the highest number, {found[method]:.0%}"
+
+
+def best_in_gap() -> str:
+    """Return the entry with the highest log-likelihood on energy, and the second one."""
+    found = _means("energy", "ll")
+    best, second = sorted(found, key=lambda name: -found[name])[:2]
+    return f"{best} has the highest log-likelihood, {found[best]:.2f}; {second} follows with {found[second]:.1f}"
+
+
 TABLES: dict[str, Callable[[], list[str]]] = {"gap-ll": gap_ll, "gap-coverage": gap_coverage}
+FACTS: list[tuple[str, Callable[[], str]]] = [
+    ("findings.md", lowest_coverage), ("findings.md", highest_coverage), ("findings.md", best_in_gap),
+]  # fmt: skip
