@@ -25,6 +25,7 @@ else ``predict_proba(X)``, an array with one column per class of ``classes_``, e
 log-likelihood.
 """
 
+from ep_bench.adapters.best_prediction import preload
 from ep_bench.adapters.classifier import ExternalClassifier
 from ep_bench.adapters.options import STANDARDIZE, build_model, problems
 from ep_bench.adapters.regressor import ExternalRegressor, build
@@ -39,6 +40,7 @@ __all__ = [
     "files",
     "is_target",
     "parameters",
+    "preload",
     "problems",
     "resolve",
     "tasks",

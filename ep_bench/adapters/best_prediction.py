@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,12 @@ from ep_bench.types import Array
 # Methods of a model that give predictions, the most informative first.
 PREDICTION_METHODS = ("predict_dist", "pred_dist", "predict_proba", "predict", "predict_quantiles", "predict_interval")
 _COVERAGES = (0.5, 0.9, 0.95)
+
+
+def preload() -> None:
+    """Import what adapted classes use of scikit-learn: for a process that others are forked from."""
+    for name in ("sklearn.compose", "sklearn.pipeline"):
+        importlib.import_module(name)
 
 
 def fit(model: Any, X: Array, y: Array) -> None:

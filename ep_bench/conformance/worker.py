@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import importlib
 import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from ep_bench import adapters
 from ep_bench.conformance.messages import PRINT_STACK, Ready
 from ep_bench.conformance.method_under_test import MethodUnderTest, silently
 from ep_bench.conformance.run_check import perform
@@ -19,8 +19,7 @@ from ep_bench.processes.channel import Channel
 
 def prepare() -> None:
     """Import in the fork server what most methods use."""
-    for name in ("sklearn.compose", "sklearn.pipeline"):  # used by the adapters
-        importlib.import_module(name)
+    adapters.preload()
 
 
 def main(channel: Channel) -> None:

@@ -8,10 +8,9 @@ descriptor of a channel to that process comes with the job.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import sys
 
-from ep_bench import scoring
+from ep_bench import adapters, scoring
 from ep_bench.processes.channel import Channel
 from ep_bench.results.provenance import environment
 from ep_bench.runner import method_process  # noqa: F401 imported before the first fork
@@ -23,8 +22,7 @@ from ep_bench.types import Record
 
 def prepare() -> None:
     """Import in the fork server what cells use, so that no cell's time includes it."""
-    for name in ("sklearn.compose", "sklearn.pipeline"):  # used by the adapters
-        importlib.import_module(name)
+    adapters.preload()
     scoring.load()
     environment()
 
