@@ -16,7 +16,8 @@ from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Section
 from ep_bench.report.folding import folded_sections
 
-SCRIPTS = ("data", "state", "elements", "filters", "charts", "leaderboard", "trace", "cell", "main")  # in this order
+STATIC = ("elements", "static")  # scripts of every page, in this order
+EXPLORER = ("data", "state", "filters", "charts", "leaderboard", "trace", "cell", "explorer")  # of a page with cells, after
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(?![\d.e])")
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
@@ -27,7 +28,8 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
     environment = Environment(loader=PackageLoader("ep_bench.report"), autoescape=True, trim_blocks=True)
     environment.filters |= {"uri": _uri, "packed": _packed, "sort_key": _sort_key, "minus": with_minus}
     style = (folder / "report.css").read_text(encoding="utf-8")
-    script = "\n".join((folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)
+    names = STATIC + EXPLORER if cells else STATIC
+    script = "\n".join(_without_comments((folder / f"{name}.js").read_text(encoding="utf-8")) for name in names)
     return environment.get_template("report.html.j2").render(
         title=title,
         summary=summary,
@@ -37,6 +39,12 @@ def page(title: str, summary: str, sections: Sequence[Section], cells: str = "")
         style=style,
         script=f'"use strict";\n{script}',
     )
+
+
+def _without_comments(script: str) -> str:
+    """Return a script without indentation and without the lines that are only a comment."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
 
 
 def _packed(text: str) -> str:

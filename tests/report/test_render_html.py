@@ -25,3 +25,16 @@ def test_an_entry_has_a_value_to_sort_by_unless_its_text_begins_with_it(entry, k
     table = Table(["value"], [["a", entry]])
     page = render_html.page("title", "summary", [Section("s", "Section", tables=[table])]).partition("</table>")[0]
     assert (f' data-value="{key}"' in page) == ("data-value" in page) == (key is not None)
+
+
+def test_only_a_page_with_cells_contains_the_explorer():
+    sections = [Section("s", "Section", tables=[Table(["value"], [["1"]])])]
+    without, with_cells = (render_html.page("title", "summary", sections, cells) for cells in ("", "{}"))
+    assert "function makeSortable" in without
+    assert "function startExplorer" not in without
+    assert "function startExplorer" in with_cells
+
+
+def test_scripts_have_no_comment_lines_and_keep_their_texts():
+    script = "// A comment.\n/** Another. */\nf(() => {\n\n  return `a // b`; // why\n});\n"
+    assert render_html._without_comments(script) == "f(() => {\nreturn `a // b`; // why\n});"

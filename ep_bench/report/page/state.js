@@ -1,5 +1,4 @@
 // The view: chosen score, methods, data sets and cell. It is stored in the fragment of the address.
-const PREFIX = "#view:";
 const indices = (list) => list.map((_, place) => place);
 const everything = () => ({
   score: DATA.scores[0], methods: indices(DATA.methods), sets: indices(DATA.datasets), complete: false,

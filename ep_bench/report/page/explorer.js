@@ -1,28 +1,4 @@
-// Sorting and downloads of the static tables and figures, and the explorer if the page has cells.
-function enhanceStaticPage() {
-  document.querySelectorAll("table.sortable").forEach((table) => {
-    makeSortable(table);
-    const name = table.closest("[id]")?.id ?? "table";
-    table.closest(".scroll").after(csvButton(() => table, name));
-  });
-  document.querySelectorAll("figure[id]").forEach((figure) => {
-    const image = figure.querySelector("img");
-    const source = () => decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
-    figure.querySelector("figcaption").append(" ", el("button", {
-      type: "button", class: "download", onclick: () => download(`${figure.id}.svg`, "image/svg+xml", source()),
-    }, "SVG"));
-  });
-}
-
-/** Open the folded sections around the target of the address. */
-function revealTarget() {
-  if (!location.hash || location.hash.startsWith(PREFIX)) return;
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let node = target; node; node = node.parentElement) if (node.tagName === "DETAILS") node.open = true;
-  target?.querySelector("details")?.setAttribute("open", "");
-  target?.scrollIntoView();
-}
-
+// The explorer of a page that has cells.
 function startExplorer() {
   const root = document.getElementById("explorer");
   let view = viewOf(location.hash);
@@ -64,9 +40,5 @@ function startExplorer() {
   });
 }
 
-enhanceStaticPage();
-window.addEventListener("hashchange", revealTarget);
-window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((one) => { one.open = true; }));
-revealTarget();
 // A browser that cannot decompress the cells shows the static page.
 if (document.getElementById("explorer") && "DecompressionStream" in window) readCells().then(startExplorer).then(revealTarget);
