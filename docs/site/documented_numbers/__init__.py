@@ -40,7 +40,19 @@ TOPICS = (
     molecules, rankings, gaps, later_papers, active_learning, seeds,
 )  # fmt: skip
 TABLES: dict[str, Callable[[], list[str]]] = {name: make for topic in TOPICS for name, make in topic.TABLES.items()}
-WITH_FACTS = (leaderboard, networks, network_variants, ep_networks, deep_gps, findings, facts, counts, seeds, gaps)
+WITH_FACTS = (
+    leaderboard,
+    networks,
+    network_variants,
+    ep_networks,
+    deep_gps,
+    findings,
+    facts,
+    counts,
+    seeds,
+    gaps,
+    later_papers,
+)
 FACTS: list[tuple[str, Callable[[], str]]] = [fact for topic in WITH_FACTS for fact in topic.FACTS]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pandas as pd
 
 from ep_bench import published
@@ -46,4 +48,16 @@ def _nats(value: float) -> str:
     return signed(f"{round(value, 2) + 0.0:.2f}")
 
 
-TABLES = {"later-papers": differences}
+def wine_of_lindinger() -> str:
+    """Return the range of the log-likelihoods on wine of one later paper, and that of the others."""
+    printed = published.load_published()
+    rows = printed[printed["source"].isin(NAMES) & (printed["dataset"] == "wine") & (printed["metric"] == "ll")]
+    own, other = (rows.loc[chosen, "mean"] for chosen in (rows["source"] == "star-dgp", rows["source"] != "star-dgp"))
+    return (
+        f"The {len(own)} methods of Lindinger et al. have {own.min():.2f} to {own.max():.2f} on wine, "
+        f"those of the other later papers {other.min():.2f} to {other.max():.2f}"
+    )
+
+
+TABLES: dict[str, Callable[[], list[str]]] = {"later-papers": differences}
+FACTS: list[tuple[str, Callable[[], str]]] = [("reproductions.md", wine_of_lindinger)]
