@@ -17,7 +17,7 @@ from ep_bench.plotting.page import Item, Picture, Section
 from ep_bench.report.folding import folded_sections
 
 STATIC = ("elements", "static")  # scripts of every page, in this order
-EXPLORER = ("data", "state", "filters", "charts", "leaderboard", "trace", "cell", "explorer")  # of a page with cells, after
+EXPLORER = ("data", "state", "filters", "charts", "leaderboard", "trace", "cell", "explorer")  # after these, with cells
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(?![\d.e])")
 _UNQUOTED = ' "!$()*+,-./:;<=>?@[]^{|}~'  # neither a quote, nor a reference, nor a sign that ends or escapes an address
 
