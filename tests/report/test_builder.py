@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import html.parser
 import json
@@ -10,6 +11,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+import zlib
 from urllib.parse import unquote
 
 import numpy as np
@@ -49,8 +51,10 @@ def page_of(folder):
 
 
 def images(text):
-    found = re.findall(r"src='data:image/svg\+xml,([^']+)'", text)
-    return [unquote(body) for body in found]
+    """Return the SVGs of a page, first those outside folded sections."""
+    packed = re.findall(r'data-packed="([^"]+)"', text)
+    found = re.findall(r"src='([^']+)'", text) + [zlib.decompress(base64.b64decode(body)).decode() for body in packed]
+    return [unquote(address.removeprefix("data:image/svg+xml,")) for address in found]
 
 
 @pytest.fixture(scope="module")

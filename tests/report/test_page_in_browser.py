@@ -192,12 +192,22 @@ def test_time_chart_matrix_and_coverage(open_page):
                 assert [losses, ties, wins] == [int(n) for n in re.findall(r"\d+", other)]
 
 
-def test_without_javascript_all_tables_and_figures_are_there(open_page):
+def test_without_javascript_tables_and_the_figures_outside_folded_sections_are_there(open_page):
     page = open_page(java_script_enabled=False)
     assert page.locator("#leaderboard .static table").first.is_visible()
     assert not page.locator("#explorer").is_visible()
     assert page.locator("figure img").count() >= 8
+    assert page.locator("section:not(:has(> details)) img[data-packed]").count() == 0
+    assert "figures" in page.locator("section:has(img[data-packed]) noscript").first.text_content()
     assert page.locator("#score-ll table").count() + page.locator("#scores table").count() >= 3
+
+
+def test_figures_of_folded_sections_are_shown_with_javascript(open_page):
+    assert open_page(java_script_enabled=False).locator("details img[data-packed]").count() > 0
+    page = open_page()
+    page.wait_for_function("!document.querySelector('img[data-packed]')")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.wait_for_function("[...document.images].every((image) => image.complete && image.naturalWidth > 0)")
 
 
 def test_the_page_is_dark_if_the_reader_asks_for_it(open_page):

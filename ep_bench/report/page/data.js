@@ -4,8 +4,7 @@ const EQUAL_DIGITS = 1e-9; // relative difference of tied scores
 let entries = new Map();
 /** Read the cells of the page: JSON, compressed by zlib, as base64. */
 async function readCells() {
-  const packed = Uint8Array.from(atob(document.getElementById("cells").textContent), (letter) => letter.charCodeAt(0));
-  DATA = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  DATA = JSON.parse(await unpacked(document.getElementById("cells").textContent));
   entries = new Map(DATA.entries.map((entry) => [`${entry.m},${entry.d}`, entry]));
 }
 

@@ -16,6 +16,20 @@ function enhanceStaticPage() {
   });
 }
 
+/** Return a text that the page has compressed by zlib, as base64. */
+function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+}
+
+/** Show the figures of folded sections, whose data addresses are compressed. */
+function unpackFigures() {
+  document.querySelectorAll("img[data-packed]").forEach(async (image) => {
+    image.src = await unpacked(image.dataset.packed);
+    delete image.dataset.packed;
+  });
+}
+
 /** Open the folded sections around the target of the address. */
 function revealTarget() {
   if (!location.hash || location.hash.startsWith(PREFIX)) return;
@@ -26,6 +40,7 @@ function revealTarget() {
 }
 
 enhanceStaticPage();
+unpackFigures();
 window.addEventListener("hashchange", revealTarget);
 window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((one) => { one.open = true; }));
 revealTarget();
