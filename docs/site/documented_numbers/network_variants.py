@@ -77,6 +77,15 @@ def vi_model_concrete() -> str:
     return f"improve the bound by {min(gains):.1f} to {max(gains):.1f}"
 
 
+def vi_noise_head() -> list[str]:
+    """Return the table of fits with heteroscedastic noise by data set and step size."""
+    names = ("lowest", "highest", "last", "median_log_variance", "median_spread", "largest_spread", "input_there")
+    body = [[row["dataset"], row["rate"], row["end"], *(row[name] or "–" for name in names)]
+            for row in rows_of(FIGURES / "vi-noise-head.csv")]  # fmt: skip
+    head = ["Data set", "Step size", "End", "Lowest objective", "Highest", "Mean of the last 20 epochs"]
+    return table([*head, "Log variance, median", "Spread, median", "Spread, largest", "Largest input there"], body)
+
+
 def bb_alpha_samples() -> str:
     """Return the log-likelihoods of black-box alpha with 5,000 and with 50 samples."""
     rows = rows_of(FIGURES / "bb-alpha-samples.csv")
@@ -93,6 +102,7 @@ TABLES: dict[str, Callable[[], list[str]]] = {
     "laplace-evidence": laplace_evidence,
     "laplace-starts": laplace_starts,
     "vi-depth": vi_depth,
+    "vi-noise-head": vi_noise_head,
 }
 FACTS: list[tuple[str, Callable[[], str]]] = [
     ("methods/vi.md", vi_budget),
