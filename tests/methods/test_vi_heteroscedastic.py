@@ -132,3 +132,19 @@ def test_results_with_the_fixed_prior_keep_their_version():
     assert version("vi", vi.Config()) == "1"
     assert version("vi", vi.Config(noise="heteroscedastic")) == "1"
     assert version("vi", vi.Config(prior="empirical")) == version("vi") == "2"
+
+
+def test_a_fit_whose_objective_has_risen_has_diverged():
+    heteroscedastic.refuse_divergence([1.5, 40.0, 2.4])
+    with pytest.raises(FloatingPointError, match="diverged: the objective is 40 nats per data point"):
+        heteroscedastic.refuse_divergence([1.5, -0.3, 40.0])
+
+
+def test_a_fit_refuses_what_has_diverged(monkeypatch):
+    rng = np.random.default_rng(0)
+    train = Rows(rng.normal(size=(20, 2)), rng.normal(size=20))
+    config = vi.Config(hidden=(3,), noise="heteroscedastic", epochs=2)
+    vi.fit(train, config, rng)
+    monkeypatch.setattr(heteroscedastic, "WORSE", -1e3)  # each fit rises by more
+    with pytest.raises(FloatingPointError, match="diverged: the objective"):
+        vi.fit(train, config, rng)

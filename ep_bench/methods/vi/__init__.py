@@ -106,7 +106,7 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     weights). With an empirical prior, the objective contains its log density.
 
     Raises FloatingPointError if the objective or a parameter is not finite after an epoch, or if the fitted network
-    has diverged (``mlp.refuse_divergence``).
+    has diverged (``mlp.refuse_divergence``; with a noise head also ``heteroscedastic.refuse_divergence``).
     """
     X, y = np.array(train.X, dtype=np.float64, order="C"), np.array(train.y, dtype=np.float64)
     layers = mlp.layout(X.shape[1], config.hidden)
@@ -135,6 +135,8 @@ def fit(train: Rows, config: Config, rng: np.random.Generator) -> tuple[State, d
     trace = run_epochs(range(config.epochs), run_epoch, theta, len(y), rng, monitor)
     mean, std = theta[:size].copy(), np.exp(theta[size:-1])
     mlp.refuse_divergence(mean[: size - head], layers, X, y)
+    if head:
+        heteroscedastic.refuse_divergence(trace["objective"])
     return State(layers, mean, std, prior_variance, float(np.exp(theta[-1])), config.test_samples), trace
 
 

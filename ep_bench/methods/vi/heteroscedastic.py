@@ -9,6 +9,7 @@ Symbols and arguments are those of ``bound``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from ep_bench.models.meanfield import divergence
 from ep_bench.models.mlp import backward, forward
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array
+
+WORSE = 1.0  # nats per data point by which the objective of a fit may rise
 
 
 def head_size(layers: Any) -> int:
@@ -31,6 +34,19 @@ def evaluate(X: Array, W: Array, layers: Any) -> tuple[Array, Array]:
     size, first = mlp.count(layers), int(layers[-1, 0])
     heads = np.hstack([W[:, :first], W[:, size:]])
     return mlp.evaluate(X, np.ascontiguousarray(W[:, :size]), layers), mlp.evaluate(X, heads, layers)
+
+
+def refuse_divergence(objective: Sequence[float]) -> None:
+    """Raise FloatingPointError if the objective, nats per data point, ends more than 1 above that of the first epoch.
+
+    Means and residuals of such a fit can look normal, because only the noise variance has diverged.
+    """
+    first, last = objective[0], objective[-1]
+    if last > first + WORSE:
+        raise FloatingPointError(
+            f"diverged: the objective is {last:.3g} nats per data point after the last epoch, and {first:.3g} after the "
+            "first; a smaller learning_rate may help"
+        )
 
 
 @jit(relaxed=REORDER)
