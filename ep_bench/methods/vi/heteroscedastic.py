@@ -44,7 +44,7 @@ def refuse_divergence(objective: Sequence[float]) -> None:
     first, last = objective[0], objective[-1]
     if last > first + WORSE:
         raise FloatingPointError(
-            f"diverged: the objective is {last:.3g} nats per data point after the last epoch, and {first:.3g} after the "
+            f"diverged: the objective is {last:.3g} nats per data point after the last epoch, {first:.3g} after the "
             "first; a smaller learning_rate may help"
         )
 
