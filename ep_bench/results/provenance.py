@@ -24,6 +24,7 @@ def environment() -> dict[str, Any]:
         "machine": {
             "system": f"{platform.system()} {platform.machine()}",
             "processor": _processor(),
+            "instructions": _instructions(),
             "cores": os.cpu_count(),
         },
         "blas": _blas(),
@@ -31,7 +32,11 @@ def environment() -> dict[str, Any]:
 
 
 def same_arithmetic(stored: Mapping[str, Any]) -> bool:
-    """Return whether a stored environment has the processor, BLAS kernel and versions of libraries of this process."""
+    """Return whether a stored environment has the processor, BLAS kernel and versions of libraries of this process.
+
+    Processors of the same name can differ in their instructions, and then in the last bits of a sum. An environment
+    without ``instructions`` is therefore another one.
+    """
     return _arithmetic(stored) == _arithmetic(environment())
 
 
@@ -83,3 +88,12 @@ def _processor() -> str:
     except OSError:
         return platform.processor()
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _instructions() -> str:
+    """Return the processor for which Numba compiles, and the instruction sets that NumPy has found."""
+    import numpy as np
+    from llvmlite.binding import get_host_cpu_name
+
+    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    return " ".join([os.environ.get("NUMBA_CPU_NAME") or get_host_cpu_name(), *found])

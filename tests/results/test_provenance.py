@@ -1,0 +1,25 @@
+"""Which environments compute the same last bits."""
+
+from __future__ import annotations
+
+import copy
+
+from ep_bench.results.provenance import environment, same_arithmetic
+
+
+def test_an_environment_without_instructions_or_with_others_is_another_one():
+    stored = copy.deepcopy(environment())
+    assert same_arithmetic(stored)
+    assert stored["machine"]["instructions"]
+    stored["machine"]["instructions"] = "another"
+    assert not same_arithmetic(stored)
+    del stored["machine"]["instructions"]
+    assert not same_arithmetic(stored)
+
+
+def test_the_version_of_ep_bench_and_the_revision_do_not_matter():
+    stored = copy.deepcopy(environment())
+    stored["packages"]["ep-bench"], stored["revision"] = "another", "another"
+    assert same_arithmetic(stored)
+    stored["packages"]["numpy"] = "another"
+    assert not same_arithmetic(stored)
