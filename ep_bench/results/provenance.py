@@ -95,5 +95,6 @@ def _instructions() -> str:
     import numpy as np
     from llvmlite.binding import get_host_cpu_name
 
-    found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    return " ".join([os.environ.get("NUMBA_CPU_NAME") or get_host_cpu_name(), *found])
+    found = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])  # NumPy omits empty lists
+    features = os.environ.get("NUMBA_CPU_FEATURES", "").split()
+    return " ".join([os.environ.get("NUMBA_CPU_NAME") or get_host_cpu_name(), *features, *found])

@@ -235,11 +235,13 @@ def _mean_differences(changed: Sequence[tuple[StoredCell, store.Row]]) -> Iterat
     first = changed[0][0]
     rows = first.splits()
     for column in (column for column in MAIN if column in first.row):
-        error = _standard_error(rows, column)
-        one_cell = ONE_CELL / math.sqrt(len(rows)) if len(rows) > 1 else 0.0
-        allowed = max(max(STANDARD_ERRORS, one_cell) * error, _one_label(rows, column))
-        shift = sum(now.get(column, math.nan) - stored.row[column] for stored, now in changed) / len(rows)
-        if not abs(shift) <= max(allowed, RELATIVE * abs(first.row[column])):
+        error, n = _standard_error(rows, column), len(rows)
+        allowed = max(STANDARD_ERRORS * error, _one_label(rows, column), RELATIVE * abs(first.row[column]))
+        shifts = [now.get(column, math.nan) - stored.row[column] for stored, now in changed]
+        shift, largest = sum(shifts) / n, max(shifts, key=abs)
+        one_cell = ONE_CELL * error * math.sqrt(n) if n > 1 else 0.0
+        others = shift - largest / n
+        if not (abs(shift) <= allowed or (abs(largest) <= one_cell and abs(others) <= allowed)):
             before = statistics.fmean(row[column] for row in rows)
             yield Difference(first.cell["method"], first.cell["dataset"], None, column, before, before + shift, allowed)
 

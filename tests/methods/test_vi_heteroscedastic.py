@@ -136,8 +136,12 @@ def test_results_with_the_fixed_prior_keep_their_version():
 
 def test_a_fit_whose_objective_has_risen_has_diverged():
     heteroscedastic.refuse_divergence([1.5, 40.0, 2.4])
-    with pytest.raises(FloatingPointError, match="diverged: the objective is 40 nats per data point"):
+    heteroscedastic.refuse_divergence([1e9, *[0.5] * 300])
+    with pytest.raises(FloatingPointError, match=r"diverged: the objective ends at 40 .* above -0\.3"):
         heteroscedastic.refuse_divergence([1.5, -0.3, 40.0])
+    heteroscedastic.refuse_divergence([*[0.5] * 290, 1e9, *[0.5] * 9])  # a single epoch
+    with pytest.raises(FloatingPointError, match=r"ends at 1\.7 "):
+        heteroscedastic.refuse_divergence([*[0.5] * 290, *[1.7] * 11, *[0.5] * 9])
 
 
 def test_a_fit_refuses_what_has_diverged(monkeypatch):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
+
+from ep_bench.results import provenance
 from ep_bench.results.provenance import environment, same_arithmetic
 
 
@@ -23,3 +26,8 @@ def test_the_version_of_ep_bench_and_the_revision_do_not_matter():
     assert same_arithmetic(stored)
     stored["packages"]["numpy"] = "another"
     assert not same_arithmetic(stored)
+
+
+def test_a_processor_without_further_instruction_sets(monkeypatch):
+    monkeypatch.setattr(np, "show_config", lambda **_: {"SIMD Extensions": {"baseline": ["X86_V2"]}})
+    assert provenance._instructions() in environment()["machine"]["instructions"]

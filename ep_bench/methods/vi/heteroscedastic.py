@@ -22,6 +22,7 @@ from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array
 
 WORSE = 1.0  # nats per data point by which the objective of a fit may rise
+LAST = 20  # epochs at the end of a fit
 
 
 def head_size(layers: Any) -> int:
@@ -37,15 +38,16 @@ def evaluate(X: Array, W: Array, layers: Any) -> tuple[Array, Array]:
 
 
 def refuse_divergence(objective: Sequence[float]) -> None:
-    """Raise FloatingPointError if the objective, nats per data point, ends more than 1 above that of the first epoch.
+    """Raise FloatingPointError if the objective, nats per data point, ends more than 1 above its lowest value.
 
-    Means and residuals of such a fit can look normal, because only the noise variance has diverged.
+    The end is the median of the last epochs, since a single draw can dominate the objective of one epoch. Means and
+    residuals of a diverged fit can look normal, because only the noise variance has diverged.
     """
-    first, last = objective[0], objective[-1]
-    if last > first + WORSE:
+    lowest, last = min(objective), float(np.median(objective[-min(LAST, 1 + len(objective) // 10) :]))
+    if last > lowest + WORSE:
         raise FloatingPointError(
-            f"diverged: the objective is {last:.3g} nats per data point after the last epoch, {first:.3g} after the "
-            "first; a smaller learning_rate may help"
+            f"diverged: the objective ends at {last:.3g} nats per data point, above {lowest:.3g} of an earlier epoch; "
+            "a smaller learning_rate may help"
         )
 
 

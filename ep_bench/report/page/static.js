@@ -9,9 +9,12 @@ function enhanceStaticPage() {
   });
   document.querySelectorAll("figure[id]").forEach((figure) => {
     const image = figure.querySelector("img");
-    const source = () => decodeURIComponent(image.src.slice(image.src.indexOf(",") + 1));
+    const source = async () => {
+      const address = image.dataset.packed ? await unpacked(image.dataset.packed) : image.src;
+      return decodeURIComponent(address.slice(address.indexOf(",") + 1));
+    };
     figure.querySelector("figcaption").append(" ", el("button", {
-      type: "button", class: "download", onclick: () => download(`${figure.id}.svg`, "image/svg+xml", source()),
+      type: "button", class: "download", onclick: async () => download(`${figure.id}.svg`, "image/svg+xml", await source()),
     }, "SVG"));
   });
 }
@@ -24,10 +27,10 @@ function unpacked(text) {
 
 /** Show the figures of folded sections, whose data addresses are compressed. */
 function unpackFigures() {
-  document.querySelectorAll("img[data-packed]").forEach(async (image) => {
+  return Promise.all([...document.querySelectorAll("img[data-packed]")].map(async (image) => {
     image.src = await unpacked(image.dataset.packed);
     delete image.dataset.packed;
-  });
+  }));
 }
 
 /** Open the folded sections around the target of the address. */
@@ -40,7 +43,7 @@ function revealTarget() {
 }
 
 enhanceStaticPage();
-unpackFigures();
+unpackFigures().then(revealTarget);
 window.addEventListener("hashchange", revealTarget);
 window.addEventListener("beforeprint", () => document.querySelectorAll("main details").forEach((one) => { one.open = true; }));
 revealTarget();
