@@ -48,7 +48,7 @@ def measured(train: Rows, hidden: int, rate: float) -> dict[str, Any]:
     objectives: list[float] = []
     found: dict[str, float] = {}
 
-    def watched(epochs: Any, run: Callable[..., float], theta: Any, *rest: Any) -> Any:
+    def run_and_record(epochs: Any, run: Callable[..., float], theta: Any, *rest: Any) -> Any:
         def run_and_look(epoch: int, order: Any) -> float:
             objectives.append(run(epoch, order))
             if epoch + 1 == EPOCH:
@@ -60,7 +60,7 @@ def measured(train: Rows, hidden: int, rate: float) -> dict[str, Any]:
     original = vi.run_epochs
     config = vi.Config(hidden=(hidden,), noise="heteroscedastic", prior="empirical", learning_rate=rate)
     end = "fitted"
-    with mock.patch.object(vi, "run_epochs", watched):
+    with mock.patch.object(vi, "run_epochs", run_and_record):
         try:
             vi.fit(train, config, np.random.default_rng(0))
         except FloatingPointError as error:

@@ -121,15 +121,18 @@ def overfitted_energy() -> str:
     return f"On {names}, DGP-2 has a higher log-likelihood on the training data and a lower"
 
 
+def _is_better(method: str, dataset: str) -> bool:
+    """Return whether both scores of a model are better with the default training."""
+    both = (("dgp", _plain(method), dataset), ("dgp-cosine", method, dataset))
+    (rmse, default_rmse), (ll, default_ll) = ([_mean(*entry, column) for entry in both] for column in METRICS)
+    return default_rmse < rmse and default_ll > ll
+
+
 def better_everywhere() -> str:
     """Return the data sets on which all three models are better in both scores with the default training."""
-    both = {(m, d): (cells("dgp", _plain(m), d), cells("dgp-cosine", m, d)) for m, d in planned("dgp-cosine")}
-    pairs = {place: [[np.mean([row[c] for row in rows]) for rows in found] for c in METRICS]
-             for place, found in both.items()}  # fmt: skip
-    better = {place: rmse[1] < rmse[0] and ll[1] > ll[0] for place, (rmse, ll) in pairs.items()}
-    sets = [
-        d for d in dict.fromkeys(d for _, d in better) if all(won for (_, other), won in better.items() if other == d)
-    ]
+    entries = planned("dgp-cosine")
+    worse = {dataset for method, dataset in entries if not _is_better(method, dataset)}
+    sets = [dataset for dataset in dict.fromkeys(dataset for _, dataset in entries) if dataset not in worse]
     return f"On {', '.join(sets[:-1])} and {sets[-1]}, both scores of all three models are better"
 
 

@@ -28,8 +28,12 @@ function unpacked(text) {
 /** Show the figures of folded sections, whose data addresses are compressed. */
 function unpackFigures() {
   return Promise.all([...document.querySelectorAll("img[data-packed]")].map(async (image) => {
-    image.src = await unpacked(image.dataset.packed);
-    delete image.dataset.packed;
+    try {
+      image.src = await unpacked(image.dataset.packed);
+      delete image.dataset.packed;
+    } catch {
+      image.after(el("p", {}, "This browser cannot decompress the figure. It is also in the folder figures of the report."));
+    }
   }));
 }
 
