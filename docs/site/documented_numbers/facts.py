@@ -48,9 +48,10 @@ def other_processor() -> str:
     rows = rows_of(DOCS / "figures" / "other-processor.csv")
     fits = {(row["study"], row["method"], row["dataset"], row["split"]) for row in rows}
     differences = [abs(float(row["difference"])) for row in rows]
+    equal = np.mean(np.array(differences) < ROUNDING)
     largest = rows[int(np.argmax(differences))]
     return (
-        f"Of {len(fits)} converged fits, {np.mean(np.array(differences) < ROUNDING):.0%} of the RMSE and log-likelihoods "
+        f"Of {len(fits)} converged fits, {equal:.0%} of the RMSE and log-likelihoods "
         "were equal to 1e-5 standard deviations over the splits. "
         f"The largest difference was {max(differences):.2f} standard deviations, of {largest['method']}"
     ).replace("%", " %")
