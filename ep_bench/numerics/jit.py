@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core import event
 
 from ep_bench.numerics.kernel_cache import KernelCache
 
@@ -14,6 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Optimisations that a kernel may permit. Neither lets the compiler assume that values are finite.
 FUSE = frozenset({"contract"})  # a * b + c with one rounding
 REORDER = frozenset({"contract", "reassoc"})  # also sums in any order; not if rounding errors are tracked
+
+ALLOCATIONS = 100_000  # of objects before a garbage collection, while numba compiles; Python's default is 700
 
 
 def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: bool = False) -> Callable[[F], F]:
@@ -48,3 +52,29 @@ def jit(*, relaxed: frozenset[str] = frozenset(), inline: bool = False, merged: 
         return cast(F, compiled)
 
     return decorate
+
+
+class _RareCollection(event.Listener):  # type: ignore[misc]
+    """Makes Python's garbage collection rare during a compilation, of which it else takes a tenth or more.
+
+    Compilations are nested; numba lets one thread at a time compile.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._threshold = gc.get_threshold()
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        if self._depth == 0:
+            self._threshold = gc.get_threshold()
+            if 0 < self._threshold[0] < ALLOCATIONS:
+                gc.set_threshold(ALLOCATIONS)
+        self._depth += 1
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        self._depth -= 1
+        if self._depth == 0:
+            gc.set_threshold(*self._threshold)
+
+
+event.register("numba:compile", _RareCollection())

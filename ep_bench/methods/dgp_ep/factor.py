@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ep_bench.numerics.cholesky import inverse_factor
-from ep_bench.numerics.copying import copy_vector
+from ep_bench.numerics.copying import copy_vector, difference, scale_matrix
 from ep_bench.numerics.jit import FUSE, REORDER, jit
 
 
@@ -96,8 +96,10 @@ def unpack(packed: Any, R: Any) -> None:
 @jit(relaxed=FUSE, merged=True)
 def _plus_identity(matrix: Any, scale: float) -> Any:
     """Return I + scale * matrix (M, M)."""
-    W = scale * matrix
+    W = np.empty(matrix.shape)
     for i in range(len(W)):
+        for j in range(len(W)):
+            W[i, j] = scale * matrix[i, j]
         W[i, i] += 1.0
     return W
 
@@ -108,10 +110,10 @@ def cavity(K: Any, R: Any, theta_2: Any, beta: float) -> Cavity:
     RKR = np.dot(np.dot(R, K), R.T)
     inverse, log_determinant = inverse_factor(_plus_identity(RKR, beta))
     S = np.dot(inverse, R)
-    S *= math.sqrt(beta)
+    scale_matrix(math.sqrt(beta), S)
     t = beta * theta_2
     Kt = np.dot(K, t)
-    A = t - np.dot(S.T, np.dot(S, Kt))
+    A = difference(t, np.dot(S.T, np.dot(S, Kt)))
     return Cavity(S, np.dot(S.T, S), A, np.dot(K, A), inverse, RKR, log_determinant, np.dot(Kt, A))
 
 
@@ -123,13 +125,13 @@ def tied_terms(K: Any, R: Any, theta_2: Any, power: Power, cavity: Cavity) -> Ti
     S1 = np.dot(inverse, R)
     P1 = np.dot(inverse.T, S1)  # W1^-1 R
     Kt = np.dot(K, theta_2)
-    A1 = theta_2 - np.dot(S1.T, np.dot(S1, Kt))
+    A1 = difference(theta_2, np.dot(S1.T, np.dot(S1, Kt)))
     phi = 0.5 * (np.dot(Kt, A1) - log_determinant)
     H = np.dot(cavity.S.T, np.dot(cavity.inverse, P1))
-    H *= 1.0 / math.sqrt(beta) if beta > 0.0 else 0.0
+    scale_matrix(1.0 / math.sqrt(beta) if beta > 0.0 else 0.0, H)
     Rm = np.dot(R, cavity.mean)
-    rest = theta_2 - np.dot(R.T, Rm)
-    e = rest - np.dot(S1.T, np.dot(S1, np.dot(K, rest)))
+    rest = difference(theta_2, np.dot(R.T, Rm))
+    e = difference(rest, np.dot(S1.T, np.dot(S1, np.dot(K, rest))))
     if power.alpha > 0.0:
         ratio = power.n / power.alpha
         energy = (ratio - 1.0) * phi - ratio * 0.5 * (cavity.quadratic - cavity.log_determinant)
@@ -150,10 +152,11 @@ def back(
     """
     M, beta = len(K), power.beta
     Ga = np.dot(terms.G, a)
-    rest_a = a - np.dot(K, Ga)  # (I - K G) a
-    q = beta * (terms.Ke + rest_a)
+    q, r = difference(a, np.dot(K, Ga)), np.empty(M)  # q = (I - K G) a
+    for i in range(M):
+        q[i] = beta * (terms.Ke[i] + q[i])
+        r[i] = beta * terms.e[i] - Ga[i]
     copy_vector(q, d_theta_2)
-    r = beta * terms.e - Ga
     Y = np.dot(terms.G, D)
     X = np.dot(Y, terms.G)
     for i in range(M):

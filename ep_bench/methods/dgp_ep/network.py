@@ -40,7 +40,7 @@ from ep_bench.methods.dgp_ep.outputs import (
     unpack_output,
 )
 from ep_bench.numerics import psi
-from ep_bench.numerics.copying import copy_matrix, copy_vector
+from ep_bench.numerics.copying import copy_matrix, copy_vector, subtract_matrix
 from ep_bench.numerics.jit import FUSE, jit
 
 
@@ -137,7 +137,7 @@ def add_spread(gp: OutputParameters, A: Any, G: Any, k: Any, x: Any, w: Any, v: 
 def pair_weights(A: Any, G: Any) -> Any:
     """Return Q = A A' - G (M, M)."""
     Q = outer(A, A)
-    Q -= G
+    subtract_matrix(G, Q)
     return Q
 
 
@@ -250,8 +250,10 @@ def backward(model: DGPModel, saved: ForwardPass, gradient: Any) -> None:
             if layer > 0:
                 excesses, Q = saved.excesses[i - model.dims[1]], pair_weights(saved.A[i], saved.G[i])
                 dQ = spread_back(gp, saved.k[i], Q, excesses, x, w, gv, dx, dw, dZt, dlog_l, weights)
-                a += 2.0 * np.dot(dQ, saved.A[i])
-                D -= dQ
+                by_Q = np.dot(dQ, saved.A[i])
+                for m in range(M):
+                    a[m] += 2.0 * by_Q[m]
+                subtract_matrix(dQ, D)
             noise = 2.0 * gp.noise * gv.sum() if layer < L - 1 else 0.0
             dlog_s += psi.psi1_back(x, w, gp.Zt, gp.l2, weights, dx, dw, dZt, dlog_l)
             output_back(model, gp, factor_at(saved, i), layer, o, D, a, dZt, dlog_l, dlog_s, noise, gradient)
