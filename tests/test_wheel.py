@@ -24,6 +24,7 @@ def quietly(*command: object, cwd: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_wheel_has_data_and_studies(tmp_path: Path) -> None:
     # Without a wheel or sdist named, the build makes the sdist first and the wheel from it.
     quietly(sys.executable, "-m", "build", "--no-isolation", "--outdir", tmp_path, ROOT, cwd=tmp_path)

@@ -212,6 +212,7 @@ def test_constant_quantities_are_reported_without_a_figure(tmp_path, make_study)
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_many_data_sets_and_quantities_make_several_figures(tmp_path, make_study, no_overlap):
     names = ["a data set with a name that is really rather long", *(f"set{i}" for i in range(6))]
 

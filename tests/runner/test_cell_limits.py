@@ -66,6 +66,7 @@ def test_waiting_uses_no_cpu_time(methods: Path) -> None:
     assert outcome(supervisor.run(job("Slow", base=methods, cpu_seconds=0.2))) == ("ok", "")
 
 
+@pytest.mark.exhaustive
 def test_a_cell_that_is_stopped_and_continued_does_not_time_out(methods: Path) -> None:
     """The pause alone is longer than the limit."""
     mark = methods / "mark"

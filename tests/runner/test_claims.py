@@ -232,6 +232,7 @@ def test_two_runs_share_the_cells(study: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_computes_the_cells_that_a_killed_run_left(study: Path) -> None:
     write_method(study, FOR_GO)
     folder = study.parent / "results" / "shared"
@@ -270,6 +271,7 @@ def test_a_run_waits_for_the_last_cells_of_another(study: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_failure_is_retried_by_one_of_two(study: Path) -> None:
     write_method(study, "1 / 0")
     study.write_text(STUDY % 2)

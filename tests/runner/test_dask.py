@@ -136,6 +136,7 @@ def home_with_kernels(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.exhaustive
 def test_scores_are_the_same_on_machines_that_share_no_files(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
