@@ -58,13 +58,14 @@ class Claims:
         self._run = f"{uuid.uuid4().hex}.run"
         self._claimed: set[str] = set()
         self._stopped = threading.Event()
+        self._heartbeats = threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True)
         self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._descriptor = -1
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._announce()
-        threading.Thread(target=self._send_heartbeats, name="heartbeat", daemon=True).start()
+        self._heartbeats.start()
         with _exclusive(self._folder / _LOCK):
             self._remove_dead()
         return self
@@ -73,6 +74,7 @@ class Claims:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stopped.set()
+        self._heartbeats.join()  # it may be replacing the descriptor that is closed below
         for key in tuple(self._claimed):
             self.release(key)
         with contextlib.suppress(OSError):

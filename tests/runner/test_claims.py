@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -144,6 +145,27 @@ def test_a_run_that_was_declared_dead_announces_itself_again(tmp_path: Path, mon
         assert slept.take("a")
         with Claims(tmp_path) as other:
             assert not other.take("a")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_run_that_ends_while_it_announces_itself_closes_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    announcing = threading.Event()
+
+    def slow(descriptor: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            announcing.set()
+            time.sleep(0.1)
+
+    monkeypatch.setattr(claims, "_HEARTBEAT", 0.001)
+    monkeypatch.setattr(claims, "_lock", slow)
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with Claims(tmp_path) as mine:
+        (tmp_path / "cells" / "claims" / mine._run).unlink()
+        assert announcing.wait(10.0)
+    time.sleep(0.2)
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 def test_a_claim_that_another_has_taken_over_is_not_removed(tmp_path: Path) -> None:
