@@ -22,7 +22,7 @@ GROUPS = {
     "ep_nn": "ep_nn",
 }
 WAITING = {"runner", "cli"}  # folders whose tests wait for other processes most of the time
-START = ["dgp_ep", "networks", "waiting", "gp", "ep_nn"]  # those that wait run beside two groups that never do
+START = ["dgp_ep", "networks", "waiting", "gp", "ep_nn"]  # those that wait run together with two groups that never do
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
 LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
 
