@@ -1,8 +1,17 @@
 """The leaderboard: methods by average rank over the largest complete subset of the data sets.
 
 Ranks are those of the mean scores over the splits of each data set (Demsar 2006). Their intervals are bootstrap
-percentiles: the splits of each data set are drawn with replacement, the same ones for all methods. From
-``FEWEST_BLOCKS`` data sets, these are drawn with replacement too.
+percentiles: the splits of each data set are drawn with replacement, the same ones for all methods. Means of J splits
+then vary by s^2 / J about, which is too little for splits that overlap. Their deviations are multiplied, so that the
+variance is (1 / J + r) s^2 as in ``paired_tests``.
+
+From ``FEWEST_BLOCKS`` data sets, these are drawn with replacement too. Percentiles of few draws are too narrow; those
+of D data sets are expanded as by Hesterberg (2015), What teachers should know about the bootstrap, The American
+Statistician 69, section 5.3.
+
+The intervals are spreads of ranks, not confidence intervals of the ranks of the expected scores. If these are close,
+resampled ranks tend to the middle: simulated intervals of six methods on four data sets had 65 % of these ranks, of ten
+methods on five data sets, drawn from a population, 93 %.
 """
 
 from __future__ import annotations
@@ -15,18 +24,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from ep_bench import published
-from ep_bench.convergence import ConvergedSplits
+from ep_bench.convergence import DAGGER, ConvergedSplits
 from ep_bench.report import complete_subset, summary
 from ep_bench.report.merge import MergedStudies
+from ep_bench.report.paired_tests import PairedTest
 from ep_bench.report.ranks import block_ranks
 from ep_bench.report.scores import Score
 from ep_bench.report.summary import ScoreTable
 from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 from ep_bench.types import Array
 
-RESAMPLES = 1000
+RESAMPLES = 10_000
 CENTRAL = 0.95  # fraction inside the interval of a rank
 SECONDS = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 
@@ -38,10 +49,11 @@ class LeaderboardRow:
     Attributes
     ----------
     loss : mean over data sets of the loss against the best ranked method: a relative difference for scores of which
-        lower is better, a difference in nats for log-likelihoods
+        lower is better (geometric mean of the ratios), a difference in nats for log-likelihoods, without data sets on
+        which they have no upper bound
     calibration : mean calibration error of the PIT over data sets; NaN in classification
     seconds : median CPU seconds of tuning, fit and prediction over splits
-    finished, planned : splits with this score, and planned splits, over all data sets
+    finished, planned : splits with this score, and planned splits, over the chosen data sets
     without : splits that ended ok without this score, such as those of points without a density
     verdicts : number of published values by verdict, worst first
     accepted : number of worse values whose difference the study accepts with a reason
@@ -119,12 +131,21 @@ def leaderboard(
     cells = summary.pivot(merged, table.score)
     scores = [cells.loc[name, ranked].to_numpy(dtype=float) for name in datasets]
     means = np.array([block.mean(axis=0) for block in scores]).reshape(len(datasets), len(ranked))
-    numbers = _ranks(scores, means, table.score) | _further(merged, datasets, ranked)
-    numbers["loss"] = _losses(means, table.score)
-    facts = _facts(merged, table, checks)
+    tests = [table.tests[rows[i]] for i in subset.datasets]
+    numbers = _ranks(scores, means, table.score, tests) | _further(merged, datasets, ranked)
+    bounded = [name not in table.unbounded for name in datasets]
+    numbers["loss"] = _losses(means[bounded], table.score)
+    facts = _facts(merged, table, checks, rows)
     found = [_row(table.methods[j], ranked, numbers, facts) for j in columns]
-    found.sort(key=lambda row: (math.inf if math.isnan(row.rank) else row.rank, -row.finished / max(row.planned, 1)))
+    found.sort(key=_place)
     return Leaderboard(table.score, datasets, tuple(len(block) for block in scores), tuple(found))
+
+
+def _place(row: LeaderboardRow) -> tuple[float, ...]:
+    """Return a key: by rank, methods that have converged before those that have not; then what is not ranked."""
+    if math.isnan(row.rank):
+        return 2.0, -row.finished / max(row.planned, 1)
+    return float(row.converged.mark == DAGGER), row.rank
 
 
 def _row(
@@ -135,34 +156,42 @@ def _row(
     return LeaderboardRow(method, **own, **facts[method])
 
 
-def _ranks(scores: Sequence[Array], means: Array, score: Score) -> dict[str, Array]:
-    """Return average ranks (M,) of means (D, M) and their intervals by bootstrap of the scores, D arrays (S, M)."""
+def _ranks(scores: Sequence[Array], means: Array, score: Score, tests: Sequence[PairedTest]) -> dict[str, Array]:
+    """Return average ranks (M,) of means (D, M) and their intervals by bootstrap of the scores, D arrays (J, M)."""
     if not scores:
         return dict.fromkeys(("rank", "low", "high"), np.array([]))
     rng = np.random.default_rng(0)
     higher = score.better == "higher"
     drawn = np.empty((RESAMPLES, *means.shape))
-    for i, block in enumerate(scores):
+    for i, (block, test) in enumerate(zip(scores, tests, strict=True)):
         weights = rng.multinomial(len(block), np.full(len(block), 1.0 / len(block)), RESAMPLES) / len(block)
-        drawn[:, i] = block_ranks(weights @ block, higher_is_better=higher)
-    if len(scores) >= FEWEST_BLOCKS:
-        chosen = rng.integers(len(scores), size=(RESAMPLES, len(scores)))
+        resampled = means[i] + _widening(len(block), test) * (weights @ block - means[i])
+        drawn[:, i] = block_ranks(resampled, higher_is_better=higher)
+    tail = 0.5 - CENTRAL / 2.0
+    if (D := len(scores)) >= FEWEST_BLOCKS:
+        chosen = rng.integers(D, size=(RESAMPLES, D))
         drawn = np.take_along_axis(drawn, chosen[:, :, None], axis=1)
-    average = drawn.mean(axis=1)
-    low, high = np.quantile(average, [0.5 - CENTRAL / 2.0, 0.5 + CENTRAL / 2.0], axis=0)
+        tail = float(stats.norm.cdf(math.sqrt(D / (D - 1)) * stats.t.ppf(tail, D - 1)))
+    low, high = np.quantile(drawn.mean(axis=1), [tail, 1.0 - tail], axis=0)
     rank = block_ranks(means, higher_is_better=higher).mean(axis=0)
     return {"rank": rank, "low": np.minimum(low, rank), "high": np.maximum(high, rank)}
 
 
+def _widening(J: int, test: PairedTest) -> float:
+    """Return the ratio of the standard deviation of the mean of J splits to that of the bootstrap's means."""
+    ratio = 0.0 if test.independent else test.ratio
+    return math.sqrt((1.0 + ratio * J) * J / (J - 1)) if J > 1 else 0.0
+
+
 def _losses(means: Array, score: Score) -> Array:
-    """Return the mean loss (M,) against the best mean of each data set (D, M)."""
+    """Return the mean loss (M,) against the best mean of each data set (D, M); NaN without data sets."""
     if not means.size:
-        return np.zeros(means.shape[1])
+        return np.full(means.shape[1], math.nan)
     if score.better == "higher":
         return np.asarray((means.max(axis=1, keepdims=True) - means).mean(axis=0))
     best = means.min(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray((means / best - 1.0).mean(axis=0))  # NaN if the best error is 0
+        return np.asarray(np.exp(np.log(means / best).mean(axis=0)) - 1.0)  # NaN if the best error is 0
 
 
 def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[str]) -> dict[str, Array]:
@@ -177,8 +206,13 @@ def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[s
     }
 
 
-def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return what does not depend on ranks, by method: finished splits, convergence, verdicts and tuning."""
+def _facts(
+    merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame, rows: Sequence[int]
+) -> dict[str, dict[str, Any]]:
+    """Return what does not depend on ranks, by method: finished splits, convergence, verdicts and tuning.
+
+    Splits are those of the data sets ``rows`` of the table.
+    """
     verdicts: dict[str, Counter[str]] = {}
     checks = published.counted_once(checks)
     explained = checks["reason"].str.startswith(published.ACCEPTED) & (checks["verdict"] == "worse")
@@ -188,10 +222,10 @@ def _facts(merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame) -> di
     tuning = tuning_budgets(merged)
     return {
         method: {
-            "finished": int(table.n[:, j].sum()),
-            "planned": int(table.planned[:, j].sum()),
-            "without": int(table.without[:, j].sum()),
-            "converged": sum((row[j] for row in table.converged), ConvergedSplits()),
+            "finished": int(table.n[rows, j].sum()),
+            "planned": int(table.planned[rows, j].sum()),
+            "without": int(table.without[rows, j].sum()),
+            "converged": sum((table.converged[i][j] for i in rows), ConvergedSplits()),
             "verdicts": {v: verdicts[method][v] for v in published.VERDICTS if verdicts.get(method, Counter())[v]},
             "accepted": accepted[method],
             "tuning": tuning.get(method, "none"),

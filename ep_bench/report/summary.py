@@ -46,7 +46,8 @@ class ScoreTable:
     best: NDArray[np.int64]  # (D,), column of the best complete entry, the first of equal ones, -1 without any
     equal: NDArray[np.bool_]  # (D, M), complete entries that the paired test does not distinguish from the best
     p: Array  # (D, M), Holm-corrected p-values against the best
-    unbounded: tuple[str, ...] = ()  # data sets on which this log-likelihood has no upper bound, in words
+    unbounded: Mapping[str, str] = field(default_factory=dict)  # data sets on which this log-likelihood has no upper
+    # bound, and their names with the reason in words
 
     @property
     def plan(self) -> NDArray[np.int64]:
@@ -201,12 +202,12 @@ def score_table(merged: MergedStudies, score: Score) -> ScoreTable | None:
     )
 
 
-def _unbounded(merged: MergedStudies, score: Score, datasets: Sequence[str]) -> tuple[str, ...]:
-    """Return the data sets of few target values if the score is a log-likelihood of real targets, in words."""
+def _unbounded(merged: MergedStudies, score: Score, datasets: Sequence[str]) -> dict[str, str]:
+    """Return the data sets of few target values, with the reason, if the score is a log-likelihood of real targets."""
     if not score.source.startswith("ll") or score.task == "classification":
-        return ()
+        return {}
     few = few_target_values(merged)
-    return tuple(f"{name} ({few[name][0]} target values)" for name in datasets if name in few)
+    return {name: f"{name} ({few[name][0]} target values)" for name in datasets if name in few}
 
 
 def complete(n: NDArray[np.int64], planned: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -101,7 +101,7 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
     if flagged:
         yield f"The tests compare with a best entry that has not converged on every split: {', '.join(flagged)}."
     if table.unbounded:
-        yield f"The log-likelihood has no upper bound on {', '.join(table.unbounded)}: compare by CRPS there."
+        yield f"The log-likelihood has no upper bound on {', '.join(table.unbounded.values())}: compare by CRPS there."
 
 
 LEGEND = (

@@ -66,13 +66,21 @@ class Claims:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._announce()
         self._heartbeats.start()
-        with _exclusive(self._folder / _LOCK):
-            self._remove_dead()
+        try:
+            with _exclusive(self._folder / _LOCK):
+                self._remove_dead()
+        except BaseException:  # the caller's block is not entered, and thus not left
+            self._leave()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        """Release all claims, and end the announcement of this run."""
         self._stopped.set()
         self._heartbeats.join()  # it may be replacing the descriptor that is closed below
         for key in tuple(self._claimed):
@@ -176,15 +184,21 @@ def running(folder: Path) -> list[LiveRun]:
             cells.setdefault(_text(path), []).append(path.stem)
     found = []
     for path in sorted(claims.glob("*.run")):
-        about = _about(path)
-        if about and _is_alive(path, write=False):
-            found.append(LiveRun(about["host"], about["pid"], about["started"], tuple(cells.get(path.name, ()))))
+        with contextlib.suppress(OSError):
+            about = _about(path)
+            if about and _is_alive(path, write=False):
+                found.append(LiveRun(about["host"], about["pid"], about["started"], tuple(cells.get(path.name, ()))))
     return found
 
 
 def _is_alive(run: Path, *, write: bool = True) -> bool:
     """Return whether the run with this file is alive; without ``write``, the age is measured by the local clock."""
-    about = _about(run)
+    try:
+        about = _about(run)
+    except FileNotFoundError:
+        return False
+    except OSError:  # locked files cannot be read on some network file systems, such as CIFS
+        return _age(run, write=write) < SILENCE
     if about is None:
         return False
     if about.get("machine") == _machine():
@@ -195,9 +209,11 @@ def _is_alive(run: Path, *, write: bool = True) -> bool:
 
 
 def _about(run: Path) -> dict[str, Any] | None:
+    """Return what the file of a run states, or None if it is damaged. Raises OSError if it cannot be read."""
+    text = _text(run)
     try:
-        about = parse_json(_text(run))
-    except (OSError, ValueError):
+        about = parse_json(text)
+    except ValueError:
         return None
     form = Keys({"host": str, "pid": int, "started": str}, {"machine": str})
     return None if problem(about, form) else about

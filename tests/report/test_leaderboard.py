@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_ranks_and_losses_are_those_of_the_means(report):
     ok = report.merged.ok()
     means = ok.pivot_table(index="dataset", columns="method", values="rmse").loc[list(board.datasets)]
     ranks = means.rank(axis=1).mean()
-    losses = (means.div(means.min(axis=1), axis=0) - 1.0).mean()
+    losses = np.exp(np.log(means.div(means.min(axis=1), axis=0)).mean()) - 1.0
     for row in board.rows:
         assert row.rank == pytest.approx(ranks[row.method])
         assert row.loss == pytest.approx(losses[row.method])
@@ -113,14 +114,47 @@ def test_a_single_data_set_has_means_instead_of_ranks(tmp_path, make_study):
     assert "average rank" not in " ".join(shown.lines)
 
 
-def test_a_method_that_has_not_converged_is_not_bold(tmp_path, make_study):
+def test_a_method_that_has_not_converged_is_after_those_that_have(tmp_path, make_study):
     def change(row):
         better = row["method"] == "pbp"
         return {**row, "converged": str(not better).lower(), "ll": row["ll"] + 10.0 * better}
 
     report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
-    rows = section.sections(report)[0].tables[0].rows
-    assert [(row[0]["text"], row[0]["strong"]) for row in rows[:2]] == [("pbp†", False), (rows[1][0]["text"], True)]
+    (shown,) = section.sections(report)
+    rows = shown.tables[0].rows
+    assert [(row[0]["text"], row[0]["strong"]) for row in rows] == [("gp", True), ("ridge", False), ("pbp†", False)]
+    (line,) = [line for line in shown.lines if "Lowest average rank" in line]
+    assert re.search(r": gp \(.*\); not converged: pbp† \(1\.00, ", line)
+
+
+def test_a_log_likelihood_without_upper_bound_has_no_part_in_the_loss(tmp_path, make_study):
+    def change(row):
+        bonus = 50.0 if (row["method"], row["dataset"]) == ("gp", "wine") else 0.0
+        return {**row, "ll": row["ll"] + bonus}
+
+    folder = make_study(tmp_path / "s", change=change)
+    losses = [{row.method: row.loss for row in ReportContext(merge.merge([folder])).leaderboards[0].rows}]
+    lock = store.read_lock(folder)
+    lock["datasets"]["wine"]["target_values"] = 6
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    losses.append({row.method: row.loss for row in ReportContext(merge.merge([folder])).leaderboards[0].rows})
+    assert losses[0]["pbp"] > 10.0
+    assert losses[1]["pbp"] < 10.0
+
+
+def test_overlapping_splits_widen_the_interval(tmp_path, make_study):
+    """The means of pbp and gp are 2.2 standard errors apart, and 1.5 with the variance of overlapping splits."""
+
+    def change(row):
+        return {**row, "ll": {"pbp": -1.96, "ridge": -3.0, "gp": -2.0 - 0.02 * (row["split"] - 4.5)}[row["method"]]}
+
+    widths = []
+    for scheme in ("holdout", "standard"):
+        lock = {"splits": {"scheme": scheme, "count": 10}}
+        folder = make_study(tmp_path / scheme, datasets=["boston"], splits=10, change=change, lock=lock)
+        rows = ReportContext(merge.merge([folder])).leaderboards[0].rows
+        widths.append([row.high - row.low for row in rows])
+    assert widths == [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
 
 
 def test_tuning_budgets_are_stated(tmp_path, make_study):

@@ -168,6 +168,36 @@ def test_a_run_that_ends_while_it_announces_itself_closes_its_files(
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
+def test_a_run_whose_file_cannot_be_read_is_alive_while_it_sends_heartbeats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On CIFS, nobody else can read a file that is locked."""
+    text = claims._text
+
+    def locked(path: Path) -> str:
+        if path.suffix == ".run":
+            raise PermissionError(13, "Permission denied")
+        return text(path)
+
+    monkeypatch.setattr(claims, "_text", locked)
+    with Claims(tmp_path) as mine, Claims(tmp_path) as other:
+        assert mine.take("a")
+        assert not other.take("a")
+        long_ago = time.time() - claims.SILENCE - 5.0
+        os.utime(tmp_path / "cells" / "claims" / mine._run, (long_ago, long_ago))
+        assert other.take("a")
+
+
+def test_a_run_that_cannot_begin_leaves_no_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "cells" / "claims"
+    (folder / "a.claim").mkdir(parents=True)
+    threads = threading.active_count()
+    with pytest.raises(UserError, match="is no claim"), Claims(tmp_path):
+        pass
+    assert threading.active_count() == threads
+    assert [path.name for path in folder.iterdir() if path.suffix == ".run"] == []
+
+
 def test_a_claim_that_another_has_taken_over_is_not_removed(tmp_path: Path) -> None:
     with Claims(tmp_path) as mine:
         assert mine.take("a")

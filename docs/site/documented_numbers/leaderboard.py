@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ep_bench.convergence import ConvergedSplits
+from ep_bench.convergence import DAGGER, ConvergedSplits
 
 from .markdown import table, with_error
 from .stored import FIVE, all_results, board, board_cells
@@ -25,11 +25,16 @@ def complete_entries(datasets: Sequence[str] = FIVE) -> list[str]:
 
 
 def average_ranks(score: str) -> pd.DataFrame:
-    """Return the ranks of the complete entries by data set (1 is best), sorted by their mean."""
+    """Return the ranks of the complete entries by data set (1 is best), sorted by their mean; unconverged ones last."""
     metric, higher = SCORES[score]
     columns = {m: [np.mean([row[metric] for row in board_cells(m, d)]) for d in FIVE] for m in complete_entries()}
     ranks = pd.DataFrame(columns, index=list(FIVE)).rank(axis=1, ascending=not higher)
-    return ranks[ranks.mean().sort_values(kind="stable").index]
+    return ranks[sorted(ranks, key=lambda method: (_has_not_converged(method), ranks[method].mean()))]
+
+
+def _has_not_converged(method: str) -> bool:
+    """Return whether some split of the five small data sets has not converged."""
+    return any(board().convergence.get((method, d), ConvergedSplits()).mark == DAGGER for d in FIVE)
 
 
 def leaderboard(score: str) -> list[str]:

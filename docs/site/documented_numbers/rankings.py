@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from ep_bench.convergence import ConvergedSplits
 from ep_bench.plotting.method_families import DEEP, NETWORKS, PROCESSES, family_of
 from ep_bench.report import summary
 from ep_bench.report.leaderboard import Leaderboard, LeaderboardRow, leaderboard
@@ -34,7 +33,7 @@ def _board(score: str, methods: tuple[str, ...], datasets: tuple[str, ...]) -> L
 
 
 def _rows(score: str, methods: Sequence[str], datasets: Sequence[str]) -> dict[str, LeaderboardRow]:
-    """Return the rows of the ranked methods, sorted by rank."""
+    """Return the rows of the ranked methods, sorted by rank; those that have not converged are last."""
     return {row.method: row for row in _board(score, tuple(methods), tuple(datasets)).ranked}
 
 
@@ -46,14 +45,18 @@ def _loss(row: LeaderboardRow, score: str) -> str:
     return f"{row.loss:.2f} nats" if score == "LL" else f"{100.0 * row.loss:.0f} %"
 
 
+def _marked(row: LeaderboardRow) -> str:
+    """Return the name of an entry with the mark of its convergence on the ranked data sets."""
+    return f"{row.method} {row.converged.mark}".rstrip()
+
+
 def _ranking(methods: Sequence[str], datasets: Sequence[str]) -> list[str]:
     """Return ranks with intervals, and losses, by three scores."""
     found = {score: _rows(score, methods, datasets) for score in SCORES}
     body = []
     for name in found["LL"]:
-        splits = sum((board().convergence.get((name, d), ConvergedSplits()) for d in datasets), ConvergedSplits())
         numbers = (text for score, rows in found.items() for text in (_rank(rows[name]), _loss(rows[name], score)))
-        body.append([f"{name} {splits.mark}".rstrip(), *numbers])
+        body.append([_marked(found["LL"][name]), *numbers])
     return table(["Entry", *(head for score in SCORES for head in (f"Rank by {score}", "Loss"))], body)
 
 
@@ -72,8 +75,9 @@ def within_limits() -> list[str]:
         if len(names) < 2:  # a single entry has no rank
             body.append([f"{limit} s", str(len(names)), *[", ".join(names)] * 2])
             continue
-        order = (f"{name} ({row.rank:.1f})" for name, row in _rows("LL", names, FIVE).items())
-        body.append([f"{limit} s", str(len(names)), ", ".join(order), next(iter(_rows("RMSE", names, FIVE)))])
+        order = (f"{_marked(row)} ({row.rank:.1f})" for row in _rows("LL", names, FIVE).values())
+        first = next(iter(_rows("RMSE", names, FIVE).values()))
+        body.append([f"{limit} s", str(len(names)), ", ".join(order), _marked(first)])
     return table(["Limit", "Entries", "By average rank of LL", "First by RMSE"], body)
 
 

@@ -79,10 +79,16 @@ function leaderboardOf(view) {
   const column = view.score.column;
   const means = subset.sets.map((d) => subset.methods.map((m) => mean(valuesOf(m, d, column))));
   const ranks = means.map((row) => ranksOf(row, view.score.better));
-  const losses = means.map((row) => {
-    const best = view.score.better === "higher" ? Math.max(...row) : Math.min(...row);
-    return row.map((value) => (view.score.better === "higher" ? best - value : value / best - 1));
+  const higher = view.score.better === "higher";
+  const bounded = means.filter((_, i) => !view.score.unbounded.includes(DATA.datasets[subset.sets[i]].name));
+  const losses = bounded.map((row) => {
+    const best = higher ? Math.max(...row) : Math.min(...row);
+    return row.map((value) => (higher ? best - value : Math.log(value / best)));
   });
+  const lossOf = (place) => {
+    const found = mean(losses.map((one) => one[place]));
+    return losses.length ? (higher ? found : Math.exp(found) - 1) : null;
+  };
   const stored = precomputed(view);
   const intervals = new Map((stored?.rows ?? []).map(([method, , low, high]) => [method, [low, high]]));
   const rows = view.methods.map((method) => {
@@ -95,14 +101,14 @@ function leaderboardOf(view) {
     return {
       ...row,
       rank: mean(ranks.map((one) => one[place])),
-      loss: mean(losses.map((one) => one[place])),
+      loss: lossOf(place),
       interval: intervals.get(method) ?? null,
       calibration: errors.length ? mean(errors) : null,
       seconds: seconds.length ? median(seconds) : null,
     };
   });
-  const key = (row) => (row.rank === null ? Infinity : row.rank);
-  rows.sort((a, b) => key(a) - key(b) || b.finished / b.planned - a.finished / a.planned);
+  const block = (row) => (row.rank === null ? 2 : row.counts[2] > 0 ? 1 : 0); // converged, not converged, not ranked
+  rows.sort((a, b) => block(a) - block(b) || (a.rank ?? 0) - (b.rank ?? 0) || b.finished / b.planned - a.finished / a.planned);
   return { subset, means, rows: rows.filter((row) => row.planned), stored };
 }
 

@@ -13,23 +13,27 @@ function leaderboardNote(view, board) {
   const names = subset.sets.map((d) => DATA.datasets[d].name).join(", ");
   const what = `Ranked: ${plural(subset.methods.length, "method")} on ${plural(subset.sets.length, "data set")} (${names}), ${splits} each.`;
   const ranked = board.rows.filter((row) => row.rank !== null);
-  const [first] = ranked;
-  const settled = ranked.find(settledOn);
+  const lowest = lowestOf(ranked);
+  const first = ranked.find(settledOn) ?? lowest;
   const single = subset.sets.length === 1;
   const words = (row) => single ? `${labelOn(row.method, subset.sets)} (${meanText(row.method, subset.sets[0], view.score)})`
     : `${labelOn(row.method, subset.sets)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
-  const lowest = `${single ? `Best by ${inSentence(view.score.title)}` : "Lowest average rank"}: ${words(first)}` +
-    (settled && settled !== first ? `; among methods without †: ${words(settled)}. ` : ". ");
-  return `${lowest}${what} ${stored ? stored.test : single ? pairedNote(view, board) : "Descriptive ranks of this selection: not tested, and no intervals."}`;
+  const best = `${single ? `Best by ${inSentence(view.score.title)}` : "Lowest average rank"}: ${words(first)}` +
+    (lowest.rank < first.rank ? `; not converged: ${words(lowest)}. ` : ". ");
+  return `${best}${what} ${stored ? stored.test : single ? pairedNote(view, board) : "Descriptive ranks of this selection: not tested, and no intervals."}`;
 }
+
+/** The row of the lowest rank, whether it has converged or not. */
+const lowestOf = (rows) => rows.reduce((found, row) => (row.rank < found.rank ? row : found));
 
 /** The result of the paired test on one data set, for the methods of the view. */
 function pairedNote(view, board) {
   const [d] = board.subset.sets;
   const ranked = board.rows.filter((row) => row.rank !== null);
   const marked = (row) => entryOf(row.method, d)?.e?.includes(view.score.key);
-  if (!marked(ranked[0])) return "The paired test compares with the best method, which is not in this selection.";
-  const equal = ranked.slice(1).filter(marked).map((row) => labelOn(row.method, [d]));
+  const best = lowestOf(ranked);
+  if (!marked(best)) return "The paired test compares with the best method, which is not in this selection.";
+  const equal = ranked.filter((row) => row !== best && marked(row)).map((row) => labelOn(row.method, [d]));
   return equal.length
     ? `By the paired test at level 0.05, ${plural(ranked.length - 1 - equal.length, "method")} of ${ranked.length - 1} differ from it; not distinguished are ${equal.join(", ")}.`
     : `By the paired test at level 0.05, all ${ranked.length - 1} other methods differ from it.`;

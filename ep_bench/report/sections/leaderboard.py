@@ -6,7 +6,7 @@ Ranks over a single data set are no averages, so that it then has the means inst
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -24,7 +24,7 @@ from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import tables
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws
-from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
+from ep_bench.report.leaderboard import RESAMPLES, Leaderboard, LeaderboardRow
 from ep_bench.report.summary import ScoreTable
 
 NOT_RANKED = "–"
@@ -171,31 +171,37 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
     if RING in marks:
         yield f"{RING}: R-hat of some splits is above {R_HAT:g} and at most {NEARLY:g}."
     if unbounded := report.table_of(board.score).unbounded:
-        yield f"The log-likelihood has no upper bound on {', '.join(unbounded)}: compare by CRPS there."
+        yield f"The log-likelihood has no upper bound on {', '.join(unbounded.values())}: compare by CRPS there."
 
 
 def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
     """Return what the intervals of ranks and the losses are."""
     draws = set(board.datasets) <= independent_draws(report.merged)
+    unbounded = set(board.datasets) & report.table_of(board.score).unbounded.keys()
     drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
     interval = (
-        f"The interval of a rank has {100.0 * CENTRAL:g} % of {RESAMPLES:,} resamples of {drawn} with replacement"
-        + (". " if board.resamples_datasets else "; it is one for these data sets only. ")
-        + ("" if draws else "Splits overlap, so that it tends to be too narrow.")
+        f"The interval of a rank is its spread in {RESAMPLES:,} resamples of {drawn} with replacement"
+        + (". " if board.resamples_datasets else "; for these data sets only. ")
+        + ("" if draws else "Splits overlap: their variance is that of the paired test. ")
+        + "It is no confidence interval: resampled ranks of close methods tend to the middle."
     )
     loss = (
-        "Loss is the mean difference in nats from the best ranked method of each data set."
+        "Loss is the mean difference in nats from the best ranked method of each data set"
+        + (", without those on which the log-likelihood has no upper bound." if unbounded else ".")
         if board.score.better == "higher"
-        else "Loss is the mean relative difference from the best ranked method of each data set."
+        else "Loss is the relative difference from the best ranked method of each data set, by the geometric mean of "
+        "the ratios."
     )
     return f"{interval.strip()} {loss}"
 
 
 def _best(board: Leaderboard, report: ReportContext) -> str:
     """Return the method with the best mean on the only data set in one sentence."""
-    method = board.ranked[0].method
-    mean = _mean(method, board, report.table_of(board.score))["text"]
-    return f"Best by {board.score.inline} on {board.datasets[0]}: {report.label(method)} ({mean})."
+    table = report.table_of(board.score)
+    best = _first_and_lower(
+        board, lambda row: f"{report.label(row.method)} ({_mean(row.method, board, table)['text']})"
+    )
+    return f"Best by {board.score.inline} on {board.datasets[0]}: {best}."
 
 
 def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
@@ -208,9 +214,17 @@ def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
 
 def _lowest(board: Leaderboard, report: ReportContext) -> str:
     """Return the method with the lowest average rank in one sentence."""
-    row = board.ranked[0]
-    rank = f"{row.rank:.2f}, interval {row.low:.1f} to {row.high:.1f}"
-    return f"Lowest average rank by {board.score.inline}: {report.label(row.method)} ({rank})."
+
+    def words(row: LeaderboardRow) -> str:
+        return f"{report.label(row.method)} ({row.rank:.2f}, interval {row.low:.1f} to {row.high:.1f})"
+
+    return f"Lowest average rank by {board.score.inline}: {_first_and_lower(board, words)}."
+
+
+def _first_and_lower(board: Leaderboard, words: Callable[[LeaderboardRow], str]) -> str:
+    """Return the first method and, if one that has not converged has a lower rank, that one too."""
+    first, lowest = board.ranked[0], min(board.ranked, key=lambda row: row.rank)
+    return words(first) + (f"; not converged: {words(lowest)}" if lowest.rank < first.rank else "")
 
 
 def subset_text(board: Leaderboard) -> str:
