@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from ep_bench.report.merge import MergedStudies
@@ -24,6 +24,18 @@ def few_target_values(merged: MergedStudies) -> dict[str, tuple[int, int]]:
         for name, entry, _ in _entries(merged)
         if entry.get("target_values")
     }
+
+
+def same_data(merged: MergedStudies, datasets: Collection[str]) -> str:
+    """Return the data sets that contain the same data points, in words; empty if there are none.
+
+    Examples are one data set with two split schemes, or with different inputs.
+    """
+    groups: dict[str, dict[str, None]] = {}
+    for name, entry, _ in _entries(merged):
+        if name in datasets and entry.get("checksum"):
+            groups.setdefault(entry["checksum"], {})[name] = None
+    return "; ".join(" and ".join(names) for names in groups.values() if len(names) > 1)
 
 
 def _entries(merged: MergedStudies) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:

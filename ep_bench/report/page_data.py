@@ -19,7 +19,7 @@ from ep_bench.plotting.method_families import DEEP, FAMILIES, NETWORKS, PROCESSE
 from ep_bench.report import leaderboard as boards
 from ep_bench.report import ranks, summary
 from ep_bench.report.context import ReportContext
-from ep_bench.report.dataset_facts import independent_draws
+from ep_bench.report.dataset_facts import independent_draws, same_data
 from ep_bench.report.leaderboard import SECONDS, Leaderboard
 from ep_bench.report.page_traces import page_traces
 from ep_bench.report.summary import ScoreTable
@@ -196,6 +196,8 @@ def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) ->
 
     The blocks are data sets if their number allows a rejection, or else data sets times splits.
     """
+    if repeated := same_data(report.merged, board.datasets):
+        return {"test": f"Not tested: {repeated} contain the same data points."}
     methods = [row.method for row in board.ranked]
     cells = summary.pivot(report.merged, table.score)[methods]
     cells = cells[cells.index.get_level_values("dataset").isin(list(board.datasets))].dropna()

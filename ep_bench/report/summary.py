@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import ranks
-from ep_bench.report.dataset_facts import few_target_values, independent_draws
+from ep_bench.report.dataset_facts import few_target_values, independent_draws, same_data
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.paired_tests import PairedTest, compare_with_best
 from ep_bench.report.ranks import Friedman
@@ -93,6 +93,7 @@ class Ranking:
     cd: float
     scores: pd.DataFrame  # (N, k)
     marks: Mapping[str, str] = field(default_factory=dict)  # marks of convergence by method, over the ranked blocks
+    repeated: str = ""  # data sets that contain the same data points, in words; there is no test then
 
     @cached_property
     def nemenyi(self) -> pd.DataFrame | None:
@@ -276,11 +277,12 @@ def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
         datasets=datasets,
         left_out=left_out,
         marks=marks_of(merged, methods, datasets),
+        repeated=(repeated := same_data(merged, datasets)),
     )
     missing = len(every.index.unique("dataset")) - len(means), len(every) - len(splits)
     return [
-        ranked(means, DATASETS, incomplete=missing[0]),
-        ranked(splits, DRAWS if draws else SPLITS, incomplete=missing[1], independent=draws),
+        ranked(means, DATASETS, incomplete=missing[0], independent=not repeated),
+        ranked(splits, DRAWS if draws else SPLITS, incomplete=missing[1], independent=draws and not repeated),
     ]
 
 
@@ -300,6 +302,7 @@ def ranking_of(
     incomplete: int = 0,
     independent: bool = True,
     marks: Mapping[str, str] | None = None,
+    repeated: str = "",
 ) -> Ranking:
     """Return the ranking of scores (N, k), with one row per block and one named column per method, without NaN."""
     values = scores.to_numpy(dtype=float)
@@ -320,4 +323,5 @@ def ranking_of(
         cd=ranks.critical_difference(q, k, n) if n > 1 else math.nan,
         scores=pd.DataFrame(values, columns=names),
         marks=marks or {},
+        repeated=repeated,
     )

@@ -37,6 +37,8 @@ def wilcoxon(ranking: Ranking) -> str:
 
 def _friedman(ranking: Ranking) -> str:
     """Return why average ranks may not be compared pair by pair, empty if they may."""
+    if ranking.repeated:
+        return f"{ranking.repeated} contain the same data points"
     if ranking.n < FEWEST_BLOCKS:
         return f"at least {FEWEST_BLOCKS} blocks are needed, here N = {ranking.count}"
     p = ranking.test.p_decisive

@@ -8,6 +8,9 @@ import pytest
 
 from ep_bench.errors import UserError
 from ep_bench.report import build, merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.page_data import subset_test
+from ep_bench.report.sections import ranks as ranks_section
 from ep_bench.results import store
 
 
@@ -98,6 +101,21 @@ def test_different_data_under_one_label_are_separate_data_sets(tmp_path, make_st
     merged = merge.merge([first, second, third])
     assert merged.datasets == ["boston [a]", "boston [b]"]
     assert merged.planned["pbp", "boston [a]"] == 2
+
+
+def test_data_sets_with_the_same_data_points_are_no_independent_blocks(tmp_path, make_study):
+    sets = ["boston", "concrete", "energy", "wine", "yacht"]
+    splits = {"splits": {"scheme": "kfold", "folds": 10, "seed": 0}}
+    studies = [make_study(tmp_path / "a", datasets=sets), make_study(tmp_path / "b", datasets=sets, lock=splits)]
+    for folders, tested in ((studies[:1], True), (studies, False)):
+        report = ReportContext(merge.merge(folders))
+        (shown,) = ranks_section.sections(report)
+        lines = "\n".join(line for part in shown.parts for line in part.lines)
+        assert ("Friedman χ²" in lines) is tested
+        assert ("no test, because boston [a] and boston [b]; concrete [a]" in lines) is not tested
+        board = report.leaderboards[0]
+        words = subset_test(report, report.table_of(board.score), board)["test"]
+        assert ("contain the same data points" in words) is not tested
 
 
 def test_studies_with_the_same_name_are_distinguished(tmp_path, make_study):

@@ -273,7 +273,7 @@ def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> N
     entries = {"GP-50": {"use": "dgp_ep", "published": ["GP-50", "GP"], "options": {}}}
     entries["two"] = {"use": "dgp_ep", "published": ["DGP-2-50", "DGP-2"], "options": {}}
     sets = ("crabs", "pima")
-    datasets = {name: {"name": name, "task": "classification", "n": 500, "d": 5, "checksum": "0"} for name in sets}
+    datasets = {name: {"name": name, "task": "classification", "n": 500, "d": 5, "checksum": name} for name in sets}
 
     def classes(row: dict[str, Any]) -> dict[str, Any]:
         better = row["method"] == "two"

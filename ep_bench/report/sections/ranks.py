@@ -86,6 +86,8 @@ def friedman_line(ranking: Ranking) -> str:
     head = f"N = {ranking.count} ({', '.join(ranking.datasets)}), {test.k} methods"
     if ranking.incomplete:
         head += f" ({ranking.incomplete} {blocks} without a score of every method omitted)"
+    if ranking.repeated:
+        return f"{head}: no test, because {ranking.repeated} contain the same data points."
     if math.isnan(test.chi2):
         return f"{head}: too few {blocks} for a test."
     degrees = "1 degree" if test.k == 2 else f"{test.k - 1} degrees"
