@@ -338,3 +338,8 @@ def test_blocks_of_observations_do_not_change_a_mixture(monkeypatch: pytest.Monk
         (ours.sample(np.random.default_rng(1), 2), whole.sample(np.random.default_rng(1), 2)),
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_component_without_variance_has_no_density_elsewhere():
+    mixture = Predictive(np.array([0.5, 0.5]), np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]))
+    assert mixture.logpdf([1.0, 0.0]).tolist() == [pytest.approx(np.log(0.5) + stats.norm.logpdf(0.0)), np.inf]

@@ -184,8 +184,10 @@ class Predictive:
         return np.asarray(np.sqrt(self._distinct_variances))
 
     def _component_logpdf(self, y: Array) -> Array:
-        squares = (y - self.means) ** 2 / self._distinct_variances
-        return np.asarray(-0.5 * (squares + np.log(2.0 * np.pi * self._distinct_variances)))
+        gaps = y - self.means
+        with np.errstate(divide="ignore", invalid="ignore"):  # a variance so small that it is 0
+            logpdf = -0.5 * (gaps**2 / self._distinct_variances + np.log(2.0 * np.pi * self._distinct_variances))
+        return np.where(self._distinct_variances == 0.0, np.where(gaps == 0.0, np.inf, -np.inf), logpdf)
 
 
 def bisect_quantile(cdf: Callable[[Array], Array], p: float, low: Array, high: Array) -> Array:

@@ -100,3 +100,21 @@ def test_the_output_is_short_unless_all_is_wanted(tmp_path, make_study):
     assert summary[0].split() == ["source", *published.VERDICTS]
     assert len(summary) == 3
     assert (folder / "check.csv").read_text().startswith(",".join(published.CHECK_COLUMNS) + "\n")
+
+
+def test_cells_that_did_not_end_ok_are_a_warning(tmp_path, make_study):
+    def change(row):
+        return row if row["split"] else {**row, "status": "timeout"}
+
+    folder = make_study(
+        tmp_path / "a", ["pbp"], ["boston"], 20, lock=of("pbp", splits={"scheme": "standard"}), change=change
+    )
+    lines, _ = check_folders([folder], (), None)
+    assert lines[-1].endswith("1 of 20 cells did not end ok and are not compared: 1 timeout")
+
+
+def test_a_quoted_number_is_shown_once(tmp_path, make_study):
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 20, lock=of("pbp", splits={"scheme": "standard"}))
+    short, every = (check_folders([folder], (), None, every=every)[0] for every in (False, True))
+    assert len(every) > len(short)
+    assert any("rows of quoted numbers are not shown; --all shows them" in line for line in short)

@@ -51,7 +51,7 @@ def check_folders(
         store.write_atomically(path, check_table(frame))
     claimed = _claims(merged, claims, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
-    warnings += [line for study in merged.studies for line in _changed_trees(study)]
+    warnings += [line for study in merged.studies for line in (*_changed_trees(study), *_unsuccessful(study))]
     if frame.empty:
         return [*claimed, f"no published number applies to these results{_where(path)}", *warnings], True
     regressions = published.regressions(frame)
@@ -98,10 +98,13 @@ def _claims(merged: MergedStudies, claims: Path, against: Sequence[str], path: P
 
 def _table(frame: pd.DataFrame, *, every: bool) -> list[str]:
     """Return one line per number, worst first."""
-    shown = published.worst_first(frame if every else frame[frame["n_splits"] > 0])
-    hidden = len(frame) - len(shown)
+    once = published.counted_once(frame)
+    shown = published.worst_first(frame if every else once[once["n_splits"] > 0])
     lines = columns([_HEAD, *(_row(row) for row in shown.to_dict("records"))]) if len(shown) else []
-    return lines + ([f"{hidden} rows without a finished split are not shown; --all shows them"] if hidden else [])
+    empty, quoted = int((once["n_splits"] == 0).sum()), len(frame) - len(once)
+    hidden = {"without a finished split": empty, "of quoted numbers": quoted}
+    words = " and ".join(f"{count} rows {what}" for what, count in hidden.items() if count)
+    return lines + ([f"{words} are not shown; --all shows them"] if words and not every else [])
 
 
 def _summary(frame: pd.DataFrame) -> list[str]:
@@ -125,6 +128,16 @@ def _changed_trees(study: store.StudyResults) -> list[str]:
     if not found:
         return []
     return [f"warning: {study.folder}: computed with uncommitted changes of the source code: {', '.join(found)}"]
+
+
+def _unsuccessful(study: store.StudyResults) -> list[str]:
+    """Return a warning if cells did not end ok, which are not compared with published numbers."""
+    found = Counter(row["status"] for row in study.rows if row["status"] != "ok")
+    if not found:
+        return []
+    counts = ", ".join(f"{count} {status}" for status, count in found.items())
+    share = f"{sum(found.values())} of {len(study.rows)} cells"
+    return [f"warning: {study.folder}: {share} did not end ok and are not compared: {counts}"]
 
 
 def _row(row: Mapping[Any, Any]) -> tuple[str, ...]:
