@@ -55,6 +55,8 @@ def shapes(subject: MethodUnderTest) -> Iterator[Finding]:
 
 
 def _misshapen(value: Any, n: int) -> str:
+    if isinstance(value, tuple):
+        return f"is a tuple of {len(value)} values"
     try:
         found = np.asarray(value, dtype=np.float64).shape
     except (TypeError, ValueError):
@@ -63,6 +65,8 @@ def _misshapen(value: Any, n: int) -> str:
 
 
 def _shape_remedy(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "return the mean alone unless return_std=True; return_std must default to False"
     shape = np.shape(value)
     if len(shape) == 2 and 1 in shape:
         return "return it with .ravel()"

@@ -153,14 +153,6 @@ class ForkedProcess:
             self._server.collect(_CHECK_INTERVAL)
         return self._server.code(self.pid)
 
-    def pause(self) -> None:
-        """Stop the process, with all its threads, until ``resume``."""
-        self.signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Continue the process after ``pause``."""
-        self.signal(signal.SIGCONT)
-
     def signal(self, number: int) -> None:
         """Send a signal to the process alone."""
         with self._killing, contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
 """The process of an external method: fits, predicts, and answers for its densities.
 
 It is forked from a warm server, receives training data and test inputs from the worker process, and returns plain
-values and arrays. Test targets arrive after ``predict`` only, for the log density. A process runs one method.
+values and arrays. Test targets arrive after ``predict`` only, for the log density. A process runs one cell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from ep_bench import adapters
 from ep_bench.predictions import DensityPrediction
 from ep_bench.processes.channel import Channel
 from ep_bench.processes.cpu_time import CPUTimer
-from ep_bench.processes.joblib_workers import end_joblib_workers
 from ep_bench.processes.memory import PeakMemory
 from ep_bench.runner import chain_summary
 from ep_bench.runner.local_method import LocalMethod, MethodSetup, plain_defaults, with_objects
@@ -147,9 +146,5 @@ class MethodProcess:
         return {"notes": notes, "converged": None if met is None else bool(met)}, []
 
     def on_end(self) -> Answer:
-        """Drop the model; return the peak memory in MiB."""
-        peak = 0.0 if self.peak is None else self.peak.megabytes()
-        self.model = None
-        self.densities.clear()
-        end_joblib_workers()  # so that this process can be used again
-        return {"peak_mb": peak}, []
+        """Return the peak memory in MiB."""
+        return {"peak_mb": 0.0 if self.peak is None else self.peak.megabytes()}, []

@@ -7,7 +7,6 @@ therefore ends processes of one cell, never a worker of the pool, for which jobl
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import signal
 import sys
@@ -29,7 +28,6 @@ from ep_bench.runner.worker_messages import IDLE_EXIT, STARTED, Assignment, Lost
 from ep_bench.types import DatasetRef, Record
 
 ABANDONED = f"{LOST}: the run has ended or given it to another worker"
-_METHOD_PROCESSES = 6  # largest number of external methods that have a process at the same time
 _NOTICE = 5.0  # seconds that the worker process has to notice the end of the process of a method
 _PARENT_INTERVAL = 0.5  # seconds between two checks whether the run is alive
 
@@ -152,9 +150,10 @@ atexit.register(_close_all)
 
 
 class Workers:
-    """The processes of one supervisor: a fork server, a worker process, and processes of external methods.
+    """The processes of one supervisor: a fork server, a worker process, and that of an external method.
 
-    A process of an external method runs cells of that method only. It is paused while it has none.
+    An external method has a new process in each cell, so that nothing that it keeps, such as data points in an attribute
+    of its class, can affect another cell.
     """
 
     def __init__(self) -> None:
@@ -163,7 +162,7 @@ class Workers:
         self._abandoned = False
         self._sent: dict[DatasetRef, str] = {}  # checksums of the data sets sent to the worker process
         self._worker: ForkedProcess | None = None
-        self._methods: dict[str, ForkedProcess] = {}  # by external method, the one used last at the end
+        self._method: ForkedProcess | None = None  # of the external method of the current cell
         self._server = ForkServer("ep_bench.runner.worker:prepare")
 
     @property
@@ -174,9 +173,8 @@ class Workers:
     def run(self, job: Job, payload: UnpackedPayload | None = None) -> Record | UnfinishedCell:
         """Return the record of a job, or an unfinished cell if its processes ended without a record."""
         worker = self._ready_worker()
-        method = self._method_process(job) if job.external else None
-        for process in filter(None, (worker, method)):
-            process.forget_printed()
+        self._method = method = self._server.start("ep_bench.runner.method_process:main") if job.external else None
+        worker.forget_printed()
         sent_at, started = time.monotonic(), False
         pids = [process.pid for process in (worker, method) if process is not None]
         try:
@@ -198,16 +196,11 @@ class Workers:
         return answer
 
     def settle(self, job: Job, outcome: Record | UnfinishedCell) -> None:
-        """End the processes that the next cell must not meet, and pause the process of the method."""
-        if isinstance(outcome, UnfinishedCell):
-            self._drop_worker()
-            self._drop_method(_method_key(job))
-        elif job.external and (method := self._methods.get(_method_key(job))) is not None:
-            if method.leaves_running():
-                self._drop_method(_method_key(job))
-            else:
-                method.pause()
-        elif self._worker is not None and self._worker.leaves_running():
+        """End the processes that the next cell must not meet."""
+        self._drop_method()
+        if self._worker is None:
+            return
+        if isinstance(outcome, UnfinishedCell) or (not job.external and self._worker.leaves_running()):
             self._drop_worker()
 
     def abandon(self) -> None:
@@ -222,7 +215,7 @@ class Workers:
     def stop(self) -> None:
         """Kill all processes and release their resources."""
         self._server.kill()
-        for process in (*self._methods.values(), *filter(None, (self._worker,))):
+        for process in filter(None, (self._method, self._worker)):
             process.stop()
         self._server.stop()
 
@@ -234,30 +227,15 @@ class Workers:
             self._sent.clear()
         return self._worker
 
-    def _method_process(self, job: Job) -> ForkedProcess:
-        """Return the process of an external method; the one that was used least recently ends if there are many."""
-        key = _method_key(job)
-        if key in self._methods and not self._methods[key].alive:
-            self._drop_method(key)
-        process = self._methods.pop(key, None)
-        if process is not None:
-            process.resume()
-        else:
-            while len(self._methods) >= _METHOD_PROCESSES:
-                self._drop_method(next(iter(self._methods)))
-            process = self._server.start("ep_bench.runner.method_process:main")
-        self._methods[key] = process
-        return process
-
     def _drop_worker(self) -> None:
         if self._worker is not None:
             self._worker.stop()
             self._worker = None
 
-    def _drop_method(self, key: str) -> None:
-        process = self._methods.pop(key, None)
-        if process is not None:
-            process.stop()
+    def _drop_method(self) -> None:
+        if self._method is not None:
+            self._method.stop()
+            self._method = None
 
     def _send_data(self, worker: ForkedProcess, ref: DatasetRef, payload: UnpackedPayload | None) -> None:
         """Send a data set that the worker process cannot read on this machine, once."""
@@ -311,11 +289,6 @@ class Workers:
 
 def _killed(seconds: float, printed: str) -> UnfinishedCell:
     return UnfinishedCell("failed", f"{KILLED}: SIGKILL after {seconds:.1f} s", printed, infrastructure=True)
-
-
-def _method_key(job: Job) -> str:
-    """Return what identifies an external method: its entry in the study."""
-    return json.dumps([job.cell.method, job.use, job.base, job.options, job.tune], sort_keys=True, default=str)
 
 
 def _own_workers() -> Workers:

@@ -33,6 +33,8 @@ FAULTS = {
     "WritesIntoWhatItPredicts": ({"inputs-unchanged"}, "predict changes X"),
     "RefusesReadOnly": ({"inputs-unchanged"}, "read-only arrays are not accepted"),
     "StandardisesTheBatch": ({"no-test-rows"}, "together and one by one, differ"),
+    "SmoothsTheOrder": ({"no-test-rows"}, "together and one by one, differ"),
+    "AlwaysReturnsBoth": ({"shapes"}, "predict(X) is a tuple of 2 values"),
     "CountsTheBatch": ({"no-test-rows"}, "predictions at the same inputs, together and"),
     "RemembersRows": ({"refit"}, "fitted to other data before"),
     "FailsOnOneRow": ({"one-row"}, "IndexError"),

@@ -82,12 +82,31 @@ def test_processes_left_running_end_with_the_cell(bad: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["Pid", "Parallel", "Threads"])
-def test_a_method_without_leftovers_keeps_its_process(bad: Path, name: str) -> None:
+def test_each_cell_of_an_external_method_has_a_process_of_its_own(bad: Path, name: str) -> None:
     for split in range(3):
         assert status(run(name, bad, split)) == ("ok", "")
     pids = (bad / "mark").read_text().split()
     assert len(pids) == 3
-    assert len(set(pids)) == 1
+    assert len(set(pids)) == 3
+
+
+def test_what_a_class_keeps_does_not_reach_the_next_cell(bad: Path) -> None:
+    (bad / "bad.py").write_text("""
+import numpy as np
+
+class Remembers:
+    seen = {}
+    def fit(self, X, y):
+        self.mean = y.mean()
+        Remembers.seen.update(zip(map(bytes, X), y))
+        return self
+    def predict(self, X, return_std=False):
+        mean = np.array([Remembers.seen.get(bytes(x), self.mean) for x in X])
+        return (mean, np.ones(len(X))) if return_std else mean
+""")
+    alone = run("Remembers", bad, 1).row["rmse"]
+    run("Remembers", bad, 0)
+    assert run("Remembers", bad, 1).row["rmse"] == alone
 
 
 def test_a_time_out_kills_other_sessions_and_orphans(bad: Path) -> None:
