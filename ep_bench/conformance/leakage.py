@@ -61,7 +61,7 @@ def no_test_rows(subject: MethodUnderTest) -> Iterator[Finding]:
             return
     if by_order > _ROUNDING:
         yield Finding(
-            f"predictions depend on the order of the inputs, by up to {by_order:.2g} standard deviations of the targets",
+            f"predictions depend on the order of the inputs: up to {by_order:.2g} standard deviations of the targets",
             "predictions that do not, unless predict draws random numbers per input",
             "no change if it draws them; else use the input of each prediction only",
             advice=True,

@@ -99,7 +99,7 @@ def resolve_scheme(scheme: SplitScheme, card: Any = None) -> SplitScheme:
     if scheme.scheme == "holdout" and scheme.test_rows is None:
         rows = getattr(card, "holdout_rows", None)
         if rows is None:
-            problem = "holdout requires test_rows, the number of test points at the end of the data"
+            problem = "holdout requires splits.test_rows, the number of test points at the end of the data"
             raise UserError(problem, where="splits")
         return replace(scheme, test_rows=rows)
     return scheme

@@ -2,8 +2,8 @@
 
 Ranks are those of the mean scores over the splits of each data set (Demsar 2006). Their intervals are bootstrap
 percentiles: the splits of each data set are drawn with replacement, the same ones for all methods. Means of J splits
-then vary by s^2 / J about, which is too little for splits that overlap. Their deviations are multiplied, so that the
-variance is (1 / J + r) s^2 as in ``paired_tests``.
+then have the variance s^2 / J about, which is too little for splits that overlap. Their distances from the mean are
+multiplied, so that it is (1 / J + r) s^2 as in ``paired_tests``.
 
 From ``FEWEST_BLOCKS`` data sets, these are drawn with replacement too. Percentiles of few draws are too narrow; those
 of D data sets are expanded as by Hesterberg (2015), What teachers should know about the bootstrap, The American

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +24,7 @@ from ep_bench.predictions import DensityPrediction
 from ep_bench.processes.channel import Channel
 from ep_bench.processes.cpu_time import CPUTimer
 from ep_bench.processes.memory import PeakMemory
+from ep_bench.resources import PACKAGE
 from ep_bench.runner import chain_summary
 from ep_bench.runner.local_method import LocalMethod, MethodSetup, plain_defaults, with_objects
 from ep_bench.runner.prediction_codec import encode
@@ -59,7 +62,17 @@ def _description(error: BaseException) -> dict[str, str]:
         text = printable(traceback.format_exc())[-_TRACEBACK:]
     except BaseException:  # noqa: BLE001
         text = ""
-    return {"status": status_of(error), "reason": one_line(reason_of(error)), "traceback": text}
+    reason = one_line(reason_of(error)) + _place(error)
+    return {"status": status_of(error), "reason": reason, "traceback": text}
+
+
+def _place(error: BaseException) -> str:
+    """Return file and line of the method's own code where an error was raised, in brackets; empty if there is none."""
+    own: list[traceback.FrameSummary] = []
+    libraries = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), str(PACKAGE))
+    with contextlib.suppress(Exception):  # a method may raise an object of any kind
+        own = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((*libraries, "<"))]
+    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 @dataclass

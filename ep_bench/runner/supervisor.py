@@ -152,8 +152,8 @@ atexit.register(_close_all)
 class Workers:
     """The processes of one supervisor: a fork server, a worker process, and that of an external method.
 
-    An external method has a new process in each cell, so that nothing that it keeps, such as data points in an attribute
-    of its class, can affect another cell.
+    An external method has a new process in each cell, so that nothing that it keeps, such as data points in an
+    attribute of its class, can affect another cell.
     """
 
     def __init__(self) -> None:

@@ -34,6 +34,10 @@ def find_study(study: str | Path) -> Path:
             return studies[str(study)]
         if not path.exists():
             _refuse(study, studies)
+        if path.is_dir():
+            meant = path.name.replace("-", "_")
+            hint = f"; the study of its results is {meant}" if meant in studies else ""
+            raise UserError(f"is a folder, not a study file{hint}", where=str(study))
     return path
 
 

@@ -158,7 +158,7 @@ def test_a_gap_in_a_constant_input_is_the_middle_of_the_file() -> None:
 def test_a_holdout_is_the_last_rows() -> None:
     toy = dataset_of(30)
     assert data.make_split(SplitScheme("holdout", test_rows=4), toy, 0).test.tolist() == [26, 27, 28, 29]
-    with pytest.raises(UserError, match="holdout requires test_rows"):
+    with pytest.raises(UserError, match=r"holdout requires splits\.test_rows"):
         data.make_split(SplitScheme("holdout"), toy, 0)
     year = data.card("year")
     assert data.resolve_scheme(SplitScheme("holdout"), year).test_rows == 51630

@@ -17,6 +17,7 @@ from ep_bench.types import Cell, DatasetRef, SplitScheme
 CONSTANT = "ep_bench.baselines:ConstantRegressor"
 REF = DatasetRef("diabetes", "diabetes")
 
+RAISED = "RuntimeError: no luck today (bad.py:8)"  # the reason of Raises
 MISBEHAVING = '''
 import itertools, os, signal, sys, time
 import numpy as np

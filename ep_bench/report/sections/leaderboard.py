@@ -48,7 +48,7 @@ def _facts(board: Leaderboard) -> Iterator[str]:
     if any(not row.converged.judged for row in board.rows):
         yield (
             "Converged: not stated where no row has R-hat, a criterion of the method or a warning. These are rows of "
-            "older versions and methods without iterations."
+            "older versions, and methods without a criterion, such as a fixed number of epochs."
         )
     if any(row.converged.by_median for row in board.rows):
         yield (
