@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Task = Literal["regression", "classification"]
-Equality = Literal["exact", "optimised", "sampled"]
+Equality = Literal["exact", "stable", "optimised", "sampled"]
 TASKS: tuple[Task, ...] = ("regression", "classification")
 
 STATUSES = ("ok", "failed", "timeout", "memory", "skipped")
@@ -233,7 +233,8 @@ class Method:
     criterion : ``criterion(config, n)``, the criterion of convergence by the ``objective`` of the trace for n training
         points, None if the method has another one or none; it judges stored curves of rows that do not state it
     equality : how ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not
-        amplify rounding errors), ``optimised`` or ``sampled``
+        amplify rounding errors), ``stable`` (an optimisation whose scores do not depend on rounding errors, with one
+        hidden layer), ``optimised`` or ``sampled``
     """
 
     name: str

@@ -143,6 +143,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="bp",
+    equality="stable",
     version=1,
     title="Point network by backpropagation",
     paper="Hernandez-Lobato and Adams (2015)",

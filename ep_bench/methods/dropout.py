@@ -270,6 +270,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="dropout",
+    equality="stable",
     version=1,
     title="Monte Carlo dropout",
     paper="Gal and Ghahramani (2016)",

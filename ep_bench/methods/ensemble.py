@@ -284,6 +284,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 METHOD = Method(
     name="ensemble",
+    equality="stable",
     version=1,
     title="Deep ensemble",
     paper="Lakshminarayanan, Pritzel and Blundell (2017)",

@@ -202,6 +202,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="vi_graves",
+    equality="stable",
     version=1,
     title="Variational inference, Graves' stochastic gradients",
     paper="Hernandez-Lobato and Adams (2015), after Graves (2011)",

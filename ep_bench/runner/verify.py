@@ -1,8 +1,9 @@
 """Stored cells computed again and compared with their rows. Nothing in the results folders is written.
 
 With the same processor, BLAS kernel and libraries, all scores must be equal: those of exact methods bit for bit, others
-up to rounding. Elsewhere an optimiser may end in another optimum and a chain takes another way, so that only the means
-over the splits of methods that optimise or sample are compared.
+up to rounding. Elsewhere the scores of exact and stable methods are compared one by one. Other optimisers may end in
+another optimum and a chain takes another way, so that only the means over the splits of these methods are compared, and
+the median difference of their cells.
 """
 
 from __future__ import annotations
@@ -30,10 +31,16 @@ RELATIVE = 1e-6  # largest relative difference of equal scores of a method whose
 # The same for networks of several layers on another processor: they amplify rounding errors. Differences are below 1e-9
 # as a rule; in one cell of PBP with four layers, a score differs by 1.5e-6.
 DEEP, LAYERS = 1e-5, 3  # and the number of hidden layers from which it applies
+# Largest difference of a score of a stable method on another processor, in standard deviations over the splits. The
+# largest that benchmarks/other_processor.py measures is 2e-5.
+STABLE = 1e-3
 STANDARD_ERRORS = 0.2  # largest difference of equal means of other methods, in standard errors over the splits
 # Largest difference of the one cell that is excepted, in standard deviations over the splits: a single fit that ends in
 # another optimum is no error. benchmarks/other_processor.py measures such differences; the largest was about 1.
 ONE_CELL = 1.5
+# Largest median over the cells of a method, in the same unit, if there are at least FEWEST: most fits end in the same
+# optimum. That of the method that depends most on rounding errors, laplace, is below 0.1.
+MEDIAN, FEWEST = 0.3, 4
 MAIN = ("rmse", "error_rate", "ll")  # scores whose means are compared
 COMPARED = tuple(column for column in SCORE_COLUMNS if column not in MEASURED_COLUMNS)
 _OVERHEAD = 1.0  # seconds of a cell in addition to the stored time
@@ -195,6 +202,8 @@ def _compare(stored: StoredCell, now: store.Row) -> None:
         outcome.add(_rounding_differences(stored, now))
     elif any(str(row.get("reason")).startswith(UNCONVERGED) for row in (stored.row, now)):
         outcome.impossible.append("the fit has not converged, so that it depends on the rounding of another processor")
+    elif _is_stable(stored):
+        outcome.add(_small_differences(stored, now))
     else:
         outcome.changed.setdefault((stored.cell["method"], stored.cell["dataset"]), []).append((stored, now))
 
@@ -218,12 +227,55 @@ def _rounding_differences(stored: StoredCell, now: store.Row) -> list[Difference
     return found
 
 
+def _is_stable(stored: StoredCell) -> bool:
+    factors = stored.cell["factors"]
+    return equality(factors["method"]) == "stable" and len(factors.get("options", {}).get("hidden") or ()) <= 1
+
+
+def _small_differences(stored: StoredCell, now: store.Row) -> list[Difference]:
+    """Return the main scores that differ by more than a small part of their spread over the splits."""
+    found = []
+    for column in (column for column in MAIN if column in stored.row):
+        before, after = stored.row[column], now.get(column, math.nan)
+        allowed = STABLE * _spread(stored, column) + RELATIVE * abs(before)
+        if not abs(after - before) <= allowed:
+            found.append(Difference(*stored.place, column, before, after, allowed))
+    return found
+
+
+def _spread(stored: StoredCell, column: str) -> float:
+    """Return the standard deviation of a score over the splits."""
+    rows = stored.splits()
+    return _standard_error(rows, column) * math.sqrt(len(rows))
+
+
+def _judge_medians(outcome: Verification) -> set[str]:
+    """Return the methods whose median difference is above its limit; all their cells are different."""
+    by_method: dict[str, list[tuple[float, StoredCell]]] = {}
+    for stored, now in (pair for changed in outcome.changed.values() for pair in changed):
+        shifts = [
+            abs(now.get(column, math.nan) - stored.row[column]) / spread
+            for column in MAIN
+            if column in stored.row and (spread := _spread(stored, column)) > 0.0
+        ]
+        by_method.setdefault(stored.cell["factors"]["method"], []).append((max(shifts, default=0.0), stored))
+    different = set()
+    for use, found in by_method.items():
+        median = statistics.median(shift for shift, _ in found)
+        if len(found) >= FEWEST and not median <= MEDIAN:
+            column = f"median difference of {len(found)} cells, standard deviations"
+            outcome.differences.append(Difference(use, "all", None, column, 0.0, median, MEDIAN))
+            different.add(use)
+    return different
+
+
 def _judge_means(outcome: Verification) -> None:
     """Compare the means over all splits before and after the cells that were computed again replace the stored ones."""
+    different = _judge_medians(outcome)
     for changed in outcome.changed.values():
         found = list(_mean_differences(changed))
         outcome.differences += found
-        if found:
+        if found or changed[0][0].cell["factors"]["method"] in different:
             outcome.different += len(changed)
         else:
             outcome.equal += len(changed)

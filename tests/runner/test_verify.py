@@ -208,6 +208,41 @@ def test_means_may_differ_by_a_part_of_the_standard_error_on_another_processor(
         assert all(each.allowed == pytest.approx(0.2 * error) for each in outcome.differences)
 
 
+@pytest.mark.parametrize(("errors", "hidden", "different"), [(1e-4, [50], 0), (0.01, [50], 1), (0.01, [50, 50], 0)])
+def test_each_score_of_a_stable_method_with_one_layer_is_compared_on_another_processor(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch, errors: float, hidden: list[int], different: int
+) -> None:
+    monkeypatch.setattr(runner, "equality", lambda _: "stable")
+    shift(folder, errors, (1,))
+    change_environment(folder)
+    study = store.read_intact(folder)
+    compare = runner._compare
+
+    def with_layers(stored: runner.StoredCell, now: dict[str, Any]) -> None:
+        stored.cell["factors"]["options"] = {"hidden": hidden}
+        compare(stored, now)
+
+    monkeypatch.setattr(runner, "_compare", with_layers)
+    outcome = verify([study], ALL)[0]
+    assert (outcome.different, outcome.equal) == (different, 1 - different)
+
+
+def test_most_fits_of_a_method_end_in_the_same_optimum(
+    folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each mean is that of three splits, one of which may change by 1.5 standard deviations."""
+    monkeypatch.setattr(runner, "equality", lambda _: "optimised")
+    monkeypatch.setattr(runner, "FEWEST", 2)
+    shift(folder, 2.0, (1,))
+    change_environment(folder)
+    study = store.read_intact(folder)
+    assert verify([study], ALL)[0].different == 0
+    monkeypatch.setattr(runner, "FEWEST", 1)
+    outcome = verify([study], ALL)[0]
+    assert outcome.different == 1
+    assert [(each.method, each.split) for each in outcome.differences] == [("pbp", None)]
+
+
 def test_fits_that_have_not_converged_are_not_compared_on_another_processor(
     folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -424,5 +459,6 @@ def test_methods_declare_what_equality_means() -> None:
     declared = {name: runner.equality(name) for name in methods.REGISTRY}
     assert {name for name, kind in declared.items() if kind == "sampled"} == {"hmc", "sgld"}
     assert {name for name, kind in declared.items() if kind == "exact"} == {"pbp"}
+    assert {name for name, kind in declared.items() if kind == "optimised"} == {"dgp_ep", "laplace", "sgp"}
     assert runner.equality("ep_bench.baselines:ConstantClassifier") == "exact"
     assert runner.equality("sklearn.linear_model:Ridge") == "optimised"

@@ -227,6 +227,7 @@ def _version(config: Config) -> int:
 
 METHOD = Method(
     name="bb_alpha",
+    equality="stable",
     version=2,
     version_of=_version,
     title="Black-box alpha",

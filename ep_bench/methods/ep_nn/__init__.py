@@ -372,6 +372,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="ep_nn",
+    equality="stable",
     version=3,
     title="EP for networks with sparsity-promoting priors",
     paper="Jylanki, Nummenmaa and Vehtari (2014)",

@@ -146,6 +146,7 @@ def _published(config: Config) -> tuple[str, ...]:
 
 METHOD = Method(
     name="gp",
+    equality="stable",
     version=1,
     title="Gaussian process",
     paper="Rasmussen and Williams (2006)",

@@ -74,6 +74,7 @@ def _seconds(config: Config, n: int, d: int) -> float:
 
 METHOD = Method(
     name="gp_t",
+    equality="stable",
     version=1,
     title="Gaussian process, Student-t noise",
     paper="Jylanki, Vanhatalo and Vehtari (2011)",

@@ -204,6 +204,7 @@ def _version(config: Config) -> int:
 
 METHOD = Method(
     name="vi",
+    equality="stable",
     version=2,
     version_of=_version,
     title="Variational inference by reparameterisation",
