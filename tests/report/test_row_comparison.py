@@ -132,3 +132,11 @@ def test_the_pages_have_figures_and_tables(tmp_path: Path, make_study: Any) -> N
     assert page.count("minus SM") >= 4
     assert "figures/rows-ll.svg" in text
     assert "| method | boston | boston, minus SM |" in text
+
+
+@pytest.mark.parametrize(("scheme", "warned"), [("kfold", False), ("standard", True)])
+def test_test_points_that_several_splits_contain_are_a_warning(
+    tmp_path: Path, make_study: Any, scheme: str, warned: bool
+) -> None:
+    notes = found(compared(tmp_path / "s", make_study, splits={"scheme": scheme})).notes
+    assert any("intervals are too narrow" in note for note in notes) is warned

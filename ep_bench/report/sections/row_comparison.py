@@ -17,6 +17,7 @@ from ep_bench.report.row_comparison import CENTRAL, RelativeTimes, ScoreMeans
 from ep_bench.report.scores import Score
 from ep_bench.report.sections.ranks import DIFFERENT
 
+REPEATING = {"standard", "shuffle", "gap"}  # schemes whose test sets overlap
 INTERVALS = f"central {100.0 * CENTRAL:g} % intervals by Bayesian bootstrap"
 
 
@@ -30,7 +31,7 @@ def sections(report: ReportContext) -> list[Section]:
         for score, means in row_comparison.score_means(merged, reference):
             pictures.append(_picture(means, score, reference, report))
             tables.append(_table(means, score, reference, report))
-        notes += _unconverged_reference(report, reference) if tables else []
+        notes += [*_unconverged_reference(report, reference), *_repeated_points(report)] if tables else []
     times = row_comparison.relative_times(merged, unit) if unit in merged.methods else None
     tables += [_times(times)] if times else []
     if not pictures and not tables:
@@ -50,6 +51,16 @@ def _unconverged_reference(report: ReportContext, reference: str) -> list[str]:
         return []
     where = f"The reference {report.label(reference)} has not converged on every split ({', '.join(found)})"
     return [f"{where}: differences from it are not differences from the exact posterior distribution."]
+
+
+def _repeated_points(report: ReportContext) -> list[str]:
+    """Return a warning if a data point can be a test point of several splits."""
+    schemes = {str((study.lock.get("splits") or {}).get("scheme")) for study in report.merged.studies}
+    found = sorted(schemes & REPEATING)
+    if not found:
+        return []
+    what = f"Splits: {', '.join(found)}. A data point is a test point of several splits and counts each time"
+    return [f"{what}: intervals are too narrow, and {DIFFERENT} occurs too often. With kfold, it counts once."]
 
 
 def _methods(means: Sequence[ScoreMeans]) -> list[str]:
