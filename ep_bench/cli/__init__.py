@@ -29,7 +29,10 @@ def main() -> NoReturn:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("ep-bench: interrupted; every finished cell or part of an experiment is kept", err=True)
+        click.echo(
+            "ep-bench: interrupted; every finished cell or part of an experiment is kept; the same command continues",
+            err=True,
+        )
         code = EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as `head`, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ep_bench.cli.output.scores import table_lines
+from ep_bench.cli.output.scores import score_lines, table_lines
 from ep_bench.convergence import ConvergedSplits
+from tests.report.synthetic import make_study
 
 VALUES = {("gp", "boston"): [-2.0, -3.0], ("gp", "yacht"): [-1.0], ("pbp", "boston"): [-3.0, -3.0]}
 PLANNED = dict.fromkeys([("gp", "boston"), ("gp", "yacht"), ("pbp", "boston"), ("pbp", "yacht")], 2)
@@ -26,3 +27,10 @@ def test_entries_that_have_not_converged_get_a_dagger() -> None:
     lines = list(table_lines("RMSE", VALUES, PLANNED, {("gp", "yacht"): ConvergedSplits(unconverged=1)}))
     assert lines[2].split() == ["gp", "-2.5", "-1*†"]
     assert lines[-1] == "† 1 cell has not converged; see the column `reason` of results.csv"
+
+
+def test_methods_without_the_score_are_named(tmp_path):
+    folder = make_study(
+        tmp_path / "s", ["pbp", "svr"], change=lambda row: row | ({"ll": ""} if row["method"] == "svr" else {})
+    )
+    assert list(score_lines(folder))[-1] == "svr: no mean test log-likelihood; the report has the other scores"

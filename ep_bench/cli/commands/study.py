@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -81,12 +82,15 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
         outcome = run_plan(plan, whole, RunOptions(**options))
     if not options["quiet"]:
         counts = ", ".join(f"{n} {status}" for status, n in outcome.statuses.most_common())
-        echo_lines(f"{study.name}: {n} cells taken over from {folder}" for folder, n in outcome.taken.items())
+        echo_lines(
+            f"{study.name}: {n} cells taken over from {folder}, not computed again"
+            for folder, n in outcome.taken.items()
+        )
         spent = f" in {clock(time.monotonic() - started)}" if outcome.ran else ""
         click.echo(f"{study.name}: {outcome.ran} cells run; {counts}{spent} -> {plan.folder / 'results.csv'}")
         echo_lines(score_lines(plan.folder))
         if outcome.complete:
-            click.echo(f"next: ep-bench report {plan.folder}")
+            click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
         if not outcome.complete:
             hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
             click.echo(hint, err=True)

@@ -38,6 +38,9 @@ def score_lines(folder: Path) -> Iterator[str]:
                 values.setdefault((str(row["method"]), str(row["dataset"])), []).append(value)
         if values:
             yield from table_lines(title, values, planned, _unconverged(rows))
+            ended = dict.fromkeys(str(row["method"]) for row in rows)
+            if without := [method for method in ended if method not in {place[0] for place in values}]:
+                yield f"{', '.join(without)}: no {title}; the report has the other scores"
             return
 
 
