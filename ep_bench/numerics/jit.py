@@ -73,7 +73,7 @@ class _RareCollection(event.Listener):  # type: ignore[misc]
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002
         self._depth -= 1
-        if self._depth == 0:
+        if self._depth == 0 and gc.get_threshold()[0] == ALLOCATIONS:  # nobody else has changed it meanwhile
             gc.set_threshold(*self._threshold)
 
 

@@ -10,8 +10,7 @@ of D data sets are expanded as by Hesterberg (2015), What teachers should know a
 Statistician 69, section 5.3.
 
 The intervals are spreads of ranks, not confidence intervals of the ranks of the expected scores. If these are close,
-resampled ranks tend to the middle: simulated intervals of six methods on four data sets had 65 % of these ranks, of ten
-methods on five data sets, drawn from a population, 93 %.
+resampled ranks tend to the middle, and the intervals often miss them (tests/report/test_leaderboard.py).
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ from ep_bench.predictions import DensityPrediction
 from ep_bench.processes.channel import Channel
 from ep_bench.processes.cpu_time import CPUTimer
 from ep_bench.processes.memory import PeakMemory
-from ep_bench.resources import PACKAGE
 from ep_bench.runner import chain_summary
 from ep_bench.runner.local_method import LocalMethod, MethodSetup, plain_defaults, with_objects
 from ep_bench.runner.prediction_codec import encode
 from ep_bench.runner.records import one_line, printable, reason_of, seed_globals, status_of
 
+PACKAGE = str(Path(adapters.__file__).parents[1])
 _TRACEBACK = 20_000  # characters of a traceback that are sent
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 
@@ -69,7 +69,7 @@ def _description(error: BaseException) -> dict[str, str]:
 def _place(error: BaseException) -> str:
     """Return file and line of the method's own code where an error was raised, in brackets; empty if there is none."""
     own: list[traceback.FrameSummary] = []
-    libraries = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), str(PACKAGE))
+    libraries = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), PACKAGE)
     with contextlib.suppress(Exception):  # a method may raise an object of any kind
         own = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((*libraries, "<"))]
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""

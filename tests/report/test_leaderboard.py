@@ -9,8 +9,11 @@ import re
 import numpy as np
 import pytest
 
-from ep_bench.report import complete_subset, merge
+from ep_bench.report import complete_subset, leaderboard, merge
 from ep_bench.report.context import ReportContext
+from ep_bench.report.paired_tests import PairedTest
+from ep_bench.report.ranks import block_ranks
+from ep_bench.report.scores import BY_NAME
 from ep_bench.report.sections import leaderboard as section
 from ep_bench.results import store
 
@@ -195,3 +198,32 @@ def test_all_methods_of_equal_rank_are_bold_and_counts_of_convergence_are_comple
     assert {row[0]["value"]: row[0]["strong"] for row in rows} == {"ridge": True, "gp": True, "pbp": False}
     words = {row[0]["value"]: row[7]["text"] for row in rows}
     assert words == {"ridge": "not stated", "gp": "6 of 10, 4 nearly, 0 not", "pbp": "0 of 10, 10 not"}
+
+
+def covered(draw, true, repetitions):
+    """Return the fraction of intervals that contain the true ranks; ``draw`` returns scores (J, M) by data set."""
+    found = []
+    for _ in range(repetitions):
+        scores = draw()
+        means = np.array([block.mean(axis=0) for block in scores])
+        tests = [PairedTest(independent=False, ratio=1 / 9)] * len(scores)
+        ranks = leaderboard._ranks(scores, means, BY_NAME["rmse"], tests)
+        found.append((ranks["low"] <= true) & (true <= ranks["high"]))
+    return np.mean(found)
+
+
+@pytest.mark.exhaustive
+def test_intervals_contain_expected_ranks_of_a_population_but_often_not_those_of_close_methods():
+    rng = np.random.default_rng(0)
+    levels = np.linspace(0.0, 2.0, 10)
+    population = block_ranks(levels + rng.normal(size=(100_000, 10)), higher_is_better=False).mean(axis=0)
+
+    def from_population():
+        return [10.0 + levels + rng.normal(size=10) + 0.1 * rng.normal(size=(20, 10)) for _ in range(5)]
+
+    def close():  # overlapping splits have a correlation of 0.1
+        common = [np.sqrt(0.1) * rng.normal(size=6) for _ in range(4)]
+        return [10.0 + 0.15 * np.arange(6) + one + np.sqrt(0.9) * rng.normal(size=(20, 6)) for one in common]
+
+    assert covered(from_population, population, 60) > 0.88
+    assert 0.5 < covered(close, np.arange(1.0, 7.0), 60) < 0.85
