@@ -163,8 +163,8 @@ class _Cells:
     def seconds(self, methods: Sequence[str], dataset: str) -> tuple[pd.DataFrame, bool]:
         """Return the seconds (J, 2) of two methods on their common splits, and whether they are wall times.
 
-        Times of one run are compared: those of the study with the most common splits. Without two common splits in any
-        study, the cells of all studies are used.
+        Times of one study are compared, that with the most common splits; its cells may be of several machines. Without
+        two common splits in any study, the cells of all studies are used.
         """
         pairs = [_seconds(groups, methods, dataset) for groups in self.studies]
         best = max(pairs, key=lambda pair: len(pair[0]))

@@ -41,7 +41,8 @@ def verify_folders(
         lines += [f"... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     tried, different = sum(outcome.tried for outcome in outcomes), sum(outcome.different for outcome in outcomes)
     if not tried:
-        lines.append("nothing was compared: increase the budget, or see the reasons above")
+        more = "increase the budget" if any(outcome.untried for outcome in outcomes) else "see the reasons above"
+        lines.append(f"nothing was compared: {more}")
     lines.append(f"{tried} results computed again, {different} different; seed {sample.seed}")
     return lines, None if not tried else not found
 
