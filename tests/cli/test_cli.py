@@ -103,6 +103,7 @@ def test_failed_cells_are_rows_and_exit_code_3(tmp_path: Path) -> None:
     assert "RuntimeError: no luck" in run.stderr
     assert "4 failed" in run.stdout
     assert "4 ok" in run.stdout
+    assert run.stdout.endswith("a run does not test units and leaks: ep-bench methods test bad.py:Bad\n")
     status = ep_bench("status", "results/tiny", cwd=tmp_path)
     assert status.returncode == 3
     assert "failed: bad on diabetes, split 0: RuntimeError: no luck" in status.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import time
@@ -20,7 +21,7 @@ from ep_bench.cli.commands.common import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ep_bench.spec import Study
 
@@ -91,10 +92,20 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
         echo_lines(score_lines(plan.folder))
         if outcome.complete:
             click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
+        if outcome.ran:
+            echo_lines(_untested(study))
         if not outcome.complete:
             hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
             click.echo(hint, err=True)
     return 0 if outcome.complete else EXIT_CELLS
+
+
+def _untested(study: Study) -> Iterator[str]:
+    """Yield the command that tests each method of the study that is a class in a file."""
+    for use in dict.fromkeys(entry.use for entry in study.methods if ".py:" in entry.use):
+        file, _, name = use.rpartition(":")
+        path = os.path.relpath(study.path.parent / file)
+        yield f"a run does not test units and leaks: ep-bench methods test {shlex.quote(f'{path}:{name}')}"
 
 
 def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
