@@ -9,6 +9,7 @@ import numpy as np
 
 from .markdown import in_words, signed, table, with_error
 from .stored import (
+    FIVE,
     RESULTS,
     Cells,
     Row,
@@ -155,6 +156,19 @@ def not_worse(folder: str, method: str, source: str, text: str) -> str:
     return text if verdicts <= {"reproduced", "better"} else f"{method}: {sorted(verdicts)}"
 
 
+def hmc_published() -> str:
+    """Return on which data sets HMC-1 is worse than published by Bui et al., among those with all splits."""
+    rows = [r for r in checked("bnn-sampling") if (r["method"], r["source"]) == ("HMC-1", "bui2015")]
+    worse = {row["dataset"] for row in rows if row["verdict"] == "worse"}
+    rest = [dataset for dataset in complete("bnn-sampling", "HMC-1") if dataset not in worse]
+    if set(rest) != set(FIVE):
+        return f"HMC-1 is not worse on {', '.join(rest)}"
+    return (
+        "HMC-1 matches or exceeds the published numbers on the five small data sets, and is worse on "
+        f"{' and '.join(sorted(worse))}"
+    )
+
+
 def pbp_reproduced() -> str:
     """Return how many numbers of PBP in table 1 are reproduced, if all are."""
     rows = selected(checked("pbp-table-1"), source="hernandez-lobato2015", method="PBP")
@@ -211,7 +225,7 @@ FACTS = [
     ("methods/pbp.md", pbp_reproduced),
     ("networks.md", hmc_unconverged),
     ("networks.md", hessians),
-    ("networks.md", lambda: not_worse("bnn-sampling", "HMC-1", "bui2015", "HMC-1 matches or exceeds the published")),
+    ("networks.md", hmc_published),
     ("methods/bp.md", lambda: not_worse("bnn-optimisation", "BP-1", "hernandez-lobato2015", "match or exceed")),
     ("methods/vi.md", lambda: not_worse("bnn-optimisation", "VI(G)-1", "hernandez-lobato2015", "match or exceed")),
 ]
