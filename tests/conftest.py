@@ -14,15 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 # Methods, folders and files whose tests compile the same kernels: they run in one process, so that no kernel is
-# compiled twice. Every other file is a group of its own.
+# compiled twice. The groups that take longest are first. Every other file is a group of its own; these come last.
 GROUPS = {
     "dgp_ep": "dgp_ep",
     "networks": "models divergence hmc sgld laplace bp vi_graves vi dropout ensemble bb_alpha pbp",
     "gp": "gp sgp gp_t covariances",
     "ep_nn": "ep_nn",
 }
-WAITING = {"runner", "cli"}  # folders whose tests wait for other processes most of the time
-START = ["dgp_ep", "networks", "waiting", "gp", "ep_nn"]  # those that wait run together with two groups that never do
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names.split()}
 LONGEST_FIRST = sorted(GROUP_OF, key=len, reverse=True)  # gp_t is not gp
 
@@ -78,13 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(kernels_of(item) or item.nodeid.partition("::")[0]))
-    items.sort(key=place)
-
-
-def place(item: pytest.Item) -> int:
-    """Return the place of a test's group among those that start first."""
-    group = "waiting" if item.path.parent.name in WAITING else item.get_closest_marker("xdist_group").args[0]
-    return START.index(group) if group in START else len(START)
+    order = {group: place for place, group in enumerate(GROUPS)}
+    items.sort(key=lambda item: order.get(item.get_closest_marker("xdist_group").args[0], len(order)))
 
 
 def pytest_collection_finish() -> None:

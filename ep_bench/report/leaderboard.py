@@ -7,7 +7,7 @@ multiplied, so that it is (1 / J + r) s^2 as in ``paired_tests``.
 
 From ``FEWEST_BLOCKS`` data sets, these are drawn with replacement too. Percentiles of few draws are too narrow; those
 of D data sets are expanded as by Hesterberg (2015), What teachers should know about the bootstrap, The American
-Statistician 69, section 5.3.
+Statistician 69.
 
 The intervals are spreads of ranks, not confidence intervals of the ranks of the expected scores. If these are close,
 resampled ranks tend to the middle, and the intervals often miss them (tests/report/test_leaderboard.py).

@@ -29,7 +29,7 @@ from ep_bench.runner.local_method import LocalMethod, MethodSetup, plain_default
 from ep_bench.runner.prediction_codec import encode
 from ep_bench.runner.records import one_line, printable, reason_of, seed_globals, status_of
 
-PACKAGE = str(Path(adapters.__file__).parents[1])
+_PACKAGE = str(Path(adapters.__file__).parents[1])
 _TRACEBACK = 20_000  # characters of a traceback that are sent
 Answer = tuple[dict[str, Any], list[NDArray[Any]]]
 
@@ -62,17 +62,17 @@ def _description(error: BaseException) -> dict[str, str]:
         text = printable(traceback.format_exc())[-_TRACEBACK:]
     except BaseException:  # noqa: BLE001
         text = ""
-    reason = one_line(reason_of(error)) + _place(error)
+    reason = f"{one_line(reason_of(error))} {one_line(_place(error))}".rstrip()
     return {"status": status_of(error), "reason": reason, "traceback": text}
 
 
 def _place(error: BaseException) -> str:
     """Return file and line of the method's own code where an error was raised, in brackets; empty if there is none."""
     own: list[traceback.FrameSummary] = []
-    libraries = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), PACKAGE)
+    libraries = (*(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")), _PACKAGE)
     with contextlib.suppress(Exception):  # a method may raise an object of any kind
         own = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith((*libraries, "<"))]
-    return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 
 @dataclass

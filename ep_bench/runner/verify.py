@@ -237,7 +237,7 @@ def _small_differences(stored: StoredCell, now: store.Row) -> list[Difference]:
     found = []
     for column in (column for column in MAIN if column in stored.row):
         before, after = stored.row[column], now.get(column, math.nan)
-        allowed = STABLE * _spread(stored, column) + RELATIVE * abs(before)
+        allowed = max(STABLE * _spread(stored, column) + RELATIVE * abs(before), _one_label([stored.row], column))
         if not abs(after - before) <= allowed:
             found.append(Difference(*stored.place, column, before, after, allowed))
     return found

@@ -15,7 +15,6 @@ from ep_bench.spec import Study
 from ep_bench.types import DatasetRef, SplitScheme
 
 QUIET = settings(
-    max_examples=50,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
     derandomize=True,
