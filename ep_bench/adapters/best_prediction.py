@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ep_bench.adapters.distributions import as_prediction, column
-from ep_bench.adapters.targets import parameters
+from ep_bench.adapters.targets import distributions, parameters
 from ep_bench.predictions import ASKED_LEVELS, PointPrediction, Prediction, Predictive, QuantilePrediction, real_array
 from ep_bench.types import Array
 
@@ -19,9 +19,13 @@ _COVERAGES = (0.5, 0.9, 0.95)
 
 
 def preload() -> None:
-    """Import what adapted classes use of scikit-learn: for a process that others are forked from."""
+    """Import what adapted classes use of scikit-learn, and read the installed distributions.
+
+    For a process that others are forked from.
+    """
     for name in ("sklearn.compose", "sklearn.pipeline"):
         importlib.import_module(name)
+    distributions()
 
 
 def fit(model: Any, X: Array, y: Array) -> None:

@@ -145,7 +145,7 @@ def _own_version(use: str, base: Path, *, loaded: bool) -> str:
         path = _file(place, base)
         return "; ".join(_loaded[path] if loaded else _checksums(path))
     package = place.split(".")[0]
-    for distribution in _distributions().get(package, ()):
+    for distribution in distributions().get(package, ()):
         return f"{distribution} {_release(importlib.metadata.version(distribution))}"
     source = inspect.getsourcefile(target)
     return "file " + hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else "unknown"
@@ -262,5 +262,6 @@ def _forget_namesakes(path: Path) -> None:
 
 
 @cache
-def _distributions() -> dict[str, list[str]]:
+def distributions() -> dict[str, list[str]]:
+    """Return the installed distributions by the name of a package that they contain; this reads all of them once."""
     return {name: list(found) for name, found in importlib.metadata.packages_distributions().items()}

@@ -202,7 +202,7 @@ def test_help_loads_no_heavy_library() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["loky", "dask"])
+@pytest.mark.parametrize("backend", ["loky", pytest.param("dask", marks=pytest.mark.exhaustive)])
 def test_an_interrupt_keeps_every_finished_cell(tmp_path: Path, backend: str) -> None:
     """A terminal sends Ctrl-C to all processes of the group."""
     (tmp_path / "s.yaml").write_text("study: s\ndatasets: [diabetes]\nmethods: [{use: pbp, epochs: 4000}]\n")

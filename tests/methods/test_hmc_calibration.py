@@ -62,7 +62,7 @@ def test_ranks_are_uniform(cases):
     assert max(max(abs(row["shift"]), abs(row["spread"])) for row in summary) < 4
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_wrong_noise_is_detected(monkeypatch):
     right = hyperparameters.draw_variance
     wrong = Config(**QUICK, **RECTIFIED)

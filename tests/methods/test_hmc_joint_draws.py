@@ -199,7 +199,7 @@ def test_a_wrong_step_is_detected(monkeypatch, spoil, hidden):
     assert distances(small_model(activation="relu", hidden=hidden), SEED, MANY).max() > TOLERANCE + 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_wrong_acceptance_of_single_precision_is_detected(monkeypatch):
     wrong_acceptance(monkeypatch)
     assert changes(small_model(activation="relu", rows=8), SEED).max() > TOLERANCE + 2

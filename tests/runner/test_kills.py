@@ -38,7 +38,7 @@ seed: {seed}
 datasets: [diabetes, friedman1]
 methods:
   - {{use: pbp, label: PBP}}
-  - {{use: "sklearn.linear_model:BayesianRidge", label: ridge}}
+  - {{use: "ep_bench.baselines:ConstantRegressor", label: constant}}
 """
 
 

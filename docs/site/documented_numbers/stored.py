@@ -36,9 +36,15 @@ TextRow = dict[str, str]
 
 
 @cache
+def stored_study(folder: str) -> store.StudyResults:
+    """Return a study with its stored rows, which are read once."""
+    return store.read_intact(RESULTS / folder)
+
+
+@cache
 def merged(*folders: str) -> MergedStudies:
     """Return studies as a report on their folders has them."""
-    return merge_studies([store.read_intact(RESULTS / folder) for folder in folders])
+    return merge_studies([stored_study(folder) for folder in folders])
 
 
 @cache
@@ -65,7 +71,7 @@ def comparison() -> pd.DataFrame:
 @cache
 def finished(folder: str) -> tuple[Row, ...]:
     """Return the cells of a study that ended ok."""
-    return tuple(row for row in store.read_intact(RESULTS / folder).rows if row["status"] == "ok")
+    return tuple(row for row in stored_study(folder).rows if row["status"] == "ok")
 
 
 def cells(folder: str, method: str, dataset: str) -> list[Row]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 import pandas as pd
 
@@ -82,10 +83,15 @@ def _main_reason(rows: pd.DataFrame) -> str:
     return "".join(part for part, _ in Counter(parts).most_common(1))
 
 
+@cache
+def decided_claims() -> list[dict[str, Any]]:
+    """Return the claims of the papers with their verdicts."""
+    return claim_verdicts(all_results(), load_claims(FILE))
+
+
 def claims(verdict: str) -> list[str]:
     """Return the claims of the papers with one verdict."""
-    rows = claim_verdicts(all_results(), load_claims(FILE))
-    found = [row for row in rows if row["verdict"] == verdict]
+    found = [row for row in decided_claims() if row["verdict"] == verdict]
     extra = verdict == "not decided"
     body = [[r["source"], r["place"], r["claim"], r["found"] or "–", *[r["reason"]] * extra] for r in found]
     return table(["Paper", "Place", "Claim", "Found", *["Reason"] * extra], body)
