@@ -111,7 +111,7 @@ class TestDraws:
         assert fitted(warmup=200, target_acceptance=0.95)[0].diagnostics["divergences"] == 0.0
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("target", [0.5, 0.9])
+    @pytest.mark.parametrize("target", [0.5, pytest.param(0.9, marks=pytest.mark.exhaustive)])
     @pytest.mark.parametrize(("warmup", "samples"), [(400, 100), pytest.param(2000, 500, marks=pytest.mark.exhaustive)])
     def test_the_acceptance_is_close_to_the_target(self, target, warmup, samples):
         """Single chains differ by 0.1, as curvature varies; the mean of eight runs has an error of 0.035."""

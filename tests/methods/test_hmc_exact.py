@@ -149,7 +149,7 @@ class TestIntegrator:
 
     def test_single_precision_changes_a_trajectory_by_rounding_only(self):
         """The energy of the end is that of double precision, whatever the gradients."""
-        model = small_model(hidden=(50,), rows=50, d=4, activation="relu")
+        model = small_model(hidden=(9,), rows=50, activation="relu")
         start = start_of(model)
         (w, p, change), (near, momentum, other) = (
             moved(model, *start, 1e-3, 30, is_single=one) for one in (False, True)

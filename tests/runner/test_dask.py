@@ -167,7 +167,7 @@ def test_scores_are_the_same_on_machines_that_share_no_files(
 
 
 def test_cells_of_a_killed_worker_are_run_again(study: Path, cluster: LoopbackCluster) -> None:
-    jobs = [job(name, split, base=study.parent) for split in range(6) for name in ("Slow", "Raises")]
+    jobs = [job(name, split, base=study.parent) for split in range(3) for name in ("Slow", "Raises")]
     running_jobs = run_jobs(jobs, n_jobs=2, backend="dask", scheduler=cluster.address)
     records = [next(running_jobs)]
     worker = next(pid for pid in children(cluster.workers[0].pid) if b"spawn_main" in command_of(pid))
