@@ -39,6 +39,7 @@ from ep_bench.results.files import (
 from ep_bench.results.integrity import Row, SuspectRow, checksum, file_checksums, size_check, suspect_files
 from ep_bench.results.lock_file import LOCK, Origin, lock_cells, provenance, read_lock, read_provenance, write_lock
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
+from ep_bench.results.writers import sole_writer
 from ep_bench.types import Record
 
 __all__ = [
@@ -281,8 +282,9 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
     finished.suspect += suspect_files(folder, lock)
     rows = current_rows(folder, lock, finished.rows)
     if update and not finished.suspect and (stamps(folder) or lock.get("format") != FORMAT):
-        with contextlib.suppress(OSError):  # a read-only folder can still be read
-            _write_results(folder, lock, finished, rows)
+        with contextlib.suppress(OSError), sole_writer(folder):  # a read-only folder can still be read
+            finished = finished_rows(folder)
+            rows = export(folder, finished)
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 from ep_bench import data
 from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.writers import sole_writer
 from ep_bench.runner.claims import Claims
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
@@ -74,10 +75,11 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
         with contextlib.suppress(OSError, UserError):  # keep the original error
             _export_known(plan)
         raise
-    finished = store.finished_rows(plan.folder)
-    rows = store.export(plan.folder, finished)
-    curves.update(plan.folder, rows)
-    row_scores.update(plan.folder, lock, rows)
+    with sole_writer(plan.folder):
+        finished = store.finished_rows(plan.folder)
+        rows = store.export(plan.folder, finished)
+        curves.update(plan.folder, rows)
+        row_scores.update(plan.folder, lock, rows)
     found = (finished.rows.get(planned.job.cell.key) for planned in plan.cells)
     return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped, taken)
 
@@ -87,11 +89,12 @@ def _export_known(plan: Plan) -> None:
 
     Known files are not read again, so that the reaction to Ctrl-C is immediate.
     """
-    for key in store.stamps(plan.folder).keys() - plan.finished.rows.keys():
-        record = store.record_since(plan.folder, key, None)
-        if record is not None:
-            plan.finished.add(record)
-    store.export(plan.folder, plan.finished)
+    with sole_writer(plan.folder):
+        for key in store.stamps(plan.folder).keys() - plan.finished.rows.keys():
+            record = store.record_since(plan.folder, key, None)
+            if record is not None:
+                plan.finished.add(record)
+        store.export(plan.folder, plan.finished)
 
 
 class PeriodicExport:
