@@ -205,9 +205,14 @@ def test_figures_state_n(built):
     assert "boston (5 splits)" in panels
 
 
+@pytest.fixture(scope="module")
+def parts(built, sections_of):
+    return sections_of(built[0])
+
+
 @pytest.mark.parametrize("part", ["score-ll", "ranks-ll", "ranks-rmse"])
-def test_no_words_overlap(built, sections_of, no_overlap, part):
-    for picture in sections_of(built[0])[part].pictures:
+def test_no_words_overlap(parts, no_overlap, part):
+    for picture in parts[part].pictures:
         no_overlap(picture.figure)
 
 
