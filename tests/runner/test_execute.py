@@ -94,7 +94,7 @@ def test_a_warning_of_the_method_means_that_it_did_not_converge(tmp_path: Path) 
 
 
 def test_a_sampler_reports_the_r_hat_of_its_predictions(tmp_path: Path) -> None:
-    method = "{use: hmc, chains: 2, warmup: 20, samples: 20}"
+    method = "{use: hmc, activation: tanh, chains: 2, warmup: 20, samples: 20}"
     row = run_cell(jobs_of(tmp_path, ONE.replace("METHOD", method))[0]).row
     assert row["r_hat"] >= 1.0
     assert row["converged"] in {"true", "false"}

@@ -36,6 +36,7 @@ SMALL = """
 study: killed
 seed: {seed}
 datasets: [diabetes, friedman1]
+splits: {{scheme: standard, count: 10}}
 methods:
   - {{use: pbp, label: PBP}}
   - {{use: "ep_bench.baselines:ConstantRegressor", label: constant}}
