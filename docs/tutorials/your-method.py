@@ -68,16 +68,16 @@
 # ## Compare with the stored methods
 #
 # A clone of the repository has the results of all other methods. One report merges your folder with theirs, because the
-# splits are the same. In the commands, `CLONE` is the path of the clone:
+# splits are the same.
+#
+# Change the study first: remove `count: 5`, because an entry without all splits is neither tested nor ranked. Then write
+# `datasets: [boston, concrete, energy, wine, yacht]`: these have all splits of the stored methods, and average ranks are
+# computed over them. In the commands, `CLONE` is the path of the clone:
 #
 # ```console
 # $ ep-bench run mine.yaml
 # $ ep-bench report results/mine CLONE/results/bnn-optimisation
 # ```
-#
-# Change the study first. Remove `count: 5`, because an entry without all splits is neither tested nor ranked. Write
-# `datasets: [boston, concrete, energy, wine, yacht]`: these have all splits of the stored methods, and average ranks are
-# computed over them.
 #
 # ## If a cell fails
 #

@@ -82,15 +82,15 @@ class TimeRatio(_Claim):
         return (self.first, self.second)
 
 
-class FractionConverged(_Claim):
-    """At least the fraction ``threshold`` of the cells of the methods has converged."""
+class FractionOk(_Claim):
+    """At least the fraction ``threshold`` of the cells of the methods has ended without an error."""
 
-    statistic: Literal["fraction converged"]
+    statistic: Literal["fraction ok"]
     methods: Methods
     threshold: Annotated[float, Field(gt=0.0, le=1.0)]
 
 
-Claim = Annotated[DatasetsWon | TimeRatio | FractionConverged, Field(discriminator="statistic")]
+Claim = Annotated[DatasetsWon | TimeRatio | FractionOk, Field(discriminator="statistic")]
 
 
 class _ClaimsFile(_Strict):
@@ -98,7 +98,7 @@ class _ClaimsFile(_Strict):
 
 
 @cache
-def load_claims(path: Path = FILE) -> tuple[DatasetsWon | TimeRatio | FractionConverged, ...]:
+def load_claims(path: Path = FILE) -> tuple[DatasetsWon | TimeRatio | FractionOk, ...]:
     """Return the claims of a file. Raises UserError if it is missing or not valid."""
     try:
         found = _ClaimsFile.model_validate(read_yaml(path.read_text(encoding="utf-8"))).claims
@@ -114,10 +114,10 @@ def load_claims(path: Path = FILE) -> tuple[DatasetsWon | TimeRatio | FractionCo
     return found
 
 
-_STATISTICS = {"data sets won", "ratio of times", "fraction converged"}
+_STATISTICS = {"data sets won", "ratio of times", "fraction ok"}
 
 
-def _check(claim: DatasetsWon | TimeRatio | FractionConverged, field: str, where: str) -> None:
+def _check(claim: DatasetsWon | TimeRatio | FractionOk, field: str, where: str) -> None:
     """Raise UserError if a claim names an unknown source, or more data sets than it lists."""
     known = source_names()
     if claim.source not in known:

@@ -22,7 +22,7 @@ import pandas as pd
 from scipy import stats
 
 from ep_bench.convergence import ConvergedSplits
-from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionConverged, TimeRatio
+from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionOk, TimeRatio
 from ep_bench.report import ranks
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies, merge_studies
@@ -57,7 +57,7 @@ class Duel(NamedTuple):
 
 
 def claim_verdicts(
-    merged: MergedStudies, claims: Iterable[DatasetsWon | TimeRatio | FractionConverged]
+    merged: MergedStudies, claims: Iterable[DatasetsWon | TimeRatio | FractionOk]
 ) -> list[dict[str, Any]]:
     """Return one row per claim whose methods are among the merged studies, with ``CLAIM_COLUMNS``, worst first."""
     cells = _Cells(merged)
@@ -68,8 +68,7 @@ def claim_verdicts(
         if not all(labels.values()) or not any(datasets.values()):
             continue
         finding = _finding(cells, claim, labels, list(datasets.values()))
-        if not isinstance(claim, FractionConverged):
-            finding = _with_unconverged(finding, cells.unconverged(labels.values(), datasets.values()))
+        finding = _with_unconverged(finding, cells.unconverged(labels.values(), datasets.values()))
         place = {key: getattr(claim, key) for key in CLAIM_COLUMNS[:5]}
         rows.append({**place, **finding._asdict()})
     return sorted(rows, key=lambda row: CLAIM_VERDICTS.index(row["verdict"]))
@@ -135,6 +134,11 @@ class _Cells:
         """Return the number of finished cells."""
         return len(self.groups.get((method, dataset), ()))
 
+    def ended_ok(self, method: str, dataset: str) -> int:
+        """Return the number of cells that ended without an error."""
+        rows = self.groups.get((method, dataset))
+        return 0 if rows is None else int((rows["status"] == "ok").sum())
+
     def column(self, method: str, dataset: str, name: str) -> pd.Series[float]:
         """Return one column of the cells that ended ok, by split, without missing values."""
         rows = self.groups.get((method, dataset))
@@ -196,7 +200,7 @@ def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> tuple[pd.D
 
 def _finding(
     cells: _Cells,
-    claim: DatasetsWon | TimeRatio | FractionConverged,
+    claim: DatasetsWon | TimeRatio | FractionOk,
     labels: dict[str, str],
     datasets: Sequence[str],
 ) -> Finding:
@@ -205,7 +209,7 @@ def _finding(
         return _datasets_won(cells, first, second, datasets, claim)
     if isinstance(claim, TimeRatio):
         return _time_ratio(cells, (labels[claim.first], labels[claim.second]), datasets, claim)
-    return _fraction_converged(cells, list(labels.values()), datasets, claim.threshold)
+    return _fraction_ok(cells, list(labels.values()), datasets, claim.threshold)
 
 
 def _with_unconverged(finding: Finding, methods: Sequence[str]) -> Finding:
@@ -276,17 +280,16 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
     return Finding(found, HOLDS) if decided else Finding(found, OPEN, "a ratio is within its error")
 
 
-def _fraction_converged(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:
-    """Compare the number of converged cells with the threshold; failed cells have not converged."""
+def _fraction_ok(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:
+    """Compare the number of cells that ended ok with the threshold."""
     groups = [(m, d) for m in methods for d in datasets if d]
     planned = sum(cells.merged.planned[group] for group in groups)
     missing = planned - sum(cells.finished(*group) for group in groups)
-    splits = sum((cells.merged.convergence.get(group, ConvergedSplits()) for group in groups), ConvergedSplits())
-    found = f"{splits.counts}; {planned} planned; claimed: at least {threshold:.0%}"
-    if missing == 0 and all(datasets) and splits.converged >= threshold * planned:
+    ok = sum(cells.ended_ok(*group) for group in groups)
+    found = f"{ok} of {planned - missing} ok; {planned} planned; claimed: at least {threshold:.0%}"
+    if all(datasets) and ok >= threshold * planned:
         return Finding(found, HOLDS)
-    if splits.converged + splits.unstated + missing < threshold * planned:
+    if ok + missing < threshold * planned:
         return Finding(found, FAILS)
     reasons = [f"{missing} cells are missing"] * bool(missing) + ["data sets are missing"] * (not all(datasets))
-    reasons += [f"{splits.unstated} cells do not state whether they have converged"] * bool(splits.unstated)
     return Finding(found, OPEN, "; ".join(reasons))

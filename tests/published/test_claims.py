@@ -67,5 +67,5 @@ def test_a_file_that_is_missing_or_no_yaml_gets_one_message(tmp_path):
 
 def test_the_file_of_the_package_lists_every_statistic():
     assert {claim.statistic for claim in load_claims(FILE)} == {
-        "data sets won", "ratio of times", "fraction converged",
+        "data sets won", "ratio of times", "fraction ok",
     }  # fmt: skip

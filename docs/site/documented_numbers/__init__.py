@@ -49,6 +49,7 @@ WITH_FACTS = (
     findings,
     facts,
     counts,
+    verdicts,
     seeds,
     gaps,
     later_papers,

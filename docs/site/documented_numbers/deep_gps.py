@@ -102,8 +102,9 @@ def outliers_on_energy() -> str:
     far = [row["ll_min"] < FAR_OFF for row in cells(*both[1])]
     others = np.mean([row["ll"] for row in cells(*both[1]) if row["ll_min"] >= FAR_OFF])
     return (
-        f"the RMSE of GP-50 falls from {rmse[0]:.2f} to {rmse[1]:.2f} and its median log-likelihood rises from "
-        f"{median[0]:.2f} to {median[1]:.2f}, but the mean falls from {mean[0]:.2f} to {mean[1]:.2f}: on {sum(far)} of "
+        f"the RMSE of GP-50 falls from {rmse[0]:.2f} to {rmse[1]:.2f} and its log-likelihood "
+        f"at the median test point rises from {median[0]:.2f} to {median[1]:.2f}, "
+        f"but the mean falls from {mean[0]:.2f} to {mean[1]:.2f}: on {sum(far)} of "
         f"{len(far)} splits, the lowest test point has less than {FAR_OFF:.0f} nats, "
         f"and the mean of the others is {others:.2f}"
     )

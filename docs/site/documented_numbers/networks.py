@@ -53,7 +53,7 @@ def cpu_seconds(folder: str) -> list[str]:
     """Return the table of mean CPU seconds per fit: entries by data sets; a dash for cells without CPU times."""
     datasets, methods = covered(folder), dict.fromkeys(method for method, _ in planned(folder))
     body = [[method, *(_mean_seconds(cells(folder, method, dataset)) for dataset in datasets)] for method in methods]
-    return table(["CPU seconds", *datasets], body)
+    return table(["Mean CPU seconds of a fit", *datasets], body)
 
 
 def _mean_seconds(rows: Cells) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.published.claims import FILE, load_claims
-from ep_bench.report.claims import claim_verdicts
+from ep_bench.report.claims import HIGHER_IS_BETTER, claim_verdicts
 
 from .markdown import table
 from .stored import all_results, comparison
@@ -25,7 +25,7 @@ PAPERS = {
 }
 SHOWN = ("reproduced", "better", "worse", "disputed", "incomplete")
 INCIDENTAL = re.compile(
-    r"on |repeated from |published as|\d+ of \d+ splits|standard errors|one split|one of \d"
+    r"on |repeated from |published as|\d+ of \d+ (?:splits|converged)|standard errors|one split|one of \d"
 )  # parts of reasons
 
 
@@ -50,6 +50,20 @@ def papers() -> list[str]:
         counted = verdicts(part) if len(part) else ["–"] * len(SHOWN)
         body.append([f"[{title}](docs/papers/{source}.md)", names, *counted])
     return table(["Paper", "Methods", *(verdict.capitalize() for verdict in SHOWN)], body)
+
+
+def disputed() -> str:
+    """Return how the means of disputed columns compare with the printed ones; the worst of several entries counts."""
+    key = ["source", "table", *published.COLUMN_NAMES, "metric"]
+    rows = own_numbers().groupby(key).filter(lambda entries: bool((entries["verdict"] == "disputed").all()))
+    signs = rows["metric"].map(lambda metric: 1.0 if metric in HIGHER_IS_BETTER else -1.0)
+    gains = rows.assign(gain=rows["z"] * signs).groupby(key)["gain"].min()
+    worse, better, none = (int(found.sum()) for found in (gains < -2.0, gains > 2.0, gains.isna()))
+    return (
+        f"Of the {len(gains)} disputed numbers, ours are worse than the printed ones by more than two standard "
+        f"errors on {worse}, better on {better}, and closer on "
+        f"{len(gains) - worse - better - none}; {none} have no result"
+    )
 
 
 def reproductions() -> list[str]:
@@ -105,3 +119,4 @@ TABLES = {
     "claims-hold": lambda: claims("holds"),
     "claims-open": lambda: claims("not decided"),
 }
+FACTS = [("../README.md", disputed)]
