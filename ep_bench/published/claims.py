@@ -29,6 +29,8 @@ class ClaimDataset(_Strict):
 
     name: Name
     scheme: Scheme = "standard"
+    irrelevant_inputs: int = 0
+    target_transform: str = "none"
 
 
 def _dataset(value: Any) -> Any:

@@ -73,5 +73,7 @@ def scheme_fits(number: Mapping[str, Any], splits: Mapping[str, Any]) -> bool:
 
 def _same_data(number: Mapping[str, Any], label: str, ref: Mapping[str, Any]) -> bool:
     own_file = ref.get("csv") is not None or ref.get("target") is not None
+    if own_file or (ref.get("target_transform") or "none") not in number["target_transforms"]:
+        return False
     same_name = ref.get("name", label) == number["name"]
-    return same_name and not own_file and (ref.get("irrelevant_inputs") or 0) == number["irrelevant_inputs"]
+    return bool(same_name and (ref.get("irrelevant_inputs") or 0) == number["irrelevant_inputs"])

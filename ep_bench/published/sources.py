@@ -67,6 +67,7 @@ class Alias(_Strict):
 
     name: str
     irrelevant_inputs: int = 0
+    target_transforms: tuple[str, ...] = ("none",)  # with which our cells are compared
 
 
 class PublishedColumn(_Strict):

@@ -32,7 +32,7 @@ def load_published() -> pd.DataFrame:
     - ``correction``: description of a correction, or empty.
     - ``citation``, ``protocol``, ``spread`` (kind of the printed spread), ``units`` (``original`` or ``normalised``),
       ``trust``, ``why``, ``repeats`` (the earlier source from which a table quotes the value, or empty).
-    - ``name``, ``irrelevant_inputs``: the data set as a study names it.
+    - ``name``, ``irrelevant_inputs``, ``target_transforms``: the data set as a study names it.
     - ``scheme``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not comparable.
       The scheme of a table that an experiment computes is the name of the experiment.
     - ``kindred_scheme``, ``kindred_splits``: a scheme with random splits of the same kind; empty and 0 without one.
@@ -111,6 +111,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
         "repeats": column.repeats,
         "name": alias.name,
         "irrelevant_inputs": alias.irrelevant_inputs,
+        "target_transforms": alias.target_transforms,
         "scheme": scheme.scheme or table.experiment,
         "folds": scheme.folds,
         "test_fraction": scheme.test_fraction,

@@ -102,7 +102,7 @@ def _figure(found: Sequence[MonitoredDraws], method: str, name: str) -> Picture:
             else:
                 ranked.remove()
             if last:
-                trace.set_xlabel("draw after warm-up")
+                trace.set_xlabel("monitored draw")
                 ranked.set_xlabel("rank")
         for row, column in np.ndindex(len(datasets), len(quantities)):
             if not any((one.dataset, one.name) == (datasets[row], quantities[column]) for one in found):

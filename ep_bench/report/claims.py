@@ -101,7 +101,10 @@ class _Cells:
                 for column in entry.get("published") or ():
                     named.setdefault(column, []).append(method)
             for label, ref in study.lock.get("datasets", {}).items():
-                key = ClaimDataset(name=ref.get("name", label), scheme=scheme)
+                if ref.get("csv") is not None or ref.get("target") is not None:
+                    continue
+                altered = {key: ref[key] for key in ("irrelevant_inputs", "target_transform") if ref.get(key)}
+                key = ClaimDataset(name=ref.get("name", label), scheme=scheme, **altered)
                 self.by_dataset.setdefault(key, []).append(merged.dataset_names.get((tag, label), label))
         self.by_name = named | self.by_name
 

@@ -22,6 +22,7 @@ import pandas as pd
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import converged_splits
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.writers import sole_writer
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
 Place = tuple[str, int]  # data set, split
@@ -109,7 +110,7 @@ def merge(folders: Sequence[Path]) -> MergedStudies:
     for study in studies:
         if not store.stamps(study.folder):
             continue  # without cell files, the folder has no other curves and scores than those that it stores
-        with contextlib.suppress(OSError):  # a read-only folder can still be reported
+        with contextlib.suppress(OSError), sole_writer(study.folder):  # a read-only folder can still be reported
             curves.update(study.folder, study.rows)
             row_scores.update(study.folder, study.lock, study.rows)
     return merge_studies(studies)
@@ -338,7 +339,7 @@ def remarks(merged: MergedStudies) -> list[dict[str, Any]]:
     for row in merged.rows[["method", "dataset", "status", "reason", "split"]].to_dict("records"):
         reason = row["reason"] if isinstance(row["reason"], str) else ""
         if reason or row["status"] != "ok":
-            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), _NUMBER.sub("#", reason))
+            key = (str(row["method"]), str(row["dataset"]), str(row["status"]), _NUMBER.sub("\0", reason))
             grouped.setdefault(key, []).append((reason, int(row["split"])))
     keys = ("method", "dataset", "status")
     return [

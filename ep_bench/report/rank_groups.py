@@ -215,7 +215,8 @@ def _columns(merged: MergedStudies, methods: Sequence[str], source: str, notes: 
     available = {
         row["method"]
         for row in published.described_rows()
-        if row["source"] == source and row["metric"] in metrics and _dataset(row) in datasets
+        if row["source"] == source and row["metric"] in metrics
+        if any(_dataset(row, transform) in datasets for transform in row["target_transforms"])
     }
     found: dict[str, str] = {}
     for method in methods:
@@ -302,23 +303,28 @@ def _published_means(
     datasets = _datasets(merged)
     means = pd.DataFrame(index=table.index.unique("dataset"), columns=list(methods), dtype=float)
     for method in methods:
-        numbers = {_dataset(row): row["mean"] for row in _rows(source, columns[method]) if row["metric"] == metric}
-        means[method] = [numbers.get(datasets.get(str(name), ("", 0, "")), math.nan) for name in means.index]
+        rows = [row for row in _rows(source, columns[method]) if row["metric"] == metric]
+        numbers = {_dataset(row, transform): row["mean"] for row in rows for transform in row["target_transforms"]}
+        means[method] = [numbers.get(datasets.get(str(name), ("", 0, "", "")), math.nan) for name in means.index]
     return means.dropna()
 
 
-def _dataset(row: Mapping[str, Any]) -> tuple[str, int, str]:
-    return row["name"], row["irrelevant_inputs"], row["scheme"]
+def _dataset(row: Mapping[str, Any], transform: str) -> tuple[str, int, str, str]:
+    return row["name"], row["irrelevant_inputs"], transform, row["scheme"]
 
 
-def _datasets(merged: MergedStudies) -> dict[str, tuple[str, int, str]]:
-    """Return each data set's name on its card, irrelevant inputs and split scheme; files of users are omitted."""
+def _datasets(merged: MergedStudies) -> dict[str, tuple[str, int, str, str]]:
+    """Return each data set's name on its card, irrelevant inputs, transform of the target and split scheme.
+
+    Files of users are omitted.
+    """
     found = {}
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         scheme = study.lock.get("splits", {}).get("scheme", "standard")
         for label, entry in study.lock.get("datasets", {}).items():
             if entry.get("csv") is None and entry.get("target") is None:
-                known = (str(entry.get("name", label)), int(entry.get("irrelevant_inputs") or 0), str(scheme))
+                altered = int(entry.get("irrelevant_inputs") or 0), str(entry.get("target_transform") or "none")
+                known = (str(entry.get("name", label)), *altered, str(scheme))
                 found[f"{label} [{tag}]"] = known
                 found.setdefault(label, known)
     return found

@@ -64,8 +64,11 @@ class RelativeTimes:
 
 
 def requested(merged: MergedStudies) -> Mapping[str, str]:
-    """Return the first study's ``compare``: labels of the methods ``rows`` and ``times``; empty without one."""
-    return next((study.lock["compare"] for study in merged.studies if study.lock.get("compare")), {})
+    """Return the first study's ``compare``: the report's labels of the methods ``rows`` and ``times``, or nothing."""
+    for study, tag in zip(merged.studies, merged.tags, strict=True):
+        if labels := study.lock.get("compare"):
+            return {what: merged.names.get((tag, label), label) for what, label in labels.items()}
+    return {}
 
 
 def score_means(merged: MergedStudies, reference: str) -> Iterator[tuple[Score, list[ScoreMeans]]]:
@@ -155,9 +158,9 @@ def relative_times(merged: MergedStudies, unit: str) -> RelativeTimes | None:
 def _published(merged: MergedStudies) -> dict[str, dict[str, str]]:
     """Return the published relative times of each method (``mean``, ``max``) and their ``source``."""
     columns = {
-        method: entry.get("published") or ()
-        for study in merged.studies
-        for method, entry in study.lock.get("methods", {}).items()
+        merged.names.get((tag, label), label): entry.get("published") or ()
+        for study, tag in zip(merged.studies, merged.tags, strict=True)
+        for label, entry in study.lock.get("methods", {}).items()
     }
     found: dict[str, dict[str, str]] = {}
     for row in published.described_rows():

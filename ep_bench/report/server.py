@@ -70,8 +70,9 @@ def index_page(folder: Path, folders: Mapping[str, Path]) -> str:
     rows = []
     for name, path in folders.items():
         lock = store.read_lock(path) or {}
-        done, planned = len(store.finished_rows(path).rows), len(store.lock_cells(lock))
-        what = f"{done} of {planned} cells finished" if planned else "experiment"
+        planned, rows_by_cell = [cell["cell"] for cell in store.lock_cells(lock)], store.finished_rows(path).rows
+        done = sum(rows_by_cell.get(cell, {}).get("status") == "ok" for cell in planned)
+        what = f"{done} of {len(planned)} cells finished" if planned else "experiment"
         rows.append(f'<li><a href="/{quote(name)}">{html.escape(name)}</a>: {what}</li>')
     merged = f'<p><a href="/{ALL}">All studies on one page</a></p>' if len(folders) > 1 else ""
     title = f"Results in {html.escape(str(folder))}"

@@ -18,6 +18,7 @@ from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 from ep_bench.results.spreadsheets import harmless
 
 EQUAL = "≈"  # marks entries that the test does not distinguish from the best
+MOST_DECIMALS = 8
 LINE_LETTERS = 115  # letters that fit across a LaTeX page
 
 
@@ -26,13 +27,14 @@ def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
     errors = [e for e in stderr if math.isfinite(e) and e > 0.0]
     sizes = [abs(m) for m in means if math.isfinite(m) and m != 0.0]
     if errors:
-        return min(max(1 - math.floor(math.log10(float(np.median(errors)))), 0), 8)
-    return min(max(3 - math.floor(math.log10(float(np.median(sizes)))), 0), 8) if sizes else 2
+        return min(max(1 - math.floor(math.log10(float(np.median(errors)))), 0), MOST_DECIMALS)
+    return min(max(3 - math.floor(math.log10(float(np.median(sizes)))), 0), MOST_DECIMALS) if sizes else 2
 
 
 def number(value: float, places: int) -> str:
     """Return a number with fixed decimals, or in scientific notation if it is too wide for a column."""
-    return f"{value:.{places}f}" if abs(value) < 1e7 else f"{value:.3g}"
+    too_small = places >= MOST_DECIMALS and 0.0 < abs(value) < 100.0 * 10.0**-places
+    return f"{value:.3g}" if too_small or abs(value) >= 1e7 else f"{value:.{places}f}"
 
 
 def cell(table: ScoreTable, i: int, j: int, places: int) -> str:

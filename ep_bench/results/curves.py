@@ -226,6 +226,8 @@ def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
             panel = {**_splits_used([split], cells), "panel": curve}
         notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
         if not record.trace and not notes:
+            if "finished" not in record.provenance:
+                continue  # taken over from a table, which has no curves
             break  # a method keeps curves of every fit or of none
         if record.trace:
             traced[split] = record.trace

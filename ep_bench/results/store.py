@@ -83,7 +83,10 @@ __all__ = [
 ]  # fmt: skip
 
 RESULTS, SUPERSEDED = "results.csv", "superseded.csv"
-DAMAGED = "results.damaged.csv"  # copy of a table with rows that do not match their checksums
+DAMAGED = (
+    "results.damaged.csv",
+    "superseded.damaged.csv",
+)  # copies of tables with rows that do not match their checksums
 _MAX_NAMED = 5  # suspect rows named in a message
 _UNKNOWN = Origin("", None, "", {})
 
@@ -103,6 +106,12 @@ class FinishedRows:
         if before is None or record.row["status"] == "ok" or before["status"] != "ok":
             self.origins[record.key] = _origin(record)  # first: another thread may read both
             self.rows[record.key] = record.row
+
+    def add_unknown(self, others: FinishedRows) -> None:
+        """Add the rows of cells without a row."""
+        for key in others.rows.keys() - self.rows.keys():
+            self.origins[key] = others.origins[key]
+            self.rows[key] = others.rows[key]
 
     def lock_entries(self) -> dict[str, Any]:
         """Return the entries of a lock file with the checksum and the provenance of each row."""
@@ -230,9 +239,11 @@ def _write_results(folder: Path, lock: Mapping[str, Any], finished: FinishedRows
 
 
 def keep_damaged_table(folder: Path, finished: FinishedRows) -> None:
-    """Copy a table with suspect rows, before a run replaces them."""
-    if finished.suspect and (folder / RESULTS).exists():
-        shutil.copyfile(folder / RESULTS, folder / DAMAGED)
+    """Copy the tables with suspect rows, before a run replaces them."""
+    files = {row.file for row in finished.suspect}
+    for table, copy in zip((RESULTS, SUPERSEDED), DAMAGED, strict=True):
+        if table in files and (folder / table).exists():
+            shutil.copyfile(folder / table, folder / copy)
 
 
 def damage_warning(damaged: Sequence[Path]) -> str:
@@ -248,7 +259,12 @@ def suspect_warning(suspect: Sequence[SuspectRow]) -> str:
     """Return a warning about altered rows, empty if there are none."""
     if not suspect:
         return ""
-    return f"warning: {_altered(suspect)}; these cells are run again, and the old table is kept as {DAMAGED}"
+    copies = " and ".join(
+        copy
+        for table, copy in zip((RESULTS, SUPERSEDED), DAMAGED, strict=True)
+        if table in {row.file for row in suspect}
+    )
+    return f"warning: {_altered(suspect)}; cells of the study are run again, and the old table is kept as {copies}"
 
 
 def _altered(suspect: Sequence[SuspectRow]) -> str:

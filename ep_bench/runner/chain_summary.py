@@ -21,7 +21,7 @@ DIGITS = 9  # largest number of significant digits
 def of(model: Any, test: Array) -> dict[str, Any]:
     """Return the notes ``chains`` and ``diagnostics`` of a fitted model that has attributes of these names.
 
-    ``chains`` maps names to ``draws``, the number of draws per chain after warm-up, and ``values``, at most DRAWS
+    ``chains`` maps names to ``draws``, the number of monitored draws per chain, and ``values``, at most DRAWS
     evenly spaced draws per chain. ``diagnostics`` maps names to numbers. Non-finite values become None. If the model
     can diagnose predictions, this is done for at most ROWS test points of ``test`` (n, d). Attributes of any other
     shape are ignored: the scores of the cell do not depend on them.

@@ -85,11 +85,12 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
 
 
 def _export_known(plan: Plan) -> None:
-    """Write the rows of the plan, and those of new cell files: of other runs, or stored at the moment of a stop.
+    """Write the rows of the plan, those of new cell files, and those that another program wrote to the tables.
 
-    Known files are not read again, so that the reaction to Ctrl-C is immediate.
+    Known cell files are not read again, so that the reaction to Ctrl-C is immediate.
     """
     with sole_writer(plan.folder):
+        plan.finished.add_unknown(store.finished_rows(plan.folder, with_cell_files=False))
         for key in store.stamps(plan.folder).keys() - plan.finished.rows.keys():
             record = store.record_since(plan.folder, key, None)
             if record is not None:
@@ -225,7 +226,9 @@ def _write_lock(whole: Plan) -> dict[str, Any]:
     """Write the plan to the lock file and return it. Raises UserError if the folder is not writable."""
     lock = whole.lock()
     try:
-        store.write_lock(whole.folder, lock)
+        whole.folder.mkdir(parents=True, exist_ok=True)
+        with sole_writer(whole.folder):
+            store.write_lock(whole.folder, lock)
     except OSError as error:
         raise UserError(f"the results folder is not writable: {error.strerror}", where=str(whole.folder)) from error
     return lock

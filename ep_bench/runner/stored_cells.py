@@ -40,7 +40,7 @@ def seconds_of(row: Mapping[str, Any]) -> float:
 
 
 def _dataset(factors: Mapping[str, Any], label: str) -> DatasetRef:
-    if factors["name"] not in data.names():
+    if factors["name"] not in {*data.names(), *data.plugin_names()}:
         raise UserError(f"the data set {factors['name']} is not installed")
     options = {key: value for key, value in factors.items() if key != "checksum"}
     ref = DatasetRef(label=label, **options)

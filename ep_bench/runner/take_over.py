@@ -10,6 +10,7 @@ from ep_bench.errors import UserError
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.integrity import checksum
 from ep_bench.results.neighbours import Neighbour
+from ep_bench.results.writers import sole_writer
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.plan import Plan
 from ep_bench.types import Record
@@ -27,7 +28,8 @@ def take_over(plan: Plan) -> Counter[str]:
         plan.finished.add(record)
     with contextlib.suppress(UserError):  # an unreadable file of another study; its rows are intact
         rows = store.current_rows(plan.folder, plan.lock(), plan.finished.rows)
-        curves.update(plan.folder, rows, [source.folder for source in _sources(found)])
+        with sole_writer(plan.folder):
+            curves.update(plan.folder, rows, [source.folder for source in _sources(found)])
     for record in records.values():
         store.write_record(plan.folder, record)
     return Counter(source.folder.name for source in {job.cell.key: source for job, source in found}.values())

@@ -8,8 +8,9 @@ labels are aliases.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,11 +74,14 @@ class StudyUnion:
             where = part.places[f"methods/{entry.label}"]
             self._add_method(_Method(moved, where, own=False, options=options), place)
         self._aliases_of_parts |= part.aliases
-        # The name of a method means the entries of this file only.
-        for entry in part.methods:
-            name, new = {entry.use, entry.label}, {"method": entry.label}
-            self._accept += [each.model_copy(update=new) for each in part.accept if each.method in name]
-            self._left_out += [each.model_copy(update=new) for each in part.left_out if each.method in name]
+        # Names of methods and data sets mean the entries of this file only.
+        for entry, ref in itertools.product(part.methods, part.datasets):
+            names, new = (
+                ({entry.use, entry.label}, {ref.name, ref.label}),
+                {"method": entry.label, "dataset": ref.label},
+            )
+            self._accept += [each.model_copy(update=new) for each in part.accept if _is_of(each, *names)]
+            self._left_out += [each.model_copy(update=new) for each in part.left_out if _is_of(each, *names)]
         self._ranks += [(group, str(part.path), place) for group in part.ranks]
 
     def add_own(
@@ -247,6 +251,10 @@ def included_studies(raw: Any, stack: Sequence[Path], read: Callable[[Path], Stu
             else:
                 problems.add(place, "is an experiment; only studies with methods can be included", found=name)
     return found
+
+
+def _is_of(each: Accept | LeftOut, methods: Collection[str], datasets: Collection[str]) -> bool:
+    return each.method in methods and each.dataset in datasets
 
 
 def _differing_entries(first: _Method, second: _Method) -> str:

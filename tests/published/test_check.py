@@ -148,6 +148,12 @@ def test_a_printed_standard_deviation_is_not_a_standard_error():
     assert found["verdict"] == "worse"
 
 
+@pytest.mark.parametrize("change", [{"target_transform": "log"}, {"irrelevant_inputs": 5}, {"csv": "boston.csv"}])
+def test_other_data_under_the_name_of_a_card_are_not_compared(change):
+    lock = study(datasets={"boston": {"name": "boston", **change}})
+    assert len(check(frame(rows(rmse=0.15)), lock)) == 0
+
+
 def test_a_disputed_number_is_shown_and_never_fails():
     lock = study(method="sgp", published=["GP-50"])
     checked = check(frame(rows(method="sgp", rmse=3.184, ll=-2.387)), lock)

@@ -59,6 +59,12 @@ def test_the_opposite_order_is_planted_and_found(results):
     assert results(won(1, "b", "a", datasets=["boston"]), ONE_EACH, "t")["verdict"] == "does not hold"
 
 
+@pytest.mark.parametrize("change", [{"target_transform": "log"}, {"irrelevant_inputs": 5}, {"csv": "boston.csv"}])
+def test_other_data_under_the_name_of_a_card_decide_no_claim(results, change):
+    datasets = {name: {"name": name, **change} for name in NINE}
+    assert results(won(1, datasets=["boston"]), ONE_EACH, datasets=datasets) is None
+
+
 def test_missing_splits_leave_a_claim_open(results):
     def change(row):
         return None if row["method"] == "a" and row["split"] == 3 else ONE_EACH(row)

@@ -142,6 +142,17 @@ def test_gaps_count_missing_and_failed(tmp_path, make_study):
     ]
 
 
+def test_reasons_that_differ_in_a_number_or_a_sign(tmp_path, make_study):
+    reasons = ["bad token #", "bad token 7", "bad token 9"]
+
+    def change(row):
+        bare = {key: row[key] for key in ("study", "method", "dataset", "split", "seed", "cell")}
+        return bare | {"status": "failed", "reason": reasons[row["split"]]}
+
+    merged = merge.merge([make_study(tmp_path / "a", ["gp"], ["boston"], 3, change=change)])
+    assert [each["reason"] for each in merge.remarks(merged)] == ["bad token #", "bad token 7 to 9"]
+
+
 def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path, make_study):
     folders = [
         make_study(tmp_path / "a", ["pbp", "gp"], ["boston"], 2),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,13 @@ def test_test_points_that_several_splits_contain_are_a_warning(
 ) -> None:
     notes = found(compared(tmp_path / "s", make_study, splits={"scheme": scheme})).notes
     assert any("intervals are too narrow" in note for note in notes) is warned
+
+
+def test_the_reference_is_the_method_of_the_study_that_names_it() -> None:
+    """Of two methods with one label, the report renames at least one."""
+    locks: list[dict[str, Any]] = [{}, {"compare": {"rows": "hmc", "times": "gp"}}]
+    studies = [SimpleNamespace(lock=lock) for lock in locks]
+    merged: Any = SimpleNamespace(
+        studies=studies, tags=["a", "b"], names={("a", "hmc"): "hmc", ("b", "hmc"): "hmc [b]"}
+    )
+    assert row_comparison.requested(merged) == {"rows": "hmc [b]", "times": "gp"}

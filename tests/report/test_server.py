@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.report.server import ReportServer
+from ep_bench.report.server import ReportServer, index_page
 from ep_bench.results import store
 from ep_bench.types import Record
 
@@ -46,6 +46,17 @@ def test_the_list_names_the_studies(server):
     assert "30 of 30 cells finished" in text
     assert "44 of 45 cells finished" in text
     assert fetch(server.address + "all")[1].count("<h2>") > 2
+
+
+def test_the_list_counts_planned_cells_that_are_ok(tmp_path):
+    rows = [("a" * 16, "ok"), ("b" * 16, "failed"), ("c" * 16, "ok")]  # the last is not planned
+    cells = {str(split): key for split, (key, _) in enumerate(rows[:2])}
+    groups = [{"method": "m", "dataset": "d", "factors": {}, "cells": cells}]
+    store.write_lock(tmp_path, {"study": "s", "groups": groups})
+    for split, (key, status) in enumerate(rows):
+        row = {"study": "s", "method": "m", "dataset": "d", "split": split, "status": status, "seed": 0, "cell": key}
+        store.write_record(tmp_path, Record(row, {}))
+    assert "1 of 2 cells finished" in index_page(tmp_path, {"s": tmp_path})
 
 
 def test_a_page_follows_a_running_study(server, tmp_path):

@@ -113,3 +113,10 @@ def test_latex_compiles(table, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"), [(1e-10, 8, "1e-10"), (0.0, 8, "0.00000000"), (0.001, 2, "0.00"), (2e7, 1, "2e+07")]
+)
+def test_numbers_that_need_an_exponent(value, places, text):
+    assert tables.number(value, places) == text

@@ -60,6 +60,7 @@ class Study:
             head = {"study": "s", "method": method, "dataset": dataset, "split": split, "status": status}
             row = {**head, "rmse": 1.0, "cell": self.key(method, dataset, split), "seed": 0}
             kept = {name: make(split) for name, make in (record or {"trace": trace}).items()}
+            kept.setdefault("provenance", {"finished": "2026-01-01T00:00:00Z"})
             store.write_record(self.folder, Record(row=row, factors={}, **kept))
 
     def update(self) -> curves.Curves:
@@ -97,6 +98,14 @@ def test_one_split_has_no_range_and_cells_that_failed_do_not_count(study: Study)
     (entry,) = study.update().traces
     assert entry["splits"] == [2]
     assert entry["traces"]["noise_deviation"].keys() == {"epoch", "median"}
+
+
+def test_cells_without_curves_from_another_folder_hide_none(study: Study) -> None:
+    """A cell that was taken over from a table has no time of its end, and no trace."""
+    study.finish([0], provenance=lambda _: {"source": "0123"})
+    study.finish([1, 2])
+    (entry,) = study.update().traces
+    assert entry["splits"] == [1, 2]
 
 
 def test_a_fresh_clone_keeps_the_curves_byte_by_byte(study: Study) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ import pytest
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.results import curves, row_scores, store
 from ep_bench.results.cell_files import write_record
+from ep_bench.results.writers import sole_writer
 from ep_bench.runner.plan import make_plan
-from ep_bench.runner.run import _export_known
+from ep_bench.runner.run import _export_known, _write_lock
 from ep_bench.spec import read_study
 from tests.commands import cells_in_this_process, ep_bench
 
@@ -185,6 +188,30 @@ def test_another_run_in_the_folder_keeps_the_cells_that_were_taken_over(folder: 
     assert len(store.read_intact(second).rows) == 3
 
 
+def test_an_update_during_a_run_keeps_rows_of_another_machine(folder: Path) -> None:
+    """Such as those that version control brings: they have no cell files."""
+    second = folder / "results" / "second"
+    earlier = make_plan(read_study(folder / "second.yaml", InstalledCatalogue()), folder / "results")
+    run(folder, SECOND)
+    shutil.rmtree(second / store.CELLS)
+    _export_known(earlier)
+    assert len(store.read_intact(second).rows) == 3
+
+
+def test_a_lock_file_is_written_after_the_export_of_another_run(folder: Path) -> None:
+    """Otherwise the export would write the plan that it has read before."""
+    first = folder / "results" / "first"
+    (folder / "first.yaml").write_text(FIRST.replace("label: constant", "label: mean"))
+    whole = make_plan(read_study(folder / "first.yaml", InstalledCatalogue()), folder / "results")
+    with sole_writer(first):
+        later = threading.Thread(target=_write_lock, args=(whole,))
+        later.start()
+        time.sleep(0.3)
+        assert "mean" not in (first / store.LOCK).read_text()
+    later.join()
+    assert "mean" in (first / store.LOCK).read_text()
+
+
 def test_scores_of_single_points_come_from_cell_files_if_the_other_study_compares_none(folder: Path) -> None:
     shutil.rmtree(folder / "results" / "first")
     run(folder, FIRST.replace("study: first", "study: plain").replace("compare: {rows: one}", ""), "--quiet")
@@ -251,5 +278,19 @@ def test_a_damaged_table_is_kept_by_a_run(folder: Path) -> None:
     damaged = path.read_text()
     with cells_in_this_process():
         run(folder, FIRST, "--quiet")
-    assert (first / store.DAMAGED).read_text() == damaged
+    assert (first / store.DAMAGED[0]).read_text() == damaged
     assert row_of(first, 1)["rmse"] == row["rmse"]
+
+
+def test_a_damaged_table_of_superseded_rows_is_kept_by_a_run(folder: Path) -> None:
+    first = folder / "results" / "first"
+    run(folder, FIRST.replace("epochs: 3", "epochs: 2"), "--quiet")
+    shutil.rmtree(first / "cells")
+    path = first / store.SUPERSEDED
+    (row, *_) = store.read_rows(path)
+    path.write_text(path.read_text().replace(f",{row['rmse']},", ",50.0,"))
+    damaged = path.read_text()
+    (folder / "first.yaml").write_text(FIRST.replace("epochs: 3", "epochs: 2"))
+    again = ep_bench("run", folder / "first.yaml", "--results", folder / "results")
+    assert "the old table is kept as superseded.damaged.csv" in again.stderr
+    assert (first / store.DAMAGED[1]).read_text() == damaged

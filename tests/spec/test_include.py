@@ -98,6 +98,18 @@ def test_accepted_differences_and_rank_groups_use_the_remaining_labels(tmp_path:
     assert [each.reason for each in read(tmp_path).accept] == ["known"]
 
 
+def test_cells_left_out_and_accepted_differences_are_those_of_their_file(tmp_path: Path) -> None:
+    """The including file has another data set with the name of the card."""
+    more = """
+left_out: [{method: pbp, dataset: naval, reason: long}]
+accept: [{method: pbp, dataset: naval, metric: ll, reason: known}]
+"""
+    own = "datasets: [{name: naval, label: naval zero}]\n"
+    study = read(tmp_path, WHOLE + own, second=SECOND + more)
+    assert {(each.method, each.dataset) for each in study.left_out} == {("PBP-1", "naval"), ("PBP-2", "naval")}
+    assert {each.dataset for each in study.accept} == {"boston", "naval"}
+
+
 def test_cells_left_out_use_the_remaining_labels(tmp_path: Path) -> None:
     study = read(tmp_path, WHOLE + "left_out: [{method: PBP, dataset: boston, reason: own}]\n")
     assert [(each.method, each.dataset, each.reason) for each in study.left_out] == [("PBP-1", "boston", "own")]

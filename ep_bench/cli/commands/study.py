@@ -58,8 +58,20 @@ def run(study: str, results: Path, select: tuple[str, ...], quiet: bool, **optio
         raise click.UsageError("--scheduler requires --backend dask")
     read = _read_study(study)
     if read.experiment is not None:
+        _refuse_for_experiments(
+            read, select=select, retry_failed=options["retry_failed"], fail_fast=options["fail_fast"],
+            backend=options["backend"] != "loky",
+        )  # fmt: skip
         return _run_experiment(read, results, quiet, options["jobs"])
     return _run_cells(read, results, select, quiet=quiet, **options)
+
+
+def _refuse_for_experiments(study: Study, **given: Any) -> None:
+    """Raise an error for options that only mean something for cells."""
+    for name, value in given.items():
+        if value:
+            option = "--" + name.replace("_", "-")
+            raise click.UsageError(f"{option} is for studies with cells; {study.name} is an experiment")
 
 
 def _read_study(study: str) -> Study:
@@ -141,6 +153,7 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     """
     read = _read_study(study)
     if read.experiment is not None:
+        _refuse_for_experiments(read, select=select, cells=cells)
         _plan_experiment(read, results)
         return 0
     from ep_bench.cli.output.study import plan_lines

@@ -17,6 +17,7 @@ CAPTION = (
     "Options with the best score on the validation data: median over splits (and range) of numbers, frequencies of "
     "other choices"
 )
+SCORE_NAMES = {"ll": "mean log-likelihood", "rmse": "RMSE", "error_rate": "error rate"}
 Group = tuple[str, str]  # method, data set
 
 
@@ -70,7 +71,7 @@ def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str
     methods: dict[str, dict[str, None]] = {}
     for (method, _), keys in groups.items():
         tune = wanted[keys[0]]
-        score = "mean log-likelihood" if tune["score"] == "ll" else "RMSE"
+        score = SCORE_NAMES[tune["score"]]
         budget = f"{tune['trials']} trials on {100 * tune['fraction']:g} % of the training data, by {score}"
         methods.setdefault(budget, {})[method] = None
     for budget, names in methods.items():
