@@ -11,7 +11,7 @@ from scipy import stats
 
 from ep_bench import published
 
-from .markdown import table
+from .markdown import enumerated, table
 from .stored import RESULTS
 
 FOLDER, PRIORS = "active-learning", "active-learning-priors"
@@ -99,7 +99,7 @@ def claim() -> tuple[list[bool], str]:
         significant = [mean < 0.0 and p < LEVEL for mean, p in found]
         holds += significant
         counts.append(f"{method} {sum(mean < 0.0 for mean, _ in found)} ({sum(significant)} with p < {LEVEL})")
-    return holds, f"lower mean on {' and '.join(counts)} of the four"
+    return holds, f"lower mean on {enumerated(counts)} of the four"
 
 
 def _names(names: list[str]) -> str:

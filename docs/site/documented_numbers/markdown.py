@@ -31,6 +31,11 @@ def signed(text: str) -> str:
     return text if text[0] in "-–" else f"+{text}"
 
 
+def enumerated(names: Sequence[str]) -> str:
+    """Return names as "a, b and c"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def in_words(number: int) -> str:
     """Return a small number in words."""
     words = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")

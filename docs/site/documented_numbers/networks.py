@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .markdown import in_words, signed, table, with_error
+from .markdown import enumerated, in_words, signed, table, with_error
 from .stored import (
     FIVE,
     RESULTS,
@@ -165,7 +165,7 @@ def hmc_published() -> str:
         return f"HMC-1 is not worse on {', '.join(rest)}"
     return (
         "HMC-1 matches or exceeds the published numbers on the five small data sets, and is worse on "
-        f"{' and '.join(sorted(worse))}"
+        f"{enumerated(sorted(worse))}"
     )
 
 
