@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-WAIT = 10.0  # seconds to wait for another writer, which takes a second; a longer one is suspended
+WAIT = 60.0  # seconds to wait for another writer; one that takes longer is suspended
 _POLL_INTERVAL = 0.05
 
 
