@@ -21,6 +21,7 @@ from ep_bench.predictions import AnyPrediction, missing_density
 from ep_bench.processes.channel import Channel
 from ep_bench.processes.memory import PeakMemory
 from ep_bench.results import row_scores
+from ep_bench.results.integrity import impossible
 from ep_bench.runner import chain_summary, prediction_grid, tune_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.local_method import LocalMethod, MethodSetup
@@ -117,6 +118,7 @@ def _fit_and_score(
             del record.row[name]
         why = scoring.zero_probability_reason(prediction, dataset.y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(non_finite)}" + (f": {why}" if why else ""))
+    _refuse_impossible(record, scores)
     by_row = scoring.by_row(prediction, dataset.y[split.test])
     record.row |= _tail_scores(by_row, X, dataset.X[split.test])
     record.notes |= row_scores.note(by_row)
@@ -128,6 +130,15 @@ def _fit_and_score(
     record.notes |= {} if job.external else chain_summary.of_fit(model)
     record.row |= _convergence(model, record.notes.get("diagnostics", {}))
     return missing_density(prediction)
+
+
+def _refuse_impossible(record: Record, scores: Mapping[str, float]) -> None:
+    """Raise an error for scores that no distribution has; a table with such a row could not be read."""
+    reasons = {name: impossible({name: value}) for name, value in scores.items()}
+    for name in [name for name, reason in reasons.items() if reason]:
+        del record.row[name]
+    if any(reasons.values()):
+        raise CellError("failed", f"{'; '.join(filter(None, reasons.values()))}; the predictions are no distributions")
 
 
 def _fit_and_predict(record: Record, job: Job, model: Any, X: Array, y: Array, test: Array) -> AnyPrediction:

@@ -14,6 +14,7 @@ from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.estimator import warm_up
 from ep_bench.estimator.source_code import source_hash
 from ep_bench.results import store
+from ep_bench.results.integrity import impossible
 from ep_bench.runner import execute
 from ep_bench.runner.chain_summary import of_fit
 from ep_bench.runner.execute import run_cell
@@ -98,6 +99,32 @@ def test_a_sampler_reports_the_r_hat_of_its_predictions(tmp_path: Path) -> None:
     row = run_cell(jobs_of(tmp_path, ONE.replace("METHOD", method))[0]).row
     assert row["r_hat"] >= 1.0
     assert row["converged"] in {"true", "false"}
+
+
+FAULTY = """
+import numpy as np
+from ep_bench.baselines import ConstantRegressor
+
+class Density:
+    def __init__(self, n): self.n = n
+    def mean(self): return np.zeros(self.n)
+    def var(self): return np.ones(self.n)
+    def logpdf(self, y): return np.zeros(self.n)
+    def cdf(self, y): return np.full(self.n, 7.0)
+    def ppf(self, p): return np.full(self.n, 1.0 - p)
+
+class Faulty(ConstantRegressor):
+    def predict_dist(self, X): return Density(len(X))
+"""
+
+
+def test_a_cell_with_impossible_scores_has_failed(tmp_path: Path) -> None:
+    """A table with its row could not be read."""
+    (tmp_path / "faulty.py").write_text(FAULTY)
+    record = run_cell(jobs_of(tmp_path, ONE.replace("METHOD", '"./faulty.py:Faulty"'))[0])
+    assert record.row["status"] == "failed"
+    assert "impossible value: " in record.row["reason"]
+    assert impossible(record.row) == ""
 
 
 def test_a_record_has_its_provenance(tmp_path: Path) -> None:
