@@ -83,10 +83,8 @@ __all__ = [
 ]  # fmt: skip
 
 RESULTS, SUPERSEDED = "results.csv", "superseded.csv"
-DAMAGED = (
-    "results.damaged.csv",
-    "superseded.damaged.csv",
-)  # copies of tables with rows that do not match their checksums
+# Copies of both tables if they have rows that do not match their checksums.
+DAMAGED = "results.damaged.csv", "superseded.damaged.csv"
 _MAX_NAMED = 5  # suspect rows named in a message
 _UNKNOWN = Origin("", None, "", {})
 

@@ -76,10 +76,8 @@ class StudyUnion:
         self._aliases_of_parts |= part.aliases
         # Names of methods and data sets mean the entries of this file only.
         for entry, ref in itertools.product(part.methods, part.datasets):
-            names, new = (
-                ({entry.use, entry.label}, {ref.name, ref.label}),
-                {"method": entry.label, "dataset": ref.label},
-            )
+            names = {entry.use, entry.label}, {ref.name, ref.label}
+            new = {"method": entry.label, "dataset": ref.label}
             self._accept += [each.model_copy(update=new) for each in part.accept if _is_of(each, *names)]
             self._left_out += [each.model_copy(update=new) for each in part.left_out if _is_of(each, *names)]
         self._ranks += [(group, str(part.path), place) for group in part.ranks]
