@@ -106,13 +106,15 @@ class MergedStudies:
 def merge(folders: Sequence[Path]) -> MergedStudies:
     """Return the cells of all folders as one table. Raises UserError if a folder has no results."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
+    stamps = {folder: store.stamps(folder) for folder in different}
     studies = [store.read_intact(folder, update=True) for folder in different]
     for study in studies:
-        if not store.stamps(study.folder):
+        if not stamps[study.folder]:
             continue  # without cell files, the folder has no other curves and scores than those that it stores
         with contextlib.suppress(OSError), sole_writer(study.folder):  # a read-only folder can still be reported
-            curves.update(study.folder, study.rows)
-            row_scores.update(study.folder, study.lock, study.rows)
+            if store.stamps(study.folder) == stamps[study.folder]:  # otherwise a run will update them, from more cells
+                curves.update(study.folder, study.rows)
+                row_scores.update(study.folder, study.lock, study.rows)
     return merge_studies(studies)
 
 

@@ -26,12 +26,12 @@ def take_over(plan: Plan) -> Counter[str]:
     records = {job.cell.key: record for source in _sources(found) for job, record in _records(found, source)}
     for record in records.values():
         plan.finished.add(record)
-    with contextlib.suppress(UserError):  # an unreadable file of another study; its rows are intact
-        rows = store.current_rows(plan.folder, plan.lock(), plan.finished.rows)
-        with sole_writer(plan.folder):
+    with sole_writer(plan.folder):
+        with contextlib.suppress(UserError):  # an unreadable file of another study; its rows are intact
+            rows = store.current_rows(plan.folder, plan.lock(), plan.finished.rows)
             curves.update(plan.folder, rows, [source.folder for source in _sources(found)])
-    for record in records.values():
-        store.write_record(plan.folder, record)
+        for record in records.values():
+            store.write_record(plan.folder, record)
     return Counter(source.folder.name for source in {job.cell.key: source for job, source in found}.values())
 
 

@@ -153,6 +153,26 @@ def test_reasons_that_differ_in_a_number_or_a_sign(tmp_path, make_study):
     assert [each["reason"] for each in merge.remarks(merged)] == ["bad token #", "bad token 7 to 9"]
 
 
+def test_curves_of_cells_that_end_during_a_report_are_left_to_the_run(tmp_path, make_study, monkeypatch):
+    """The report has read the rows before; it would remove the curves of the other cells."""
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
+    cells, read_intact, updated = folder / store.CELLS, store.read_intact, []
+    cells.mkdir(exist_ok=True)
+    (cells / f"{'e' * 16}.json").write_text("{}")
+
+    def slow(where, *, update=False):
+        study = read_intact(where, update=update)
+        (cells / f"{'f' * 16}.json").write_text("{}")
+        return study
+
+    monkeypatch.setattr(merge.curves, "update", lambda *_: updated.append(1))
+    merge.merge([folder])
+    assert updated == [1]
+    monkeypatch.setattr(store, "read_intact", slow)
+    merge.merge([folder])
+    assert updated == [1]
+
+
 def test_combinations_left_out_are_listed_unless_another_study_has_them(tmp_path, make_study):
     folders = [
         make_study(tmp_path / "a", ["pbp", "gp"], ["boston"], 2),
