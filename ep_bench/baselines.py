@@ -87,6 +87,7 @@ class NGBoostRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     version = 1
     equality = "exact"
+    validated = "n_estimators"
 
     def __init__(
         self,

@@ -230,6 +230,8 @@ class Method:
     published : function of a Config to the columns of published tables that it corresponds to
     latent : ``latent(state, X) -> (means, variances)``, both (n,), of the function without noise, standardised units
     space : default search space of ``tune``, in the format of ``spec.space``
+    validated : function of a Config to the options that a fit itself chooses on validation points of its training data,
+        in words, empty for none; the leaderboard has them in the column of tuning
     criterion : ``criterion(config, n)``, the criterion of convergence by the ``objective`` of the trace for n training
         points, None if the method has another one or none; it judges stored curves of rows that do not state it
     equality : how ``verify`` compares results: ``exact`` (a closed form or a deterministic iteration that does not
@@ -250,6 +252,7 @@ class Method:
     published: Callable[[Any], tuple[str, ...]] | None = None
     latent: Callable[[Any, Array], tuple[Array, Array]] | None = None
     space: Mapping[str, Any] = field(default_factory=dict)
+    validated: Callable[[Any], str] | None = None
     version_of: Callable[[Any], int] | None = None
     criterion: Callable[[Any, int], Decrease | None] | None = None
     equality: Equality = "optimised"

@@ -88,7 +88,7 @@ def _predict_proba(model: Any, X: Any, n: int) -> Prediction | None:
     if isinstance(found, np.ndarray | list | tuple):
         raise TypeError(
             f"predict_proba returned an array of shape {np.shape(found)}, like a classifier; in regression it must "
-            "return a distribution of the target"
+            "return a distribution of the target; derive a classifier from sklearn.base.ClassifierMixin"
         )
     return as_prediction(found, n, "predict_proba")
 

@@ -280,6 +280,7 @@ METHOD = Method(
     predict=predict,
     seconds=_seconds,
     warmup={"epochs": 1, "passes": 5},
+    validated=lambda config: "" if config.tau else "tau",
     published=_published,
     space={"rate": {"choice": [0.005, 0.01, 0.05, 0.1]}},
 )

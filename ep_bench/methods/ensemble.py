@@ -294,5 +294,6 @@ METHOD = Method(
     predict=predict,
     seconds=_seconds,
     warmup={"epochs": 1},
+    validated=lambda config: "" if config.epochs else "epochs",
     space={"learning_rate": {"log": [1e-3, 0.1]}, "adversarial": {"choice": [False, True]}},
 )

@@ -23,7 +23,7 @@ from scipy import stats
 
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionOk, TimeRatio
-from ep_bench.report import ranks
+from ep_bench.report import cell_times, ranks
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies, merge_studies
 from ep_bench.report.paired_tests import PairedTest
@@ -33,8 +33,6 @@ from ep_bench.types import Array
 HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
 CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
-CPU_TIMES = ["fit_cpu_seconds", "predict_cpu_seconds", "tune_cpu_seconds"]
-WALL_TIMES = ["fit_seconds", "predict_seconds", "tune_seconds"]
 HIGHER_IS_BETTER = {"ll"}
 
 Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
@@ -195,10 +193,7 @@ def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> tuple[pd.D
     parts = [rows[rows["status"] == "ok"] for rows in found if rows is not None]
     if len(parts) < len(methods):
         return pd.DataFrame(), False
-    wall = any(bool(rows["wall_times"].any()) for rows in parts)
-    columns = WALL_TIMES if wall else CPU_TIMES
-    times = [rows.reindex(columns=columns).sum(axis=1, min_count=1).dropna() for rows in parts]
-    return pd.concat(times, axis=1, join="inner"), wall
+    return cell_times.on_common_splits(parts)
 
 
 def _finding(

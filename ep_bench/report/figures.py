@@ -1,7 +1,8 @@
 """Figures of results folders as matplotlib figures, for notebooks and papers.
 
 Each function merges the folders as ``ep-bench report`` does, with the same colours. ``score`` is the
-name of a main score: ``ll``, ``rmse``, ``crps``, ``error_rate`` or ``brier``.
+name of a main score: ``ll``, ``rmse``, ``crps``, ``error_rate`` or ``brier``; ``ll-classes`` is the log-likelihood of
+classes if the folders have regression too.
 """
 
 from __future__ import annotations
@@ -70,9 +71,10 @@ def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
 
     report = _report(folders)
     board = leaderboard.leaderboard(report.merged, _ranked(report, score).table, report.checks)
-    if not any(row.seconds > 0.0 for row in board.ranked):
-        raise UserError("no two methods are complete on a common data set", where="score_against_time")
-    return drawing.score_against_time(board, report.labels, report.styles).figure
+    if not drawing.has_losses_and_times(board):
+        problem = "no two methods have a loss and a CPU time on a common data set on which they are complete"
+        raise UserError(problem, where="score_against_time")
+    return drawing.score_against_time(board, report.styles).figure
 
 
 def _report(folders: tuple[str | Path, ...]) -> ReportContext:
@@ -82,7 +84,7 @@ def _report(folders: tuple[str | Path, ...]) -> ReportContext:
 
 
 def _ranked(report: ReportContext, name: str) -> RankedScore:
-    found = {one.score.source: one for one in report.scores}
+    found = {one.score.name: one for one in report.scores}
     if name not in found:
         near = nearest(name, list(found))
         allowed = ", ".join(found) or "none"

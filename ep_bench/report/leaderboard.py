@@ -27,7 +27,7 @@ from scipy import stats
 
 from ep_bench import published
 from ep_bench.convergence import DAGGER, ConvergedSplits
-from ep_bench.report import complete_subset, summary
+from ep_bench.report import cell_times, complete_subset, summary
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.paired_tests import PairedTest
 from ep_bench.report.ranks import block_ranks
@@ -38,7 +38,6 @@ from ep_bench.types import Array
 
 RESAMPLES = 10_000
 CENTRAL = 0.95  # fraction inside the interval of a rank
-SECONDS = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,14 @@ class LeaderboardRow:
     Attributes
     ----------
     loss : mean over data sets of the loss against the best ranked method: a relative difference for scores of which
-        lower is better (geometric mean of the ratios), a difference in nats for log-likelihoods, without data sets on
-        which they have no upper bound
+        lower is better (geometric mean of the ratios), without data sets on which the best score is 0; a difference in
+        nats for log-likelihoods, without data sets on which they have no upper bound
     calibration : mean calibration error of the PIT over data sets; NaN in classification
     seconds : median CPU seconds of tuning, fit and prediction over splits
     finished, planned : splits with this score, and planned splits, over the chosen data sets
     without : splits that ended ok without this score, such as those of points without a density
+    converged : counts of splits over the chosen data sets
+    mark : mark of convergence over the ranked data sets; over the chosen ones for a method that is not ranked
     verdicts : number of published values by verdict, worst first
     accepted : number of worse values whose difference the study accepts with a reason
     """
@@ -69,9 +70,15 @@ class LeaderboardRow:
     planned: int
     without: int
     converged: ConvergedSplits
+    mark: str
     verdicts: Mapping[str, int]
     accepted: int
     tuning: str
+
+    @property
+    def label(self) -> str:
+        """Return the name of the method with its mark."""
+        return self.method + self.mark
 
     @property
     def finished_text(self) -> str:
@@ -134,7 +141,7 @@ def leaderboard(
     numbers = _ranks(scores, means, table.score, tests) | _further(merged, datasets, ranked)
     bounded = [name not in table.unbounded for name in datasets]
     numbers["loss"] = _losses(means[bounded], table.score)
-    facts = _facts(merged, table, checks, rows)
+    facts = _facts(merged, table, checks, rows, [rows[i] for i in subset.datasets], ranked)
     found = [_row(table.methods[j], ranked, numbers, facts) for j in columns]
     found.sort(key=_place)
     return Leaderboard(table.score, datasets, tuple(len(block) for block in scores), tuple(found))
@@ -144,7 +151,7 @@ def _place(row: LeaderboardRow) -> tuple[float, ...]:
     """Return a key: by rank, methods that have converged before those that have not; then what is not ranked."""
     if math.isnan(row.rank):
         return 2.0, -row.finished / max(row.planned, 1)
-    return float(row.converged.mark == DAGGER), row.rank
+    return float(row.mark == DAGGER), row.rank
 
 
 def _row(
@@ -183,14 +190,20 @@ def _widening(J: int, test: PairedTest) -> float:
 
 
 def _losses(means: Array, score: Score) -> Array:
-    """Return the mean loss (M,) against the best mean of each data set (D, M); NaN without data sets."""
+    """Return the mean loss (M,) against the best mean of each data set (D, M); NaN without data sets.
+
+    Ratios to a best error of 0 do not exist: such data sets are omitted.
+    """
     if not means.size:
         return np.full(means.shape[1], math.nan)
-    if score.better == "higher":
-        return np.asarray((means.max(axis=1, keepdims=True) - means).mean(axis=0))
-    best = means.min(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.exp(np.log(means / best).mean(axis=0)) - 1.0)  # NaN if the best error is 0
+    higher = score.better == "higher"
+    best = means.max(axis=1, keepdims=True) if higher else means.min(axis=1, keepdims=True)
+    used = np.full(len(means), fill_value=True) if higher else best[:, 0] > 0.0
+    if not used.any():
+        return np.full(means.shape[1], math.nan)
+    if higher:
+        return np.asarray((best - means).mean(axis=0))
+    return np.asarray(np.exp(np.log(means[used] / best[used]).mean(axis=0)) - 1.0)
 
 
 def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[str]) -> dict[str, Array]:
@@ -198,7 +211,7 @@ def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[s
     rows = merged.ok()
     rows = rows[rows["dataset"].isin(list(datasets))]
     errors = rows.groupby(["method", "dataset"])["pit_error"].mean().groupby("method").mean()
-    seconds = rows.assign(seconds=rows[list(SECONDS)].sum(axis=1, min_count=1)).groupby("method")["seconds"].median()
+    seconds = rows.assign(seconds=cell_times.total(rows)).groupby("method")["seconds"].median()
     return {
         name: np.array([float(found.get(method, math.nan)) for method in methods])
         for name, found in (("calibration", errors), ("seconds", seconds))
@@ -206,11 +219,16 @@ def _further(merged: MergedStudies, datasets: Sequence[str], methods: Sequence[s
 
 
 def _facts(
-    merged: MergedStudies, table: ScoreTable, checks: pd.DataFrame, rows: Sequence[int]
+    merged: MergedStudies,
+    table: ScoreTable,
+    checks: pd.DataFrame,
+    rows: Sequence[int],
+    ranked_rows: Sequence[int],
+    ranked: Sequence[str],
 ) -> dict[str, dict[str, Any]]:
     """Return what does not depend on ranks, by method: finished splits, convergence, verdicts and tuning.
 
-    Splits are those of the data sets ``rows`` of the table.
+    Splits are those of the data sets ``rows`` of the table; the ``ranked`` methods have ranks on ``ranked_rows``.
     """
     verdicts: dict[str, Counter[str]] = {}
     checks = published.counted_once(checks)
@@ -224,7 +242,8 @@ def _facts(
             "finished": int(table.n[rows, j].sum()),
             "planned": int(table.planned[rows, j].sum()),
             "without": int(table.without[rows, j].sum()),
-            "converged": sum((table.converged[i][j] for i in rows), ConvergedSplits()),
+            "converged": _converged(table, rows, j),
+            "mark": _converged(table, ranked_rows if method in ranked else rows, j).mark,
             "verdicts": {v: verdicts[method][v] for v in published.VERDICTS if verdicts.get(method, Counter())[v]},
             "accepted": accepted[method],
             "tuning": tuning.get(method, "none"),
@@ -233,12 +252,17 @@ def _facts(
     }
 
 
+def _converged(table: ScoreTable, rows: Sequence[int], column: int) -> ConvergedSplits:
+    return sum((table.converged[i][column] for i in rows), ConvergedSplits())
+
+
 def tuning_budgets(merged: MergedStudies) -> dict[str, str]:
-    """Return the search of each tuned method in words, such as ``30 trials per split``."""
+    """Return the search for options of each method in words: by ``tune``, and by its fits on validation points."""
     found: dict[str, str] = {}
     for study, tag in zip(merged.studies, merged.tags, strict=True):
         for label, entry in study.lock.get("methods", {}).items():
-            if tune := entry.get("tune"):
-                trials = tune.get("trials") if isinstance(tune, Mapping) else None
-                found[merged.names.get((tag, label), label)] = f"{trials} trials per split" if trials else "tuned"
+            words = [f"{tune['trials']} trials per split"] if (tune := entry.get("tune")) else []
+            words += [f"{chosen} on validation points"] if (chosen := entry.get("validated")) else []
+            if words:
+                found[merged.names.get((tag, label), label)] = "; ".join(words)
     return found

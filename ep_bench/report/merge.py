@@ -84,8 +84,13 @@ class MergedStudies:
         return converged_splits.completed(self.rows, self.curves, [study.lock for study in self.studies])
 
     def tasks(self) -> dict[str, Task]:
-        """Return the task of each data set with finished cells. Cells of classification have an error rate."""
-        classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"])
+        """Return the task of each data set with finished cells, from the lock file or, in older ones, the scores."""
+        classes = set(self.rows.loc[self.rows["error_rate"].notna(), "dataset"]) | {
+            self.dataset_names.get((tag, label), label)
+            for study, tag in zip(self.studies, self.tags, strict=True)
+            for label, entry in (study.lock.get("datasets") or {}).items()
+            if entry.get("task") == "classification"
+        }
         return {name: "classification" if name in classes else "regression" for name in self.rows["dataset"].unique()}
 
     def changed_trees(self) -> dict[str, list[str]]:

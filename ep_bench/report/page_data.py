@@ -16,11 +16,11 @@ import pandas as pd
 
 from ep_bench.convergence import judge
 from ep_bench.plotting.method_families import DEEP, FAMILIES, NETWORKS, PROCESSES, family_of
+from ep_bench.report import cell_times, ranks, summary
 from ep_bench.report import leaderboard as boards
-from ep_bench.report import ranks, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws, same_data
-from ep_bench.report.leaderboard import SECONDS, Leaderboard
+from ep_bench.report.leaderboard import Leaderboard
 from ep_bench.report.page_traces import page_traces
 from ep_bench.report.summary import ScoreTable
 from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
@@ -118,7 +118,7 @@ class _Content:
         not distinguished from the best, and ``w`` the splits that ended without a score.
         """
         rows = self.merged.judged_rows
-        rows = rows.assign(seconds=rows[list(SECONDS)].sum(axis=1, min_count=1))
+        rows = rows.assign(seconds=cell_times.total(rows))
         groups = dict(iter(rows.groupby(["method", "dataset"], sort=False)))
         for (method, dataset), planned in self.merged.planned.items():
             entry: dict[str, Any] = {"m": self.methods[method], "d": self.datasets[dataset], "p": planned}
@@ -140,7 +140,8 @@ class _Content:
         if "seed" in part:
             cells["seed"] = [None if pd.isna(seed) else int(seed) for seed in part["seed"]]
         if found is not None:
-            cells["c"] = [found.converged, found.judged + found.unstated, found.unconverged, found.unstated]
+            counts = [found.converged, found.judged + found.unstated, found.unconverged, found.unstated]
+            cells["c"] = counts + [found.by_median] * (found.by_median > 0)
         rows = part.to_dict("records")
         states = [CONVERGENCE.index(judge(row)) for row in rows]
         if any(states):
@@ -214,7 +215,7 @@ def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) ->
         text = f"Wilcoxon's signed-rank tests with Holm's correction over {n} {words}"
         if not friedman.p_decisive < ranks.ALPHA:
             return {"test": f"Not tested by pairs: Friedman's test over {n} {words} does not reject equal ranks."}
-        p = ranks.wilcoxon_p(scores).to_numpy()
+        p = ranks.wilcoxon_p(summary.comparable(scores, table.score)).to_numpy()
         return {"test": f"{text}.", "p": [[float(f"{value:.3g}") for value in row] for row in p.tolist()]}
     return {"test": "Not tested: too few blocks for a test of all pairs."}
 

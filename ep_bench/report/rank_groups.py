@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
@@ -24,8 +24,9 @@ import pandas as pd
 
 from ep_bench import published
 from ep_bench.errors import nearest
+from ep_bench.published import matching
 from ep_bench.report import summary, withheld_diagrams
-from ep_bench.report.dataset_facts import independent_draws
+from ep_bench.report.dataset_facts import independent_draws, same_data
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.report.summary import DATASETS, DRAWS, SPLITS, Ranking
@@ -211,13 +212,9 @@ def _found(merged: MergedStudies, tag: str, label: str, notes: list[str]) -> str
 
 def _columns(merged: MergedStudies, methods: Sequence[str], source: str, notes: list[str]) -> dict[str, str]:
     """Return the source's column of each method: the column of its own name, or else one of its ``published`` names."""
-    datasets, metrics = set(_datasets(merged).values()), {score.source for score in _scores(merged)}
-    available = {
-        row["method"]
-        for row in published.described_rows()
-        if row["source"] == source and row["metric"] in metrics
-        if any(_dataset(row, transform) in datasets for transform in row["target_transforms"])
-    }
+    metrics = {score.source for score in _scores(merged)}
+    rows = [row for row in published.described_rows() if row["source"] == source and row["metric"] in metrics]
+    available = {row["method"] for _, row in _applicable(merged, rows)}
     found: dict[str, str] = {}
     for method in methods:
         column = next((name for name in (method, *_other_names(merged, method)) if name in available), None)
@@ -275,14 +272,20 @@ def _standing(
     names = tuple(str(name) for name in means.index)
     missing = len(table.index.unique("dataset")) - len(means), len(table) - len(blocks)
 
-    ranked = partial(summary.ranking_of, score=score, datasets=names, marks=summary.marks_of(merged, scored, names))
+    ranked = partial(
+        summary.ranking_of,
+        score=score,
+        datasets=names,
+        marks=summary.marks_of(merged, scored, names),
+        repeated=(repeated := same_data(merged, names)),
+    )
     draws = set(names) <= independent_draws(merged)
     kind = DRAWS if draws else SPLITS
     is_published = score.name not in NOT_PUBLISHED
     return RankGroupScore(
         score=score,
-        blocks=ranked(blocks, kind, incomplete=missing[1], independent=draws),
-        datasets=ranked(means, DATASETS, incomplete=missing[0]),
+        blocks=ranked(blocks, kind, incomplete=missing[1], independent=draws and not repeated),
+        datasets=ranked(means, DATASETS, incomplete=missing[0], independent=not repeated),
         published_ranks=ranked(printed.loc[list(names)], DATASETS) if printed is not None and is_published else None,
         printed=_printed(score, source, columns),
         splits=dict(Counter(str(name) for name in blocks.index.get_level_values("dataset"))),
@@ -300,34 +303,21 @@ def _published_means(
     table: pd.DataFrame,
 ) -> pd.DataFrame:
     """Return the source's means on the data sets (index) for which it has all methods (columns), by our names."""
-    datasets = _datasets(merged)
     means = pd.DataFrame(index=table.index.unique("dataset"), columns=list(methods), dtype=float)
     for method in methods:
         rows = [row for row in _rows(source, columns[method]) if row["metric"] == metric]
-        numbers = {_dataset(row, transform): row["mean"] for row in rows for transform in row["target_transforms"]}
-        means[method] = [numbers.get(datasets.get(str(name), ("", 0, "", "")), math.nan) for name in means.index]
+        numbers = {name: row["mean"] for name, row in _applicable(merged, rows)}
+        means[method] = [numbers.get(str(name), math.nan) for name in means.index]
     return means.dropna()
 
 
-def _dataset(row: Mapping[str, Any], transform: str) -> tuple[str, int, str, str]:
-    return row["name"], row["irrelevant_inputs"], transform, row["scheme"]
-
-
-def _datasets(merged: MergedStudies) -> dict[str, tuple[str, int, str, str]]:
-    """Return each data set's name on its card, irrelevant inputs, transform of the target and split scheme.
-
-    Files of users are omitted.
-    """
-    found = {}
-    for study, tag in zip(merged.studies, merged.tags, strict=True):
-        scheme = study.lock.get("splits", {}).get("scheme", "standard")
-        for label, entry in study.lock.get("datasets", {}).items():
-            if entry.get("csv") is None and entry.get("target") is None:
-                altered = int(entry.get("irrelevant_inputs") or 0), str(entry.get("target_transform") or "none")
-                known = (str(entry.get("name", label)), *altered, str(scheme))
-                found[f"{label} [{tag}]"] = known
-                found.setdefault(label, known)
-    return found
+def _applicable(merged: MergedStudies, rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield published rows with the data sets, by their names in the report, whose data and splits are the same."""
+    for row in rows:
+        for study, tag in zip(merged.studies, merged.tags, strict=True):
+            if matching.scheme_fits(row, study.lock.get("splits") or {}):
+                for label in matching.datasets(row, study.lock):
+                    yield merged.dataset_names.get((tag, label), label), row
 
 
 def _printed(score: Score, source: str, columns: Mapping[str, str]) -> dict[str, str]:

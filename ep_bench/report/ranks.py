@@ -116,9 +116,11 @@ def wilcoxon_p(scores: pd.DataFrame) -> pd.DataFrame:
     """
     values = scores.to_numpy(dtype=float)
     first, second = np.triu_indices(values.shape[1], 1)
-    differences = (values[:, first] - values[:, second]).T
+    with np.errstate(invalid="ignore"):
+        differences = (values[:, first] - values[:, second]).T
+    differences[np.isnan(differences)] = 0.0  # of two infinite values: logs of two errors of 0
     sizes = np.sort(np.abs(differences), axis=1)
-    clean = (sizes[:, 0] > 0.0) & np.all(np.diff(sizes, axis=1) > 0.0, axis=1)  # zeros and ties change SciPy's method
+    clean = (sizes[:, 0] > 0.0) & np.all(sizes[:, 1:] > sizes[:, :-1], axis=1)  # zeros and ties change SciPy's method
     p = np.empty(len(differences))
     if clean.any():
         p[clean] = stats.wilcoxon(differences[clean], axis=1, zero_method="zsplit").pvalue

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ep_bench import published
+from ep_bench.report import cell_times
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.scores import BY_NAME, Score
 from ep_bench.results import row_scores
@@ -51,16 +52,18 @@ class ScoreMeans:
 
 @dataclass(frozen=True)
 class RelativeTimes:
-    """Times of fit and prediction relative to those of one method.
+    """Times of tuning, fit and prediction relative to those of one method, by means over the common splits.
 
-    ``ours`` has one value per method and data set (absent without finished cells), ``printed`` the published mean and
-    maximum by method.
+    ``ours`` has one value per method and data set (absent without common splits), ``printed`` the published mean and
+    maximum by method. ``wall`` has the (method, data set) whose times are wall times, because rows of one of the two
+    methods have no CPU times.
     """
 
     unit: str
     datasets: list[str]
     ours: dict[str, dict[str, float]]
     printed: dict[str, dict[str, str]]
+    wall: frozenset[tuple[str, str]]
 
 
 def requested(merged: MergedStudies) -> Mapping[str, str]:
@@ -142,17 +145,20 @@ def _interval(scores: Array) -> tuple[float, float, float]:
 
 
 def relative_times(merged: MergedStudies, unit: str) -> RelativeTimes | None:
-    """Return the CPU times of all methods divided by those of ``unit``, or None if it has no finished cells."""
-    rows = merged.ok()
-    seconds = (rows["fit_cpu_seconds"] + rows["predict_cpu_seconds"]).groupby([rows["method"], rows["dataset"]]).mean()
-    datasets = [dataset for dataset in merged.datasets if (unit, dataset) in seconds.index]
+    """Return the times of all methods divided by those of ``unit``, or None if it has no finished cells."""
+    groups = {key: rows.set_index("split") for key, rows in merged.ok().groupby(["method", "dataset"])}
+    datasets = [dataset for dataset in merged.datasets if (unit, dataset) in groups]
     if not datasets:
         return None
-    ours = {
-        method: {d: float(seconds[method, d] / seconds[unit, d]) for d in datasets if (method, d) in seconds.index}
-        for method in merged.methods
-    }
-    return RelativeTimes(unit, datasets, ours, _published(merged))
+    ours: dict[str, dict[str, float]] = {method: {} for method in merged.methods}
+    wall = set()
+    for method, dataset in ((method, d) for method in merged.methods for d in datasets if (method, d) in groups):
+        times, has_wall_times = cell_times.on_common_splits([groups[method, dataset], groups[unit, dataset]])
+        if len(times):
+            own, of_unit = times.mean(axis=0)
+            ours[method][dataset] = float(own / of_unit)
+            wall |= {(method, dataset)} if has_wall_times else set()
+    return RelativeTimes(unit, datasets, ours, _published(merged), frozenset(wall))
 
 
 def _published(merged: MergedStudies) -> dict[str, dict[str, str]]:

@@ -18,7 +18,7 @@ from ep_bench.report.dataset_facts import few_target_values, independent_draws, 
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.paired_tests import PairedTest, compare_with_best
 from ep_bench.report.ranks import Friedman
-from ep_bench.report.scores import Score
+from ep_bench.report.scores import TARGET, Score
 from ep_bench.types import Array
 
 DATASETS, SPLITS, DRAWS = "data sets", "data sets × splits", "independent draws"  # kinds of blocks
@@ -103,7 +103,7 @@ class Ranking:
     @cached_property
     def wilcoxon(self) -> pd.DataFrame | None:
         """Return the p-values of Wilcoxon's tests with Holm's correction, None for one block."""
-        return ranks.wilcoxon_p(self.scores) if self.n > 1 else None
+        return ranks.wilcoxon_p(comparable(self.scores, self.score)) if self.n > 1 else None
 
     @property
     def n(self) -> int:
@@ -290,6 +290,14 @@ def marks_of(merged: MergedStudies, methods: Sequence[str], datasets: Sequence[s
     """Return the mark of convergence of each method over some data sets."""
     counts = {m: [merged.convergence.get((m, d), ConvergedSplits()) for d in datasets] for m in methods}
     return {method: sum(found, ConvergedSplits()).mark for method, found in counts.items()}
+
+
+def comparable(scores: pd.DataFrame, score: Score) -> pd.DataFrame:
+    """Return scores (N, k) whose differences have one unit in all blocks: the logs of those in units of the target."""
+    if score.unit != TARGET:
+        return scores
+    with np.errstate(divide="ignore"):
+        return pd.DataFrame(np.log(scores.to_numpy()), scores.index, scores.columns)
 
 
 def ranking_of(

@@ -22,7 +22,9 @@ _GROUPS = ListOf(
 _DATASET = Keys(
     {"name": str}, {"n": int, "d": int, "checksum": str, "task": str, "target_values": (*NUMBER, dict, list)}
 )
-_METHOD = Keys({"use": str, "options": dict}, {"published": ListOf(str), "tune": dict, "aliases": ListOf(str)})
+_METHOD = Keys(
+    {"use": str, "options": dict}, {"published": ListOf(str), "tune": dict, "aliases": ListOf(str), "validated": str}
+)
 _ORIGIN = Keys({"method": str, "version": (str, int, type(None)), "source": str, "environment": str, "rows": Each(str)})
 _FORM = Keys(
     {},

@@ -95,6 +95,7 @@ class Plan:
             entry.label: {"use": entry.use, "options": dict(entry.options), "published": published_columns(entry)}
             | ({"tune": entry.tune.model_dump(mode="json")} if entry.tune else {})
             | ({"aliases": aliases} if (aliases := study.labels()[entry.label][1:]) else {})
+            | ({"validated": words} if (words := validated_options(entry, study.path.parent)) else {})
             for entry in study.methods
         }
         return {
@@ -204,6 +205,15 @@ def published_columns(entry: MethodEntry) -> list[str]:
     method = methods.get(entry.use)
     own, _ = estimator.split_common(entry.options)
     return list(method.published(estimator.parse_options(method, own))) if method.published else []
+
+
+def validated_options(entry: MethodEntry, base: Path) -> str:
+    """Return the options that a fit itself chooses on validation points, as its method or class declares, in words."""
+    if adapters.is_target(entry.use):
+        return str(getattr(adapters.resolve(entry.use, base), "validated", ""))
+    method = methods.get(entry.use)
+    own, _ = estimator.split_common(entry.options)
+    return method.validated(estimator.parse_options(method, own)) if method.validated else ""
 
 
 def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], split: int) -> int:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from ep_bench.report import build, merge, summary
+from ep_bench.report import build, figures, merge, summary
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import BY_NAME, main_scores
+from ep_bench.results import store
 
 KEPT = ("study", "method", "dataset", "split", "status", "seed", "cell", "n_train", "n_test", "fit_seconds")
 CLASSES = ("glass", "crabs", "pima")
@@ -53,6 +54,27 @@ def test_a_report_of_classes(
     assert "Scores of classification sets are means over test data points" in page
     for absent in ("RMSE", "Mean test log-likelihood", "CRPS", "Calibration"):
         assert absent not in page
+
+
+def test_a_set_whose_cells_have_all_failed_has_the_task_of_its_lock_file(make_study: Any, tmp_path: Path) -> None:
+    def failed(row: dict[str, Any]) -> dict[str, Any]:
+        return {key: row[key] for key in KEPT} | {"status": "failed"} if row["dataset"] == "glass" else of_classes(row)
+
+    folder = make_study(tmp_path / "s", ("gp", "forest"), ("glass", "crabs"), 3, change=failed)
+    lock = store.read_lock(folder)
+    for entry in lock["datasets"].values():
+        entry["task"] = "classification"
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    merged = merge.merge([folder])
+    assert merged.tasks() == {"glass": "classification", "crabs": "classification"}
+    assert [part.score.name for part in ReportContext(merged).scores] == ["ll", "error_rate", "brier"]
+
+
+def test_figures_of_both_log_likelihoods(make_study: Any, tmp_path: Path) -> None:
+    folder = make_study(tmp_path / "s", ("gp", "forest"), ("glass", "boston", "crabs", "yacht"), 3, change=of_classes)
+    for score, names in (("ll", ["boston", "yacht"]), ("ll-classes", ["glass", "crabs"])):
+        titles = [ax.get_title() for ax in figures.score_panels(folder, score=score).axes]
+        assert titles == [f"{name} (3 splits)" for name in names]
 
 
 def test_tasks_are_never_ranked_together(make_study: Any, tmp_path: Path, sections_of: Any) -> None:

@@ -130,6 +130,42 @@ def test_a_method_that_has_not_converged_is_after_those_that_have(tmp_path, make
     assert re.search(r": gp \(.*\); not converged: pbp† \(1\.00, ", line)
 
 
+def test_only_the_ranked_data_sets_decide_on_the_place(tmp_path, make_study):
+    """The first method has not converged on power alone, where no other method is complete."""
+
+    def change(row):
+        if row["dataset"] == "power" and row["method"] != "pbp" and row["split"] == 0:
+            return None
+        first = row["method"] == "pbp"
+        return {**row, "converged": str(row["dataset"] != "power" or not first).lower(), "ll": row["ll"] + 10.0 * first}
+
+    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "wine", "power"], change=change)
+    report = ReportContext(merge.merge([folder]))
+    board = report.leaderboards[0]
+    assert board.datasets == ("boston", "yacht", "wine")
+    first = board.rows[0]
+    assert (first.method, first.mark, first.converged.unconverged) == ("pbp", "", 5)
+    (shown,) = section.sections(report)
+    cell = shown.tables[0].rows[0][0]
+    assert (cell["text"], cell["strong"]) == ("pbp", True)
+    assert report.label("pbp") == "pbp†"
+
+
+def test_a_best_error_of_zero_has_no_part_in_the_loss(tmp_path, make_study):
+    def change(row):
+        perfect = (row["method"], row["dataset"]) == ("gp", "wine")
+        rmse = 0.0 if perfect else {"pbp": 1.1, "ridge": 1.2, "gp": 1.0}[row["method"]]
+        return {**row, "rmse": rmse}
+
+    report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
+    board = next(one for one in report.leaderboards if one.score.name == "rmse")
+    losses = {row.method: row.loss for row in board.rows}
+    assert losses == pytest.approx({"pbp": 0.1, "ridge": 0.2, "gp": 0.0})
+    one = make_study(tmp_path / "one", datasets=["wine"], change=change)
+    board = next(one for one in ReportContext(merge.merge([one])).leaderboards if one.score.name == "rmse")
+    assert all(math.isnan(row.loss) for row in board.rows)
+
+
 def test_a_log_likelihood_without_upper_bound_has_no_part_in_the_loss(tmp_path, make_study):
     def change(row):
         bonus = 50.0 if (row["method"], row["dataset"]) == ("gp", "wine") else 0.0
@@ -164,9 +200,15 @@ def test_tuning_budgets_are_stated(tmp_path, make_study):
     folder = make_study(tmp_path / "s")
     lock = store.read_lock(folder)
     lock["methods"]["gp"]["tune"] = {"trials": 30, "fraction": 0.2}
+    lock["methods"]["gp"]["validated"] = "tau"
+    lock["methods"]["ridge"]["validated"] = "epochs"
     store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
     rows = ReportContext(merge.merge([folder])).leaderboards[0].rows
-    assert {row.method: row.tuning for row in rows} == {"pbp": "none", "ridge": "none", "gp": "30 trials per split"}
+    assert {row.method: row.tuning for row in rows} == {
+        "pbp": "none",
+        "ridge": "epochs on validation points",
+        "gp": "30 trials per split; tau on validation points",
+    }
 
 
 def test_one_method_has_no_leaderboard(tmp_path, make_study):

@@ -176,7 +176,7 @@ def test_time_chart_matrix_and_coverage(open_page):
     assert page.locator("#time-chart .point").count() == 4 + ("ridge" in names(page)[1])
     page.locator("#time-set").select_option(label="wine")
     assert page.locator("#time-chart .point").count() == 4
-    assert "Cheapest within 5 % of it: " in page.locator("#score-against-time figcaption").inner_text()
+    assert "Cheapest within 0.05 nats of it: " in page.locator("#score-against-time figcaption").inner_text()
     page.locator("#coverage > summary").click()
     ridge = page.locator("#coverage tbody tr", has_text="ridge").locator("td").all_inner_texts()
     assert ridge == ["4/4", "4/4", "4/4", "3/4", "4/4"]

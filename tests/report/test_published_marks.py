@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from ep_bench.report.sections.calibration_and_time import LEVELS, _density
+from ep_bench.report import merge
+from ep_bench.report.context import ReportContext
+from ep_bench.report.sections import calibration_and_time
+from ep_bench.report.sections.calibration_and_time import LEVELS, CommonSets, _density
 
 
 class Table:
     def __init__(self, methods, mean):
-        self.methods, self.mean = methods, np.array(mean)
+        self.methods, self.mean, self.datasets = methods, np.array(mean), ["first", "second"]
 
 
 def test_frequencies_of_the_folded_histogram_are_relative_to_the_expected_ones():
     edges = np.array([0.0, *LEVELS.values(), 1.0])
     tables = [Table(["a", "b"], [[level, 1.0], [level, 1.0]]) for level in LEVELS.values()]
-    np.testing.assert_allclose(_density(tables, "a", edges), 1.0)
-    np.testing.assert_allclose(_density(tables, "b", edges), [2.0, 0.0, 0.0, 0.0])
+    both = CommonSets(("first", "second"), ("a", "b"))
+    np.testing.assert_allclose(_density(tables, "a", both, edges), 1.0)
+    np.testing.assert_allclose(_density(tables, "b", both, edges), [2.0, 0.0, 0.0, 0.0])
+
+
+def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
+    """The first method is also complete on a slow data set, which the others have not finished."""
+
+    def change(row):
+        if row["dataset"] == "power" and row["method"] != "pbp" and row["split"] == 0:
+            return None
+        seconds = 100.0 if row["dataset"] == "power" else {"pbp": 1.0, "ridge": 2.0, "gp": 3.0}[row["method"]]
+        return {**row, "fit_cpu_seconds": seconds, "predict_cpu_seconds": 0.1}
+
+    folder = make_study(tmp_path / "s", datasets=["boston", "yacht", "power"], change=change)
+    report = ReportContext(merge.merge([folder]))
+    (plots,) = calibration_and_time.sections(report)
+    times = next(picture for picture in plots.pictures if picture.name == "times")
+    (panel,) = [ax for ax in times.figure.axes if ax.get_title() == "CPU time of the fit"]
+    markers = [float(line.get_xdata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
+    assert markers == pytest.approx([1.0, 2.0, 3.0])
+    assert "Markers: geometric means over boston, yacht, of the methods that are complete on them." in times.caption
+    histogram = next(picture for picture in plots.pictures if picture.name == "pit-histogram")
+    assert "Mean over boston, yacht." in histogram.caption

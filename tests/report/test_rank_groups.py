@@ -12,7 +12,8 @@ import pytest
 
 from ep_bench import published
 from ep_bench.plotting.method_style import method_styles
-from ep_bench.report import build, merge, rank_group_figures, rank_groups
+from ep_bench.report import build, merge, rank_group_figures, rank_groups, withheld_diagrams
+from ep_bench.results import store
 
 METHODS, DATASETS, SPLITS = ("PBP-1", "HMC-1", "DGP-2-50", "mine"), ("boston", "yacht", "wine"), 6
 LEVEL = {"HMC-1": 1.0, "DGP-2-50": 2.0, "PBP-1": 3.0, "mine": 4.0}  # RMSE; the log-likelihood has the opposite sign
@@ -127,6 +128,27 @@ def test_a_file_of_the_user_is_no_data_set_of_the_tables(tmp_path: Path, make_st
     (folder / "study.lock.json").write_text(text.replace('"name": "wine"', '"csv": "wine.csv", "name": "wine"'))
     (group,) = collected(folder)
     assert set(group.standings[0].splits) == {"boston", "yacht"}
+
+
+def test_data_sets_with_the_same_points_are_ranked_without_a_test(tmp_path: Path, make_study: Any) -> None:
+    folder = study(tmp_path / "s", make_study)
+    lock = store.read_lock(folder)
+    lock["datasets"]["wine"]["checksum"] = lock["datasets"]["yacht"]["checksum"]
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
+    (group,) = collected(folder)
+    for standing in group.standings:
+        for ranking in (standing.blocks, standing.datasets):
+            assert ranking.repeated == "wine and yacht"
+            assert not ranking.independent
+            assert "contain the same data points" in withheld_diagrams.nemenyi(ranking)
+
+
+def test_published_numbers_of_other_splits_are_not_used(tmp_path: Path, make_study: Any) -> None:
+    rows = [row for row in published.described_rows() if (row["source"], row["folds"]) == ("jylanki2014", 10)]
+    for folds, expected in ((10, {"boston"}), (3, set())):
+        lock = {"splits": {"scheme": "kfold", "folds": folds}}
+        merged = merge.merge([study(tmp_path / str(folds), make_study, lock=lock)])
+        assert {name for name, _ in rank_groups._applicable(merged, rows)} == expected
 
 
 ORDERS = [  # published difference, ours, critical difference: verdict

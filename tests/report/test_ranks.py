@@ -98,6 +98,27 @@ def test_wilcoxon_equals_scikit_posthocs(n):
     assert ours.loc["a", "e"] == 1.0
 
 
+def test_wilcoxon_of_errors_does_not_depend_on_the_units_of_the_targets():
+    rng = np.random.default_rng(0)
+    errors = pd.DataFrame(np.exp(0.3 * rng.normal(size=(8, 3))), columns=list("abc"))
+    units = 10.0 ** rng.integers(-4, 4, size=(8, 1))
+    for name in ("rmse", "crps"):
+        one, other = (
+            ranking_of(scores, "data sets", score=BY_NAME[name], datasets=list("12345678"))
+            for scores in (errors, errors * units)
+        )
+        assert np.allclose(one.wilcoxon, other.wilcoxon, rtol=1e-12)
+    nats = ranking_of(errors, "data sets", score=BY_NAME["ll"], datasets=list("12345678"))
+    assert np.allclose(nats.wilcoxon, ranks.wilcoxon_p(errors))
+
+
+def test_two_errors_of_zero_do_not_differ():
+    scores = pd.DataFrame({"a": [0.0, 0.0, 0.5, 1.0, 2.0, 3.0], "b": [0.0, 0.1, 0.6, 1.1, 2.2, 3.5]})
+    found = ranking_of(scores, DATASETS, score=BY_NAME["rmse"], datasets=list("123456")).wilcoxon
+    by_hand = 2.0 * (1 + 1) / 2**6  # ranks 2 to 6 are negative, the zero is split: one more sum is as small
+    assert found.loc["a", "b"] == pytest.approx(by_hand)
+
+
 def test_holm_by_hand():
     # sorted .005 .01 .03 .04 times 4 3 2 1 = .02 .03 .06 .04, made monotone
     assert ranks.holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
@@ -153,7 +174,7 @@ def test_perfect_agreement_makes_f_infinite():
 
 
 def ranking(n, k, seed=0):
-    scores = np.arange(k) + 0.3 * np.random.default_rng(seed).standard_normal((n, k))
+    scores = np.exp(np.arange(k) + 0.3 * np.random.default_rng(seed).standard_normal((n, k)))
     table = pd.DataFrame(scores, columns=[f"m{j}" for j in range(k)])
     return ranking_of(table, DATASETS, score=BY_NAME["rmse"], datasets=("boston",))
 

@@ -28,10 +28,12 @@ def scores_of(method: str, split: int, rows: int = ROWS) -> dict[str, list[float
     return {"ll": (row + own + shift).tolist(), "ae": np.exp(-row + own).tolist()}
 
 
-def compared(folder: Path, make_study: Any, absent: Any = lambda *_: False, **lock: Any) -> Path:
+def compared(
+    folder: Path, make_study: Any, absent: Any = lambda *_: False, change: Any = lambda row: row, **lock: Any
+) -> Path:
     """Write a study with the scores of its data points."""
     options = {"compare": {"rows": "SM", "times": "LA1"}, **lock}
-    make_study(folder, METHODS, DATASETS, SPLITS, lock=options)
+    make_study(folder, METHODS, DATASETS, SPLITS, change=change, lock=options)
     cells = store.lock_cells(store.read_lock(folder) or {})
     kept = {c["cell"]: scores_of(c["method"], c["split"]) for c in cells if not absent(c["method"], c["split"])}
     (folder / row_scores.FILE).write_text(json.dumps({"format": 1, "cells": kept}))
@@ -118,6 +120,21 @@ def test_times_are_relative_and_next_to_the_published_ones(tmp_path: Path, make_
     assert (line["published mean"]["text"], line["published max"]["text"]) == ("0.8", "1.1")
     assert "concrete quality" in table.caption
     assert "not public" in table.caption
+
+
+def test_relative_times_are_those_of_common_splits_and_of_one_kind(tmp_path: Path, make_study: Any) -> None:
+    def change(row: dict[str, Any]) -> dict[str, Any] | None:
+        if row["method"] == "EP1" and row["dataset"] == "yacht" and row["split"] > 1:
+            return None
+        slow = 100.0 if row["split"] > 1 else 1.0  # the splits that EP1 lacks
+        cpu = {"fit_cpu_seconds": 3.0 * slow, "predict_cpu_seconds": 0.0} if row["dataset"] == "yacht" else {}
+        return row | cpu | {"fit_seconds": 6.0, "predict_seconds": 0.0}
+
+    methods = {name: {"use": "gp_t", "published": [name], "options": {}} for name in METHODS}
+    table = found(compared(tmp_path / "s", make_study, methods=methods, change=change)).tables[-1]
+    line = dict(zip(table.head, next(row for row in table.rows if row[0] == "EP1"), strict=True))
+    assert [line[name]["text"] for name in ("boston", "yacht", "mean", "max")] == ["1 w", "1", "1 w", "1 w"]
+    assert "w: wall times" in table.caption
 
 
 def test_without_the_key_there_is_no_such_section(tmp_path: Path, make_study: Any) -> None:

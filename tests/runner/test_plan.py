@@ -320,3 +320,20 @@ def test_differences_name_the_place() -> None:
         "c: 2 -> none",
         "d: none -> 4",
     ]
+
+
+def test_the_lock_file_names_options_that_a_fit_chooses_on_validation_points(tmp_path: Path) -> None:
+    text = """
+study: s
+datasets: [diabetes]
+splits: {scheme: standard, count: 1}
+methods:
+  - {use: ensemble, label: searched}
+  - {use: ensemble, label: fixed, epochs: 40}
+  - {use: dropout, label: both, tune: {trials: 2, fraction: 0.2}}
+  - {use: dropout, label: given, tau: 1.0}
+  - {use: "ep_bench.baselines:NGBoostRegressor", label: boosting}
+"""
+    entries = planned(tmp_path, text).lock()["methods"]
+    found = {label: entry["validated"] for label, entry in entries.items() if "validated" in entry}
+    assert found == {"searched": "epochs", "both": "tau", "boosting": "n_estimators"}

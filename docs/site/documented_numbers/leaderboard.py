@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ep_bench.convergence import DAGGER, ConvergedSplits
+from ep_bench.report import cell_times
 
 from .markdown import table, with_error
 from .stored import FIVE, all_results, board, board_cells
@@ -77,8 +78,7 @@ def finished_of_planned() -> list[str]:
 def _cpu_hours(method: str) -> str:
     rows = board().ok()
     own = rows[rows["method"] == method]
-    seconds = own[["tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds"]]
-    return f"{float(seconds.sum().sum()) / 3600.0:.2g}" + (WALL if own["wall_times"].any() else "")
+    return f"{float(cell_times.total(own).sum()) / 3600.0:.2g}" + (WALL if own["wall_times"].any() else "")
 
 
 def finished_cells() -> str:

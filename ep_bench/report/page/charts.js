@@ -45,13 +45,14 @@ function timePoints(view, board) {
   }).filter((point) => point.x > 0);
 }
 
-/** The cheapest method whose mean on one data set is within 5 % of the best, in one sentence. */
+/** The cheapest method whose mean on one data set is within 5 %, or 0.05 nats, of the best, in one sentence. */
 function cheapest(view, points) {
   if (view.place === null) return "";
   const best = points.reduce((a, b) => (b.y < a.y ? b : a));
-  const near = points.filter((p) => p.y - best.y <= 0.05 * Math.abs(best.y));
+  const nats = view.score.better === "higher"; // log-likelihoods have no zero that does not depend on the unit of the target
+  const near = points.filter((p) => p.y - best.y <= 0.05 * (nats ? 1 : Math.abs(best.y)));
   const found = near.reduce((a, b) => (b.x < a.x ? b : a));
-  return `Best: ${labelOn(best.method, [view.place])} (${digits(best.value)}). Cheapest within 5 % of it: ${labelOn(found.method, [view.place])} (${digits(found.value)}, ${duration(found.x)}). `;
+  return `Best: ${labelOn(best.method, [view.place])} (${digits(best.value)}). Cheapest within ${nats ? "0.05 nats" : "5 %"} of it: ${labelOn(found.method, [view.place])} (${digits(found.value)}, ${duration(found.x)}). `;
 }
 
 function timeChart(view, board, open) {

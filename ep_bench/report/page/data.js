@@ -24,8 +24,9 @@ const standardError = (values) => {
 const valuesOf = (method, dataset, column) => known(entryOf(method, dataset)?.[column]);
 const labelOf = (method) => DATA.methods[method].name + DATA.methods[method].mark;
 /** A method with its mark on the given data sets, by which it is a dagger if a split of one of them has not converged. */
-const labelOn = (method, sets) => DATA.methods[method].name + (sets.every((d) => hasConverged(method, d)) ? DATA.methods[method].mark.replace("†", "") : "†");
+const labelOn = (method, sets) => DATA.methods[method].name + (hasConvergedOn(method, sets) ? DATA.methods[method].mark.replace("†", "") : "†");
 const hasConverged = (method, dataset) => !(entryOf(method, dataset)?.c?.[2] > 0);
+const hasConvergedOn = (method, sets) => sets.every((d) => hasConverged(method, d));
 const isComplete = (method, dataset, score) => {
   const count = valuesOf(method, dataset, score.column).length;
   return count > 0 && count === DATA.datasets[dataset].plan;
@@ -44,7 +45,8 @@ function largestSubset(view) {
     found.add(mask);
   }
   let best = { sets: [], methods: [], size: 0 };
-  for (const common of found) {
+  const ascending = [...found].sort((a, b) => (a < b ? -1 : 1)); // as in complete_subset.py, which decides equal sizes
+  for (const common of ascending) {
     if (!common) continue;
     const methods = view.methods.filter((_, j) => (masks[j] & common) === common);
     const sets = view.sets.filter((_, i) => (common >> BigInt(i)) & 1n);
@@ -83,8 +85,8 @@ function leaderboardOf(view) {
   const bounded = means.filter((_, i) => !view.score.unbounded.includes(DATA.datasets[subset.sets[i]].name));
   const losses = bounded.map((row) => {
     const best = higher ? Math.max(...row) : Math.min(...row);
-    return row.map((value) => (higher ? best - value : Math.log(value / best)));
-  });
+    return higher || best > 0 ? row.map((value) => (higher ? best - value : Math.log(value / best))) : null;
+  }).filter((one) => one !== null); // no ratios to a best error of 0
   const lossOf = (place) => {
     const found = mean(losses.map((one) => one[place]));
     return losses.length ? (higher ? found : Math.exp(found) - 1) : null;
@@ -107,14 +109,14 @@ function leaderboardOf(view) {
       seconds: seconds.length ? median(seconds) : null,
     };
   });
-  const block = (row) => (row.rank === null ? 2 : row.counts[2] > 0 ? 1 : 0); // converged, not converged, not ranked
+  const block = (row) => (row.rank === null ? 2 : hasConvergedOn(row.method, subset.sets) ? 0 : 1);
   rows.sort((a, b) => block(a) - block(b) || (a.rank ?? 0) - (b.rank ?? 0) || b.finished / b.planned - a.finished / a.planned);
   return { subset, means, rows: rows.filter((row) => row.planned), stored };
 }
 
 /** Finished and planned splits of a method on the chosen data sets, and its counts of convergence. */
 function counts(method, view) {
-  const total = { finished: 0, planned: 0, without: 0, counts: [0, 0, 0, 0] };
+  const total = { finished: 0, planned: 0, without: 0, counts: [0, 0, 0, 0, 0] };
   for (const d of view.sets) {
     const entry = entryOf(method, d);
     if (!entry || DATA.datasets[d].task !== view.score.task) continue;
@@ -127,10 +129,10 @@ function counts(method, view) {
 }
 
 /** Counts of converged, nearly converged and other splits in words, as in convergence.py. */
-function convergenceText([converged, all, not, unstated]) {
+function convergenceText([converged, all, not, unstated, byMedian]) {
   if (all === unstated) return "not stated";
   const nearly = all - converged - not - unstated;
-  return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}`;
+  return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}${byMedian ? `, ${byMedian} by the median curve` : ""}`;
 }
 
 /** Points that no other point beats in both time and loss. */

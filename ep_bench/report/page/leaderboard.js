@@ -6,7 +6,7 @@ const number = (text, value) => ({ text, value: value ?? "", class: "number" });
 /** One sentence on what is ranked, and whether it is tested. */
 function leaderboardNote(view, board) {
   const { subset, stored } = board;
-  const settledOn = (row) => subset.sets.every((d) => hasConverged(row.method, d));
+  const settledOn = (row) => hasConvergedOn(row.method, subset.sets);
   if (!subset.size) return "No ranks: no two of the chosen methods are complete on a common data set.";
   const plans = subset.sets.map((d) => DATA.datasets[d].plan);
   const splits = Math.min(...plans) === Math.max(...plans) ? plural(plans[0], "split") : `${Math.min(...plans)} to ${Math.max(...plans)} splits`;
@@ -64,14 +64,14 @@ function leaderboardTable(view, board, open) {
   const ranks = single ? [`${view.score.title} on ${DATA.datasets[board.subset.sets[0]].name}`] : ["average rank", "interval"];
   const head = ["method", ...ranks, view.score.better === "higher" ? "loss (nats)" : "loss",
     "calibration error", "median CPU time", "finished", "converged", "published numbers", "tuning"];
-  const settled = (row) => view.sets.every((d) => hasConverged(row.method, d));
+  const settled = (row) => hasConvergedOn(row.method, board.subset.sets);
   const best = board.rows.find((row) => row.rank !== null && settled(row));
   const shown = board.rows.filter((row) => !view.complete || row.rank !== null);
   const rows = shown.map((row) => {
     const method = DATA.methods[row.method];
     const first = board.subset.sets[0] ?? view.sets.find((d) => entryOf(row.method, d));
     return [
-      { text: labelOn(row.method, view.sets), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && settled(row) ? "best" : null,
+      { text: labelOn(row.method, row.rank === null ? view.sets : board.subset.sets), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && settled(row) ? "best" : null,
         action: () => open(row.method, entryOf(row.method, first) ? first : view.sets.find((d) => entryOf(row.method, d))) },
       ...rankCells(row, board, view.score),
       number(lossText(row.loss ?? null, view.score), row.loss),

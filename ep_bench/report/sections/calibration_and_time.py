@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -20,6 +21,8 @@ from ep_bench.plotting.numbers import plain_ticks
 from ep_bench.plotting.page import Picture, Section
 from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import STYLE, finish
+from ep_bench.report import complete_subset
+from ep_bench.report.cell_times import CPU_TIMES
 from ep_bench.report.context import ReportContext
 from ep_bench.report.summary import ScoreTable
 from ep_bench.types import Array
@@ -27,13 +30,12 @@ from ep_bench.types import Array
 CALIBRATION = ("coverage50", "coverage90", "coverage95", "pit_error")
 LEVELS = {"coverage50": 0.5, "coverage90": 0.9, "coverage95": 0.95}
 TALLEST = 3.0  # frequency at which bars of the PIT histogram are cut
-TIMES = ("tune_cpu_seconds", "fit_cpu_seconds", "predict_cpu_seconds")
 
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the figures of calibration (regression only) and time."""
     known, times = (
-        [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, TIMES)
+        [report.further_scores[n] for n in names if n in report.further_scores] for names in (CALIBRATION, CPU_TIMES)
     )
     pictures = [calibration_figure(known, report.labels, report.styles)] if known else []
     covered = [table for table in known if table.score.name in LEVELS]
@@ -49,7 +51,7 @@ def calibration_figure(
     tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]
 ) -> Picture:
     """Return one panel per coverage (50, 90, 95 %) and one for the PIT."""
-    methods = _all_methods(tables)
+    methods, common = _all_methods(tables), _common(tables)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), [labels[method] for method in methods])
         for table, ax in zip(tables, axes, strict=True):
@@ -60,11 +62,11 @@ def calibration_figure(
             plain_ticks(ax.xaxis)
             if nominal:
                 ax.axvline(float(nominal.group()) / 100.0, color="black", linewidth=0.8, linestyle="--")
-            _spread(ax, table, methods, table.mean, _means(table.mean), styles)
+            _spread(ax, table, methods, table.mean, _means(table, table.mean, common), styles)
     caption = (
         "Calibration on test data. Coverage of the central 50, 90 and 95 % intervals compared with the nominal value "
         "(dashed), and the calibration error of the probability integral transform (PIT; 0 is perfect). Ticks: means "
-        "over splits on each data set. Markers: means over data sets."
+        f"over splits on each data set. Markers: means over {_words(common)}."
     )
     return finish(
         figure, "calibration", caption + mark_note({labels[method].removeprefix(method) for method in methods})
@@ -74,11 +76,13 @@ def calibration_figure(
 @drawn_if_changed
 def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Picture:
     """Return one folded histogram of the PIT per method, from the coverage of the central 50, 90 and 95 % intervals."""
-    methods = _all_methods(tables)
+    methods, common = _all_methods(tables), _common(tables)
     columns = min(len(methods), 8)
     rows = -(-len(methods) // columns)
     edges = np.array([0.0, *LEVELS.values(), 1.0])
-    names = ["\n".join(textwrap.wrap(labels[method], 15)) for method in methods]
+    partial = [method for method in methods if method not in common.methods]
+    starred = {method: labels[method] + " *" * (method in partial) for method in methods}
+    names = ["\n".join(textwrap.wrap(starred[method], 15)) for method in methods]
     above = 0.15 + 0.13 * max(name.count("\n") + 1 for name in names)
     with mpl.rc_context(STYLE):
         width, height = max(0.55 + 1.15 * columns, 3.0), rows * (0.75 + above + 0.2) + 0.3
@@ -87,7 +91,7 @@ def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Pi
             row, column = divmod(place, columns)
             bottom = height - (row + 1) * (0.75 + above + 0.2) + 0.2
             ax = figure.add_axes(((0.5 + 1.15 * column) / width, bottom / height, 0.95 / width, 0.75 / height))
-            _histogram(ax, _density(tables, method, edges), edges)
+            _histogram(ax, _density(tables, method, common, edges), edges)
             ax.set_title(name, fontsize=7.5)
             ax.set_yticks([0, 1, 2], ["0", "1", "2"] if column == 0 else [])
             ax.set_xticks([0.0, 0.5, 0.9], ["0", ".5", ".9"] if place + columns >= len(methods) else [])
@@ -96,17 +100,22 @@ def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Pi
     caption = (
         "Histogram of the probability integral transform (PIT), folded at the median: test data by the smallest "
         f"central interval that contains them. The intervals are {', '.join(f'{100 * v:g}' for v in LEVELS.values())} "
-        "and 100 %; the expected frequency is 1 (dashed). Mean over data sets. A bar on the right above 1: intervals "
-        f"are too narrow. Bars are cut at {TALLEST:g}, with their value."
+        f"and 100 %; the expected frequency is 1 (dashed). Mean over {', '.join(common.datasets)}. A bar on the right "
+        f"above 1: intervals are too narrow. Bars are cut at {TALLEST:g}, with their value."
+        + " *: not complete there; mean over the data sets that it has."
+        * bool(partial)
     )
     return finish(figure, "pit-histogram", caption)
 
 
-def _density(tables: Sequence[ScoreTable], method: str, edges: Array) -> Array:
+def _density(tables: Sequence[ScoreTable], method: str, common: CommonSets, edges: Array) -> Array:
     """Return the frequencies (4,) of the PIT between the central intervals, relative to the expected ones."""
-    covered = [
-        _means(table.mean)[table.methods.index(method)] if method in table.methods else math.nan for table in tables
-    ]
+    covered = [math.nan] * len(tables)
+    for place, table in enumerate(tables):
+        if method in table.methods:
+            own = table.mean[:, table.methods.index(method)]
+            rows = _rows(table, common) if method in common.methods else list(np.flatnonzero(~np.isnan(own)))
+            covered[place] = float(own[rows].mean()) if rows else math.nan
     return np.asarray(np.diff([0.0, *covered, 1.0]) / np.diff(edges))
 
 
@@ -123,18 +132,18 @@ def _histogram(ax: Axes, density: Array, edges: Array) -> None:
 @drawn_if_changed
 def time_figure(tables: Sequence[ScoreTable], labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:
     """Return one logarithmic panel each for tuning, fit and prediction."""
-    methods = _all_methods(tables)
+    methods, common = _all_methods(tables), _common(tables)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(tables), [labels[method] for method in methods], width=3.0)
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
             ax.set_xlabel("CPU seconds per split")
             positive = np.where(table.mean > 0.0, table.mean, math.nan)
-            _spread(ax, table, methods, positive, np.exp(_means(np.log(positive))), styles)
+            _spread(ax, table, methods, positive, np.exp(_means(table, np.log(positive), common)), styles)
             log_axis(ax)
     caption = (
-        "CPU time, without compilation. Ticks: means over splits on each data set. Markers: geometric "
-        "means over data sets."
+        "CPU time, without compilation. Ticks: means over splits on each data set. Markers: geometric means over "
+        f"{_words(common)}."
     )
     return finish(figure, "times", caption + mark_note({labels[method].removeprefix(method) for method in methods}))
 
@@ -153,11 +162,42 @@ def _spread(
     points(ax, centres, lines, 5.0, [styles[method] for method in table.methods])
 
 
-def _means(values: Array) -> Array:
-    """Return the means (M,) of the finite values (D, M) of each column, NaN for a column without any."""
-    found = ~np.isnan(values)
-    counts = np.where(found.any(axis=0), found.sum(axis=0), math.nan)
-    return np.asarray(np.where(found, values, 0.0).sum(axis=0) / counts)
+class CommonSets(NamedTuple):
+    """Data sets over which methods are averaged, and the methods that are complete on all of them."""
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+def _common(tables: Sequence[ScoreTable]) -> CommonSets:
+    """Return the largest complete subset of the table with the most methods; of one method, its complete data sets."""
+    table = max(tables, key=lambda one: len(one.methods))
+    subset = complete_subset.largest(table.complete)
+    if len(table.methods) == 1:
+        subset = complete_subset.CompleteSubset(tuple(np.flatnonzero(table.complete[:, 0]).tolist()), (0,))
+    return CommonSets(
+        tuple(table.datasets[i] for i in subset.datasets), tuple(table.methods[j] for j in subset.methods)
+    )
+
+
+def _words(common: CommonSets) -> str:
+    """Return the data sets of the means in words."""
+    if not common.datasets:
+        return "data sets on which two methods are complete (there are none)"
+    return f"{', '.join(common.datasets)}, of the methods that are complete on them"
+
+
+def _rows(table: ScoreTable, common: CommonSets) -> list[int]:
+    return [table.datasets.index(name) for name in common.datasets if name in table.datasets]
+
+
+def _means(table: ScoreTable, values: Array, common: CommonSets) -> Array:
+    """Return the means (M,) of values (D, M) over the common data sets, NaN for a method that lacks one of them."""
+    shown = [method in common.methods for method in table.methods]
+    rows = _rows(table, common)
+    if not rows:
+        return np.full(len(table.methods), math.nan)
+    return np.asarray(np.where(shown, values[rows].mean(axis=0), math.nan))
 
 
 def _all_methods(tables: Sequence[ScoreTable]) -> list[str]:

@@ -24,7 +24,7 @@ from ep_bench.plotting.style import STYLE, finish
 from ep_bench.report import tables
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws
-from ep_bench.report.leaderboard import RESAMPLES, Leaderboard, LeaderboardRow
+from ep_bench.report.leaderboard import CENTRAL, RESAMPLES, Leaderboard, LeaderboardRow
 from ep_bench.report.summary import ScoreTable
 
 NOT_RANKED = "–"
@@ -38,7 +38,7 @@ def sections(report: ReportContext) -> list[Section]:
         return []
     shown = [_table(board, report, folded=place > 0) for place, board in enumerate(boards)]
     lines = [*_lines(boards[0], report), *_facts(boards[0])]
-    chart = [score_against_time(boards[0], report.labels, report.styles)] if _timed(boards[0]) else []
+    chart = [score_against_time(boards[0], report.styles)] if has_losses_and_times(boards[0]) else []
     shown += [*_pairwise(boards[0], report), _coverage(report, boards[0])]
     return [Section("leaderboard", "Leaderboard", lines, chart, shown, report.time_notes, tables_first=True)]
 
@@ -61,7 +61,8 @@ def _facts(board: Leaderboard) -> Iterator[str]:
 
 def _pairwise(board: Leaderboard, report: ReportContext) -> Iterator[Table]:
     """Yield the folded matrix of wins, ties and losses of the ranked methods over the ranked data sets."""
-    methods = [row.method for row in board.ranked]
+    labels = {row.method: row.label for row in board.ranked}
+    methods = list(labels)
     if len(methods) < 2:
         return
     table = report.table_of(board.score)
@@ -73,12 +74,12 @@ def _pairwise(board: Leaderboard, report: ReportContext) -> Iterator[Table]:
         counts = [[int((sign * gap > 0).sum()) for sign in (1, -1)] for gap in (signed[:, [j]] - signed).T]
         texts = [f"{wins}–{len(rows) - wins - losses}–{losses}" for wins, losses in counts]
         cells = [item(text, counts[k][0]) if k != j else item("") for k, text in enumerate(texts)]
-        body.append([report.label(method), *cells])
+        body.append([labels[method], *cells])
     caption = (
         f"Wins–ties–losses of the row against the column by {board.score.inline}, over {len(rows)} data sets "
         f"({', '.join(board.datasets)}). Tests of pairs are below the ranks"
     )
-    yield Table(["", *(report.label(name) for name in methods)], body, caption, "Pairwise wins, ties and losses")
+    yield Table(["", *labels.values()], body, caption, "Pairwise wins, ties and losses")
 
 
 def _coverage(report: ReportContext, board: Leaderboard) -> Table:
@@ -101,12 +102,13 @@ def _finished(table: ScoreTable, i: int, j: int) -> Item:
     return item(f"{table.n[i, j]}/{table.plan[i]}{table.converged[i][j].mark}", float(table.n[i, j] / table.plan[i]))
 
 
-def _timed(board: Leaderboard) -> bool:
+def has_losses_and_times(board: Leaderboard) -> bool:
+    """Return whether a ranked method has a loss and a CPU time."""
     return any(row.seconds > 0.0 and math.isfinite(row.loss) for row in board.ranked)
 
 
 @drawn_if_changed
-def score_against_time(board: Leaderboard, labels: Mapping[str, str], styles: Mapping[str, MethodStyle]) -> Picture:
+def score_against_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
     """Return the loss of each ranked method against its median CPU time, with the Pareto front."""
     rows = [row for row in board.ranked if row.seconds > 0.0 and math.isfinite(row.loss)]
     front = list(_front(sorted((row.seconds, row.loss) for row in rows)))
@@ -124,7 +126,7 @@ def score_against_time(board: Leaderboard, labels: Mapping[str, str], styles: Ma
         ax.set_xlabel("median CPU seconds per split, tuning included")
         unit = "nats" if board.score.better == "higher" else "relative"
         ax.set_ylabel(f"mean loss against the best ({unit})")
-        _direct_labels(ax, [(row.seconds, row.loss, labels[row.method]) for row in rows])
+        _direct_labels(ax, [(row.seconds, row.loss, row.label) for row in rows])
     caption = (
         f"{board.score.title}: mean difference from the best ranked method of each data set against the median CPU "
         f"time of a split, on {', '.join(board.datasets)}. Better is higher up, cheaper is further left. Dashed: "
@@ -163,13 +165,13 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         kind = "" if board.score.better == "higher" else "relative "
         yield f"Loss is the {kind}difference from the best ranked method."
     else:
-        yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board, report)}"
+        yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board)}"
         yield _interval_and_loss(board, report)
-    marks = set(report.marks.values())
+    marks, where = {row.mark for row in board.rows}, "" if board.is_single else " of the ranked data sets"
     if DAGGER in marks:
-        yield f"{DAGGER}: some splits have not converged (a sampler: R-hat above {NEARLY:g})."
+        yield f"{DAGGER}: some splits{where} have not converged (a sampler: R-hat above {NEARLY:g})."
     if RING in marks:
-        yield f"{RING}: R-hat of some splits is above {R_HAT:g} and at most {NEARLY:g}."
+        yield f"{RING}: R-hat of some splits{where} is above {R_HAT:g} and at most {NEARLY:g}."
     if unbounded := report.table_of(board.score).unbounded:
         yield f"The log-likelihood has no upper bound on {', '.join(unbounded.values())}: compare by CRPS there."
 
@@ -180,8 +182,9 @@ def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
     unbounded = set(board.datasets) & report.table_of(board.score).unbounded.keys()
     drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
     interval = (
-        f"The interval of a rank is its spread in {RESAMPLES:,} resamples of {drawn} with replacement"
-        + (". " if board.resamples_datasets else "; for these data sets only. ")
+        f"The interval of a rank contains the central {CENTRAL:.0%} of {RESAMPLES:,} resamples of {drawn} with "
+        "replacement"
+        + (", expanded for few data sets. " if board.resamples_datasets else "; for these data sets only. ")
         + ("" if draws else "Splits overlap: their variance is that of the paired test. ")
         + "It is no confidence interval: resampled ranks of close methods tend to the middle."
     )
@@ -190,7 +193,7 @@ def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
         + (", without those on which the log-likelihood has no upper bound." if unbounded else ".")
         if board.score.better == "higher"
         else "Loss is the relative difference from the best ranked method of each data set, by the geometric mean of "
-        "the ratios."
+        "the ratios, without data sets on which the best score is 0."
     )
     return f"{interval.strip()} {loss}"
 
@@ -198,9 +201,7 @@ def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
 def _best(board: Leaderboard, report: ReportContext) -> str:
     """Return the method with the best mean on the only data set in one sentence."""
     table = report.table_of(board.score)
-    best = _first_and_lower(
-        board, lambda row: f"{report.label(row.method)} ({_mean(row.method, board, table)['text']})"
-    )
+    best = _first_and_lower(board, lambda row: f"{row.label} ({_mean(row.method, board, table)['text']})")
     return f"Best by {board.score.inline} on {board.datasets[0]}: {best}."
 
 
@@ -212,11 +213,11 @@ def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
     return item(with_minus(tables.number(table.mean[i, j], places)) + error, float(table.mean[i, j]))
 
 
-def _lowest(board: Leaderboard, report: ReportContext) -> str:
+def _lowest(board: Leaderboard) -> str:
     """Return the method with the lowest average rank in one sentence."""
 
     def words(row: LeaderboardRow) -> str:
-        return f"{report.label(row.method)} ({row.rank:.2f}, interval {row.low:.1f} to {row.high:.1f})"
+        return f"{row.label} ({row.rank:.2f}, interval {row.low:.1f} to {row.high:.1f})"
 
     return f"Lowest average rank by {board.score.inline}: {_first_and_lower(board, words)}."
 
@@ -251,9 +252,9 @@ def _table(board: Leaderboard, report: ReportContext, *, folded: bool) -> Table:
 
 
 def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, calibrated: bool) -> Iterator[Any]:
-    best = next((one for one in board.ranked if report.marks.get(one.method) != DAGGER), None)
-    settled = best is not None and row.rank <= best.rank and report.marks.get(row.method) != DAGGER
-    yield item(report.label(row.method), row.method, strong=settled, kind="")
+    best = next((one for one in board.ranked if one.mark != DAGGER), None)
+    settled = best is not None and row.rank <= best.rank and row.mark != DAGGER
+    yield item(row.label, row.method, strong=settled, kind="")
     if board.is_single:
         yield item(NOT_RANKED, "") if math.isnan(row.rank) else _mean(row.method, board, report.table_of(board.score))
     else:

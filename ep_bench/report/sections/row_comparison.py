@@ -133,15 +133,17 @@ def _times(times: RelativeTimes) -> Table:
         values = [ratios.get(dataset, math.nan) for dataset in times.datasets]
         values += [float(np.mean(values)), float(np.max(values))] if complete else [math.nan, math.nan]
         printed = [item(times.printed.get(method, {}).get(kind, "–")) for kind in kinds]
-        rows.append([method, *(_ratio(value) for value in values), *printed])
+        wall = [(method, dataset) in times.wall for dataset in times.datasets]
+        rows.append([method, *map(_ratio, values, [*wall, any(wall), any(wall)]), *printed])
     head = ["method", *times.datasets, "mean", "max", *(f"published {kind}" for kind in kinds)]
     caption = (
-        f"CPU times of fit and prediction relative to {times.unit}: means over splits by data set, and their "
-        "mean and maximum"
-    )
+        f"CPU times of tuning, fit and prediction relative to {times.unit}: means over the common splits by data set, "
+        "and their mean and maximum"
+    ) + ". w: wall times, because some rows have no CPU times" * bool(times.wall)
     sources = dict.fromkeys(numbers["source"] for numbers in times.printed.values())
     return Table(head, rows, caption + "".join(f". Published: {source}" for source in sources))
 
 
-def _ratio(value: float) -> Item:
-    return item(f"{value:.2g}" if value < 100.0 else f"{value:.0f}", value) if math.isfinite(value) else item("–", "")
+def _ratio(value: float, wall: bool) -> Item:
+    text = f"{value:.2g}" if value < 100.0 else f"{value:.0f}"
+    return item(text + " w" * wall, value) if math.isfinite(value) else item("–", "")

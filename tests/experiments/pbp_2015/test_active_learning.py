@@ -70,6 +70,13 @@ def test_mutual_information_of_equal_and_of_distant_components() -> None:
     assert found == pytest.approx([0.0, -(0.3 * np.log(0.3) + 0.7 * np.log(0.7))], abs=1e-10)
 
 
+def test_mutual_information_of_very_different_widths_is_that_of_quadrature() -> None:
+    wide_and_narrow = Predictive([0.5, 0.5], [[0.0], [0.0]], [[1.0], [1e-6]])
+    assert acquisition.mutual_information(wide_and_narrow) == pytest.approx([0.6846], abs=1e-4)
+    two_narrow = Predictive([0.5, 0.5], [[-5.0], [5.0]], [[1e-6], [1e-6]])
+    assert acquisition.mutual_information(two_narrow) == pytest.approx([np.log(2.0)], abs=1e-4)
+
+
 def test_acquisitions_need_what_they_use() -> None:
     gaussian = Predictive.gaussian([0.0, 0.0], [1.0, 2.0])
     assert acquisition.values("variance", gaussian).tolist() == [1.0, 2.0]

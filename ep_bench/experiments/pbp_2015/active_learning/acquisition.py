@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from scipy import integrate
 
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
@@ -13,11 +15,12 @@ ACQUISITIONS = ("variance", "random", "mutual_information")
 TAIL = 8.0  # standard deviations of the components that the quadrature covers
 STEP = 0.25  # spacing of its nodes, in the smallest standard deviation of the components
 NODES = (101, 4001)  # minimum and maximum number of nodes
+TOLERANCE = 1e-4  # of an entropy by adaptive quadrature, in nats
 BLOCK = 2_000_000  # entries of the arrays of a block of points
 
 
 def values(acquisition: str, predicted: Any) -> Array:
-    """Return the acquisition (N,) of the points of a prediction; ``random`` prefers the first point of the pool.
+    """Return the acquisition (N,) of the points of a prediction.
 
     ``variance`` is the predictive variance, noise included (Hernandez-Lobato and Adams 2015, section 5.4).
     ``mutual_information`` is that of target and component of a mixture (Houlsby et al. 2012), in nats.
@@ -25,7 +28,7 @@ def values(acquisition: str, predicted: Any) -> Array:
     Raises
     ------
     ValueError
-        The prediction has no variance, or is no mixture of Gaussians for ``mutual_information``.
+        The prediction has no variance, or is no mixture of Gaussians for ``mutual_information``; ``random`` needs none.
     """
     if acquisition == "random":
         raise ValueError("random needs no prediction")
@@ -43,7 +46,8 @@ def mutual_information(predicted: Predictive) -> Array:
     """Return the entropy of each mixture minus the mean entropy of its components (N,), in nats.
 
     The entropy of the mixture is computed with the trapezoidal rule, whose error falls exponentially with the number of
-    nodes per standard deviation for these smooth, decaying integrands.
+    nodes per standard deviation for these smooth, decaying integrands. If components are too narrow for its number of
+    nodes, adaptive quadrature computes it.
     """
     weights, means = predicted.weights, predicted.means
     deviations = np.sqrt(predicted.variances)
@@ -54,7 +58,9 @@ def mutual_information(predicted: Predictive) -> Array:
 def _entropy(weights: Array, means: Array, deviations: Array) -> float:
     """Return the entropy of one mixture; weights, means and standard deviations (S,)."""
     low, high = np.min(means - TAIL * deviations), np.max(means + TAIL * deviations)
-    count = int(np.clip(np.ceil((high - low) / (STEP * deviations.min())), *NODES))
+    count = max(math.ceil((high - low) / (STEP * deviations.min())), NODES[0])
+    if count > NODES[1]:
+        return _adaptive_entropy(weights, means, deviations)
     nodes = np.linspace(low, high, count)
     density = np.zeros(count)
     size = max(BLOCK // count, 1)
@@ -65,3 +71,17 @@ def _entropy(weights: Array, means: Array, deviations: Array) -> float:
     density /= np.sqrt(2.0 * np.pi)
     logs = np.log(density, out=np.zeros(count), where=density > 0.0)
     return float(-np.sum(density * logs) * (nodes[1] - nodes[0]))
+
+
+def _adaptive_entropy(weights: Array, means: Array, deviations: Array) -> float:
+    """Return the same by adaptive quadrature between the means of the components and the ends of their tails."""
+
+    def integrand(x: float) -> float:
+        density = float(weights @ (np.exp(-0.5 * ((x - means) / deviations) ** 2) / deviations)) / math.sqrt(
+            2.0 * math.pi
+        )
+        return -density * math.log(density) if density > 0.0 else 0.0
+
+    ends = np.unique(np.concatenate([means, means - TAIL * deviations, means + TAIL * deviations]))
+    found, _ = integrate.quad(integrand, ends[0], ends[-1], points=ends[1:-1], limit=4 * len(ends), epsabs=TOLERANCE)
+    return float(found)

@@ -138,7 +138,8 @@ def _refuse_small_sets(config: Config, sizes: Sizes) -> None:
 def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], base: str) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
-    The lists are shorter if a fit fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per fit.
+    The lists are shorter if a fit fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per fit, the one
+    that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
     dataset = data.load_dataset(name)
@@ -153,7 +154,8 @@ def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], b
                 found[score].append(scores[score])
     except Exception as error:  # noqa: BLE001 a failed fit is a result
         found["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    return found | {"seconds": (time.process_time() - started) / max(len(found["rmse"]), 1)}
+    fits = len(found["rmse"]) + bool(found["failure"])
+    return found | {"seconds": (time.process_time() - started) / fits}
 
 
 def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:

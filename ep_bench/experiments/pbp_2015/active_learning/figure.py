@@ -169,7 +169,8 @@ def _final(arrays: Mapping[str, Any]) -> Table:
         for j, label in enumerate(arrays["labels"]):
             complete = np.isfinite(arrays["rmse"][i, j]).all(axis=1)
             entries = [_mean_and_error(np.asarray(arrays[score])[i, j, complete, -1]) for score in AXES]
-            seconds, count = float(np.mean(arrays["seconds"][i, j])), int(complete.sum())
+            times, count = np.asarray(arrays["seconds"])[i, j], int(complete.sum())
+            seconds = float(times[complete].mean() if count else times.mean())
             rows.append([str(name), str(label), *entries, item(str(count), count), item(f"{seconds:.3g}", seconds)])
     caption = (
         "Test scores after the last addition: mean ± standard error (ddof 0) over the repetitions in which all fits "
