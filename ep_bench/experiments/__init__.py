@@ -12,7 +12,7 @@ import io
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +64,13 @@ def run(
     study: str,
     jobs: int = 1,
     accept: Sequence[Mapping[str, str]] = (),
+    report: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Compute an experiment into ``folder``, unless the same results are there already; return the folder.
 
     The lock file has the differences from published numbers that the study accepts (``accept``). If the experiment uses
-    checkpoints, ``jobs`` parts are computed in parallel, and an interrupted run continues.
+    checkpoints, ``jobs`` parts are computed in parallel, and an interrupted run continues; ``report`` receives the
+    number of finished parts and of all parts.
 
     Raises
     ------
@@ -82,7 +84,7 @@ def run(
     made_by = environment()
     config, factors = _read(name, options, seed)
     versions = {"method_versions": _method_versions(config)}
-    with checkpoints.kept_in(folder / CHECKPOINTS, {**factors, **versions}, jobs):
+    with checkpoints.kept_in(folder / CHECKPOINTS, {**factors, **versions}, jobs, report):
         started = time.monotonic()
         arrays, summary = get(name).compute(config, seed)
         seconds = round(time.monotonic() - started, 1)

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ep_bench.results import store
 
+Report = Callable[[int, int], None]
+
 
 @dataclass(frozen=True)
 class CheckpointFolder:
-    """Where checkpoints are stored, and how many processes compute them; nothing is stored without a folder."""
+    """Where checkpoints are stored, and how many processes compute them; nothing is stored without a folder.
+
+    ``report`` is called with the number of finished parts and of all parts, first before a part is computed.
+    """
 
     folder: Path | None = None
     factors: Mapping[str, Any] = field(default_factory=dict)
     jobs: int = 1
+    report: Report = lambda done, total: None  # noqa: ARG005
 
     def path(self, function: Callable[..., Any], call: tuple[Any, ...]) -> Path | None:
         """Return the file of a call's value; its name is a hash of all factors that determine the value."""
@@ -38,12 +44,13 @@ _current = ContextVar("checkpoints", default=NO_CHECKPOINTS)
 
 
 @contextmanager
-def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1) -> Iterator[None]:
+def kept_in(folder: Path, factors: Mapping[str, Any], jobs: int = 1, report: Report | None = None) -> Iterator[None]:
     """Store the checkpoints of the ``with`` block in ``folder``; ``jobs`` processes compute them.
 
     ``factors``, values of JSON, determine the values of all calls: experiment, version, options, method versions.
     """
-    token = _current.set(CheckpointFolder(folder, factors, jobs))
+    made = CheckpointFolder(folder, factors, jobs)
+    token = _current.set(made if report is None else replace(made, report=report))
     try:
         yield
     finally:
@@ -59,22 +66,26 @@ def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list
     from threadpoolctl import threadpool_limits
 
     checkpoints = _current.get()
-    tasks = (delayed(_value)(function, call, checkpoints.path(function, call)) for call in calls)
-    with threadpool_limits(1):  # joblib limits the threads of other processes only
-        values: list[Any] = Parallel(n_jobs=checkpoints.jobs)(tasks)
+    places = [(call, checkpoints.path(function, call)) for call in calls]
+    values = [None if path is None else _stored(path) for _, path in places]
+    waiting = [i for i, value in enumerate(values) if value is None]
+    checkpoints.report(len(values) - len(waiting), len(values))
+    tasks = (delayed(_value)(i, function, *places[i]) for i in waiting)
+    pool = Parallel(n_jobs=checkpoints.jobs, return_as="generator_unordered")
+    with threadpool_limits(1), closing(pool(tasks)) as found:  # joblib limits the threads of other processes only
+        for done, (i, value) in enumerate(found, start=len(values) - len(waiting) + 1):
+            values[i] = value
+            checkpoints.report(done, len(values))
     return values
 
 
-def _value(function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> Any:
-    """Return the value of a call: the stored one if there is one, otherwise a new one, which is then stored."""
-    stored = None if path is None else _stored(path)
-    if stored is not None:
-        return stored
+def _value(place: int, function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> tuple[int, Any]:
+    """Return the place and the value of a call, which is stored."""
     value = function(*call)
     if path is not None:
         with suppress(FileNotFoundError):  # another run of the study has finished and removed the folder
             store.write_atomically(path, json.dumps(value))
-    return value
+    return place, value
 
 
 def _stored(path: Path) -> Any:

@@ -17,6 +17,7 @@ def build(
     *,
     pdf: bool = False,
     all_figures: bool | None = None,
+    select: Sequence[str] = (),
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of the studies in ``folders`` and return the files written, ``report.html`` first.
@@ -29,16 +30,19 @@ def build(
     folders : results folders
     out : where to write; by default ``report`` in the first folder
     all_figures : whether to draw chains, training and experiments too; by default only for a single study
+    select : ``key=glob`` patterns of the cells to report, key is method, dataset or split; requires ``out``
     pdf : whether to write each figure as PDF as well, which takes about a second more
     log : receives each note of the merge, such as cells that disagree
 
     Raises
     ------
     UserError
-        If there is no folder, or one without results, or ``out`` is something else than a folder.
+        If there is no folder, or one without results, ``out`` is something else than a folder, or no cell matches.
     """
     from ep_bench.report.builder import write
 
     if out is not None and out.exists() and not out.is_dir():
         raise UserError("is not a folder", where=str(out))
-    return write(folders, out, pdf=pdf, all_figures=all_figures, log=log)
+    if select and out is None:
+        raise UserError("a report of selected cells needs a folder of its own", where="--select", allowed="--out DIR")
+    return write(folders, out, pdf=pdf, all_figures=all_figures, select=select, log=log)

@@ -29,12 +29,13 @@ def write(
     *,
     pdf: bool = False,
     all_figures: bool | None = None,
+    select: Sequence[str] = (),
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Path]:
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
     if not folders:
         raise UserError("name at least one results folder", where="report")
-    merged = merge.merge(folders)
+    merged = merge.merge(folders, select)
     for note in merged.notes:
         log(note)
     drawn = len(merged.studies) == 1 if all_figures is None else all_figures

@@ -22,6 +22,7 @@ import pandas as pd
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import converged_splits
 from ep_bench.results import curves, row_scores, store
+from ep_bench.results.selection import no_match, restricted, selection
 from ep_bench.results.writers import sole_writer
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
@@ -108,8 +109,12 @@ class MergedStudies:
         return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
 
 
-def merge(folders: Sequence[Path]) -> MergedStudies:
-    """Return the cells of all folders as one table. Raises UserError if a folder has no results."""
+def merge(folders: Sequence[Path], select: Sequence[str] = ()) -> MergedStudies:
+    """Return the cells of all folders as one table, with ``key=glob`` patterns only those that match.
+
+    Raises UserError if a folder has no results, for an invalid pattern, or if no cell matches.
+    """
+    wanted = selection(select)
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     stamps = {folder: store.stamps(folder) for folder in different}
     studies = [store.read_intact(folder, update=True) for folder in different]
@@ -120,7 +125,14 @@ def merge(folders: Sequence[Path]) -> MergedStudies:
             if store.stamps(study.folder) == stamps[study.folder]:  # otherwise a run will update them, from more cells
                 curves.update(study.folder, study.rows)
                 row_scores.update(study.folder, study.lock, study.rows)
-    return merge_studies(studies)
+    if not wanted:
+        return merge_studies(studies)
+    kept = [study for study in (restricted(study, wanted) for study in studies) if study.lock["groups"]]
+    if not kept:
+        raise no_match(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)))
+    merged = merge_studies(kept)
+    merged.notes.append(f"Only the cells that match {' '.join(select)}.")
+    return merged
 
 
 def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:

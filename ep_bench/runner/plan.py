@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ from typing import Any
 from ep_bench import adapters, data, estimator, methods
 from ep_bench.errors import UserError
 from ep_bench.results import store
+from ep_bench.results.selection import Wanted, matches, no_match, selection
 from ep_bench.runner.earlier_results import EarlierResults, PlannedCell, criterion_of
 from ep_bench.runner.jobs import Job
 from ep_bench.spec import MethodEntry, Study
 from ep_bench.types import TASKS, Cell, DatasetInfo, DatasetRef, SplitScheme, Task
 
-SELECT_KEYS = ("method", "dataset", "split")
 _SCORED: Mapping[str, Task] = {"rmse": "regression", "error_rate": "classification"}  # scores of a single task
 
 
@@ -33,6 +32,7 @@ class Plan:
     groups: list[dict[str, Any]] = field(default_factory=list)
     stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
     finished: store.FinishedRows = field(default_factory=store.FinishedRows)  # all finished rows in the folder
+    places: Wanted = field(default_factory=dict)  # selected methods and data sets; all without a key
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the unfinished jobs, the longest first."""
@@ -76,8 +76,8 @@ class Plan:
             )
         ]
         if not kept:
-            raise UserError("no cell of the study matches", where="--select", found=" ".join(patterns))
-        return replace(self, cells=kept)
+            raise no_match(wanted, (vars(planned.job.cell) for planned in self.cells))
+        return replace(self, cells=kept, places={key: globs for key, globs in wanted.items() if key != "split"})
 
     def lock(self) -> dict[str, Any]:
         """Return the content of ``study.lock.json``: the plan with its factors, and the checksum of each row."""
@@ -288,21 +288,3 @@ def _jobs(
             )
         )  # fmt: skip
     return jobs
-
-
-def selection(patterns: Iterable[str]) -> dict[str, list[str]]:
-    """Return the alternatives of each key of ``key=glob`` patterns. Raises UserError for an invalid pattern."""
-    wanted: dict[str, list[str]] = {}
-    for pattern in patterns:
-        key, sign, glob = pattern.partition("=")
-        if not sign or key not in SELECT_KEYS:
-            raise UserError(
-                "invalid selection", where="--select", found=pattern, allowed="KEY=GLOB; KEY: method, dataset or split"
-            )
-        wanted.setdefault(key, []).append(glob)
-    return wanted
-
-
-def matches(cell: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether a cell with ``method``, ``dataset`` and ``split`` matches a selection."""
-    return all(any(fnmatch.fnmatchcase(str(cell[key]), glob) for glob in globs) for key, globs in wanted.items())

@@ -1,4 +1,4 @@
-"""Progress of a run: a live line on a terminal, plain lines otherwise, nothing if quiet."""
+"""Progress of a run: a live line on a terminal, plain lines otherwise, cells that are not ok only if quiet."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Progress(AbstractContextManager["Progress"]):
 
     def __enter__(self) -> Self:
         if not self._quiet and self._stream.isatty():
-            self._live = _bar(self._stream)
+            self._live = live_bar(self._stream)
             self._live.start()
             self._bar = self._live.add_task("", total=self._total_work, counts=self._counts(), left="", running="")
         return self
@@ -78,25 +78,20 @@ class Progress(AbstractContextManager["Progress"]):
         self._failed += failed
         self._work.pop(record.key, None)
         self._running.pop(record.key, None)
-        if self._quiet:
-            return
         place = f"{row['method']} on {row['dataset']}, split {row['split']}{by}"
         if failed:
             self._print(f"{row['status']}: {place}: {row['reason']}")
+        if self._quiet:
+            return
         if self._live is not None:
             done_work = self._total_work - sum(self._work.values())
             self._live.update(
                 self._bar, completed=done_work, counts=self._counts(), left=self._left(), running=self._names()
             )
-        elif self._is_due() or self._done == self._total:
+        elif is_due(self._last_line, self._started) or self._done == self._total:
             self._last_line = time.monotonic()
             running = f"; running: {self._names()}" if self._running else ""
             self._print(f"{self._counts()}, {self._left()}; last: {place}{running}")
-
-    def _is_due(self) -> bool:
-        """Return whether enough time has passed since the last plain line."""
-        now = time.monotonic()
-        return now - self._last_line >= max(_PLAIN_INTERVAL, _PLAIN_FRACTION * (now - self._started))
 
     def _print(self, line: str) -> None:
         if self._live is not None:
@@ -123,6 +118,12 @@ class Progress(AbstractContextManager["Progress"]):
         return f"about {clock(rest / self._jobs)} left by the plan" if self._jobs else "time left unknown"
 
 
+def is_due(last_line: float, started: float) -> bool:
+    """Return whether enough time has passed since the last plain line."""
+    now = time.monotonic()
+    return now - last_line >= max(_PLAIN_INTERVAL, _PLAIN_FRACTION * (now - started))
+
+
 def clock(seconds: float) -> str:
     """Return a duration in readable form: 45 s, 3 min 20 s, 2 h 05 min."""
     whole = round(seconds)
@@ -133,7 +134,8 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def _bar(stream: TextIO) -> Any:
+def live_bar(stream: TextIO) -> Any:
+    """Return a live line with a bar, and the fields ``counts``, ``left`` and ``running``."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress

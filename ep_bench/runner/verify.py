@@ -21,8 +21,8 @@ from ep_bench import adapters, methods
 from ep_bench.errors import INSTALL_EXTRA, UserError
 from ep_bench.results import store
 from ep_bench.results.provenance import same_arithmetic
+from ep_bench.results.selection import matches, selection
 from ep_bench.runner.jobs import Job
-from ep_bench.runner.plan import matches, selection
 from ep_bench.runner.pool import run_jobs
 from ep_bench.runner.stored_cells import seconds_of, stored_job
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, UNCONVERGED, Equality

@@ -262,15 +262,15 @@ def test_an_experiment_runs_once_and_reports(tmp_path: Path) -> None:
 def test_an_experiment_reports_whether_it_is_done(tmp_path: Path) -> None:
     study = "study: tilted\nseed: 0\nexperiment: conflict_tilted\noptions: {points: 21}\n"
     (tmp_path / "tilted.yaml").write_text(study)
-    assert "no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "(without cells): to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
     refused = ep_bench("run", "tilted.yaml", "--select", "method=x", cwd=tmp_path)
     assert refused.returncode == 2
     assert "--select is for studies with cells; tilted is an experiment" in refused.stderr
     assert ep_bench("plan", "tilted.yaml", "--cells", cwd=tmp_path).returncode == 2
     assert "already" not in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
-    assert "no cells: done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "(without cells): done" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
     assert "(already computed)" in ep_bench("run", "tilted.yaml", cwd=tmp_path).stdout
     status = ep_bench("status", "results/tilted", cwd=tmp_path)
     assert (status.returncode, status.stdout) == (0, "tilted: experiment conflict_tilted: done\n")
     (tmp_path / "tilted.yaml").write_text(study.replace("21", "31"))
-    assert "no cells: to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout
+    assert "(without cells): to run" in ep_bench("plan", "tilted.yaml", cwd=tmp_path).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from ep_bench import experiments
+from ep_bench.cli.output import parts
 from ep_bench.experiments import checkpoints
 from ep_bench.experiments.ep_nn_2014.network_restarts import compute as network_restarts
 
@@ -53,6 +55,29 @@ def test_a_stored_value_is_read_to_the_last_digit(log: Path, tmp_path: Path) -> 
     assert again[0][0] == math.sqrt(11) / 3
     assert checkpoints.each(logged_root, calls[:1])[0][0] == first[0][0]
     assert len(computed(log)) == 4  # nothing is stored outside of the block
+
+
+def test_finished_parts_are_reported_after_those_of_an_earlier_run(log: Path, tmp_path: Path) -> None:
+    calls = [(str(log), x) for x in (5.0, 7.0, 11.0)]
+    seen: list[tuple[int, int]] = []
+    for given in (calls[:1], calls):
+        with checkpoints.kept_in(tmp_path / "pieces", FACTORS, report=lambda *counts: seen.append(counts)):
+            checkpoints.each(logged_root, given)
+    assert seen == [(0, 1), (1, 1), (1, 3), (2, 3), (3, 3)]
+
+
+def test_progress_of_parts_has_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, out = [0.0], io.StringIO()
+    monkeypatch.setattr(parts.time, "monotonic", lambda: now[0])
+    with parts.PartsProgress("learn", out) as shown:
+        for done in range(10, 51):
+            shown(done, 50)
+            now[0] += 2.0
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "learn: 10/50 parts"
+    assert lines[1] == "learn: 13/50 parts, 1 min 14 s left"  # three parts in 6 s
+    assert lines[-1] == "learn: 50/50 parts"
+    assert len(lines) < 20
 
 
 def test_an_error_leaves_the_finished_checkpoints(log: Path, tmp_path: Path) -> None:

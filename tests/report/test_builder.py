@@ -12,6 +12,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zlib
+from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -367,3 +369,32 @@ def test_no_numba_and_no_other_packages_are_loaded(in_another_process):
         "convergence",
         "regular_files",
     }
+
+
+def test_a_report_of_selected_cells_is_that_of_a_study_that_planned_no_others(
+    tmp_path: Path, make_study: Callable[..., Path]
+) -> None:
+    """A method on three sets is ranked against those of a larger study, which the whole report cannot do."""
+    mine = make_study(tmp_path / "mine", ["mine"], ["boston", "yacht", "wine"], seed=1)
+    others = make_study(tmp_path / "others", ["pbp", "gp"], ["boston", "yacht", "wine", "power", "energy", "naval"])
+    select = [f"dataset={name}" for name in ("boston", "yacht", "wine")]
+    merged = merge.merge([mine, others], select)
+    assert merged.datasets == ["boston", "yacht", "wine"]
+    board = ReportContext(merged).leaderboards[0]
+    assert {row.method for row in board.ranked} == {"mine", "pbp", "gp"}
+    assert f"Only the cells that match {' '.join(select)}." in merged.notes
+    whole = ReportContext(merge.merge([mine, others])).leaderboards[0]
+    assert {row.method for row in whole.ranked} == {"pbp", "gp"}
+    build([mine, others], tmp_path / "out", select=[*select, "method=[mg]*"])
+    assert "pbp" not in (tmp_path / "out" / "tables" / "ll.md").read_text()
+
+
+def test_a_selection_without_a_cell_or_a_folder_has_one_message(
+    tmp_path: Path, make_study: Callable[..., Path]
+) -> None:
+    folder = make_study(tmp_path / "s")
+    with pytest.raises(UserError, match="--out DIR"):
+        build([folder], select=["dataset=boston"])
+    with pytest.raises(UserError, match="no cell matches") as raised:
+        build([folder], tmp_path / "out", select=["dataset=bostn"])
+    assert "did you mean 'boston'" in str(raised.value)

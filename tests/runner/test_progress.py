@@ -65,8 +65,8 @@ def test_the_interval_of_plain_lines_grows(monkeypatch: pytest.MonkeyPatch) -> N
     assert 150 < len(out.getvalue().splitlines()) < 250
 
 
-def test_quiet_prints_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert lines_of(monkeypatch, quiet=True) == []
+def test_quiet_prints_cells_that_are_not_ok_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lines_of(monkeypatch, quiet=True) == ["failed: m on d, split 1: why"]
 
 
 @pytest.mark.parametrize(

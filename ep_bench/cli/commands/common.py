@@ -20,7 +20,7 @@ select_option = click.option(
     "--select",
     multiple=True,
     metavar="KEY=GLOB",
-    help="Select matching cells. KEY is method, dataset or split. Repeatable.",
+    help="Select matching cells. KEY is method, dataset or split. Repeatable; patterns of one key are alternatives.",
 )
 folders_argument = click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=FOLDER)
 

@@ -6,24 +6,26 @@ from pathlib import Path
 
 import click
 
-from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, folders_argument
+from ep_bench.cli.commands.common import EXIT_REGRESSION, FOLDER, echo_lines, folders_argument, select_option
 
 
 @click.command()
 @folders_argument
 @click.option("--out", type=FOLDER, help="Folder of the report.  [default: report in the first DIR]")
+@select_option
 @click.option("--pdf", is_flag=True, help="Also write the figures as PDF.")
 @click.option("--all-figures", is_flag=True, help="Draw chains, training and experiments also for several studies.")
-def report(folders: tuple[Path, ...], out: Path | None, pdf: bool, all_figures: bool) -> int:
+def report(folders: tuple[Path, ...], out: Path | None, select: tuple[str, ...], pdf: bool, all_figures: bool) -> int:
     """Write report.html, tables and figures.
 
-    Several results folders are merged into one report, which is also written as index.html.
+    Several results folders are merged into one report, which is also written as index.html. With --select, the report
+    is that of the matching cells, as if no others were planned, and needs --out.
     """
     from ep_bench import report as package
 
     shown = all_figures or None  # None: only for a single study
     written = package.build(
-        folders, out, pdf=pdf, all_figures=shown, log=lambda note: click.echo(f"note: {note}", err=True)
+        folders, out, pdf=pdf, all_figures=shown, select=select, log=lambda note: click.echo(f"note: {note}", err=True)
     )
     page = next((path for path in written if path.name == "report.html"), written[-1])
     click.echo(f"{len(written)} files written; open {page}")

@@ -122,6 +122,7 @@ def _untested(study: Study) -> Iterator[str]:
 
 def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
     from ep_bench import experiments
+    from ep_bench.cli.output.parts import PartsProgress
     from ep_bench.experiments.study_folder import relative_to
 
     key = str(study.experiment), study.options, study.seed, results / study.name
@@ -130,7 +131,9 @@ def _run_experiment(study: Study, results: Path, quiet: bool, jobs: int) -> int:
         kept = experiments.checkpoints_kept(results / study.name)
         if kept and not done and not quiet:
             click.echo(f"{study.name}: continues after {kept} parts of an earlier run")
-        folder = experiments.run(*key, study.name, jobs, study.accept_items())
+        with PartsProgress(study.name) as shown:
+            report = None if quiet else shown
+            folder = experiments.run(*key, study.name, jobs, study.accept_items(), report)
     if not quiet:
         note = " (already computed)" if done else ""
         click.echo(f"{study.name}: experiment {study.experiment} -> {folder}{note}")
@@ -176,7 +179,7 @@ def _plan_experiment(study: Study, results: Path) -> None:
         done = experiments.is_computed(str(study.experiment), study.options, study.seed, results / study.name)
     kept = experiments.checkpoints_kept(results / study.name)
     state = "done" if done else f"to run, {kept} parts are done" if kept else "to run"
-    click.echo(f"{study.name}: experiment {study.experiment}, no cells: {state}")
+    click.echo(f"{study.name}: experiment {study.experiment} (without cells): {state}")
 
 
 @click.command()

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ep_bench.cli.output.text import columns
+from ep_bench.experiments import checkpoints_kept
 from ep_bench.results import store
+from ep_bench.results.selection import matches
 from ep_bench.runner.progress import clock
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
     for folder, count in Counter(p.why for p in plan.cells if p.state == "elsewhere").items():
         yield f"elsewhere: {count} cells are finished in {folder}; `run` takes them over"
-    yield from left_out_lines(plan.left_out())
+    yield from left_out_lines([each for each in plan.left_out() if matches(each, plan.places)])
     if failed := sum(p.state == "failed" for p in plan.cells):
         yield f"failed: {failed} cells are not ok; `run --retry-failed` runs them again"
     to_run = plan.to_run()
@@ -102,6 +104,9 @@ def _time(seconds: float | None) -> str:
 
 def status_lines(folder: Path) -> tuple[list[str], bool]:
     """Return the state of a results folder, and whether all planned cells are ok."""
+    parts = checkpoints_kept(folder)
+    if parts and not (folder / store.LOCK).exists():
+        return [f"{folder.name}: experiment, not finished: {parts} parts are done; `ep-bench run` continues"], False
     study = store.read_study(folder)
     if "experiment" in study.lock:  # the lock of an experiment is written last
         altered = [f"  altered or removed after the run: {file}" for file in study.finished.suspect]
@@ -116,6 +121,10 @@ def status_lines(folder: Path) -> tuple[list[str], bool]:
     gaps = Counter((cell["method"], cell["dataset"]) for cell in missing)
     if len(gaps) <= _MAX_GAPS:
         lines += [f"  missing: {method} on {dataset}, {count} splits" for (method, dataset), count in gaps.items()]
+    else:
+        lines.append(
+            f"  missing: {len(missing)} cells of {len(gaps)} pairs of method and data set; the table shows which"
+        )
     lines += [f"  {line}" for line in left_out_lines(study.lock.get("left_out", []))]
     if planned:
         lines += ["", *_coverage(study, planned)]

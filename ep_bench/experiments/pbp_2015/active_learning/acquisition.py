@@ -28,13 +28,13 @@ def values(acquisition: str, predicted: Any) -> Array:
     Raises
     ------
     ValueError
-        The prediction has no variance, or is no mixture of Gaussians for ``mutual_information``; ``random`` needs none.
+        The prediction has no variance, or is no mixture of several Gaussians for ``mutual_information``.
     """
     if acquisition == "random":
         raise ValueError("random needs no prediction")
     if acquisition == "mutual_information":
-        if not isinstance(predicted, Predictive):
-            raise ValueError("mutual_information needs a mixture of Gaussians; use variance")
+        if not isinstance(predicted, Predictive) or len(predicted.weights) < 2:
+            raise ValueError("mutual_information needs a mixture of at least two Gaussians; use variance")
         return mutual_information(predicted)
     variance = getattr(predicted, "variance", None)
     if variance is None:

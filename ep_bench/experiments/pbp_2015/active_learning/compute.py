@@ -23,7 +23,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ep_bench import data
 from ep_bench.experiments import checkpoints
@@ -78,6 +78,14 @@ class Config(BaseModel):
     additions: int = Field(9, ge=1, description="points moved from the pool to the training points; section 5.4: 9")
     repetitions: int = Field(40, ge=1, description="repetitions, each with its own random division; section 5.4: 40")
 
+    @model_validator(mode="after")
+    def _refuse_small_sets(self) -> Config:
+        needed = self.train + self.test + self.additions
+        for name in self.datasets:
+            if needed > (count := data.card(name).n):
+                raise ValueError(f"{name} has {count} data points; train, test and additions need {needed}")
+        return self
+
 
 IndexArray = NDArray[np.int64]
 
@@ -106,7 +114,6 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     repetition that failed.
     """
     sizes = Sizes(config.train, config.test, config.additions)
-    _refuse_small_sets(config, sizes)
     entries = [entry.model_dump_json() for entry in config.methods]
     base = str(study_folder())
     calls = [
@@ -126,13 +133,6 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
     arrays["acquisitions"] = np.array([entry.acquisition for entry in config.methods])
     arrays["failures"] = np.array(list(_failures(config, found)), dtype=str)
     return arrays, _summary(config, arrays)
-
-
-def _refuse_small_sets(config: Config, sizes: Sizes) -> None:
-    for name in config.datasets:
-        count = len(data.load_dataset(name).y)
-        if sum(sizes) > count:
-            raise ValueError(f"{name} has {count} data points; train, test and additions need {sum(sizes)}")
 
 
 def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], base: str) -> dict[str, Any]:
