@@ -66,5 +66,7 @@ def load_results(*folders: str | Path) -> pd.DataFrame:
     """
     if not folders:
         raise UserError("no results folder given", where="load_results")
+    if any(isinstance(folder, list | tuple) for folder in folders):
+        raise UserError("folders are separate arguments", where="load_results", allowed="load_results(*folders)")
     rows = [row for folder in folders for row in store.read_intact(Path(folder)).rows]
     return pd.DataFrame(rows, columns=list(COLUMNS))

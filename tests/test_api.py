@@ -53,3 +53,8 @@ def test_rows_of_several_folders(tmp_path: Path) -> None:
         ep_bench.load_results()
     with pytest.raises(ep_bench.UserError, match="nowhere"):
         ep_bench.load_results(tmp_path / "nowhere")
+
+
+def test_a_list_of_folders_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ep_bench.UserError, match=r"load_results\(\*folders\)"):
+        ep_bench.load_results([tmp_path])  # type: ignore[arg-type]

@@ -37,5 +37,5 @@ print(summary[summary["additions"] == summary["additions"].max()].round(3).to_st
 # deviation must include the noise: test it with `ep-bench methods test` first.
 #
 # Eight repetitions decide little, and with five or fewer the paired test of the report cannot reject at level 0.05. The full study `active_learning` has nine data sets, 40 repetitions and four methods.
-# Its results are not computed yet. [Experiments](../experiments.md#active-learning) describes the options and the
+# Its results are in [results/active-learning](../../results/active-learning). [Experiments](../experiments.md#active-learning) describes the options and the
 # paired test of the report.

@@ -34,7 +34,7 @@
 #
 # - `worse`: a number is not reproduced, and the study does not accept the difference. `check` then exits with status 1.
 # - `incomplete`: splits have not been run, so there is no verdict. `ep-bench plan bnn_optimisation` lists them.
-# - `disputed`: the printed number itself is known to be unreproducible; the last column has the reason.
+# - `disputed`: the printed column is not trusted; the last column has the reason.
 # - `better`: the result differs from the printed number, in the good direction. It is not a reproduction either.
 #
 # [Reproductions](../reproductions.md) has these counts for all papers, and a page per paper explains each table.

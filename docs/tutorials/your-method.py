@@ -79,6 +79,9 @@
 # $ ep-bench report results/mine CLONE/results/bnn-optimisation
 # ```
 #
+# With fewer data sets in your study, name them, so that the report ranks the stored methods on these alone:
+# `--select dataset=boston --select dataset=yacht --out build/mine`.
+#
 # ## If a cell fails
 #
 # A failed cell has a `status` and a `reason` and does not stop the others. After a correction, run

@@ -92,7 +92,10 @@ class ReportServer(ThreadingHTTPServer):
             raise UserError("no such folder", where=str(folder))
         if not studies_below(folder):
             raise UserError(f"no results: no folder with {store.LOCK} here", where=str(folder))
-        super().__init__((HOST, port), _Handler)
+        try:
+            super().__init__((HOST, port), _Handler)
+        except OSError as error:
+            raise UserError(f"cannot listen: {error.strerror}", where="--port", found=str(port)) from error
         self.folder, self.log = folder, log
         self._pages: dict[str, tuple[str, str]] = {}  # state and page by address
         self._lock = threading.Lock()

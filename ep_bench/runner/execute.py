@@ -116,7 +116,7 @@ def _fit_and_score(
     if non_finite:
         for name in non_finite:
             del record.row[name]
-        why = scoring.zero_probability_reason(prediction, dataset.y[split.test], dataset.classes)
+        why = scoring.non_finite_reason(prediction, dataset.y[split.test], dataset.classes)
         raise CellError("failed", f"non-finite {', '.join(non_finite)}" + (f": {why}" if why else ""))
     _refuse_impossible(record, scores)
     by_row = scoring.by_row(prediction, dataset.y[split.test])

@@ -87,3 +87,9 @@ def test_a_folder_without_results_is_refused(tmp_path):
         ReportServer(tmp_path)
     with pytest.raises(UserError, match="no such folder"):
         ReportServer(tmp_path / "absent")
+
+
+def test_a_port_in_use_is_named(server):
+    with pytest.raises(UserError, match="cannot listen: Address already in use") as raised:
+        ReportServer(server.folder, server.server_address[1])
+    assert str(server.server_address[1]) in str(raised.value)

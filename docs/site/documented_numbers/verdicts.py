@@ -36,9 +36,8 @@ def verdicts(frame: pd.DataFrame) -> list[str]:
 
 
 def own_numbers() -> pd.DataFrame:
-    """Return the comparison with the numbers that the papers print, without those that they repeat."""
-    frame = comparison()
-    return frame[frame["repeats"] == ""]
+    """Return the comparison with the numbers that the papers print, without those that they quote from each other."""
+    return published.counted_once(comparison())
 
 
 def papers() -> list[str]:
@@ -82,7 +81,8 @@ def columns_of(source: str) -> list[str]:
     part = frame[frame["source"] == source]
     body = []
     for (number, name), rows in part.groupby(["table", published.COLUMN_NAMES[0]], sort=True):
-        remark = "repeated from an earlier paper" if rows["repeats"].any() else _main_reason(rows)
+        counted = rows.index.isin(own_numbers().index).any()
+        remark = _main_reason(rows) if counted else "repeated from an earlier paper"
         body.append([str(number), str(name), *verdicts(rows), remark])
     return table(["Table", "Column", *SHOWN, "Reason, if disputed or worse"], body)
 

@@ -74,19 +74,25 @@ function timeChart(view, board, open) {
   const title = view.place === null ? (percent ? "mean loss against the best (%)" : "mean loss against the best (nats)") : view.score.axis;
   const boxes = points.map((p) => ({ x: X(p.x) - 6, y: Y(p.y) - 6, w: 12, h: 12 }));
   const free = (box) => !boxes.some((b) => box.x < b.x + b.w && b.x < box.x + box.w && box.y < b.y + b.h && b.y < box.y + box.h);
+  /** A free place in the right margin for a label without one at its point, as close to its height as possible. */
+  const beside = (py, w) => {
+    const places = Array.from({ length: 26 }, (_, i) => ({ x: WIDTH - right + 8, y: 13 * i, w, h: 13 })).sort((a, b) => Math.abs(a.y + 6 - py) - Math.abs(b.y + 6 - py));
+    return places.find(free) ?? places[0];
+  };
+  const nameOf = (method) => labelOn(method, view.place === null ? board.subset.sets : [view.place]);
   const labels = [...points].sort((a, b) => onFront.has(b.method) - onFront.has(a.method)).map((p) => {
-    const words = labelOf(p.method);
+    const words = nameOf(p.method);
     const w = 6.6 * words.length + 4;
     const [px, py] = [X(p.x), Y(p.y)];
     const spots = [[8, 4], [-w - 6, 4], [-w / 2, -9], [-w / 2, 18]].map(([dx, dy]) => ({ x: px + dx, y: py + dy - 10, w, h: 13 }));
-    const box = spots.find((one) => one.x > left && one.x + w < WIDTH && one.y > 0 && one.y + 13 < height - bottom + 8 && free(one));
-    if (!box) return null;
+    const box = spots.find((one) => one.x > left && one.x + w < WIDTH && one.y > 0 && one.y + 13 < height - bottom + 8 && free(one)) ?? beside(py, w);
     boxes.push(box);
-    return text(box.x, box.y + 10, words, { "font-size": 11.5, "font-weight": onFront.has(p.method) ? 600 : 400 });
+    const line = spots.includes(box) ? null : svg("line", { x1: px, y1: py, x2: box.x, y2: box.y + 6, class: "grid" });
+    return [line, text(box.x, box.y + 10, words, { "font-size": 11.5, "font-weight": onFront.has(p.method) ? 600 : 400 })];
   });
   const chart = svg("svg", {
     viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, role: "img", id: "time-chart",
-    "aria-label": `${points.length} methods by CPU time and ${title} on ${where}. Pareto front, cheapest first: ${front.map((p) => labelOf(p.method)).join(", ")}.`,
+    "aria-label": `${points.length} methods by CPU time and ${title} on ${where}. Pareto front, cheapest first: ${front.map((p) => nameOf(p.method)).join(", ")}.`,
   },
   logTicks(x0, x1).map((value) => [
     svg("line", { x1: X(value), x2: X(value), y1: top, y2: height - bottom, class: "grid" }),
@@ -97,16 +103,16 @@ function timeChart(view, board, open) {
   svg("polyline", { class: "front", points: front.map((p) => `${X(p.x).toFixed(1)},${Y(p.y).toFixed(1)}`).join(" ") }),
   points.map((p) => marker(p.method, X(p.x), Y(p.y), {
     "data-method": DATA.methods[p.method].name, class: "point", tabindex: "0", role: "button",
-    "aria-label": labelOf(p.method),
+    "aria-label": nameOf(p.method),
     onclick: () => open(p.method, view.place ?? board.subset.sets[0]),
     onkeydown: (event) => event.key === "Enter" && open(p.method, view.place ?? board.subset.sets[0]),
-  }, svg("title", {}, `${labelOf(p.method)}: ${duration(p.x)}, ${percent ? lossText(p.value, view.score) : digits(p.value)}`))),
+  }, svg("title", {}, `${nameOf(p.method)}: ${duration(p.x)}, ${percent ? lossText(p.value, view.score) : digits(p.value)}`))),
   labels,
   text(left + (WIDTH - left - right) / 2, height - 8, "median CPU time per split, tuning included (log axis)", { "text-anchor": "middle" }),
   svg("text", { transform: `translate(13,${(height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle", fill: "currentColor", "font-size": 12 }, title));
   return el("figure", { id: "score-against-time" }, el("div", { class: "scroll chart" }, chart),
     el("figcaption", {}, `${view.score.title} against CPU time on ${where}; better is higher up. The line is the Pareto front: ` +
-      `no other method is both faster and better. ${front.map((p) => labelOf(p.method)).join(", ")}. ${cheapest(view, points)}`, svgButton(() => chart, "score-against-time")));
+      `no other method is both faster and better. ${front.map((p) => nameOf(p.method)).join(", ")}. ${cheapest(view, points)}`, svgButton(() => chart, "score-against-time")));
 }
 
 /** Horizontal strips of dots, one per row, on a common axis; each row has a label, values, mean and reference lines. */

@@ -32,6 +32,8 @@ function startExplorer() {
     if (focus) document.getElementById(focus)?.focus();
   };
   document.querySelectorAll("#leaderboard .static").forEach((one) => { one.hidden = true; });
+  for (const line of document.querySelectorAll("#leaderboard > p, #leaderboard > ul > li")) // the note on the view has this sentence
+    if (/^(Lowest average rank|Best) by /.test(line.textContent.trim())) line.hidden = true;
   root.hidden = false;
   draw();
   root.querySelector("#time").open = true;

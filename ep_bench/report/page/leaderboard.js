@@ -63,7 +63,7 @@ function leaderboardTable(view, board, open) {
   const single = board.subset.sets.length === 1;
   const ranks = single ? [`${view.score.title} on ${DATA.datasets[board.subset.sets[0]].name}`] : ["average rank", "interval"];
   const head = ["method", ...ranks, view.score.better === "higher" ? "loss (nats)" : "loss",
-    "calibration error", "median CPU time", "finished", "converged", "published numbers", "tuning"];
+    "calibration error", "median CPU time", "finished", "converged", "published numbers (all data sets)", "tuning"];
   const settled = (row) => hasConvergedOn(row.method, board.subset.sets);
   const best = board.rows.find((row) => row.rank !== null && settled(row));
   const shown = board.rows.filter((row) => !view.complete || row.rank !== null);

@@ -161,11 +161,13 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         yield f"No ranks by {board.score.inline}: no two methods are complete on a common data set."
         return
     if board.is_single:
-        yield f"Bold: the best mean of the methods without {DAGGER}. {_best(board, report)}"
+        yield f"Bold: the best mean of the methods without {DAGGER}."
+        yield _best(board, report)
         kind = "" if board.score.better == "higher" else "relative "
         yield f"Loss is the {kind}difference from the best ranked method."
     else:
-        yield f"Bold: the lowest average rank of the methods without {DAGGER}. {_lowest(board)}"
+        yield f"Bold: the lowest average rank of the methods without {DAGGER}."
+        yield _lowest(board)
         yield _interval_and_loss(board, report)
     marks, where = {row.mark for row in board.rows}, "" if board.is_single else " of the ranked data sets"
     if DAGGER in marks:
