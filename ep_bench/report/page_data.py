@@ -62,6 +62,11 @@ class _Content:
         self.reasons("")
         self.traces = page_traces(report)
         self.uses, self.tasks = report.entries, report.merged.tasks()
+        self._ratios = {
+            name: 0.0 if test.independent else round(test.ratio, 6)
+            for one in report.scores
+            for name, test in zip(one.table.datasets, one.table.tests, strict=True)
+        }
 
     def as_dict(self, tables: Sequence[ScoreTable]) -> dict[str, Any]:
         """Return the whole content."""
@@ -101,6 +106,7 @@ class _Content:
             "n": _sizes(self.report).get(name),
             "task": self.merged.tasks().get(name),
             "plan": planned,
+            "ratio": self._ratios.get(name, 0.0),
         }
 
     @staticmethod

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 import shutil
 
+import numpy as np
 import pytest
 
 from ep_bench.report import build
+from ep_bench.report.paired_tests import t_test_p
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -247,3 +249,33 @@ def test_headings_stay_in_view(open_page):
     lines = open(waiting.value.path(), encoding="utf-8").read().splitlines()  # noqa: PTH123, SIM115
     assert lines[0].startswith("method")
     assert len(lines) == 1 + len(METHODS)
+
+
+def test_paired_p_values_are_those_of_python(open_page):
+    page, rng = open_page(), np.random.default_rng(0)
+    for J, ratio in ((2, 0.0), (5, 0.11), (10, 10.0), (20, 0.11), (20, 0.0), (200, 0.5)):
+        for shift in (0.0, 0.3, 3.0):
+            gaps = rng.normal(shift, 1.0, J)
+            found = page.evaluate(f"pairedP({gaps.tolist()}, {ratio})")
+            assert found == pytest.approx(t_test_p(gaps, ratio), rel=1e-8)
+    assert page.evaluate("pairedP([1, 1, 1], 0.1)") == 0.0
+    assert page.evaluate("pairedP([0, 0, 0], 0.1)") == 1.0
+    assert page.evaluate("pairedP([1], 0.1)") is None
+
+
+def test_every_point_of_the_time_chart_has_its_name(open_page):
+    page = open_page()
+    points = page.evaluate(
+        "[...document.querySelectorAll('#time-chart .point')].map((one) => one.getAttribute('aria-label'))"
+    )
+    shown = page.evaluate("[...document.querySelectorAll('#time-chart > text')].map((one) => one.textContent)")
+    assert len(points) >= 4
+    assert set(points) <= set(shown)
+
+
+def test_the_panel_of_an_entry_tests_it_against_another_method(open_page):
+    page = open_page()
+    page.locator("#live-leaderboard button.link", has_text="gp").click()
+    page.locator("#cell-versus").select_option(label="pbp")
+    caption = page.locator("#cell-difference figcaption").inner_text()
+    assert re.search(r"the corrected resampled t-test has p [=<] 0\.\d{4}, for this pair alone", caption)

@@ -71,6 +71,16 @@ function facts(view, entry, scores, published) {
   return lines;
 }
 
+/** The paired test of two methods in one sentence. */
+function pairedWords(gaps, ratio) {
+  const p = pairedP(gaps, ratio);
+  if (p === null) return "One split allows no test.";
+  const words = p < 1e-4 ? "p < 0.0001" : `p = ${p.toFixed(4)}`;
+  return ratio > 0
+    ? `The splits overlap, so that this standard error is too small; the corrected resampled t-test has ${words}, for this pair alone.`
+    : `The splits are independent: the paired t-test has ${words}, for this pair alone.`;
+}
+
 function charts(view, scores, versus, bands) {
   if (!scores.size) return null;
   const { method, dataset } = view.cell;
@@ -85,7 +95,7 @@ function charts(view, scores, versus, bands) {
       const words = gaps.length > 1 ? withError(mean(gaps), standardError(gaps)) : digits(gaps[0], 4);
       const better = gaps.filter((gap) => (view.score.better === "higher" ? gap > 0 : gap < 0)).length;
       const caption = `Paired difference, ${labelOf(method)} minus ${labelOf(versus)}: ${words} over ${plural(gaps.length, "common split")}; ` +
-        `better on ${better}. The splits overlap, so that this standard error is too small; it is no test. `;
+        `better on ${better}. ${pairedWords(gaps, DATA.datasets[dataset].ratio)} `;
       found.push([dotChart([{ label: "difference", splits: common, values: gaps, colour: "currentColor", zero: true }],
         `difference, ${view.score.axis}`, caption), caption, "cell-difference"]);
     }

@@ -135,6 +135,47 @@ function convergenceText([converged, all, not, unstated, byMedian]) {
   return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}${byMedian ? `, ${byMedian} by the median curve` : ""}`;
 }
 
+/** Logarithm of the gamma function for x > 0 (Lanczos' approximation with g = 5, relative error below 2e-10). */
+function logGamma(x) {
+  const terms = [76.18009172947146, -86.50532032941677, 24.01409824083091, -1.231739572450155, 1.208650973866179e-3, -5.395239384953e-6];
+  const series = terms.reduce((sum, term, i) => sum + term / (x + 1 + i), 1.000000000190015);
+  return (x + 0.5) * Math.log(x + 5.5) - (x + 5.5) + Math.log((2.5066282746310005 * series) / x);
+}
+
+/** Regularised incomplete beta function I_x(a, b) by its continued fraction. */
+function incompleteBeta(x, a, b) {
+  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(1 - x, b, a);
+  const tiny = 1e-300;
+  const nonzero = (value) => (Math.abs(value) < tiny ? tiny : value);
+  let [c, d] = [1, 1 / nonzero(1 - ((a + b) * x) / (a + 1))];
+  let fraction = d;
+  for (let m = 1; m < 500; m += 1) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    let step = 1;
+    for (const term of [even, odd]) {
+      d = 1 / nonzero(1 + term * d);
+      c = nonzero(1 + term / c);
+      step = c * d;
+      fraction *= step;
+    }
+    if (Math.abs(step - 1) < 1e-14) break;
+  }
+  return Math.exp(a * Math.log(x) + b * Math.log(1 - x) + logGamma(a + b) - logGamma(a) - logGamma(b)) * fraction / a;
+}
+
+/** Two-sided p-value of score differences with variance (1 / J + ratio) s^2, as in paired_tests.py; null for one split. */
+function pairedP(gaps, ratio) {
+  const J = gaps.length;
+  if (J < 2) return null;
+  const centre = mean(gaps);
+  const spread = gaps.reduce((sum, gap) => sum + (gap - centre) ** 2, 0) / (J - 1);
+  if (spread <= (1e-15 * Math.max(...gaps.map(Math.abs))) ** 2) return centre === 0 ? 1 : 0;
+  const square = centre ** 2 / ((1 / J + ratio) * spread);
+  return incompleteBeta((J - 1) / (J - 1 + square), (J - 1) / 2, 0.5);
+}
+
 /** Points that no other point beats in both time and loss. */
 const paretoFront = (points) =>
   points

@@ -16,7 +16,7 @@ from scipy import integrate, stats
 from ep_bench import data, experiments, published
 from ep_bench.experiments import figures, registry
 from ep_bench.experiments.as_cells import as_cells
-from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute
+from ep_bench.experiments.pbp_2015.active_learning import acquisition, compute, figure
 from ep_bench.experiments.study_folder import relative_to
 from ep_bench.predictions import PointPrediction, Predictive
 from ep_bench.report import builder, merge
@@ -130,11 +130,20 @@ def test_the_report_has_scores_and_the_paired_test(done: Path) -> None:
     assert len(section.pictures) == 2
     final, paired = section.tables
     assert len(final.rows) == 2
+    assert [row[:3] for row in final.rows] == [["yacht", "ridge-A", "variance"], ["yacht", "ridge-R", "random"]]
     assert paired.rows[0][:3] == ["yacht", "ridge-A", "ridge-R"]
     with np.load(done / experiments.ARRAYS) as arrays:
         last = arrays["rmse"][0, :, :, -1]
     assert paired.rows[0][5]["value"] == pytest.approx(np.mean(last[0] - last[1]))
     assert paired.rows[0][6]["value"] == pytest.approx(stats.wilcoxon(last[0] - last[1]).pvalue)
+
+
+def test_every_two_acquisitions_of_a_method_are_compared_and_look_different() -> None:
+    rules = ("random", "mutual_information", "variance")
+    entries = [{"use": use, "acquisition": rule} for use in ("pbp", "hmc") for rule in rules]
+    assert list(figure._pairs(entries)) == [(1, 0), (1, 2), (2, 0), (4, 3), (4, 5), (5, 3)]
+    lines = [figure._line(figure.Look("blue", "o", rule)) for rule in rules]
+    assert len({(str(line["linestyle"]), line["fillstyle"], line["markerfacecolor"]) for line in lines}) == 3
 
 
 def stored(folder: Path, final: list[float], **options: Any) -> store.StudyResults:

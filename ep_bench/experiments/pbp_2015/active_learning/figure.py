@@ -1,4 +1,4 @@
-"""Figures and tables of active learning: scores by the number of added points, and active against random choice."""
+"""Figures and tables of active learning: scores by the number of added points, and the acquisitions of each method."""
 
 from __future__ import annotations
 
@@ -27,14 +27,20 @@ SIZES = {"train": 20, "test": 100, "additions": 9}  # of the table
 LEVEL = 0.05  # of the paired test
 AXES = {"rmse": "RMSE (original units)", "ll": "mean test log-likelihood\n(nats per data point)"}
 RANDOM = "random"
+STROKES = {"variance": "-", RANDOM: (0, (3, 1.5)), "mutual_information": (0, (6, 1.5, 1, 1.5))}
+WORDS = {
+    "variance": "Filled markers, solid lines: the point of largest variance is added",
+    RANDOM: "open markers, dashed lines: a random point",
+    "mutual_information": "half-filled markers, dash-dotted lines: the point of largest mutual information",
+}
 
 
 class Look(NamedTuple):
-    """Colour and marker of a method, which its active and its random entry share."""
+    """Colour and marker of a method, which its entries share, and the acquisition."""
 
     colour: str
     marker: str
-    random: bool
+    rule: str
 
 
 def draw(results: ExperimentResults) -> list[Picture]:
@@ -46,7 +52,7 @@ def draw(results: ExperimentResults) -> list[Picture]:
 
 
 def tables(results: ExperimentResults) -> list[Table]:
-    """Return the table of active against random choice, and that of failures."""
+    """Return the final scores, the comparison of acquisitions, and failures."""
     pairs = list(_pairs(results.options.get("methods", ())))
     found = [_final(results.arrays), *([_comparison(results.arrays, pairs)] if pairs else [])]
     failures = [str(text) for text in results.arrays.get("failures", ())]
@@ -106,17 +112,18 @@ def _panel(ax: Axes, scores: Array, looks: Sequence[Look], published: Mapping[in
         mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
         ax.errorbar(np.arange(last + 1), mean, error, **_line(look), elinewidth=0.6)
         if j in published:
-            face = "white" if look.random else look.colour
+            face = "white" if look.rule == RANDOM else look.colour
             ax.plot(last + 0.6, published[j], "*", color=look.colour, markerfacecolor=face, markersize=6, mew=0.8)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.06)
 
 
 def _line(look: Look) -> dict[str, Any]:
-    face, stroke = ("white", (0, (3, 1.5))) if look.random else (look.colour, "-")
+    half = "left" if look.rule == "mutual_information" else "full"
+    face = "white" if look.rule == RANDOM else look.colour
     return {
-        "color": look.colour, "marker": look.marker, "markerfacecolor": face, "linestyle": stroke, "markersize": 3.2,
-        "mew": 0.8,
+        "color": look.colour, "marker": look.marker, "fillstyle": half, "markerfacecolor": face,
+        "markerfacecoloralt": "white", "linestyle": STROKES[look.rule], "markersize": 3.2, "mew": 0.8,
     }  # fmt: skip
 
 
@@ -134,7 +141,7 @@ def _looks(results: ExperimentResults) -> list[Look]:
     styles = method_styles(list(first.values()), uses(results.options))
     looks = [styles[first[kind]] for kind in kinds]
     rules = results.arrays["acquisitions"]
-    return [Look(look.colour, look.marker, str(rule) == RANDOM) for look, rule in zip(looks, rules, strict=True)]
+    return [Look(look.colour, look.marker, str(rule)) for look, rule in zip(looks, rules, strict=True)]
 
 
 def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,11 +150,12 @@ def _kind(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pairs(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
-    """Yield the places of each active entry and of the random entry of the same method and options."""
+    """Yield the places of two entries that differ in the acquisition only; ``random`` comes last, then ``variance``."""
+    order = ("mutual_information", "variance", RANDOM)
+    places = [order.index(entry.get("acquisition", "variance")) for entry in entries]
     for i, entry in enumerate(entries):
         for j, other in enumerate(entries):
-            rules = entry.get("acquisition", "variance"), other.get("acquisition", "variance")
-            if rules[0] != RANDOM and rules[1] == RANDOM and _kind(entry) == _kind(other):
+            if places[i] < places[j] and _kind(entry) == _kind(other):
                 yield i, j
 
 
@@ -163,7 +171,7 @@ def _published(dataset: str, labels: Sequence[str]) -> dict[int, float]:
 
 def _final(arrays: Mapping[str, Any]) -> Table:
     """Return the table of the scores after the last addition."""
-    head = ["data set", "method", "RMSE", "log-likelihood", "repetitions", "CPU seconds per fit"]
+    head = ["data set", "method", "acquisition", "RMSE", "log-likelihood", "repetitions", "CPU seconds per fit"]
     rows = []
     for i, name in enumerate(arrays["datasets"]):
         for j, label in enumerate(arrays["labels"]):
@@ -171,7 +179,10 @@ def _final(arrays: Mapping[str, Any]) -> Table:
             entries = [_mean_and_error(np.asarray(arrays[score])[i, j, complete, -1]) for score in AXES]
             times, count = np.asarray(arrays["seconds"])[i, j], int(complete.sum())
             seconds = float(times[complete].mean() if count else times.mean())
-            rows.append([str(name), str(label), *entries, item(str(count), count), item(f"{seconds:.3g}", seconds)])
+            rule = str(arrays["acquisitions"][j]).replace("_", " ")
+            rows.append(
+                [str(name), str(label), rule, *entries, item(str(count), count), item(f"{seconds:.3g}", seconds)]
+            )
     caption = (
         "Test scores after the last addition: mean ± standard error (ddof 0) over the repetitions in which all fits "
         "succeeded. The time includes predictions for the pool."
@@ -189,16 +200,16 @@ def _mean_and_error(values: Array) -> Item:
 
 
 def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> Table:
-    """Return the table of final RMSE with active and with random choice, paired over the repetitions."""
+    """Return the table of final RMSE of two acquisitions of one method, paired over the repetitions."""
     labels = [str(label) for label in arrays["labels"]]
-    head = ["data set", "active", "random", "RMSE active", "RMSE random", "difference", "p", "repetitions"]
+    head = ["data set", "first", "second", "RMSE first", "RMSE second", "difference", "p", "repetitions"]
     rows = [
         [str(name), labels[i], labels[j], *_paired(np.asarray(arrays["rmse"])[d, [i, j], :, -1])]
         for d, name in enumerate(arrays["datasets"])
         for i, j in pairs
     ]
     caption = (
-        "RMSE after the last addition with active and with random choice, on the same divisions of the data: means, "
+        "RMSE after the last addition with two acquisitions of one method, on the same divisions of the data: means, "
         "mean difference ± standard error, and the two-sided p-value of Wilcoxon's signed-rank test of the paired "
         "differences, without correction for the number of tests. Repetitions are random divisions of one data set, "
         "so they are not fully independent."
@@ -210,19 +221,19 @@ def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> 
 
 
 def _paired(final: Array) -> list[Item]:
-    """Return the entries of a row for the final scores (2, R) of both rules."""
+    """Return the entries of a row for the final scores (2, R) of both acquisitions."""
     from scipy import stats
 
-    active, at_random = final[:, np.isfinite(final).all(axis=0)]
-    count = len(active)
+    first, second = final[:, np.isfinite(final).all(axis=0)]
+    count = len(first)
     if count < 2:
         return [item("–") for _ in range(4)] + [item(str(count), count)]
-    difference = active - at_random
+    difference = first - second
     error = difference.std() / np.sqrt(count)
     p = float(stats.wilcoxon(difference).pvalue) if np.any(difference) else 1.0
     return [
-        item(f"{active.mean():.4g}", float(active.mean())),
-        item(f"{at_random.mean():.4g}", float(at_random.mean())),
+        item(f"{first.mean():.4g}", float(first.mean())),
+        item(f"{second.mean():.4g}", float(second.mean())),
         item(f"{difference.mean():+.3g} ± {error:.2g}".replace("-", "−"), float(difference.mean())),
         item("< 0.0001" if p < 1e-4 else f"{p:.4f}", p),
         item(str(count), count),
@@ -236,9 +247,9 @@ def _caption(results: ExperimentResults, score: str) -> str:
         f"Active learning: {AXES[score].replace(chr(10), ' ')} on {options.get('test', 100)} test points by the number "
         f"of points added to {options.get('train', 20)} training points; means and standard errors over {count} "
         "repetitions. "
-        "Filled markers, solid lines: the point with the highest acquisition is added; open markers, dashed lines: a "
-        "random point."
     )
+    rules = {str(rule) for rule in arrays["acquisitions"]}
+    text += "; ".join(words for rule, words in WORDS.items() if rule in rules) + "."
     labels = [str(label) for label in arrays["labels"]]
     if score == "rmse" and any(_published(str(name), labels) for name in arrays["datasets"]):
         text += " Stars: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
