@@ -196,7 +196,7 @@ def _compare(
 
 def _ours(number: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> MeasuredMean:
     """Return mean and standard error over the splits that have the score, in the units of the published value."""
-    scored = [(moments(number["metric"], cell), cell) for cell in cells if cell.get("status") == "ok"]
+    scored = [(moments(number["scored_by"], cell), cell) for cell in cells if cell.get("status") == "ok"]
     finite = [(part, cell) for part, cell in scored if math.isfinite(part.mean)]
     converged = count(cell for _, cell in finite)
     if not finite:

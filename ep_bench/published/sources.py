@@ -71,13 +71,17 @@ class Alias(_Strict):
 
 
 class PublishedColumn(_Strict):
-    """Trust in single methods of a table, their spread if it differs, and the earlier source that the table repeats."""
+    """Trust in single methods of a table, their spread if it differs, and the earlier source that the table repeats.
+
+    ``scored_by`` has the column of results.csv that is comparable with a metric, if it is not the one of this name.
+    """
 
     methods: tuple[str, ...]
     trust: Trust
     why: str
     spread: Spread | None = None
     repeats: str = ""
+    scored_by: dict[str, str] = Field(default_factory=dict)
 
 
 class ExchangedDatasets(_Strict):

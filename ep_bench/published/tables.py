@@ -109,6 +109,7 @@ def _described(row: Printed, by_place: dict[tuple[str, ...], Printed], sources: 
         "trust": column.trust,
         "why": column.why,
         "repeats": column.repeats,
+        "scored_by": column.scored_by.get(row["metric"], row["metric"]),
         "name": alias.name,
         "irrelevant_inputs": alias.irrelevant_inputs,
         "target_transforms": alias.target_transforms,

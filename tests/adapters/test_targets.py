@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import pytest
 
 from ep_bench import adapters
+from ep_bench.adapters import targets
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.errors import UserError
 from ep_bench.runner.execute import run_cell
@@ -76,3 +78,9 @@ def test_what_did_not_converge_comes_first(tmp_path: Path) -> None:
     (planned,) = make_plan(read(tmp_path, "./warns.py:Warns"), tmp_path / "r").cells
     row = run_cell(planned.job).row
     assert row["reason"] == "not converged: three sweeps; no log-likelihood: the method gives points only"
+
+
+def test_distributions_are_those_of_importlib() -> None:
+    expected = importlib.metadata.packages_distributions()
+    found = {name: {one.metadata["Name"] for one in targets.distributions()[name]} for name in expected}
+    assert {name: sorted(names) for name, names in found.items()} == {n: sorted(set(d)) for n, d in expected.items()}
