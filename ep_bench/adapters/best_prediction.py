@@ -38,6 +38,12 @@ def fit(model: Any, X: Array, y: Array) -> None:
         model.fit(X, y)
 
 
+def stated_convergence(model: Any) -> dict[str, bool]:
+    """Return the attribute ``converged_`` of a fitted model, if it has one that is true or false."""
+    met = getattr(model, "converged_", None)
+    return {"converged_": bool(met)} if isinstance(met, bool | np.bool_) else {}
+
+
 def predict(model: Any, X: Array) -> Prediction:
     """Return the most informative prediction of a fitted model at inputs X (n, d).
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ep_bench.adapters.best_prediction import bound_method
+from ep_bench.adapters.best_prediction import bound_method, stated_convergence
 from ep_bench.estimator import Scaling
 from ep_bench.predictions import Classification, ClassLabels, ClassProbabilities, real_array
 from ep_bench.types import Array, Indices
@@ -32,6 +32,7 @@ class ExternalClassifier:
         self._seen = np.unique(y).astype(np.int64)
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         self.model.fit(self._scaling.apply(X), y.astype(np.int64))
+        vars(self).update(stated_convergence(self.model))
         return self
 
     def predict_dist(self, X: Array) -> Classification:

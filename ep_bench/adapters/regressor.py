@@ -40,6 +40,7 @@ class ExternalRegressor:
         self._x_scaling, self._y_scaling = standardisation(X, y, active=self.standardize)
         # Copies, so that a model that changes its arguments does not change the data of the cell.
         best_prediction.fit(self.model, self._x_scaling.apply(X), self._y_scaling.apply(y[:, None])[:, 0])
+        vars(self).update(best_prediction.stated_convergence(self.model))
         return self
 
     def predict_dist(self, X: Array) -> Prediction:

@@ -32,7 +32,7 @@ def outcome(records: list[Record]) -> dict[str, tuple[str, str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_a_misbehaving_method_affects_only_its_own_cell(bad: Path, n_jobs: int) -> None:
-    names = ["Raises", "NotFinite", "Crashes", "Leaves", "Warns", "Deaf"]
+    names = ["Raises", "NotFinite", "Crashes", "Leaves", "Warns", "States", "Deaf"]
     jobs = [job(name, base=bad) for name in names]
     jobs += [job("Stuck", base=bad, seconds=1.0), job("Hungry", base=bad, memory_gb=0.75)]
     jobs += [job(split=split) for split in range(4)]
@@ -46,6 +46,8 @@ def test_a_misbehaving_method_affects_only_its_own_cell(bad: Path, n_jobs: int) 
     assert found["Leaves"] == ("failed", "SystemExit: 5 (bad.py:89)")
     assert found["Deaf"][1].startswith("the method closed the connection of its process")
     assert found["Warns"] == ("ok", "not converged: stopped after 3 sweeps")
+    stated = {r.row["method"]: r.row.get("converged", "") for r in records if r.row["status"] == "ok"}
+    assert stated == {"Warns": "false", "States": "false", "ConstantRegressor": ""}
     assert found["Stuck"] == ("timeout", "over the limit of 1 seconds")
     assert found["Hungry"][0] == "memory"
     assert "over the limit of 0.75 GiB" in found["Hungry"][1]
