@@ -1,8 +1,8 @@
-"""``curves.json``: training curves, predictions over one input, and chains of samplers, in one committed file.
+"""``curves.json``: training curves, predictions over one input, chains of samplers, and options chosen by tuning.
 
 Cell files hold the complete curves and are not committed. For each method and data set, ``curves.json`` keeps the
 median and the range over the finished splits, at a limited number of epochs. It also keeps the predictions and the
-chains of one split, and the diagnostics of the chains of all splits.
+chains of one split, and of all splits the diagnostics of the chains and the chosen options.
 
 Each entry lists its splits and a hash of their cells. An entry is dropped if one of these cells is no longer a finished
 cell of the plan. It is still found if its label has changed. It is replaced only if this machine has the cell files of
@@ -15,7 +15,9 @@ import json
 import math
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +50,8 @@ _PANEL = Keys(
     equal=[_GRID, _TRAIN, _TEST],
 )
 _CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE), equal=True)})
+_CHOSEN = Each((*_VALUE, str, bool, list, dict))
+_TUNED = {"chosen": ListOf(OrNull(_CHOSEN)), "trials": int, "failed": int, "reason": str}
 _SAMPLED = {"diagnostics": Each(ListOf(_VALUE)), "split": (int, type(None)), "chains": Each(_CHAIN)}
 FORM = Keys(
     {
@@ -55,7 +59,7 @@ FORM = Keys(
         "traces": ListOf(Keys({**_ENTRY, "traces": Each(_TRACE)})),
         "panels": ListOf(Keys({**_ENTRY, "panel": _PANEL})),
     },
-    {"chains": ListOf(Keys({**_ENTRY, **_SAMPLED}))},
+    {"chains": ListOf(Keys({**_ENTRY, **_SAMPLED})), "tuned": ListOf(Keys({**_ENTRY, **_TUNED}))},
 )
 
 Entry = dict[str, Any]
@@ -75,12 +79,18 @@ class Curves(NamedTuple):
 
     ``chains``: ``diagnostics`` maps names to one value per split, or None. ``chains`` are those of the split ``split``,
     the first that has any (None without). It maps names to ``draws``, the original length of a chain, and ``values``,
-    at most DRAWS evenly spaced draws per chain. The file has no key ``chains`` if there are none.
+    at most DRAWS evenly spaced draws per chain.
+
+    ``tuned``: ``chosen`` has the options of each split, None if no trial has a score; ``trials`` and ``failed`` are the
+    numbers of trials and of failed ones over all splits, and ``reason`` is the most frequent reason of a failure.
+
+    The file has no keys ``chains`` and ``tuned`` if there are none.
     """
 
     traces: list[Entry]
     panels: list[Entry]
     chains: list[Entry]
+    tuned: list[Entry]
 
 
 class CurveEntries(NamedTuple):
@@ -89,6 +99,7 @@ class CurveEntries(NamedTuple):
     traces: Entry | None = None
     panel: Entry | None = None
     chains: Entry | None = None
+    tuned: Entry | None = None
 
 
 def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
@@ -115,11 +126,13 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
     on_disk = store.stamps(folder).keys()
     files = [read(path) for path in (folder, *sources)]
     known = [index(entry for entries in kind for entry in entries) for kind in zip(*files, strict=True)]
-    found = Curves([], [], [])
+    found, rows = Curves([], [], [], []), list(rows)
+    searched = {str(row["cell"]) for row in rows if row.get("tune_seconds") is not None}
     for (method, dataset), cells in sorted(finished(rows).items()):
         old = CurveEntries(*(find(entries, cells) for entries in known))
         local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
-        new = CurveEntries() if _is_up_to_date(local, old) else _read_cells(folder, local)
+        tuned = {split for split, key in local.items() if key in searched}
+        new = CurveEntries() if _is_up_to_date(local, tuned, old) else _read_cells(folder, local)
         for entry, kind in zip(_better(old, new), found, strict=True):
             if entry is not None:
                 kind.append({**entry, "method": method, "dataset": dataset})
@@ -157,7 +170,7 @@ def read(folder: Path) -> Curves:
     """Return the content of ``curves.json``, empty if there is no file. Raises UserError if it cannot be read."""
     path = folder / FILE
     if not path.exists():
-        return Curves([], [], [])
+        return Curves([], [], [], [])
     try:
         found = read_json(path)
     except (OSError, ValueError) as error:
@@ -181,7 +194,7 @@ def _text(found: Curves) -> str:
     """Return the text of the file, one line per entry, so that differences are easy to read."""
     parts = [f'"format": {FORMAT}']
     for kind, entries in zip(Curves._fields, found, strict=True):
-        if kind == "chains" and not entries:
+        if kind in {"chains", "tuned"} and not entries:
             continue
         lines = [json.dumps(entry, sort_keys=True, separators=(",", ":")) for entry in entries]
         parts.append(f'"{kind}": [' + "".join(f"\n{line}," for line in lines).rstrip(",") + "\n]")
@@ -195,8 +208,10 @@ def _hash(cells: Cells) -> str:
 # From cell files
 
 
-def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
-    """Return whether the known entries already include all cell files of this machine."""
+def _is_up_to_date(local: Cells, tuned: AbstractSet[int], known: CurveEntries) -> bool:
+    """Return whether the known entries include all cell files of this machine; ``tuned`` are splits with a search."""
+    if tuned and not (known.tuned and tuned <= set(known.tuned["splits"])):
+        return False
     splits_entry = known.traces or known.chains
     if splits_entry is not None:
         return local.keys() <= set(splits_entry["splits"])
@@ -205,14 +220,18 @@ def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
 
 def _better(old: CurveEntries, new: CurveEntries) -> CurveEntries:
     """Return per kind the entry with more splits, for panels the one of the earlier split; in a tie the new one."""
-    traces, panel, chains = new
-    if old.traces is not None and (traces is None or len(traces["splits"]) < len(old.traces["splits"])):
-        traces = old.traces
+    panel = new.panel
     if old.panel is not None and (panel is None or panel["splits"] > old.panel["splits"]):
         panel = old.panel
-    if old.chains is not None and (chains is None or len(chains["splits"]) < len(old.chains["splits"])):
-        chains = old.chains
-    return CurveEntries(traces, panel, chains)
+    return CurveEntries(
+        _larger(old.traces, new.traces), panel, _larger(old.chains, new.chains), _larger(old.tuned, new.tuned)
+    )
+
+
+def _larger(old: Entry | None, new: Entry | None) -> Entry | None:
+    if old is None or new is None:
+        return new if old is None else old
+    return old if len(new["splits"]) < len(old["splits"]) else new
 
 
 def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
@@ -220,12 +239,15 @@ def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
     panel: Entry | None = None
     traced: dict[int, dict[str, list[float]]] = {}
     sampled: dict[int, dict[str, Any]] = {}
+    searched: dict[int, dict[str, Any]] = {}
     for split, record in _records(folder, cells):
         curve = record.notes.get("curve")
         if curve and panel is None:
             panel = {**_splits_used([split], cells), "panel": curve}
         notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
-        if not record.trace and not notes:
+        if record.notes.get("tune"):
+            searched[split] = record.notes["tune"]
+        if not record.trace and not notes and split not in searched:
             if "finished" not in record.provenance:
                 continue  # taken over from a table, which has no curves
             break  # a method keeps curves of every fit or of none
@@ -235,12 +257,24 @@ def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
             sampled[split] = notes
     traces = {**_splits_used(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
     chains = {**_splits_used(sampled, cells), **_sampled(sampled)} if sampled else None
-    return CurveEntries(traces, panel, chains)
+    tuned = {**_splits_used(searched, cells), **_chosen(list(searched.values()))} if searched else None
+    return CurveEntries(traces, panel, chains, tuned)
 
 
 def _splits_used(splits: Iterable[int], cells: Cells) -> Entry:
     used = {split: cells[split] for split in splits}
     return {"splits": list(used), "cells": _hash(used)}
+
+
+def _chosen(searches: Sequence[Mapping[str, Any]]) -> Entry:
+    """Return the chosen options of each search, and the number of trials and of failed ones."""
+    reasons = Counter(trial["reason"] for one in searches for trial in one["trials"] if trial["score"] is None)
+    return {
+        "chosen": [None if one["best"] is None else one["trials"][one["best"]]["options"] for one in searches],
+        "trials": sum(len(one["trials"]) for one in searches),
+        "failed": reasons.total(),
+        "reason": str(reasons.most_common(1)[0][0]) if reasons else "",
+    }
 
 
 def _sampled(notes: Mapping[int, Mapping[str, Any]]) -> Entry:

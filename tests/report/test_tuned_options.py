@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 
@@ -9,7 +10,7 @@ import pytest
 
 from ep_bench.report import build, merge
 from ep_bench.report.sections import tuned_options
-from ep_bench.results import store
+from ep_bench.results import curves, store
 from ep_bench.types import Record
 
 TUNE = {
@@ -83,21 +84,35 @@ def test_both_pages_show_them_with_the_time(folder):
     assert "CPU time of tuning" in (folder / "report" / "figures" / "times.svg").read_text(encoding="utf-8")
 
 
-def test_a_fresh_clone_reports_missing_cell_files(folder):
+def test_a_fresh_clone_has_the_chosen_options(folder):
+    before = tuned_options.collect(merge.merge([folder]))
+    shutil.rmtree(folder / store.CELLS)
+    assert tuned_options.collect(merge.merge([folder])) == before
+
+
+def test_options_that_older_versions_lost_are_counted(folder):
     shutil.rmtree(folder / store.CELLS)
     lines, rows = tuned_options.collect(merge.merge([folder]))
     assert rows == []
     assert lines[0].startswith("3 trials")
-    assert lines[1].endswith("This machine has none of 6 tuned cells.")
+    assert lines[1].startswith("The chosen options are known of none of 6 tuned cells")
     build([folder])
-    assert "This machine has none" in (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "known of none of 6" in (folder / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_curves_without_options_are_completed_from_cell_files(folder):
+    merge.merge([folder])
+    stored = json.loads((folder / curves.FILE).read_text())
+    assert len(stored.pop("tuned")) == 2
+    (folder / curves.FILE).write_text(json.dumps(stored))
+    assert tuned_options.collect(merge.merge([folder]))[1]
 
 
 def test_some_cell_files_are_better_than_none(folder):
     for path in sorted((folder / store.CELLS).glob("*.json"))[:2]:
         path.unlink()
     lines, rows = tuned_options.collect(merge.merge([folder]))
-    assert lines[-1].endswith("This machine has 4 of 6 tuned cells.")
+    assert "known of 4 of 6 tuned cells" in lines[-1]
     assert rows
 
 

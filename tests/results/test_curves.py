@@ -152,7 +152,7 @@ def test_an_entry_is_dropped_with_its_cells(study: Study) -> None:
     assert study.update().traces
     study.version = 2  # another version of the method: other hashes
     study.plan()
-    assert study.update() == curves.Curves([], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
     assert not (study.folder / curves.FILE).exists()
     study.finish([1])
     assert study.update().traces[0]["splits"] == [1]
@@ -166,7 +166,7 @@ def test_curves_of_replaced_cells_are_not_used(study: Study) -> None:
     study.finish(range(4))
     store.export(study.folder)
     shutil.rmtree(study.folder / store.CELLS)  # this machine has the rows of the new cells, but not their files
-    assert study.update() == curves.Curves([], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
 
 
 def test_methods_on_the_same_splits_are_distinguished(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_damaged_cell_file_is_ignored(study: Study) -> None:
 
 def test_nothing_is_written_if_no_method_has_curves(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {})
-    assert study.update() == curves.Curves([], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
     assert not (study.folder / curves.FILE).exists()
 
 
@@ -334,7 +334,7 @@ def test_long_chains_are_thinned_evenly_and_keep_their_ends(study: Study) -> Non
 
 def test_a_sampler_needs_no_trace_and_every_split_counts(study: Study) -> None:
     study.finish(range(4), trace=lambda _: {}, notes=lambda split: sampled(split) if split else {"diagnostics": {}})
-    assert study.update() == curves.Curves([], [], [])  # a method keeps curves of every fit or of none
+    assert study.update() == curves.Curves([], [], [], [])  # a method keeps curves of every fit or of none
     study.finish(range(4), trace=lambda _: {}, notes=lambda s: sampled(s) if s else {"diagnostics": {"step_size": 0.1}})
     (entry,) = study.update().chains
     assert (entry["splits"], entry["split"]) == ([0, 1, 2, 3], 1)
@@ -352,7 +352,7 @@ def test_chains_of_a_fresh_clone_and_of_a_changed_plan(study: Study) -> None:
     assert study.update() == before
     study.version = 2
     study.plan()
-    assert study.update() == curves.Curves([], [], [])
+    assert study.update() == curves.Curves([], [], [], [])
 
 
 def test_a_file_without_chains_is_read_and_not_changed(study: Study) -> None:

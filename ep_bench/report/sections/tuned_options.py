@@ -1,4 +1,4 @@
-"""Options chosen by tuning, by method and data set, from the cell files of this machine."""
+"""Options chosen by tuning, by method and data set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ep_bench.plotting.page import Section, Table, item
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies
-from ep_bench.results import store
+from ep_bench.results import curves, store
 
 HEAD = ["method", "data set", "option", "search space", "chosen", "splits"]
 CAPTION = (
@@ -43,27 +43,16 @@ def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
             groups.setdefault((str(row["method"]), str(row["dataset"])), []).append(str(row["cell"]))
     if not groups:
         return [], []
-    notes = _notes(merged.studies, {key for keys in groups.values() for key in keys})
-    lines = [*_budgets(groups, wanted), *_failures(groups, notes)]
-    count = sum(len(keys) for keys in groups.values())
-    if len(notes) < count:
+    kept, cells = curves.index(merged.curves.tuned), merged.cells()
+    found = {group: entry for group in groups if (entry := curves.find(kept, cells.get(group, {}))) is not None}
+    lines = [*_budgets(groups, wanted), *_failures(found)]
+    count, known = sum(map(len, groups.values())), sum(len(entry["splits"]) for entry in found.values())
+    if known < count:
         lines.append(
-            "The chosen options are in cell files, which are not committed. "
-            f"This machine has {len(notes) or 'none'} of {count} tuned cells."
+            f"The chosen options are known of {known or 'none'} of {count} tuned cells: older versions lost them."
         )
-    rows = [row for group, keys in groups.items() for row in _rows(group, keys, wanted[keys[0]]["space"], notes)]
+    rows = [row for group, entry in found.items() for row in _rows(group, entry, wanted[groups[group][0]]["space"])]
     return lines, rows
-
-
-def _notes(studies: Sequence[store.StudyResults], wanted: set[str]) -> dict[str, Mapping[str, Any]]:
-    """Return the tuning notes of the cell files by hash. Cells without a file are omitted."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for study in studies:
-        for key in sorted(wanted - found.keys()):
-            record = store.read_record(study.folder / store.CELLS / f"{key}.json")
-            if record is not None and record.notes.get("tune"):
-                found[key] = record.notes["tune"]
-    return found
 
 
 def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -78,25 +67,18 @@ def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str
         yield f"{budget}: {', '.join(names)}."
 
 
-def _failures(groups: Mapping[Group, list[str]], notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _failures(found: Mapping[Group, Mapping[str, Any]]) -> Iterator[str]:
     """Yield one line per method and data set with failed trials."""
-    for (method, dataset), keys in groups.items():
-        trials = [trial for key in keys if key in notes for trial in notes[key]["trials"]]
-        reasons = Counter(trial["reason"] for trial in trials if trial["score"] is None)
-        if reasons:
-            ((frequent, _),) = reasons.most_common(1)
-            failed = f"{reasons.total()} of {len(trials)} trials failed"
-            yield f"{method} on {dataset}: {failed}, most often: {frequent}"
+    for (method, dataset), entry in found.items():
+        if entry["failed"]:
+            failed = f"{entry['failed']} of {entry['trials']} trials failed"
+            yield f"{method} on {dataset}: {failed}, most often: {entry['reason']}"
 
 
-def _rows(
-    group: Group, keys: Sequence[str], space: Mapping[str, Mapping[str, Any]], notes: Mapping[str, Mapping[str, Any]]
-) -> Iterator[list[str]]:
-    ended = [notes[key] for key in keys if key in notes and notes[key]["best"] is not None]
-    best = [note["trials"][note["best"]]["options"] for note in ended]
-    for name, entry in space.items():
-        ((kind, values),) = entry.items()
-        chosen = [options[name] for options in best if name in options]
+def _rows(group: Group, entry: Mapping[str, Any], space: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
+    for name, one in space.items():
+        ((kind, values),) = one.items()
+        chosen = [options[name] for options in entry["chosen"] if options and name in options]
         if chosen:
             yield [*group, name, _searched(kind, values), summarise(kind, chosen), str(len(chosen))]
 
