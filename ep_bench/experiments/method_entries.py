@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ep_bench import adapters, data, methods
 from ep_bench.errors import UserError, nearest
@@ -27,6 +27,13 @@ def refuse_unknown(problem: str, name: str, allowed: Iterable[str]) -> None:
         raise ValueError(f"{problem}; found {name!r}; allowed: {', '.join(sorted(allowed))}{suffix}")
 
 
+def refuse_own_files(given: Any) -> Any:
+    """Return the given data sets. Raises ValueError if one is a mapping, such as that of a user's own file."""
+    if isinstance(given, list | tuple) and any(isinstance(one, Mapping) for one in given):
+        raise ValueError("data sets are names; own files and their options are not possible in this experiment")
+    return given
+
+
 def regression_sets(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names of data sets. Raises ValueError if one is unknown, is for classification or occurs twice."""
     for name in names:
@@ -36,6 +43,9 @@ def regression_sets(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise ValueError("a data set occurs twice")
     return names
+
+
+RegressionSets = Annotated[tuple[str, ...], BeforeValidator(refuse_own_files), AfterValidator(regression_sets)]
 
 
 class ExperimentMethod(BaseModel):

@@ -109,7 +109,10 @@ def score_table(table: ScoreTable, ranking: Ranking | None = None, folded: str =
         rank = [item(ranks[j] or "–", ranks[j].partition(" ")[0])] if ranking else []
         cells = [_entry(table, i, j, decimals[i]) for i in range(len(table.datasets))]
         rows.append([table.methods[j], *rank, *cells])
-    return Table(head, rows, tables.caption(table), folded, tables.markdown(table, ranking, full=False))
+    caption = tables.caption(table)
+    if ranking and len(ranking.datasets) < len(table.datasets):
+        caption += f". Average ranks are those over {', '.join(ranking.datasets)}"
+    return Table(head, rows, caption, folded, tables.markdown(table, ranking, full=False))
 
 
 def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:

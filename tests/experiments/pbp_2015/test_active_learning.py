@@ -225,6 +225,10 @@ def test_a_failed_fit_is_named_and_left_out(tmp_path: Path) -> None:
     [
         ({"datasets": ["bostn"]}, "did you mean 'boston'"),
         ({"datasets": ["pima"]}, "classification"),
+        (
+            {"datasets": [{"name": "own", "csv": "own.csv", "target": "y"}]},
+            "own files and their options are not possible",
+        ),
         ({"datasets": ["yacht", "yacht"]}, "twice"),
         ({"methods": [{"use": "pbpp"}]}, "did you mean 'pbp'"),
         ({"methods": [{"use": "pbp", "epoch": 3}]}, "epoch"),

@@ -27,7 +27,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from ep_bench import data
 from ep_bench.experiments import checkpoints
-from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, regression_sets, score_prediction
+from ep_bench.experiments.method_entries import SCORES, AnyMethod, RegressionSets, distinct_names, score_prediction
 from ep_bench.experiments.pbp_2015.active_learning import acquisition
 from ep_bench.experiments.study_folder import study_folder
 from ep_bench.types import Array
@@ -64,9 +64,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: Annotated[tuple[str, ...], AfterValidator(regression_sets)] = Field(
-        SETS, min_length=1, description="regression data sets; section 5.4: these nine"
-    )
+    datasets: RegressionSets = Field(SETS, min_length=1, description="regression data sets; section 5.4: these nine")
     methods: Annotated[tuple[Learner, ...], AfterValidator(distinct_names)] = Field(
         default_factory=_paper,
         min_length=1,

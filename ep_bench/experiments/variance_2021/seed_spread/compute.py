@@ -24,7 +24,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ep_bench import data
 from ep_bench.experiments import checkpoints
-from ep_bench.experiments.method_entries import SCORES, AnyMethod, distinct_names, regression_sets, score_prediction
+from ep_bench.experiments.method_entries import SCORES, AnyMethod, RegressionSets, distinct_names, score_prediction
 from ep_bench.experiments.study_folder import study_folder
 from ep_bench.types import Array, SplitScheme
 
@@ -38,9 +38,7 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    datasets: Annotated[tuple[str, ...], AfterValidator(regression_sets)] = Field(
-        ("boston", "yacht"), min_length=1, description="regression data sets"
-    )
+    datasets: RegressionSets = Field(("boston", "yacht"), min_length=1, description="regression data sets")
     methods: Annotated[tuple[AnyMethod, ...], AfterValidator(distinct_names)] = Field(
         default_factory=_default_methods,
         min_length=1,
