@@ -80,7 +80,7 @@ function leaderboardTable(view, board, open) {
       number(`${row.finished}/${row.planned}${row.without ? `, ${row.without} without this score` : ""}`, row.finished / row.planned),
       { ...number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null), class: "number counts" },
       { text: method.verdicts || "–", class: "wrap" },
-      { text: method.tuning, class: "word" },
+      { text: method.tuning, class: "wrap" },
     ];
   });
   return tableOf(head, rows, `Leaderboard by ${view.score.title}`, `leaderboard-${view.score.key}`);
