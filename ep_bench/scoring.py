@@ -115,29 +115,6 @@ def _is_wrong(prediction: Classification, y: Array) -> NDArray[np.bool_]:
     return np.asarray(prediction.mode() != prediction.classes[prediction.indices(y)])
 
 
-def non_finite_reason(prediction: AnyPrediction, y: Array, names: Sequence[str]) -> str:
-    """Return what makes scores at test targets y (N,) not finite, in words; empty if it is something else.
-
-    In classification these are test classes with predicted probability 0, in regression means or standard deviations.
-    """
-    if isinstance(prediction, ClassProbabilities):
-        is_zero = np.isneginf(prediction.logpdf(y))
-        if not is_zero.any():
-            return ""
-        classes = ", ".join(names[index] for index in np.unique(prediction.indices(y)[is_zero]))
-        return (
-            f"{is_zero.sum()} of {len(is_zero)} test points belong to classes with predicted probability 0: {classes}"
-        )
-    if isinstance(prediction, ClassLabels):
-        return ""
-    found = [(~np.isfinite(np.asarray(prediction.mean())), "predictive means are not finite")]
-    if isinstance(prediction, Predictive | DensityPrediction):
-        deviations = np.asarray(prediction.std())
-        found += [(~np.isfinite(deviations), "predictive standard deviations are not finite")]
-        found += [(deviations == 0.0, "predictive standard deviations are 0")]
-    return ", ".join(f"{wrong.sum()} of {len(y)} {what}" for wrong, what in found if wrong.any())
-
-
 def by_row(prediction: AnyPrediction, y: Array) -> dict[str, Array]:
     """Return scores (N,) per test point, for test targets y (N,) in original units.
 

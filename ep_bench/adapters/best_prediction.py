@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -39,9 +40,19 @@ def fit(model: Any, X: Array, y: Array) -> None:
 
 
 def stated_convergence(model: Any) -> dict[str, bool]:
-    """Return the attribute ``converged_`` of a fitted model, if it has one that is true or false."""
-    met = getattr(model, "converged_", None)
-    return {"converged_": bool(met)} if isinstance(met, bool | np.bool_) else {}
+    """Return the attribute ``converged_`` of a fitted model or of the last step of a pipeline, if it is a truth value.
+
+    Issues a ConvergenceWarning if it is false, so that the cell has a reason.
+    """
+    steps = getattr(model, "steps", None)
+    met = getattr(steps[-1][-1] if isinstance(steps, list) and steps else model, "converged_", None)
+    if not isinstance(met, bool | np.bool_):
+        return {}
+    if not met:
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.warn("the class states so by converged_", ConvergenceWarning, stacklevel=2)
+    return {"converged_": bool(met)}
 
 
 def predict(model: Any, X: Array) -> Prediction:

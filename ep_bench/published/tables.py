@@ -31,7 +31,8 @@ def load_published() -> pd.DataFrame:
     - ``printed_mean``, ``printed_stderr``: the printed text; ``unit``: that of the last printed digit.
     - ``correction``: description of a correction, or empty.
     - ``citation``, ``protocol``, ``spread`` (kind of the printed spread), ``units`` (``original`` or ``normalised``),
-      ``trust``, ``why``, ``repeats`` (the earlier source from which a table quotes the value, or empty).
+      ``trust``, ``why``, ``repeats`` (the earlier source from which a table quotes the value, or empty), ``scored_by``
+      (the column of results.csv that is comparable with it).
     - ``name``, ``irrelevant_inputs``, ``target_transforms``: the data set as a study names it.
     - ``scheme``, ``folds``, ``test_fraction``, ``n_splits``: the splits of the mean; empty ``scheme``: not comparable.
       The scheme of a table that an experiment computes is the name of the experiment.

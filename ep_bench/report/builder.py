@@ -9,7 +9,7 @@ from pathlib import Path
 from ep_bench.errors import UserError
 from ep_bench.plotting.page import Section
 from ep_bench.plotting.stored_figures import FILE, taking_over
-from ep_bench.report import merge, page_data, render_html, render_markdown
+from ep_bench.report import merge, page_data, render_html, render_markdown, selected_cells
 from ep_bench.report.changed_trees import note_changed_trees
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import SECTIONS
@@ -35,7 +35,7 @@ def write(
     """Write the report of ``folders``; see ``ep_bench.report.build``."""
     if not folders:
         raise UserError("name at least one results folder", where="report")
-    merged = merge.merge(folders, select)
+    merged = selected_cells.merged_cells(folders, select) if select else merge.merge(folders)
     for note in merged.notes:
         log(note)
     drawn = len(merged.studies) == 1 if all_figures is None else all_figures

@@ -39,7 +39,10 @@ def count(rows: pd.DataFrame) -> dict[Entry, ConvergedSplits]:
 def completed(rows: pd.DataFrame, kept: curves.Curves, locks: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Return ``rows`` with the missing statements of finished cells from the curves and lock files of all studies."""
     chains, traces, criteria = curves.index(kept.chains), curves.index(kept.traces), _criteria(locks)
-    found = rows.assign(by_median=False, converged=rows.get("converged", pd.Series(index=rows.index)).astype(object))
+    by_median = rows.get("by_median", pd.Series(index=rows.index, dtype=object)).eq(True)
+    found = rows.assign(
+        by_median=by_median, converged=rows.get("converged", pd.Series(index=rows.index)).astype(object)
+    )
     for _, part in rows[rows["status"] == "ok"].groupby(["method", "dataset"], sort=False):
         cells = dict(zip(part["split"], part["cell"], strict=True))
         if entry := curves.find(chains, cells):

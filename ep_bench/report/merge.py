@@ -22,7 +22,6 @@ import pandas as pd
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.report import converged_splits
 from ep_bench.results import curves, row_scores, store
-from ep_bench.results.selection import no_match, restricted, selection
 from ep_bench.results.writers import sole_writer
 from ep_bench.types import MEASURED_COLUMNS, SCORE_COLUMNS, Task
 
@@ -109,12 +108,13 @@ class MergedStudies:
         return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
 
 
-def merge(folders: Sequence[Path], select: Sequence[str] = ()) -> MergedStudies:
-    """Return the cells of all folders as one table, with ``key=glob`` patterns only those that match.
+def merge(folders: Sequence[Path]) -> MergedStudies:
+    """Return the cells of all folders as one table. Raises UserError if a folder has no results."""
+    return merge_studies(read(folders))
 
-    Raises UserError if a folder has no results, for an invalid pattern, or if no cell matches.
-    """
-    wanted = selection(select)
+
+def read(folders: Sequence[Path]) -> list[store.StudyResults]:
+    """Return the results of different folders, whose files are first updated from cell files."""
     different = dict.fromkeys(Path(folder).resolve() for folder in folders)
     stamps = {folder: store.stamps(folder) for folder in different}
     studies = [store.read_intact(folder, update=True) for folder in different]
@@ -125,14 +125,7 @@ def merge(folders: Sequence[Path], select: Sequence[str] = ()) -> MergedStudies:
             if store.stamps(study.folder) == stamps[study.folder]:  # otherwise a run will update them, from more cells
                 curves.update(study.folder, study.rows)
                 row_scores.update(study.folder, study.lock, study.rows)
-    if not wanted:
-        return merge_studies(studies)
-    kept = [study for study in (restricted(study, wanted) for study in studies) if study.lock["groups"]]
-    if not kept:
-        raise no_match(wanted, (cell for study in studies for cell in store.lock_cells(study.lock)))
-    merged = merge_studies(kept)
-    merged.notes.append(f"Only the cells that match {' '.join(select)}.")
-    return merged
+    return studies
 
 
 def merge_studies(studies: Sequence[store.StudyResults]) -> MergedStudies:

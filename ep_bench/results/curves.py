@@ -51,7 +51,7 @@ _PANEL = Keys(
 )
 _CHAIN = Keys({"draws": int, "values": ListOf(ListOf(_VALUE), equal=True)})
 _CHOSEN = Each((*_VALUE, str, bool, list, dict))
-_TUNED = {"chosen": ListOf(OrNull(_CHOSEN)), "trials": int, "failed": int, "reason": str}
+_SEARCH = Keys({"options": OrNull(_CHOSEN), "trials": int, "failed": int, "reason": str})
 _SAMPLED = {"diagnostics": Each(ListOf(_VALUE)), "split": (int, type(None)), "chains": Each(_CHAIN)}
 FORM = Keys(
     {
@@ -59,7 +59,10 @@ FORM = Keys(
         "traces": ListOf(Keys({**_ENTRY, "traces": Each(_TRACE)})),
         "panels": ListOf(Keys({**_ENTRY, "panel": _PANEL})),
     },
-    {"chains": ListOf(Keys({**_ENTRY, **_SAMPLED})), "tuned": ListOf(Keys({**_ENTRY, **_TUNED}))},
+    {
+        "chains": ListOf(Keys({**_ENTRY, **_SAMPLED})),
+        "tuned": ListOf(Keys({"method": str, "dataset": str, "cells": Each(_SEARCH)})),
+    },
 )
 
 Entry = dict[str, Any]
@@ -81,8 +84,9 @@ class Curves(NamedTuple):
     the first that has any (None without). It maps names to ``draws``, the original length of a chain, and ``values``,
     at most DRAWS evenly spaced draws per chain.
 
-    ``tuned``: ``chosen`` has the options of each split, None if no trial has a score; ``trials`` and ``failed`` are the
-    numbers of trials and of failed ones over all splits, and ``reason`` is the most frequent reason of a failure.
+    ``tuned``: entries have ``method``, ``dataset`` and ``cells`` only, the searches by the hash of the cell. Their
+    ``options`` are the chosen ones, None if no trial has a score; ``trials`` and ``failed`` are the numbers of trials
+    and of failed ones, and ``reason`` is the most frequent reason of a failure.
 
     The file has no keys ``chains`` and ``tuned`` if there are none.
     """
@@ -99,7 +103,6 @@ class CurveEntries(NamedTuple):
     traces: Entry | None = None
     panel: Entry | None = None
     chains: Entry | None = None
-    tuned: Entry | None = None
 
 
 def update(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = ()) -> None:
@@ -125,18 +128,46 @@ def collect(folder: Path, rows: Iterable[store.Row], sources: Sequence[Path] = (
     """
     on_disk = store.stamps(folder).keys()
     files = [read(path) for path in (folder, *sources)]
-    known = [index(entry for entries in kind for entry in entries) for kind in zip(*files, strict=True)]
+    known = [index(entry for one in files for entry in one[place]) for place in range(len(CurveEntries._fields))]
     found, rows = Curves([], [], [], []), list(rows)
-    searched = {str(row["cell"]) for row in rows if row.get("tune_seconds") is not None}
     for (method, dataset), cells in sorted(finished(rows).items()):
         old = CurveEntries(*(find(entries, cells) for entries in known))
         local = {split: key for split, key in sorted(cells.items()) if key in on_disk}
-        tuned = {split for split, key in local.items() if key in searched}
-        new = CurveEntries() if _is_up_to_date(local, tuned, old) else _read_cells(folder, local)
-        for entry, kind in zip(_better(old, new), found, strict=True):
+        new = CurveEntries() if _is_up_to_date(local, old) else _read_cells(folder, local)
+        for entry, kind in zip(_better(old, new), found, strict=False):
             if entry is not None:
                 kind.append({**entry, "method": method, "dataset": dataset})
+    found.tuned.extend(_searches(folder, rows, files, on_disk))
     return found
+
+
+def _searches(
+    folder: Path, rows: Iterable[store.Row], files: Iterable[Curves], on_disk: AbstractSet[str]
+) -> Iterator[Entry]:
+    """Yield the searches of the finished tuned cells by method and data set: the stored ones, else from cell files."""
+    known = {key: search for one in files for entry in one.tuned for key, search in entry["cells"].items()}
+    tuned = [row for row in rows if row.get("tune_seconds") is not None]
+    for (method, dataset), cells in sorted(finished(tuned).items()):
+        read_now = {split: key for split, key in cells.items() if key in on_disk and key not in known}
+        new = {
+            read_now[split]: _search(record.notes["tune"])
+            for split, record in _records(folder, read_now)
+            if record.notes.get("tune")
+        }
+        found = {key: (known | new)[key] for _, key in sorted(cells.items()) if key in known or key in new}
+        if found:
+            yield {"method": method, "dataset": dataset, "cells": found}
+
+
+def _search(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the chosen options of a search, and the numbers of its trials and of the failed ones."""
+    reasons = Counter(str(trial["reason"]) for trial in notes["trials"] if trial["score"] is None)
+    return {
+        "options": None if notes["best"] is None else notes["trials"][notes["best"]]["options"],
+        "trials": len(notes["trials"]),
+        "failed": reasons.total(),
+        "reason": reasons.most_common(1)[0][0] if reasons else "",
+    }
 
 
 def finished(rows: Iterable[Mapping[Any, Any]]) -> dict[tuple[str, str], dict[int, str]]:
@@ -178,7 +209,9 @@ def read(folder: Path) -> Curves:
     store.refuse_newer(found.get("format") if isinstance(found, dict) else None, path, FORMAT)
     if different := problem(found, FORM) or next(filter(None, map(_misfit, found.get("chains", ()))), ""):
         raise store.unreadable(path, ValueError(different))
-    return Curves(*([entry for entry in found.get(kind, []) if entry["splits"]] for kind in Curves._fields))
+    kinds = ("traces", "panels", "chains")
+    kept = {kind: [entry for entry in found.get(kind, []) if entry["splits"]] for kind in kinds}
+    return Curves(**kept, tuned=found.get("tuned", []))
 
 
 def _misfit(entry: Entry) -> str:
@@ -208,10 +241,8 @@ def _hash(cells: Cells) -> str:
 # From cell files
 
 
-def _is_up_to_date(local: Cells, tuned: AbstractSet[int], known: CurveEntries) -> bool:
-    """Return whether the known entries include all cell files of this machine; ``tuned`` are splits with a search."""
-    if tuned and not (known.tuned and tuned <= set(known.tuned["splits"])):
-        return False
+def _is_up_to_date(local: Cells, known: CurveEntries) -> bool:
+    """Return whether the known entries already include all cell files of this machine."""
     splits_entry = known.traces or known.chains
     if splits_entry is not None:
         return local.keys() <= set(splits_entry["splits"])
@@ -223,9 +254,7 @@ def _better(old: CurveEntries, new: CurveEntries) -> CurveEntries:
     panel = new.panel
     if old.panel is not None and (panel is None or panel["splits"] > old.panel["splits"]):
         panel = old.panel
-    return CurveEntries(
-        _larger(old.traces, new.traces), panel, _larger(old.chains, new.chains), _larger(old.tuned, new.tuned)
-    )
+    return CurveEntries(_larger(old.traces, new.traces), panel, _larger(old.chains, new.chains))
 
 
 def _larger(old: Entry | None, new: Entry | None) -> Entry | None:
@@ -239,15 +268,12 @@ def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
     panel: Entry | None = None
     traced: dict[int, dict[str, list[float]]] = {}
     sampled: dict[int, dict[str, Any]] = {}
-    searched: dict[int, dict[str, Any]] = {}
     for split, record in _records(folder, cells):
         curve = record.notes.get("curve")
         if curve and panel is None:
             panel = {**_splits_used([split], cells), "panel": curve}
         notes = {key: record.notes[key] for key in ("chains", "diagnostics") if record.notes.get(key)}
-        if record.notes.get("tune"):
-            searched[split] = record.notes["tune"]
-        if not record.trace and not notes and split not in searched:
+        if not record.trace and not notes:
             if "finished" not in record.provenance:
                 continue  # taken over from a table, which has no curves
             break  # a method keeps curves of every fit or of none
@@ -257,24 +283,12 @@ def _read_cells(folder: Path, cells: Cells) -> CurveEntries:
             sampled[split] = notes
     traces = {**_splits_used(traced, cells), "traces": _summaries(list(traced.values()))} if traced else None
     chains = {**_splits_used(sampled, cells), **_sampled(sampled)} if sampled else None
-    tuned = {**_splits_used(searched, cells), **_chosen(list(searched.values()))} if searched else None
-    return CurveEntries(traces, panel, chains, tuned)
+    return CurveEntries(traces, panel, chains)
 
 
 def _splits_used(splits: Iterable[int], cells: Cells) -> Entry:
     used = {split: cells[split] for split in splits}
     return {"splits": list(used), "cells": _hash(used)}
-
-
-def _chosen(searches: Sequence[Mapping[str, Any]]) -> Entry:
-    """Return the chosen options of each search, and the number of trials and of failed ones."""
-    reasons = Counter(trial["reason"] for one in searches for trial in one["trials"] if trial["score"] is None)
-    return {
-        "chosen": [None if one["best"] is None else one["trials"][one["best"]]["options"] for one in searches],
-        "trials": sum(len(one["trials"]) for one in searches),
-        "failed": reasons.total(),
-        "reason": str(reasons.most_common(1)[0][0]) if reasons else "",
-    }
 
 
 def _sampled(notes: Mapping[int, Mapping[str, Any]]) -> Entry:

@@ -22,7 +22,7 @@ from ep_bench.processes.channel import Channel
 from ep_bench.processes.memory import PeakMemory
 from ep_bench.results import row_scores
 from ep_bench.results.integrity import impossible
-from ep_bench.runner import chain_summary, prediction_grid, tune_cell
+from ep_bench.runner import chain_summary, non_finite, prediction_grid, tune_cell
 from ep_bench.runner.jobs import Job
 from ep_bench.runner.local_method import LocalMethod, MethodSetup
 from ep_bench.runner.records import (
@@ -112,12 +112,12 @@ def _fit_and_score(
     record.trace = {name: [float(value) for value in values] for name, values in model.trace_.items()}
     scores = _scores(model, prediction, dataset, split)
     record.row |= scores
-    non_finite = [name for name, value in scores.items() if not math.isfinite(value)]
-    if non_finite:
-        for name in non_finite:
+    wrong = [name for name, value in scores.items() if not math.isfinite(value)]
+    if wrong:
+        for name in wrong:
             del record.row[name]
-        why = scoring.non_finite_reason(prediction, dataset.y[split.test], dataset.classes)
-        raise CellError("failed", f"non-finite {', '.join(non_finite)}" + (f": {why}" if why else ""))
+        why = non_finite.reason(prediction, dataset.y[split.test], dataset.classes)
+        raise CellError("failed", f"non-finite {', '.join(wrong)}" + (f": {why}" if why else ""))
     _refuse_impossible(record, scores)
     by_row = scoring.by_row(prediction, dataset.y[split.test])
     record.row |= _tail_scores(by_row, X, dataset.X[split.test])

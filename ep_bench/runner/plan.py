@@ -76,7 +76,8 @@ class Plan:
             )
         ]
         if not kept:
-            raise no_match(wanted, (vars(planned.job.cell) for planned in self.cells))
+            cells = (vars(planned.job.cell) for planned in self.cells)
+            raise no_match(wanted, ({**cell, "method": label} for cell in cells for label in labels[cell["method"]]))
         return replace(self, cells=kept, places={key: globs for key, globs in wanted.items() if key != "split"})
 
     def lock(self) -> dict[str, Any]:
@@ -210,7 +211,8 @@ def published_columns(entry: MethodEntry) -> list[str]:
 def validated_options(entry: MethodEntry, base: Path) -> str:
     """Return the options that a fit itself chooses on validation points, as its method or class declares, in words."""
     if adapters.is_target(entry.use):
-        return str(getattr(adapters.resolve(entry.use, base), "validated", ""))
+        words = vars(adapters.resolve(entry.use, base)).get("validated", "")
+        return words if isinstance(words, str) and len(words.splitlines()) == 1 else ""
     method = methods.get(entry.use)
     own, _ = estimator.split_common(entry.options)
     return method.validated(estimator.parse_options(method, own)) if method.validated else ""

@@ -271,6 +271,9 @@ def test_every_point_of_the_time_chart_has_its_name(open_page):
     shown = page.evaluate("[...document.querySelectorAll('#time-chart > text')].map((one) => one.textContent)")
     assert len(points) >= 4
     assert set(points) <= set(shown)
+    boxes = "[...document.querySelectorAll('#time-chart > text')].map((one) => one.getBBox())"
+    ends = page.evaluate(f"{boxes}.map((box) => box.x + box.width)")
+    assert max(ends) <= 760.0  # width of the chart
 
 
 def test_the_panel_of_an_entry_tests_it_against_another_method(open_page):

@@ -42,4 +42,44 @@ def test_methods_are_averaged_over_the_same_data_sets(tmp_path, make_study):
     assert markers == pytest.approx([1.0, 2.0, 3.0])
     assert "Markers: geometric means over boston, yacht, of the methods that are complete on them." in times.caption
     histogram = next(picture for picture in plots.pictures if picture.name == "pit-histogram")
-    assert "Mean over boston, yacht." in histogram.caption
+    assert "Mean over boston, yacht, of the methods" in histogram.caption
+
+
+def times_of(folder):
+    (plots,) = calibration_and_time.sections(ReportContext(merge.merge([folder])))
+    return next(picture for picture in plots.pictures if picture.name == "times")
+
+
+def markers(picture, title):
+    (panel,) = [ax for ax in picture.figure.axes if ax.get_title() == title]
+    drawn = [float(line.get_xdata()[0]) for line in panel.lines if len(line.get_xdata()) == 1]
+    return [value for value in drawn if np.isfinite(value)]
+
+
+def test_a_tuned_method_does_not_decide_on_the_data_sets_of_the_others(tmp_path, make_study):
+    def change(row):
+        searched = {"tune_cpu_seconds": 7.0} if row["method"] == "gp" else {}
+        return {**row, **searched, "fit_cpu_seconds": 2.0, "predict_cpu_seconds": 0.0}
+
+    times = times_of(make_study(tmp_path / "s", change=change))
+    assert markers(times, "CPU time of the fit") == pytest.approx([2.0, 2.0, 2.0])
+    assert markers(times, "CPU time of tuning") == pytest.approx([7.0])
+    assert "over boston, yacht, wine, of the methods" in times.caption
+
+
+def test_a_time_of_zero_is_drawn_like_the_shortest_one(tmp_path, make_study):
+    def change(row):
+        seconds = 0.0 if (row["method"], row["dataset"]) == ("pbp", "wine") else 0.5
+        return {**row, "fit_cpu_seconds": 1.0, "predict_cpu_seconds": seconds}
+
+    times = times_of(make_study(tmp_path / "s", change=change))
+    assert markers(times, "CPU time of the prediction") == pytest.approx([0.5, 0.5, 0.5])
+
+
+def test_one_method_that_is_nowhere_complete_has_its_own_histogram(tmp_path, make_study):
+    folder = make_study(tmp_path / "s", ["pbp"], change=lambda row: row if row["split"] else None)
+    (plots,) = calibration_and_time.sections(ReportContext(merge.merge([folder])))
+    histogram = next(picture for picture in plots.pictures if picture.name == "pit-histogram")
+    assert "of which there are none" in histogram.caption
+    assert "*: not complete there" in histogram.caption
+    assert all(patch.get_height() > 0.0 for patch in histogram.figure.axes[0].patches)

@@ -95,24 +95,50 @@ def test_options_that_older_versions_lost_are_counted(folder):
     lines, rows = tuned_options.collect(merge.merge([folder]))
     assert rows == []
     assert lines[0].startswith("3 trials")
-    assert lines[1].startswith("The chosen options are known of none of 6 tuned cells")
+    assert lines[1] == "The chosen options of none of 6 tuned cells are stored."
     build([folder])
-    assert "known of none of 6" in (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert "options of none of 6" in (folder / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_curves_without_options_are_completed_from_cell_files(folder):
+    for row in store.read_rows(folder / store.RESULTS):
+        if (
+            row["method"] == "ridge"
+        ):  # the entry of its traces has all splits, so that no cell file has to be read for it
+            store.write_record(
+                folder, Record(row=row, factors={}, notes={"tune": note(row)}, trace={"rmse": [2.0, 1.0]})
+            )
     merge.merge([folder])
     stored = json.loads((folder / curves.FILE).read_text())
-    assert len(stored.pop("tuned")) == 2
+    assert len(stored["traces"]) == len(stored.pop("tuned")) == 2
     (folder / curves.FILE).write_text(json.dumps(stored))
     assert tuned_options.collect(merge.merge([folder]))[1]
+    assert len(json.loads((folder / curves.FILE).read_text())["tuned"]) == 2
+
+
+def test_options_of_other_splits_are_kept_when_some_are_added(folder):
+    """A clone has the options of two splits in curves.json, and the cell files of the third."""
+    paths = {store.read_record(path).row["split"]: path for path in sorted((folder / store.CELLS).glob("*.json"))}
+    late = [path for path in (folder / store.CELLS).glob("*.json") if store.read_record(path).row["split"] == 2]
+    kept = {path: path.read_bytes() for path in late}
+    for path in late:
+        path.unlink()
+    assert set(paths) == {0, 1, 2}
+    merge.merge([folder])
+    shutil.rmtree(folder / store.CELLS)
+    (folder / store.CELLS).mkdir()
+    for path, content in kept.items():
+        path.write_bytes(content)
+    lines, rows = tuned_options.collect(merge.merge([folder]))
+    assert not any("are stored" in line for line in lines)
+    assert rows[0][-1] == "3"
 
 
 def test_some_cell_files_are_better_than_none(folder):
     for path in sorted((folder / store.CELLS).glob("*.json"))[:2]:
         path.unlink()
     lines, rows = tuned_options.collect(merge.merge([folder]))
-    assert "known of 4 of 6 tuned cells" in lines[-1]
+    assert "of 4 of 6 tuned cells" in lines[-1]
     assert rows
 
 

@@ -337,3 +337,17 @@ methods:
     entries = planned(tmp_path, text).lock()["methods"]
     found = {label: entry["validated"] for label, entry in entries.items() if "validated" in entry}
     assert found == {"searched": "epochs", "both": "tau", "boosting": "n_estimators"}
+
+
+def test_only_one_line_of_text_names_validated_options(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "from ep_bench.baselines import ConstantRegressor\n"
+        "class Named(ConstantRegressor):\n    validated = 'depth'\n"
+        "class Inherits(Named):\n    pass\n"
+        "class Method(ConstantRegressor):\n    def validated(self):\n        return 1\n"
+        "class Lines(ConstantRegressor):\n    validated = 'a\\nb'\n"
+    )
+    lines = [f'  - {{use: "./own.py:{name}", label: {name}}}\n' for name in ("Named", "Inherits", "Method", "Lines")]
+    text = "study: s\ndatasets: [diabetes]\nsplits: {scheme: standard, count: 1}\nmethods:\n" + "".join(lines)
+    entries = planned(tmp_path, text).lock()["methods"]
+    assert {label: entry["validated"] for label, entry in entries.items() if "validated" in entry} == {"Named": "depth"}

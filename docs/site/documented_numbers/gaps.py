@@ -12,10 +12,11 @@ from functools import cache
 import numpy as np
 
 from ep_bench import data
+from ep_bench.convergence import count
 from ep_bench.types import SplitScheme
 
 from .markdown import table, with_error
-from .stored import FIVE, Cells, board_cells, cells, convergence, planned
+from .stored import FIVE, Cells, board_cells, cells, planned
 
 FOLDER = "gap"
 
@@ -50,8 +51,8 @@ def gap_ll() -> list[str]:
 
 
 def _score(method: str, dataset: str) -> str:
-    scores = [row["ll"] for row in _in_gaps(method, dataset)]
-    return with_error(scores, len(inputs_with_gap(dataset)), convergence(FOLDER, method, dataset).mark)
+    rows = _in_gaps(method, dataset)
+    return with_error([row["ll"] for row in rows], len(inputs_with_gap(dataset)), count(rows).mark)
 
 
 def gap_coverage() -> list[str]:

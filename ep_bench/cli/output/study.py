@@ -30,7 +30,13 @@ def plan_lines(plan: Plan, jobs: int, *, cells: bool = False) -> Iterator[str]:
         yield f"stale: {method} on {dataset}, {count} cells: {why}"
     for folder, count in Counter(p.why for p in plan.cells if p.state == "elsewhere").items():
         yield f"elsewhere: {count} cells are finished in {folder}; `run` takes them over"
-    yield from left_out_lines([each for each in plan.left_out() if matches(each, plan.places)])
+    labels = plan.study.labels()
+    chosen = [
+        each
+        for each in plan.left_out()
+        if any(matches({**each, "method": label}, plan.places) for label in labels[each["method"]])
+    ]
+    yield from left_out_lines(chosen)
     if failed := sum(p.state == "failed" for p in plan.cells):
         yield f"failed: {failed} cells are not ok; `run --retry-failed` runs them again"
     to_run = plan.to_run()

@@ -59,7 +59,9 @@ function timeChart(view, board, open) {
   const points = timePoints(view, board);
   const where = view.place === null ? "the ranked data sets" : DATA.datasets[view.place].name;
   if (points.length < 2) return el("p", {}, `Fewer than two complete methods have CPU times on ${where}.`);
-  const [left, right, top, bottom, height] = [64, 130, 12, 44, 360];
+  const nameOf = (method) => labelOn(method, view.place === null ? board.subset.sets : [view.place]);
+  const longest = Math.max(...points.map((p) => nameOf(p.method).length));
+  const [left, right, top, bottom, height] = [64, Math.min(Math.max(130, 6.6 * longest + 14), 300), 12, 44, 360];
   const xs = points.map((p) => p.x);
   const [x0, x1] = [Math.min(...xs) / 1.3, Math.max(...xs) * 1.3];
   const ys = points.map((p) => p.y);
@@ -75,17 +77,16 @@ function timeChart(view, board, open) {
   const boxes = points.map((p) => ({ x: X(p.x) - 6, y: Y(p.y) - 6, w: 12, h: 12 }));
   const free = (box) => !boxes.some((b) => box.x < b.x + b.w && b.x < box.x + box.w && box.y < b.y + b.h && b.y < box.y + box.h);
   /** A free place in the right margin for a label without one at its point, as close to its height as possible. */
-  const beside = (py, w) => {
+  const marginPlace = (py, w) => {
     const places = Array.from({ length: 26 }, (_, i) => ({ x: WIDTH - right + 8, y: 13 * i, w, h: 13 })).sort((a, b) => Math.abs(a.y + 6 - py) - Math.abs(b.y + 6 - py));
     return places.find(free) ?? places[0];
   };
-  const nameOf = (method) => labelOn(method, view.place === null ? board.subset.sets : [view.place]);
   const labels = [...points].sort((a, b) => onFront.has(b.method) - onFront.has(a.method)).map((p) => {
     const words = nameOf(p.method);
     const w = 6.6 * words.length + 4;
     const [px, py] = [X(p.x), Y(p.y)];
     const spots = [[8, 4], [-w - 6, 4], [-w / 2, -9], [-w / 2, 18]].map(([dx, dy]) => ({ x: px + dx, y: py + dy - 10, w, h: 13 }));
-    const box = spots.find((one) => one.x > left && one.x + w < WIDTH && one.y > 0 && one.y + 13 < height - bottom + 8 && free(one)) ?? beside(py, w);
+    const box = spots.find((one) => one.x > left && one.x + w < WIDTH && one.y > 0 && one.y + 13 < height - bottom + 8 && free(one)) ?? marginPlace(py, w);
     boxes.push(box);
     const line = spots.includes(box) ? null : svg("line", { x1: px, y1: py, x2: box.x, y2: box.y + 6, class: "grid" });
     return [line, text(box.x, box.y + 10, words, { "font-size": 11.5, "font-weight": onFront.has(p.method) ? 600 : 400 })];

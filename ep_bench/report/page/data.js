@@ -23,8 +23,12 @@ const standardError = (values) => {
 };
 const valuesOf = (method, dataset, column) => known(entryOf(method, dataset)?.[column]);
 const labelOf = (method) => DATA.methods[method].name + DATA.methods[method].mark;
-/** A method with its mark on the given data sets, by which it is a dagger if a split of one of them has not converged. */
-const labelOn = (method, sets) => DATA.methods[method].name + (hasConvergedOn(method, sets) ? DATA.methods[method].mark.replace("†", "") : "†");
+/** A method with its mark on the given data sets: a dagger if a split has not converged, a ring if one has nearly. */
+function labelOn(method, sets) {
+  const counts = sets.map((d) => entryOf(method, d)?.c ?? [0, 0, 0, 0]);
+  const nearly = counts.some(([converged, all, not, unstated]) => all - converged - not - unstated > 0);
+  return DATA.methods[method].name + (sets.every((d) => hasConverged(method, d)) ? (nearly ? "°" : "") : "†");
+}
 const hasConverged = (method, dataset) => !(entryOf(method, dataset)?.c?.[2] > 0);
 const hasConvergedOn = (method, sets) => sets.every((d) => hasConverged(method, d));
 const isComplete = (method, dataset, score) => {

@@ -91,10 +91,11 @@ function pairwiseMatrix(view, board) {
   const { subset, means, rows, stored } = board;
   if (!subset.size) return el("p", {}, "No two of the chosen methods are complete on a common data set.");
   const order = rows.filter((row) => row.rank !== null).map((row) => row.method);
+  const labelHere = (method) => labelOn(method, subset.sets);
   const places = order.map((method) => subset.methods.indexOf(method));
   const tested = new Map((stored?.p ? stored.rows : []).map(([method], place) => [method, place]));
   const storedOrder = storedMethods(stored);
-  const table = order.map((method, i) => [labelOf(method), ...order.map((other, j) => {
+  const table = order.map((method, i) => [labelHere(method), ...order.map((other, j) => {
     if (i === j) return "";
     const ranks = means.map((row) => ranksOf([row[places[i]], row[places[j]]], view.score.better));
     const wins = ranks.filter(([a, b]) => a < b).length;
@@ -105,13 +106,13 @@ function pairwiseMatrix(view, board) {
     return {
       text: `${wins}–${ties}–${losses}${p !== null && p < 0.05 ? " ≠" : ""}`, value: part, class: "number heat",
       style: `--part:${part.toFixed(2)}`,
-      title: `${labelOf(method)} against ${labelOf(other)}: ${wins} wins, ${ties} ties, ${losses} losses; ${p === null ? "not tested" : `p = ${p}`}`,
+      title: `${labelHere(method)} against ${labelHere(other)}: ${wins} wins, ${ties} ties, ${losses} losses; ${p === null ? "not tested" : `p = ${p}`}`,
     };
   })]);
   return el("div", {},
     el("p", {}, `Wins–ties–losses of the row against the column, over ${plural(subset.sets.length, "data set")}, by mean score. ` +
       (tested.size ? `≠: the two differ at level 0.05. ${stored.test}` : stored ? stored.test : "Not tested.")),
-    tableOf(["", ...order.map(labelOf)], table, "Pairwise comparison", "pairwise"));
+    tableOf(["", ...order.map(labelHere)], table, "Pairwise comparison", "pairwise"));
 }
 /** The methods of a stored matrix of p-values: those of its rows. */
 const storedMethods = (stored) => (stored?.rows ?? []).map(([method]) => method);

@@ -100,7 +100,7 @@ def pit_histogram(tables: Sequence[ScoreTable], labels: Mapping[str, str]) -> Pi
     caption = (
         "Histogram of the probability integral transform (PIT), folded at the median: test data by the smallest "
         f"central interval that contains them. The intervals are {', '.join(f'{100 * v:g}' for v in LEVELS.values())} "
-        f"and 100 %; the expected frequency is 1 (dashed). Mean over {', '.join(common.datasets)}. A bar on the right "
+        f"and 100 %; the expected frequency is 1 (dashed). Mean over {_words(common)}. A bar on the right "
         f"above 1: intervals are too narrow. Bars are cut at {TALLEST:g}, with their value."
         + " *: not complete there; mean over the data sets that it has."
         * bool(partial)
@@ -138,7 +138,8 @@ def time_figure(tables: Sequence[ScoreTable], labels: Mapping[str, str], styles:
         for table, ax in zip(tables, axes, strict=True):
             ax.set_title(table.score.title)
             ax.set_xlabel("CPU seconds per split")
-            positive = np.where(table.mean > 0.0, table.mean, math.nan)
+            shortest = np.min(table.mean, where=table.mean > 0.0, initial=math.inf)  # 0 has no place on the axis
+            positive = np.maximum(table.mean, shortest)
             _spread(ax, table, methods, positive, np.exp(_means(table, np.log(positive), common)), styles)
             log_axis(ax)
     caption = (
@@ -170,10 +171,12 @@ class CommonSets(NamedTuple):
 
 
 def _common(tables: Sequence[ScoreTable]) -> CommonSets:
-    """Return the largest complete subset of the table with the most methods; of one method, its complete data sets."""
-    table = max(tables, key=lambda one: len(one.methods))
+    """Return the largest complete subset of the scores that every cell has; of one method, its complete data sets."""
+    table = max(
+        (one for one in tables if one.score.name != "tune_cpu_seconds"), key=lambda one: int(one.complete.sum())
+    )
     subset = complete_subset.largest(table.complete)
-    if len(table.methods) == 1:
+    if len(table.methods) == 1 and table.complete.any():
         subset = complete_subset.CompleteSubset(tuple(np.flatnonzero(table.complete[:, 0]).tolist()), (0,))
     return CommonSets(
         tuple(table.datasets[i] for i in subset.datasets), tuple(table.methods[j] for j in subset.methods)
@@ -183,12 +186,14 @@ def _common(tables: Sequence[ScoreTable]) -> CommonSets:
 def _words(common: CommonSets) -> str:
     """Return the data sets of the means in words."""
     if not common.datasets:
-        return "data sets on which two methods are complete (there are none)"
+        return "the data sets on which two methods are complete, of which there are none"
     return f"{', '.join(common.datasets)}, of the methods that are complete on them"
 
 
 def _rows(table: ScoreTable, common: CommonSets) -> list[int]:
-    return [table.datasets.index(name) for name in common.datasets if name in table.datasets]
+    """Return the rows of the common data sets, none if the table lacks one of them."""
+    known = set(common.datasets) <= set(table.datasets)
+    return [table.datasets.index(name) for name in common.datasets] if known else []
 
 
 def _means(table: ScoreTable, values: Array, common: CommonSets) -> Array:

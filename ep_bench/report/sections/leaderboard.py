@@ -169,7 +169,8 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         yield f"Bold: the lowest average rank of the methods without {DAGGER}."
         yield _lowest(board)
         yield _interval_and_loss(board, report)
-    marks, where = {row.mark for row in board.rows}, "" if board.is_single else " of the ranked data sets"
+    marks = {row.mark for row in board.rows}
+    where = "" if board.is_single else " of the ranked data sets (of all, without a rank)"
     if DAGGER in marks:
         yield f"{DAGGER}: some splits{where} have not converged (a sampler: R-hat above {NEARLY:g})."
     if RING in marks:

@@ -12,12 +12,13 @@ from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report import rank_diagrams, ranks, tables, withheld_diagrams
 from ep_bench.report.context import ReportContext
-from ep_bench.report.scores import FIGURES
+from ep_bench.report.scores import FIGURES, TARGET
 from ep_bench.report.summary import RankedScore, Ranking
 from ep_bench.results.spreadsheets import harmless
 
 DIFFERENT = " ≠"  # marks p-values below the level
 CAPTION = f"{DIFFERENT.strip()}: the two methods differ at level {ranks.ALPHA:g}"
+LOGS = ". Wilcoxon's tests rank differences of logs, which do not depend on the units of the targets"
 LARGEST_TABLE = 10  # methods of a table of all pairs; with more, only the pairs with the best average rank are shown
 TESTS = {rank_diagrams.WILCOXON: "Wilcoxon signed-rank tests, Holm-corrected", rank_diagrams.NEMENYI: "Nemenyi tests"}
 P_FILE = "p-values.csv"
@@ -120,7 +121,8 @@ def _p_tables(ranking: Ranking) -> Iterator[Table]:
     for name, p in tests.items():
         rows = [[str(first), *(_p_item(p, str(first), str(second)) for second in p.columns)] for first in p.index]
         head = ["", *(str(second) for second in p.columns)]
-        yield Table(head, rows, CAPTION, folded=f"{TESTS[name]}: p-values, N = {ranking.count}")
+        caption = CAPTION + LOGS * (name == rank_diagrams.WILCOXON and ranking.score.unit == TARGET)
+        yield Table(head, rows, caption, folded=f"{TESTS[name]}: p-values, N = {ranking.count}")
 
 
 def _tests(ranking: Ranking) -> dict[str, pd.DataFrame]:
@@ -142,7 +144,8 @@ def _against_the_best(ranking: Ranking, tests: Mapping[str, pd.DataFrame]) -> Ta
         for name in others
     ]
     title = f"p-values against {rank_diagrams.marked(ranking, best)} (average rank {average[best]:.2f})"
-    caption = f"{CAPTION}. Corrected for all pairs, whose p-values are in tables/{P_FILE}"
+    logs = LOGS * (ranking.score.unit == TARGET and rank_diagrams.WILCOXON in tests)
+    caption = f"{CAPTION}{logs}. Corrected for all pairs, whose p-values are in tables/{P_FILE}"
     head = ["method", "average rank", *(TESTS[name] for name in tests)]
     return Table(head, rows, caption, folded=f"{title}, N = {ranking.count}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from ep_bench.plotting.page import Section, Table, item
 from ep_bench.report.context import ReportContext
 from ep_bench.report.merge import MergedStudies
-from ep_bench.results import curves, store
+from ep_bench.results import store
 
 HEAD = ["method", "data set", "option", "search space", "chosen", "splits"]
 CAPTION = (
@@ -43,15 +43,15 @@ def collect(merged: MergedStudies) -> tuple[list[str], list[list[str]]]:
             groups.setdefault((str(row["method"]), str(row["dataset"])), []).append(str(row["cell"]))
     if not groups:
         return [], []
-    kept, cells = curves.index(merged.curves.tuned), merged.cells()
-    found = {group: entry for group in groups if (entry := curves.find(kept, cells.get(group, {}))) is not None}
+    known = {key: search for entry in merged.curves.tuned for key, search in entry["cells"].items()}
+    found = {group: [known[key] for key in keys if key in known] for group, keys in groups.items()}
     lines = [*_budgets(groups, wanted), *_failures(found)]
-    count, known = sum(map(len, groups.values())), sum(len(entry["splits"]) for entry in found.values())
-    if known < count:
-        lines.append(
-            f"The chosen options are known of {known or 'none'} of {count} tuned cells: older versions lost them."
-        )
-    rows = [row for group, entry in found.items() for row in _rows(group, entry, wanted[groups[group][0]]["space"])]
+    count, stored = sum(map(len, groups.values())), sum(map(len, found.values()))
+    if stored < count:
+        lines.append(f"The chosen options of {stored or 'none'} of {count} tuned cells are stored.")
+    rows = [
+        row for group, searches in found.items() for row in _rows(group, searches, wanted[groups[group][0]]["space"])
+    ]
     return lines, rows
 
 
@@ -67,18 +67,22 @@ def _budgets(groups: Mapping[Group, list[str]], wanted: Mapping[str, Mapping[str
         yield f"{budget}: {', '.join(names)}."
 
 
-def _failures(found: Mapping[Group, Mapping[str, Any]]) -> Iterator[str]:
+def _failures(found: Mapping[Group, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
     """Yield one line per method and data set with failed trials."""
-    for (method, dataset), entry in found.items():
-        if entry["failed"]:
-            failed = f"{entry['failed']} of {entry['trials']} trials failed"
-            yield f"{method} on {dataset}: {failed}, most often: {entry['reason']}"
+    for (method, dataset), searches in found.items():
+        failed, trials = (sum(search[key] for search in searches) for key in ("failed", "trials"))
+        if failed:
+            reasons = Counter(search["reason"] for search in searches if search["failed"])
+            often = reasons.most_common(1)[0][0]
+            yield f"{method} on {dataset}: {failed} of {trials} trials failed, most often: {often}"
 
 
-def _rows(group: Group, entry: Mapping[str, Any], space: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
-    for name, one in space.items():
-        ((kind, values),) = one.items()
-        chosen = [options[name] for options in entry["chosen"] if options and name in options]
+def _rows(
+    group: Group, searches: Sequence[Mapping[str, Any]], space: Mapping[str, Mapping[str, Any]]
+) -> Iterator[list[str]]:
+    for name, entry in space.items():
+        ((kind, values),) = entry.items()
+        chosen = [search["options"][name] for search in searches if name in (search["options"] or {})]
         if chosen:
             yield [*group, name, _searched(kind, values), summarise(kind, chosen), str(len(chosen))]
 

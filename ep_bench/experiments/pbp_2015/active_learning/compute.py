@@ -14,6 +14,7 @@ with equal acquisition are taken in its random order. A constant input is 0 afte
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 import zlib
@@ -136,8 +137,8 @@ def compute(config: Config, seed: int) -> tuple[dict[str, Any], list[dict[str, A
 def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], base: str) -> dict[str, Any]:
     """Return the scores of one method on one repetition: ``rmse`` and ``ll``, one value per fit.
 
-    The lists are shorter if a fit fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per fit, the one
-    that failed included.
+    The lists are shorter if a fit or a choice fails; ``failure`` has the reason. ``seconds`` is the mean CPU time per
+    fit, one that failed included.
     """
     learner, size = Learner.model_validate_json(entry), Sizes(*sizes)
     dataset = data.load_dataset(name)
@@ -145,15 +146,14 @@ def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], b
     division = divide(len(dataset.y), size, stream)
     seeds = [int(value) for value in stream.integers(0, 2**31, size.additions + 1)]
     found: dict[str, Any] = {"rmse": [], "ll": [], "failure": ""}
-    started = time.process_time()
+    started, fits = time.process_time(), itertools.count()
     try:
-        for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, Path(base)):
+        for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, Path(base), fits):
             for score in SCORES:
                 found[score].append(scores[score])
     except Exception as error:  # noqa: BLE001 a failed fit is a result
         found["failure"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    fits = len(found["rmse"]) + bool(found["failure"])
-    return found | {"seconds": (time.process_time() - started) / fits}
+    return found | {"seconds": (time.process_time() - started) / max(next(fits), 1)}
 
 
 def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:
@@ -165,12 +165,13 @@ def divide(count: int, sizes: Sizes, rng: np.random.Generator) -> Division:
 
 
 def _evaluations(
-    learner: Learner, X: Array, y: Array, division: Division, seeds: list[int], base: Path
+    learner: Learner, X: Array, y: Array, division: Division, seeds: list[int], base: Path, fits: Iterator[int]
 ) -> Iterator[dict[str, float]]:
-    """Yield the test scores of every fit. Only targets of training and test points are read."""
+    """Yield the test scores of every fit, which ``fits`` counts. Only targets of training and test points are read."""
     train, pool = list(division.train), list(division.pool)
     for place, seed in enumerate(seeds):
         model = learner.build(seed, base)
+        next(fits)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # with 20 points hardly any method meets its criterion of convergence
             model.fit(X[train], y[train])
