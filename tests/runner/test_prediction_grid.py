@@ -155,7 +155,6 @@ def test_a_run_writes_curves_next_to_its_results(tmp_path: Path) -> None:
     kept = curves.read(plan.folder)
     (traces,), (panel,), no_chains, nothing_tuned = kept
     assert no_chains == nothing_tuned == []
-
     assert traces["splits"] == [0, 1]
     assert len(traces["traces"]["noise_deviation"]["median"]) == 40
     assert panel["splits"] == [0]
