@@ -12,8 +12,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 import zlib
-from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
@@ -22,10 +20,9 @@ import pytest
 
 from ep_bench import published
 from ep_bench.errors import UserError
-from ep_bench.report import build, builder, merge, selected_cells
+from ep_bench.report import build, builder, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.results import store
-from ep_bench.types import Record
 from tests.commands import ep_bench
 
 
@@ -370,64 +367,3 @@ def test_no_numba_and_no_other_packages_are_loaded(in_another_process):
         "convergence",
         "regular_files",
     }
-
-
-def test_a_report_of_selected_cells_is_that_of_a_study_that_planned_no_others(
-    tmp_path: Path, make_study: Callable[..., Path]
-) -> None:
-    """A method on three sets is ranked against those of a larger study, which the whole report cannot do."""
-    mine = make_study(tmp_path / "mine", ["mine"], ["boston", "yacht", "wine"], seed=1)
-    others = make_study(tmp_path / "others", ["pbp", "gp"], ["boston", "yacht", "wine", "power", "energy", "naval"])
-    select = [f"dataset={name}" for name in ("boston", "yacht", "wine")]
-    merged = selected_cells.merged_cells([mine, others], select)
-    assert merged.datasets == ["boston", "yacht", "wine"]
-    board = ReportContext(merged).leaderboards[0]
-    assert {row.method for row in board.ranked} == {"mine", "pbp", "gp"}
-    assert f"Only the cells that match {' '.join(select)}." in merged.notes
-    whole = ReportContext(merge.merge([mine, others])).leaderboards[0]
-    assert {row.method for row in whole.ranked} == {"pbp", "gp"}
-    build([mine, others], tmp_path / "out", select=[*select, "method=[mg]*"])
-    assert "pbp" not in (tmp_path / "out" / "tables" / "ll.md").read_text()
-
-
-def test_a_selection_without_a_cell_or_a_folder_has_one_message(
-    tmp_path: Path, make_study: Callable[..., Path]
-) -> None:
-    folder = make_study(tmp_path / "s")
-    with pytest.raises(UserError, match="--out DIR"):
-        build([folder], select=["dataset=boston"])
-    with pytest.raises(UserError, match="no cell matches") as raised:
-        build([folder], tmp_path / "out", select=["dataset=bostn"])
-    assert "did you mean 'boston'" in str(raised.value)
-
-
-def test_a_selection_of_splits_keeps_what_curves_state_on_convergence(
-    tmp_path: Path, make_study: Callable[..., Path]
-) -> None:
-    """R-hat of these rows is in curves.json alone, in one entry of all splits."""
-    folder = make_study(tmp_path / "s", ["hmc", "gp"], ["boston", "yacht"], 4)
-    for row in store.read_rows(folder / store.RESULTS):
-        if row["method"] == "hmc":
-            notes = {"diagnostics": {"r_hat_test_rows": 1.5}}
-            store.write_record(folder, Record(row=row, factors={}, notes=notes))
-    whole = merge.merge([folder])
-    some = selected_cells.merged_cells([folder], ["split=[01]"])
-    assert whole.convergence["hmc", "boston"].unconverged == 4
-    assert some.convergence["hmc", "boston"].unconverged == 2
-    assert ReportContext(some).leaderboards[0].rows[-1].method == "hmc"
-
-
-def test_a_selection_keeps_left_out_cells_aliases_and_groups_of_its_methods(
-    tmp_path: Path, make_study: Callable[..., Path]
-) -> None:
-    groups = [{"name": "all", "methods": ["pbp", "gp", "ridge"], "pairs": [["pbp", "gp"], ["gp", "ridge"]]}]
-    left_out = [{"method": "bp", "dataset": "yacht", "reason": "slow"}]
-    folder = make_study(tmp_path / "s", lock={"ranks": groups, "left_out": left_out})
-    lock = store.read_lock(folder)
-    assert lock is not None
-    lock["methods"]["gp"]["aliases"] = ["mine"]
-    store.write_lock(folder, {key: value for key, value in lock.items() if key != "format"})
-    found = selected_cells.merged_cells([folder], ["method=mine", "method=[pb]*"])
-    assert found.methods == ["pbp", "gp"]
-    assert [(one["method"], one["dataset"]) for one in found.studies[0].lock["left_out"]] == [("bp", "yacht")]
-    assert found.studies[0].lock["ranks"] == [{"name": "all", "methods": ["pbp", "gp"], "pairs": [["pbp", "gp"]]}]
