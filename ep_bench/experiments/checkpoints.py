@@ -80,7 +80,9 @@ def each(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list
 
 
 def _value(place: int, function: Callable[..., Any], call: tuple[Any, ...], path: Path | None) -> tuple[int, Any]:
-    """Return the place and the value of a call, which is stored."""
+    """Return the place and the value of a call: the one that another run has stored meanwhile, or a new one."""
+    if path is not None and (stored := _stored(path)) is not None:
+        return place, stored
     value = function(*call)
     if path is not None:
         with suppress(FileNotFoundError):  # another run of the study has finished and removed the folder

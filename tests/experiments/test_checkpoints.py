@@ -66,6 +66,20 @@ def test_finished_parts_are_reported_after_those_of_an_earlier_run(log: Path, tm
     assert seen == [(0, 1), (1, 1), (1, 3), (2, 3), (3, 3)]
 
 
+def test_a_part_that_another_run_finishes_meanwhile_is_not_computed(log: Path, tmp_path: Path) -> None:
+    calls = [(str(log), x) for x in (5.0, 7.0)]
+
+    def another_run(done: int, total: int) -> None:
+        if (done, total) == (0, 2):
+            with checkpoints.kept_in(tmp_path / "pieces", FACTORS):
+                checkpoints.each(logged_root, calls[1:])
+
+    with checkpoints.kept_in(tmp_path / "pieces", FACTORS, report=another_run):
+        found = checkpoints.each(logged_root, calls)
+    assert computed(log) == [7, 5]
+    assert [one[0] for one in found] == [math.sqrt(5) / 3, math.sqrt(7) / 3]
+
+
 def test_progress_of_parts_has_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now, out = [0.0], io.StringIO()
     monkeypatch.setattr(parts.time, "monotonic", lambda: now[0])

@@ -172,9 +172,8 @@ class CommonSets(NamedTuple):
 
 def _common(tables: Sequence[ScoreTable]) -> CommonSets:
     """Return the largest complete subset of the scores that every cell has; of one method, its complete data sets."""
-    table = max(
-        (one for one in tables if one.score.name != "tune_cpu_seconds"), key=lambda one: int(one.complete.sum())
-    )
+    of_all = [one for one in tables if one.score.name != "tune_cpu_seconds"] or tables
+    table = max(of_all, key=lambda one: int(one.complete.sum()))
     subset = complete_subset.largest(table.complete)
     if len(table.methods) == 1 and table.complete.any():
         subset = complete_subset.CompleteSubset(tuple(np.flatnonzero(table.complete[:, 0]).tolist()), (0,))
