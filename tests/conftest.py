@@ -55,7 +55,7 @@ class DurationRecorder:
         self._seconds[without_group(report.nodeid)] += report.duration
 
     def pytest_sessionfinish(self) -> None:
-        if self._config.cache is not None:
+        if getattr(self._config, "cache", None) is not None:
             known = self._config.cache.get(DURATIONS, {})
             self._config.cache.set(DURATIONS, known | {name: round(s, 2) for name, s in self._seconds.items()})
 
@@ -68,7 +68,7 @@ def without_group(nodeid: str) -> str:
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test the group of its kernels, or of its file, unless it names a group itself."""
-    if config.getoption("--fast") and config.cache is not None:
+    if config.getoption("--fast") and getattr(config, "cache", None) is not None:
         known = config.cache.get(DURATIONS, {})
         slow = {item for item in items if known.get(without_group(item.nodeid), 0.0) > FAST}
         config.hook.pytest_deselected(items=list(slow))

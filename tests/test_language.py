@@ -175,10 +175,10 @@ class Block:
         return block
 
 
-def python_blocks(source: str) -> Iterator[Block]:
+def python_blocks(tokens: list[tokenize.TokenInfo]) -> Iterator[Block]:
     """Yield each run of comments, each string literal and each test name of a Python file."""
     comments, last = Block(), -1
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokens:
         line = token.start[0]
         if token.type == tokenize.COMMENT:
             if line > last + 1:
@@ -193,9 +193,9 @@ def python_blocks(source: str) -> Iterator[Block]:
     yield comments
 
 
-def python_names(source: str) -> Iterator[tuple[int, str]]:
+def python_names(tokens: list[tokenize.TokenInfo]) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of each name that ``NAMES`` matches."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokens:
         if token.type == tokenize.NAME and NAMES.fullmatch(token.string):
             yield token.start[0], token.string
 
@@ -222,21 +222,24 @@ def is_allowed(file: str, rule: str) -> bool:
 
 def check(file: str, source: str) -> list[Match]:
     """Return the matches in a file; its name decides how it is read."""
-    if file.endswith(".py"):
-        blocks = list(python_blocks(source))
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline)) if file.endswith(".py") else []
+    if tokens:
+        blocks = list(python_blocks(tokens))
     elif file.endswith(".md"):
         blocks = list(markdown_blocks(source))
     else:
         blocks = [Block.of(source)]
-    rules = {rule: pair for rule, pair in RULES.items() if not is_allowed(file, rule)}
+    texts = [_without_code(block.text) for block in blocks]
+    whole = "\n".join(texts)
     found = [
         Match(file, block.line(match.start()), match[0].strip(), rule, replacement)
-        for block in blocks
-        for rule, (expression, replacement) in rules.items()
-        for match in re.finditer(expression, _without_code(block.text))
+        for rule, (expression, replacement) in RULES.items()
+        if re.search(expression, whole, re.MULTILINE) and not is_allowed(file, rule)
+        for block, text in zip(blocks, texts, strict=True)
+        for match in re.finditer(expression, text)
     ]
-    if file.endswith(".py") and not is_allowed(file, "name"):
-        found += [Match(file, line, name, "name", "a standard term") for line, name in python_names(source)]
+    if tokens and not is_allowed(file, "name"):
+        found += [Match(file, line, name, "name", "a standard term") for line, name in python_names(tokens)]
     return sorted(found, key=lambda match: match.line)
 
 

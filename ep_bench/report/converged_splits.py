@@ -11,6 +11,7 @@ Rows of older versions do not state whether they have converged. ``completed`` f
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,10 +31,10 @@ Entry = tuple[str, str]  # method, data set
 
 def count(rows: pd.DataFrame) -> dict[Entry, ConvergedSplits]:
     """Return the counts of finished cells ``rows`` by entry."""
-    return {
-        (str(method), str(dataset)): convergence.count(part.reindex(columns=COLUMNS).to_dict("records"))
-        for (method, dataset), part in rows.groupby(["method", "dataset"], sort=False)
-    }
+    found: defaultdict[Entry, list[Mapping[Any, Any]]] = defaultdict(list)
+    for row in rows.reindex(columns=COLUMNS).to_dict("records"):
+        found[str(row["method"]), str(row["dataset"])].append(row)
+    return {entry: convergence.count(part) for entry, part in found.items()}
 
 
 def completed(rows: pd.DataFrame, kept: curves.Curves, locks: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -50,7 +51,8 @@ def completed(rows: pd.DataFrame, kept: curves.Curves, locks: Iterable[Mapping[s
             found.loc[r_hats.index, "r_hat"] = r_hats
         criterion = criteria.get(part["cell"].iloc[0])
         if criterion and (entry := curves.find(traces, cells)) and (met := _met(criterion, entry)) is not None:
-            states = [convergence.judge(row) for row in found.loc[part.index].to_dict("records")]
+            stated = found.loc[part.index].reindex(columns=COLUMNS).to_dict("records")
+            states = [convergence.judge(row) for row in stated]
             judged = part.index[part["split"].isin(entry["splits"]) & (np.array(states) == "unknown")]
             found.loc[judged, "converged"] = str(met).lower()
             found.loc[judged, "by_median"] = True

@@ -76,6 +76,8 @@ def problem(value: Any, form: Any, place: str = "") -> str:
             return problem(value, list, place)
         if len(value) < form.minimum:
             return f"{place} has {len(value)} values, fewer than {form.minimum}" if value else f"{place} is empty"
+        if set(map(type, value)) <= _types(form.element):  # quickly, for long lists of numbers
+            return _unequal(value, form, place)
         parts = ((f"{place}[{i}]", element, form.element) for i, element in enumerate(value))
     elif not isinstance(value, dict):
         return problem(value, dict, place)
@@ -89,6 +91,15 @@ def problem(value: Any, form: Any, place: str = "") -> str:
         parts = ((f"{place}.{key}".lstrip("."), value[key], known[key]) for key in known if key in value)
     found = next((found for part in parts if (found := problem(part[1], part[2], part[0]))), "")
     return found or _unequal(value, form, place)
+
+
+def _types(form: Any) -> set[type]:
+    """Return the types of all values of a form that is a type, a tuple of types, or one of them or null; else none."""
+    if isinstance(form, OrNull):
+        return {*_types(form.value), type(None)}
+    if isinstance(form, tuple):
+        return set(form)
+    return {form} if isinstance(form, type) else set()
 
 
 def _unequal(value: Any, form: Any, place: str) -> str:

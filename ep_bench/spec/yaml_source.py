@@ -102,8 +102,7 @@ def read_value(text: str, where: str) -> Any:
 
 def _compose(text: str, where: str) -> yaml.Node | None:
     try:
-        _check_events(text, where)
-        return yaml.compose(text, Loader=yaml.SafeLoader)
+        return _Loader(text, where).get_single_node()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = " ".join(part for part in (error.context, error.problem) if part)
@@ -130,21 +129,35 @@ def _read_text(path: Path, where: str) -> str:
         raise UserError("not a text file in UTF-8", where=f"{where}:{line}") from None
 
 
-def _check_events(text: str, where: str) -> None:
-    """Refuse deep nesting, which the recursive composer cannot process, and tags and further documents."""
-    depth = documents = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
-        place = f"{where}:{_line(event)}"
-        if isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                raise UserError("more than one YAML document (---); a study is one document", where=place)
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > MAX_DEPTH:
-            raise UserError(f"nested more than {MAX_DEPTH} levels deep", where=place)
+class _Loader(yaml.SafeLoader):
+    """Composes the nodes of one document; refuses tags, further documents and nesting that is too deep to process."""
+
+    def __init__(self, text: str, where: str) -> None:
+        super().__init__(text)
+        self._where, self._depth = where, 0
+
+    def get_single_node(self) -> yaml.Node | None:
+        self.get_event()  # the start of the stream
+        node = None if self.check_event(yaml.StreamEndEvent) else self.compose_document()
+        if not self.check_event(yaml.StreamEndEvent):
+            self._refuse("more than one YAML document (---); a study is one document")
+        return node
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
         tag = getattr(event, "tag", None)
         if tag is not None:
-            raise UserError("YAML tags are not used in studies", where=place, found=shown(tag))
+            self._refuse("YAML tags are not used in studies", shown(tag))
+        nested = isinstance(event, yaml.CollectionStartEvent)
+        self._depth += nested
+        if self._depth > MAX_DEPTH:
+            self._refuse(f"nested more than {MAX_DEPTH} levels deep")
+        node = super().compose_node(parent, index)
+        self._depth -= nested
+        return node
+
+    def _refuse(self, problem: str, found: Any = None) -> NoReturn:
+        raise UserError(problem, where=f"{self._where}:{_line(self.peek_event())}", found=found)
 
 
 class _Builder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -81,10 +82,17 @@ def cells(folder: str, method: str, dataset: str) -> list[Row]:
 
 
 @cache
+def _board_by_entry() -> dict[tuple[str, str], tuple[Row, ...]]:
+    """Return the cells of the leaderboard that ended ok by method and data set."""
+    found = defaultdict(list)
+    for row in board().ok().to_dict("records"):
+        found[row["method"], row["dataset"]].append(row)
+    return {entry: tuple(rows) for entry, rows in found.items()}
+
+
 def board_cells(method: str, dataset: str) -> tuple[Row, ...]:
     """Return the cells of an entry of the leaderboard that ended ok."""
-    rows = board().ok()
-    return tuple(rows[(rows["method"] == method) & (rows["dataset"] == dataset)].to_dict("records"))
+    return _board_by_entry().get((method, dataset), ())
 
 
 def planned(folder: str) -> dict[tuple[str, str], int]:

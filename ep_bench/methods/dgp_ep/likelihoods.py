@@ -178,7 +178,9 @@ def joint_softmax(m: Any, V: Any, y: Any, alpha: float, noise: Any, weight: floa
             P[i, i + 1 :] = 0.0
         inverse = invert_lower(L)
         X = np.dot(inverse.T, np.dot(P, inverse))
-        dV[n, :C, :C] += 0.5 * (X + X.T)
+        for i in range(C):
+            for j in range(C):
+                dV[n, i, j] += 0.5 * (X[i, j] + X[j, i])
     return value
 
 

@@ -80,6 +80,9 @@ def _update(
         b[i] += by_b
         column = Sigma[:, i].copy()
         factor = 1.0 / (1.0 + by_tau * variance)
-        mean += column * ((by_b - by_tau * mean[i]) * factor)
+        by_mean = (by_b - by_tau * mean[i]) * factor
         for j in range(tau.size):
-            Sigma[j] -= column * (column[j] * by_tau * factor)
+            mean[j] += column[j] * by_mean
+            row, slope = Sigma[j], column[j] * by_tau * factor
+            for k in range(tau.size):
+                row[k] -= column[k] * slope

@@ -18,6 +18,7 @@ from ep_bench.methods.vi.bound import BoundWorkspace, add_divergence
 from ep_bench.models import mlp
 from ep_bench.models.meanfield import divergence
 from ep_bench.models.mlp import backward, forward
+from ep_bench.numerics.copying import copy_vector
 from ep_bench.numerics.jit import REORDER, jit
 from ep_bench.types import Array
 
@@ -64,7 +65,8 @@ def bound(
     f, h = work.f[:rows], work.h[:rows]
     for k in range(K):
         W = work.W[k]
-        work.head[:first], work.head[first:] = W[:first], W[size:]
+        copy_vector(W[:first], work.head[:first])
+        copy_vector(W[size:], work.head[first:])
         forward(X, work.head, layers, work.Z, h)
         forward(X, W[:size], layers, work.Z, f)
         for b in range(rows):
