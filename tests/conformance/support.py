@@ -28,6 +28,7 @@ QUICK: dict[str, dict[str, object]] = {
     "bb_alpha": {"hidden": [10], "samples": 5, "epochs": 150, "learning_rate": 0.01},
     "sgld": {"hidden": [5], "epochs": 300},
     "gp": {"starts": 1},
+    "gp_t": {"nu": 4.0},
     "dgp_ep": {"inducing": 8, "steps": 600},
     "sgp": {"inducing": 10, "starts": 1, "steps": 100},
     "laplace": {"updates": 2, "steps": 50, "starts": 1},

@@ -17,7 +17,7 @@ import pytest
 
 from ep_bench.results import store
 from ep_bench.types import COLUMNS, MEASURED_COLUMNS
-from tests.commands import ep_bench
+from tests.commands import cells_in_this_process, ep_bench
 from tests.runner.clusters import LoopbackCluster, loopback
 from tests.runner.support import becomes_true, children, command_of
 
@@ -108,14 +108,15 @@ def survive(
 ) -> None:
     """Run studies with a number of kills, each up to ``pause`` seconds after a cell was stored.
 
-    Each study ends as it does undisturbed in one process.
+    Each study ends as it does undisturbed in this process.
     """
     kills, round_ = 0, 0
     while kills < maximum:
         study = folder / f"study{round_}.yaml"
         study.write_text(text.format(seed=round_))
         calm, wild = folder / f"calm{round_}", folder / f"wild{round_}"
-        assert ep_bench("run", study, "--results", calm).returncode == 0
+        with cells_in_this_process():
+            assert ep_bench("run", study, "--results", calm).returncode == 0
         kills += disturb(command(study, wild, *options), wild / "killed", cluster, chance, maximum - kills, pause)
         assert scores(wild / "killed") == scores(calm / "killed")
         round_ += 1

@@ -14,6 +14,7 @@ import pytest
 from ep_bench.errors import UserError
 from ep_bench.processes.child_process import ChildProcess, ending_with_this_process
 from ep_bench.processes.process_tree import MARK
+from ep_bench.runner.execute import run_cell
 from ep_bench.runner.pool import run_jobs
 from ep_bench.types import Record
 from tests.runner.support import RAISED, becomes_true, children, command_of, job, running, write_methods
@@ -67,7 +68,7 @@ def test_a_killed_worker_loses_no_cell_and_changes_no_score(bad: Path) -> None:
     records += running_jobs
     assert sorted(record.key for record in records) == sorted(one.cell.key for one in jobs)
     assert {record.row["status"] for record in records} == {"ok"}
-    assert numbers(records) == numbers(run_jobs(jobs[1::2], n_jobs=1))
+    assert numbers(records) == numbers(map(run_cell, jobs[1::2]))
 
 
 def numbers(records: Iterable[Record]) -> dict[int, list[float]]:
