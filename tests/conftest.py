@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job: processes of the tests inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False
+    gc.disable()  # until the tests start
     if not hasattr(config, "workerinput"):  # the process that receives the reports
         config.pluginmanager.register(DurationRecorder(config))
 
@@ -83,7 +84,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """Search less for garbage, which takes a tenth of the time of compilation; never among modules and tests."""
     gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(50_000)
+    gc.enable()
 
 
 def kernels_of(item: pytest.Item) -> str | None:

@@ -5,6 +5,9 @@ as 8; YAML 1.2 does not. PyYAML reads ``1e-4`` as text. Tags, merge keys, severa
 refused.
 """
 
+# mypy: allow-untyped-calls
+# of PyYAML's parser, in `_Loader`
+
 from __future__ import annotations
 
 import math
