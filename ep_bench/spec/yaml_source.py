@@ -6,7 +6,7 @@ refused.
 """
 
 # mypy: allow-untyped-calls
-# of PyYAML's parser, in `_Loader`
+# PyYAML has no annotations for its parser.
 
 from __future__ import annotations
 
