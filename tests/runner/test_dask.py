@@ -210,20 +210,6 @@ def test_a_missing_scheduler_is_reported(study: Path, tmp_path: Path, monkeypatc
     assert run.stderr.count("\n") == 1
 
 
-def test_a_scheduler_that_stops(study: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "far" / "spread"
-    with loopback(tmp_path / "cluster", workers=0) as cluster:
-        cluster.add_worker("--no-nanny")
-        run = on_cluster(study, folder.parent, cluster)
-        assert becomes_true(lambda: cells_in(folder) >= 5 or run.poll() is not None, 300.0)
-        cluster.scheduler.kill()
-        _, output = run.communicate(timeout=120)
-    assert run.returncode == 2, output
-    assert "the scheduler does not answer" in output
-    assert "Traceback" not in output
-    assert len(scores(folder)) == cells_in(folder) >= 5
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
 def test_a_run_leaves_no_worker_process(
     study: Path, tmp_path: Path, cluster: LoopbackCluster, number: signal.Signals
@@ -245,3 +231,16 @@ def test_a_run_leaves_no_worker_process(
         assert ended < 2.0 + 3.0  # two seconds, and three more for a busy machine
         assert len(scores(folder)) == 1
     assert all(store.read_record(path) for path in (folder / "cells").glob("*.json"))
+
+
+def test_a_scheduler_that_stops(study: Path, tmp_path: Path, cluster: LoopbackCluster) -> None:
+    """The last test, because the others need the scheduler."""
+    folder = tmp_path / "far" / "spread"
+    run = on_cluster(study, folder.parent, cluster)
+    assert becomes_true(lambda: cells_in(folder) >= 5 or run.poll() is not None, 300.0)
+    cluster.scheduler.kill()
+    _, output = run.communicate(timeout=120)
+    assert run.returncode == 2, output
+    assert "the scheduler does not answer" in output
+    assert "Traceback" not in output
+    assert len(scores(folder)) == cells_in(folder) >= 5
