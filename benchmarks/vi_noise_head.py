@@ -1,6 +1,6 @@
 """Where fits of `vi` with heteroscedastic noise diverge: the log variance of the noise at the training points.
 
-Fits to the training points of standard split 0, with three step sizes. The posterior of the log variance is estimated
+Fits to the training points of standard split 0, with four step sizes. The posterior of the log variance is estimated
 from 100 networks drawn after 300 epochs; a fit that has failed before has no estimate. Test points are not used.
 
     python -m benchmarks.vi_noise_head docs/figures/vi-noise-head.csv
@@ -24,7 +24,7 @@ from ep_bench.models import mlp
 from ep_bench.types import Rows
 
 UNITS = {"kin8nm": 50, "naval": 50, "protein": 100}
-RATES = (0.01, 0.003, 0.001)
+RATES = (0.01, 0.003, 0.001, 0.0003)
 EPOCH, DRAWS = 300, 100  # when the log variance is looked at, and by how many networks
 LAST = 20  # epochs whose mean objective is reported
 

@@ -40,6 +40,11 @@ class Replicates(NamedTuple):
         """Return the value for n data points that are not merged."""
         return cls(np.ones(n), 0.0)
 
+    def part(self, some: NDArray[np.intp]) -> Replicates:
+        """Return the value for some of the groups; s is divided in proportion to the number of merged data points."""
+        found = Replicates(self.counts[some], 0.0)
+        return found._replace(squares=self.squares * found.merged / self.merged) if found.merged else found
+
     @property
     def merged(self) -> float:
         """Number of data points less the number of groups, N - G."""

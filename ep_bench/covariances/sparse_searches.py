@@ -23,7 +23,6 @@ from ep_bench.covariances.exact_evidence import GPProblem
 from ep_bench.covariances.exact_evidence import evidence as exact_evidence
 from ep_bench.covariances.hyperparameters import role
 from ep_bench.covariances.map_search import search
-from ep_bench.covariances.replicates import Replicates
 from ep_bench.covariances.sparse_bound import SparseGPProblem, evidence_by_bound, split
 from ep_bench.covariances.sparse_evidence import evidence
 from ep_bench.numerics import lbfgs, symmetric
@@ -115,7 +114,7 @@ def _with_exact_hyperparameters(problem: SparseGPProblem, start: Array, steps: i
     some = np.sort(rng.permutation(len(problem.y))[:SUBSET])
     exact = GPProblem(
         problem.X[some], problem.y[some], problem.covariance, problem.hyper, symmetric.square(len(some)),
-        Replicates(problem.replicates.counts[some], 0.0),
+        problem.replicates.part(some),
     )  # fmt: skip
     theta = search(partial(exact_evidence, exact), problem.hyper, [start[:size]], steps).point
     return np.append(theta, start[size:])

@@ -28,7 +28,7 @@ def read_table(file: TextIO, found: Card) -> tuple[Array, Array]:
     target = found.target_column if found.target_column is not None else found.d
     columns = found.input_columns or tuple(j for j in range(found.d + 1) if j != target)
     rows = [[field.strip() for field in line.split(delimiter)] for line in lines]
-    complete = [row for row in rows if all(row[j] != UNKNOWN for j in columns)]
+    complete = [row for row in rows if all(row[j] != UNKNOWN for j in (*columns, target))]
     inputs = np.array([[float(row[j]) for j in columns] for row in complete])
     return inputs, _by_card([row[target] for row in complete], found)
 

@@ -248,7 +248,7 @@ def _cell(where: str, column: str, cell: str, is_target: bool) -> float:
     elif value is not None:
         problem = "infinite value"
     else:
-        problem = "not a number" + ("; use a decimal point" if _number(cell.replace(",", ".")) else "")
+        problem = "not a number" + ("; use a decimal point" if _number(cell.replace(",", ".")) is not None else "")
     allowed = "finite numbers"
     if problem == "not a number":
         allowed += (

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from ep_bench import adapters, data, methods
 from ep_bench.errors import UserError, nearest
-from ep_bench.estimator import Estimator, parse_options
+from ep_bench.estimator import Estimator, parse_options, warm_up
 from ep_bench.experiments.study_folder import study_folder
 from ep_bench.types import Array
 
@@ -107,6 +107,11 @@ class AnyMethod(ExperimentMethod):
         if adapters.is_target(self.use):
             return adapters.version(self.use, study_folder(), self.model_extra or {})
         return super().version()
+
+    def warm_up(self) -> None:
+        """Compile or load the kernels of a method of the registry, before the time of a fit is measured."""
+        if not adapters.is_target(self.use):
+            warm_up(self.use, self.model_extra or {})
 
     def build(self, seed: int, base: Path) -> Any:
         """Return an unfitted model with ``fit`` and ``predict_dist``; ``base`` is the folder of the study."""

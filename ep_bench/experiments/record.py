@@ -55,7 +55,8 @@ class Experiment:
     of the summary. The summary omits the columns in ``tabulated``, which ``figure.tables`` shows, and is not shown if
     it has no others. ``tolerance`` is the largest difference of equal numbers of two summaries from different
     processors, relative to the largest absolute value of their column; None if such summaries cannot be compared,
-    because they depend on single random draws.
+    because they depend on single random draws. ``measured`` has the columns of the summary that are computed from
+    times, apart from those with ``seconds`` in their name.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Experiment:
     caption: str
     tabulated: frozenset[str] = frozenset()
     tolerance: float | None = EXACT
+    measured: frozenset[str] = frozenset()
 
     @property
     def config(self) -> type[BaseModel]:

@@ -29,9 +29,9 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
     """Compute an experiment again and return the differing entries of its summary: row, stored, now, allowed.
 
     Numbers are equal if they differ by at most EXACT, or on another processor by the ``tolerance`` of the experiment,
-    relative to the largest absolute value of their column, or at most ROUNDING. Times are not compared. Raises
-    UserError if its version or its options are not those of the installed package, or if it cannot be compared on this
-    processor.
+    relative to the largest absolute value of their column, or at most ROUNDING. Times and what is computed from them
+    are not compared. Raises UserError if its version or its options are not those of the installed package, or if it
+    cannot be compared on this processor.
     """
     name, lock = str(study.lock["experiment"]), study.lock
     if name not in REGISTRY:
@@ -51,7 +51,9 @@ def differences(study: store.StudyResults, jobs: int = 1) -> list[tuple[str, str
         (f"row {i + 1}, {column}", a[column], b[column], limits[column])
         for i, (a, b) in enumerate(zip(before, now, strict=True))
         for column in a
-        if "seconds" not in column and not _equal(a[column], b[column], limits[column])
+        if "seconds" not in column
+        and column not in get(name).measured
+        and not _equal(a[column], b[column], limits[column])
     ]
 
 

@@ -26,11 +26,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from ep_bench.models import mlp
 from ep_bench.models.mlp import row_gradient, row_step_size
 from ep_bench.numerics.jit import FUSE, jit
+from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.validation_split import hold_out
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array, Method, Rows
@@ -117,15 +119,13 @@ def _descend(
     w = mlp.initial_weights(layers, rng)
     velocity, g = np.zeros_like(w), np.empty_like(w)
     Z, D, f = np.empty(mlp.units(layers)), np.empty((2, mlp.widest(layers))), np.empty(1)
-    trace: dict[str, list[float]] = {"objective": []}
-    for epoch in range(config.epochs):
+    decay = config.weight_decay / len(y)
+
+    def run_epoch(epoch: int, order: NDArray[np.int64]) -> float:
         rate = config.learning_rate * (1.0 - epoch / config.epochs)
-        decay = config.weight_decay / len(y)
-        order = rng.permutation(len(y))
-        loss = _epoch(X, y, order, w, velocity, layers, rate, config.momentum, decay, Z, D, f, g)
-        if not (np.isfinite(loss) and np.isfinite(w).all()):
-            raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
-        trace["objective"].append(loss)
+        return float(_epoch(X, y, order, w, velocity, layers, rate, config.momentum, decay, Z, D, f, g))
+
+    trace = run_epochs(range(config.epochs), run_epoch, w, len(y), rng)
     mlp.refuse_divergence(w, layers, X, y)
     return w, trace
 

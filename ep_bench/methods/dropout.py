@@ -30,6 +30,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 from scipy.special import logsumexp
 
@@ -38,6 +39,7 @@ from ep_bench.models.mlp import backward
 from ep_bench.numerics.adam import AdamMoments, adam_step, moments
 from ep_bench.numerics.copying import copy_rows
 from ep_bench.numerics.jit import REORDER, jit
+from ep_bench.numerics.minibatch import run_epochs
 from ep_bench.numerics.normal_rng import fill_masks, stream
 from ep_bench.numerics.validation_split import hold_out
 from ep_bench.predictions import Predictive
@@ -145,15 +147,14 @@ def _descend(
     penalty = _penalty(layers, config.lengthscale**2 * (1.0 - config.rate) / (2.0 * n * tau))
     work, state, gradient = _workspace(layers, rows), moments(len(weights)), np.empty_like(weights)
     words = stream(rng)
-    trace: dict[str, list[float]] = {"objective": []}
-    for epoch in range(config.epochs):
+
+    def run_epoch(epoch: int, order: NDArray[np.int64]) -> float:  # noqa: ARG001 - the signature of run_epochs
         loss = _epoch(
-            X, y, rng.permutation(n), rows, weights, state, gradient, layers, penalty, config.rate,
-            config.learning_rate, words, work,
-        )  # fmt: skip
-        if not (np.isfinite(loss) and np.isfinite(weights).all()):
-            raise FloatingPointError(f"epoch {epoch + 1}: a weight is not finite; a smaller learning_rate may help")
-        trace["objective"].append(loss)
+            X, y, order, rows, weights, state, gradient, layers, penalty, config.rate, config.learning_rate, words, work
+        )
+        return float(loss)
+
+    trace = run_epochs(range(config.epochs), run_epoch, weights, n, rng)
     mlp.refuse_divergence(weights, layers, X, y)
     return weights, trace
 

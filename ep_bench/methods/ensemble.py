@@ -171,7 +171,7 @@ class _Ensemble:
 
     def train(self, epochs: range) -> Trace:
         """Train all networks for the given epochs; return the trace."""
-        return run_epochs(epochs, self._run_epoch, self.weights, len(self._y), self._rng, dict)
+        return run_epochs(epochs, self._run_epoch, self.weights, len(self._y), self._rng)
 
     def predict(self, X: Array) -> Predictive:
         """Return the mixture of the networks' Gaussians at X (n, d)."""

@@ -25,7 +25,7 @@ def run_epochs(
     theta: Array,
     n: int,
     rng: np.random.Generator,
-    monitor: Callable[[], dict[str, float]],
+    monitor: Callable[[], dict[str, float]] = dict,
 ) -> Trace:
     """Train for the given epochs and return the trace.
 

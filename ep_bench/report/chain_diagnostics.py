@@ -79,7 +79,7 @@ class ChainDiagnostics:
 
 def collect(merged: MergedStudies, kept: curves.Curves) -> list[ChainDiagnostics]:
     """Return the diagnostics of all methods and data sets with stored chains."""
-    cells, known = merged.cells(), curves.index(kept.chains)
+    cells, known = merged.cells, curves.index(kept.chains)
     pairs = [(method, dataset) for method in merged.methods for dataset in merged.datasets]
     entries = {pair: curves.find(known, cells.get(pair, {})) for pair in pairs}
     return [_diagnostics(*pair, entry) for pair, entry in entries.items() if entry is not None]

@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy import stats
 
-from ep_bench.plotting.axes import side_by_side
+from ep_bench.plotting.axes import in_groups, side_by_side
 from ep_bench.plotting.numbers import tick_texts
 from ep_bench.plotting.page import Picture
 from ep_bench.plotting.stored_figures import drawn_if_changed
@@ -71,17 +71,11 @@ def several(method: str, found: Sequence[MonitoredDraws]) -> Iterator[Picture]:
     """Yield the figures of a method, each with at most ``DOWN`` data sets and ``ACROSS`` quantities."""
     datasets = list(dict.fromkeys(one.dataset for one in found))
     order = list(dict.fromkeys(one.name for one in found))
-    parts = [(rows, names) for rows in _parts(datasets, DOWN) for names in _parts(order, ACROSS)]
+    parts = [(rows, names) for rows in in_groups(datasets, DOWN) for names in in_groups(order, ACROSS)]
     for place, (rows, names) in enumerate(parts):
         mine = [one for one in found if one.dataset in rows and one.name in names]
         if mine:
             yield _figure(mine, method, f"chains-{method}{f'-{place + 1}' if len(parts) > 1 else ''}")
-
-
-def _parts(names: Sequence[str], limit: int) -> list[Sequence[str]]:
-    """Return names in groups of at most ``limit``, as equal in size as possible."""
-    size = math.ceil(len(names) / math.ceil(len(names) / limit)) if names else 1
-    return [names[start : start + size] for start in range(0, len(names), size)]
 
 
 @drawn_if_changed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ep_bench.plotting.page import Section, Table
+
+_WHOLE = r"(?<![\w-]){}(?![\w-])"  # a label that is not a part of another one
 
 
 def note_changed_trees(section: Section, changed: Mapping[str, Sequence[str]]) -> Section:
@@ -46,7 +49,7 @@ def _with_note(table: Table, note: str) -> Table:
 
 def _note_in_file(name: str, text: str, changed: Mapping[str, Sequence[str]]) -> str:
     """Return the text of a table in a file; Markdown and LaTeX get the note, CSV has no place for it."""
-    note = _note({method: found for method, found in changed.items() if method in text})
+    note = _note({m: found for m, found in changed.items() if re.search(_WHOLE.format(re.escape(m)), text)})
     if not note or name.endswith(".csv"):
         return text
     return f"{text.rstrip()}\n\n{note}\n" if name.endswith(".md") else f"% {note}\n{text}"

@@ -3,8 +3,9 @@
 A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
 splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
 does not hold if too few remain. Ratios of times are geometric means over the common splits of the ratio of CPU times
-(tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. If a row of either method has no
-CPU time, wall times of both are used. A claim is not decided if its methods are there, but data sets or splits are
+(tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. Splits on which either fit is known not to
+have converged are left out, because a longer fit might have. If a row of either method has no CPU time, wall times of
+both are used. A claim is not decided if its methods are there, but data sets or splits are
 missing or differences are within their error. The reason names methods with splits that have not converged.
 """
 
@@ -21,9 +22,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionOk, TimeRatio
-from ep_bench.report import cell_times, ranks
+from ep_bench.report import cell_times, converged_splits, ranks
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies, merge_studies
 from ep_bench.report.paired_tests import PairedTest
@@ -34,6 +36,7 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
 CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
 HIGHER_IS_BETTER = {"ll"}
+FEW_SPLITS = "fewer than two common splits with fits that may have converged"
 
 Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
 
@@ -87,7 +90,7 @@ class _Cells:
     def __init__(self, merged: MergedStudies) -> None:
         self.merged = merged
         self.independent = independent_draws(merged)
-        self.groups = _grouped(merged.rows)
+        self.groups = _grouped(merged.judged_rows)
         self.by_name: dict[str, list[str]] = {}  # methods by label, then by published column
         self.by_dataset: dict[ClaimDataset, list[str]] = {}
         named: dict[str, list[str]] = {}
@@ -111,7 +114,7 @@ class _Cells:
         """The cells of each study alone, with the labels of the report."""
         found = []
         for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
-            rows = merge_studies([study]).rows
+            rows = merge_studies([study]).judged_rows
             methods = [self.merged.names.get((tag, label), label) for label in rows["method"]]
             datasets = [self.merged.dataset_names.get((tag, label), label) for label in rows["dataset"]]
             found.append(_grouped(rows.assign(method=methods, dataset=datasets)))
@@ -190,10 +193,16 @@ def _grouped(rows: pd.DataFrame) -> Groups:
 def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> tuple[pd.DataFrame, bool]:
     """Return the seconds (J, 2) of two methods on common splits, and whether they are wall times."""
     found = [groups.get((method, dataset)) for method in methods]
-    parts = [rows[rows["status"] == "ok"] for rows in found if rows is not None]
+    parts = [_without_unconverged(rows[rows["status"] == "ok"]) for rows in found if rows is not None]
     if len(parts) < len(methods):
         return pd.DataFrame(), False
     return cell_times.on_common_splits(parts)
+
+
+def _without_unconverged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells that have converged, or that state nothing."""
+    states = [convergence.judge(row) for row in rows.reindex(columns=converged_splits.COLUMNS).to_dict("records")]
+    return rows[[state not in {"nearly", "not"} for state in states]]
 
 
 def _finding(
@@ -258,7 +267,7 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
         error = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
         limits.append((float(logs.mean()) - error, float(logs.mean()) + error))
     if not limits:
-        return Finding("", OPEN, "fewer than two common splits")
+        return Finding("", OPEN, FEW_SPLITS)
     ratios = [math.exp((low + high) / 2.0) for low, high in limits]
     span = f"{min(ratios):.3g}" if len(ratios) == 1 else f"{min(ratios):.3g} to {max(ratios):.3g}"
     times = "CPU times" if not wall else "wall times" if len(wall) == len(limits) else "CPU times"
@@ -273,7 +282,7 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
         return Finding(found, FAILS)
     if len(limits) < len(datasets):
         few = len(datasets) - len(limits)
-        return Finding(found, OPEN, f"fewer than two common splits on {few} of {_sets(len(datasets))}")
+        return Finding(found, OPEN, f"{FEW_SPLITS} on {few} of {_sets(len(datasets))}")
     decided = all(low >= 0.0 for low, _ in above)
     return Finding(found, HOLDS) if decided else Finding(found, OPEN, "a ratio is within its error")
 

@@ -35,8 +35,11 @@ def largest(whole: NDArray[np.bool_]) -> CompleteSubset:
 
 
 def _intersections(sets: list[int]) -> list[int]:
-    """Return all intersections of sets (bit masks) in ascending order, at most ``CANDIDATES`` of them."""
+    """Return the intersections of sets (bit masks) in ascending order.
+
+    Beyond ``CANDIDATES`` of them, only the sets themselves are added.
+    """
     found: set[int] = set()
     for one in sets:
-        found |= {one} | {one & other for other in sorted(found)[: CANDIDATES - len(found)]}
+        found |= {one} | {one & other for other in sorted(found)[: max(0, CANDIDATES - len(found))]}
     return sorted(found)

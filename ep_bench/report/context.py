@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from ep_bench.convergence import ConvergedSplits, mark_note
+from ep_bench.convergence import ConvergedSplits
 from ep_bench.plotting.method_style import MethodStyle, method_styles
 from ep_bench.report import rank_groups, summary
 from ep_bench.report.leaderboard import Leaderboard, leaderboard
@@ -119,10 +119,6 @@ class ReportContext:
     def labels(self) -> dict[str, str]:
         """Return the names of all methods with their marks of convergence over all data sets, by label."""
         return {method: self.label(method) for method in self.merged.methods}
-
-    def mark_note(self, methods: Collection[str]) -> str:
-        """Return sentences that explain the marks of convergence of some methods in a figure, empty without marks."""
-        return mark_note({self.marks.get(method, "") for method in methods})
 
     @cached_property
     def marks(self) -> dict[str, str]:

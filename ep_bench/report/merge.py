@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -103,8 +103,17 @@ class MergedStudies:
                 found[method].append(origin.revision)
         return found
 
+    def published_columns(self) -> dict[str, tuple[str, ...]]:
+        """Return the published columns that correspond to each method in some study."""
+        found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for study, tag in zip(self.studies, self.tags, strict=True):
+            for label, entry in (study.lock.get("methods") or {}).items():
+                found[self.names.get((tag, label), label)] |= dict.fromkeys(entry.get("published") or ())
+        return {method: tuple(columns) for method, columns in found.items()}
+
+    @cached_property
     def cells(self) -> dict[tuple[str, str], dict[int, str]]:
-        """Return the hashes of the finished cells by (method, data set) and split."""
+        """The hashes of the finished cells by (method, data set) and split."""
         return curves.finished(self.rows[["method", "dataset", "split", "status", "cell"]].to_dict("records"))
 
 

@@ -61,7 +61,7 @@ class _Content:
         self.reasons = _Index()
         self.reasons("")
         self.traces = page_traces(report)
-        self.uses, self.tasks = report.entries, report.merged.tasks()
+        self.uses, self.tasks, self.sizes = report.entries, report.merged.tasks(), _sizes(report)
         self._ratios = {
             name: 0.0 if test.independent else round(test.ratio, 6)
             for one in report.scores
@@ -103,8 +103,8 @@ class _Content:
         planned = max(count for (_, dataset), count in self.merged.planned.items() if dataset == name)
         return {
             "name": name,
-            "n": _sizes(self.report).get(name),
-            "task": self.merged.tasks().get(name),
+            "n": self.sizes.get(name),
+            "task": self.tasks.get(name),
             "plan": planned,
             "ratio": self._ratios.get(name, 0.0),
         }
@@ -182,20 +182,25 @@ class _Content:
         yield "all", methods, datasets
         yield "networks", [name for name in methods if family[name] == NETWORKS], datasets
         yield "Gaussian processes", [name for name in methods if family[name] in {PROCESSES, DEEP}], datasets
-        sizes = _sizes(self.report)
-        yield "small sets", methods, [name for name in datasets if sizes.get(name, SMALL) < SMALL]
+        yield "small sets", methods, [name for name in datasets if self.sizes.get(name, SMALL) < SMALL]
         groups = [one for group in self.report.rank_groups if group.source == BUI for one in group.standings]
         if groups:  # the largest group of methods that the paper ranks
             largest = max(groups, key=lambda one: len(one.own) * len(one.datasets.datasets))
             yield AS_IN_BUI, [m for m in methods if m in largest.own], list(largest.datasets.datasets)
 
     def _preset(self, table: ScoreTable, methods: Sequence[str], datasets: Sequence[str]) -> dict[str, Any] | None:
-        board = boards.leaderboard(self.merged, table, self.report.checks, methods, datasets)
+        board = self._board(table, methods, datasets)
         if not board.ranked:
             return None
         rows = [[self.methods[row.method], _short(row.rank), _short(row.low), _short(row.high)] for row in board.ranked]
         sets = [self.datasets[name] for name in board.datasets]
         return {"sets": sets, "rows": rows} | subset_test(self.report, table, board)
+
+    def _board(self, table: ScoreTable, methods: Sequence[str], datasets: Sequence[str]) -> Leaderboard:
+        whole = (methods, datasets) == (list(self.methods), list(self.datasets))
+        known = (board for board in self.report.leaderboards if whole and board.score == table.score)
+        found = next(known, None)
+        return found or boards.leaderboard(self.merged, table, self.report.checks, methods, datasets)
 
 
 def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) -> dict[str, Any]:

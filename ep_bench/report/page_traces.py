@@ -18,7 +18,7 @@ def page_traces(report: ReportContext) -> dict[tuple[str, str], list[list[Any]]]
 
     Quantities without a title are internal and are omitted.
     """
-    cells, entries = report.merged.cells(), curves.index(report.curves.traces)
+    cells, entries = report.merged.cells, curves.index(report.curves.traces)
     found: dict[tuple[str, str], list[list[Any]]] = {}
     for place, mine in cells.items():
         entry = curves.find(entries, mine) if mine else None

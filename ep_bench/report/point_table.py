@@ -97,25 +97,13 @@ def _blocks(table: published.PublishedTable, merged: MergedStudies) -> Iterator[
         kept |= row_scores.read(study.folder)
         for label, numbers in published.printed_over_points(table, study.lock).items():
             entry = study.lock["datasets"][label]
-            renamed = f"{label} [{tag}]"
-            printed[renamed if renamed in merged.datasets else label] = (
-                f"n = {entry.get('n')}, d = {entry.get('d')}",
-                numbers,
-            )
-    columns = _columns(merged)
+            name = merged.dataset_names.get((tag, label), label)
+            printed[name] = f"n = {entry.get('n')}, d = {entry.get('d')}", numbers
+    columns = merged.published_columns()
     for dataset in merged.datasets:
         if dataset in printed:
             size, numbers = printed[dataset]
             yield PointTableBlock(dataset, size, tuple(_lines(table, merged, kept, dataset, numbers, columns)))
-
-
-def _columns(merged: MergedStudies) -> dict[str, tuple[str, ...]]:
-    """Return the published columns that each method corresponds to."""
-    return {
-        merged.names.get((tag, label), label): tuple(entry.get("published") or ())
-        for study, tag in zip(merged.studies, merged.tags, strict=True)
-        for label, entry in (study.lock.get("methods") or {}).items()
-    }
 
 
 def _lines(
@@ -161,7 +149,7 @@ def _line(
         for parts in ([published.moments(metric, cell) for cell in cells] for metric in ("lpd-mean", "se-mean"))
     )
     low, high = percentiles(cells, kept)
-    time = _seconds(cells) / unit
+    time = _seconds(cells) / unit if unit > 0.0 else math.nan
     values = (density.mean, density.deviation, low, square.mean, square.deviation, high, time)
     return PointTableLine(method, column, values, printed, square.points, len(cells), planned)
 
@@ -186,7 +174,7 @@ def percentiles(cells: Sequence[Cell], kept: Rows) -> tuple[float, float]:
 
 def _unit(table: published.PublishedTable, merged: MergedStudies) -> str:
     """Return the label of the method whose times are 1, empty if it was not run."""
-    columns, run = _columns(merged), set(merged.ok()["method"])
+    columns, run = merged.published_columns(), set(merged.ok()["method"])
     return next((m for m in merged.methods if m in run and table.time_unit in columns.get(m, ())), "")
 
 

@@ -11,6 +11,7 @@ same fit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -100,7 +101,7 @@ def _means(
     merged: MergedStudies, kept: Mapping[str, row_scores.Scores], name: str, dataset: str, reference: str
 ) -> ScoreMeans | None:
     """Return the means on a data set, None if no method has stored data points."""
-    cells = merged.cells()
+    cells = merged.cells
     by_split = {
         method: {
             split: kept[key][name] for split, key in cells.get((method, dataset), {}).items() if _has(kept, key, name)
@@ -156,18 +157,14 @@ def relative_times(merged: MergedStudies, unit: str) -> RelativeTimes | None:
         times, has_wall_times = cell_times.on_common_splits([groups[method, dataset], groups[unit, dataset]])
         if len(times):
             own, of_unit = times.mean(axis=0)
-            ours[method][dataset] = float(own / of_unit)
+            ours[method][dataset] = float(own / of_unit) if of_unit > 0.0 else math.nan
             wall |= {(method, dataset)} if has_wall_times else set()
     return RelativeTimes(unit, datasets, ours, _published(merged), frozenset(wall))
 
 
 def _published(merged: MergedStudies) -> dict[str, dict[str, str]]:
     """Return the published relative times of each method (``mean``, ``max``) and their ``source``."""
-    columns = {
-        merged.names.get((tag, label), label): entry.get("published") or ()
-        for study, tag in zip(merged.studies, merged.tags, strict=True)
-        for label, entry in study.lock.get("methods", {}).items()
-    }
+    columns = merged.published_columns()
     found: dict[str, dict[str, str]] = {}
     for row in published.described_rows():
         for method, names in columns.items():

@@ -121,7 +121,7 @@ class ReportServer(ThreadingHTTPServer):
                 self.log(f"{name}: page computed")
                 self._pages[name] = state, study_page(folders)
             text = self._pages[name][1]
-        reload = _RELOAD.replace("NAME", quote(name)).replace("STATE", state).replace("SECONDS", str(SECONDS))
+        reload = _RELOAD.replace("STATE", state).replace("SECONDS", str(SECONDS)).replace("NAME", quote(name))
         return text.replace("</body>", reload)
 
 

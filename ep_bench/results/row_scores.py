@@ -26,7 +26,6 @@ from ep_bench.types import Array
 FILE, FORMAT = "rows.json", 1
 COMPRESSED, LARGE = f"{FILE}.xz", 2**20  # its name, and the number of bytes, if it is larger than that
 NOTE = "rows"  # name of the note in a record
-SCORES = ("ll", "ae", "error")  # log density (nats), absolute error (unit of the target), 1 for a wrong class
 DIGITS = 5
 MAX_POINTS = 5000  # largest number of test points of a cell whose scores are kept
 

@@ -181,10 +181,6 @@ class StudyResults:
     rows: list[Row]
     finished: FinishedRows = field(default_factory=FinishedRows)
 
-    def records(self) -> dict[str, Record]:
-        """Return the records of the cell files (traces, tracebacks) by hash; a fresh clone has none."""
-        return read_records(self.folder)
-
     def origin(self, row: Row) -> Origin | None:
         """Return how a row was computed, or None if it is unknown."""
         return self.finished.origins.get(row["cell"])

@@ -29,7 +29,7 @@ def criterion_of(factors: Mapping[str, Any], info: DatasetInfo) -> Decrease | No
     if adapters.is_target(factors["method"]) or factors.get("tune"):
         return None
     method = methods.get(factors["method"])
-    return method.criterion(_config(method, factors), _rows(factors, info)) if method.criterion else None
+    return method.criterion(_config(method, factors), training_points(factors, info)) if method.criterion else None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class EarlierResults:
         exact, similar = _time_keys(factors)
         if exact in self._seconds:
             return statistics.median(self._seconds[exact])
-        own = _own_estimate(factors, _rows(factors, info), info.d)
+        own = _own_estimate(factors, training_points(factors, info), info.d)
         if own is None or (similar in self._seconds and similar not in self._ratios):
             times = self._seconds.get(similar)
             return statistics.median(times) * _fits(factors) if times else None
@@ -212,7 +212,7 @@ def _any_dataset(similar: TimeKey) -> TimeKey:
     return (similar[0], "", *similar[2:])
 
 
-def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
+def training_points(factors: Mapping[str, Any], info: DatasetInfo) -> int:
     """Return the largest number of training points of a fit."""
     splits = factors["splits"]
     if splits["scheme"] == "shuffle":
@@ -221,9 +221,10 @@ def _rows(factors: Mapping[str, Any], info: DatasetInfo) -> int:
         return info.n // info.parts - int(splits["test_rows"])
     if splits["scheme"] == "standard":
         return round(0.9 * info.n)
-    if splits["scheme"] == "kfold":
-        return info.n - info.n // int(splits["folds"])
-    return int(splits.get("rows", info.n))
+    if splits["scheme"] == "gap":
+        return info.n - (2 * info.n // 3 - info.n // 3)
+    rows = int(splits.get("rows", info.n))
+    return rows - rows // int(splits["folds"])
 
 
 def _fits(factors: Mapping[str, Any]) -> float:

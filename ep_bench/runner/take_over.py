@@ -23,6 +23,8 @@ def take_over(plan: Plan) -> Counter[str]:
     has them. As for a cell that is run, there is a cell file for each.
     """
     found = [(planned.job, planned.source) for planned in plan.cells if planned.source is not None]
+    if not found:
+        return Counter()
     records = {job.cell.key: record for source in _sources(found) for job, record in _records(found, source)}
     for record in records.values():
         plan.finished.add(record)

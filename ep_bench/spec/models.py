@@ -13,8 +13,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from ep_bench.errors import OptionProblem
 from ep_bench.types import DatasetRef, SplitScheme, Task
 
-ACCEPT_METRICS = ("rmse", "ll", "lpd-mean", "se-mean")
-
 
 def _matching(pattern: str, description: str) -> Callable[[str], str]:
     """Return a validator of text; ``description`` is part of the message for text that does not match."""
@@ -249,8 +247,7 @@ class StudyFile(Strict):
 class Study(Strict):
     """A checked study: every name in it exists.
 
-    ``experiment`` is None for a grid of cells; ``options`` are those of the experiment. ``source`` is the text of the
-    file and ``raw`` its values, both kept for provenance.
+    ``experiment`` is None for a grid of cells; ``options`` are those of the experiment.
 
     A study that includes others has ``aliases``, from further labels of a method to its label, and its overrides have
     the labels of data set and method as keys (``by_label``). ``places`` maps ``datasets/<label>`` and
@@ -274,8 +271,6 @@ class Study(Strict):
     aliases: dict[str, str] = Field(default_factory=dict)
     by_label: bool = False
     places: dict[str, str] = Field(default_factory=dict)
-    source: str = ""
-    raw: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _has_work(self) -> Self:

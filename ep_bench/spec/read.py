@@ -111,7 +111,7 @@ class _Reader:
             name=file.study, path=self.path, seed=file.seed, datasets=tuple(datasets), splits=splits,
             methods=tuple(methods), overrides=overrides, limits=limits, compare=compare, ranks=tuple(ranks),
             accept=tuple(accept), left_out=tuple(left_out), experiment=file.experiment, options=file.options,
-            aliases=union.aliases, by_label=bool(included), places=places, source=self.document.text, raw=raw,
+            aliases=union.aliases, by_label=bool(included), places=places,
         )  # fmt: skip
 
     def _read_included(self, file: Path) -> Study:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ep_bench.covariances.replicates import groups, merge, unbounded_evidence
+from ep_bench.covariances.replicates import Replicates, groups, merge, unbounded_evidence
 
 
 def repeated(seed=0, distinct=7, n=20, d=2):
@@ -53,3 +53,16 @@ def test_message_only_if_all_repeated_targets_are_equal():
     assert unbounded_evidence(X, y[group]).startswith("13 of 20 data points repeat the inputs and the target")
     assert unbounded_evidence(X, y) == ""
     assert unbounded_evidence(X[:7], y[:7]) == ""
+
+
+def test_a_part_of_the_groups_has_its_part_of_the_squares():
+    """Without it, the evidence of a part would grow without bound as the noise goes to 0."""
+    X, y, _ = repeated(n=60)
+    _, _, replicates = merge(X, y)
+    part = replicates.part(np.array([0, 3, 4]))
+    np.testing.assert_array_equal(part.counts, replicates.counts[[0, 3, 4]])
+    assert part.squares / part.merged == pytest.approx(replicates.squares / replicates.merged)
+    assert part.log_density(-12.0)[0] < part.log_density(-6.0)[0] < part.log_density(0.0)[0]
+    assert replicates.part(np.arange(7)).squares == pytest.approx(replicates.squares)
+    single = Replicates.none(5).part(np.array([1, 2]))
+    assert (single.merged, single.squares) == (0.0, 0.0)

@@ -146,6 +146,15 @@ def test_text_of_libsvm_may_leave_zeros_out(tmp_path: Path) -> None:
     assert y.tolist() == [1.0, 0.0]
 
 
+def test_lines_with_an_unknown_label_are_omitted(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("1,2,3,x\n1,2,3,?\n1,?,3,x\n4,5,6,x\n", encoding="utf-8")
+    with path.open(encoding="utf-8") as file:
+        X, y = class_labels.read_table(file, _card(classes={"x": "x"}))
+    assert X.tolist() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    assert y.tolist() == [0.0, 0.0]
+
+
 def test_a_label_that_the_card_has_not_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("1,2,3,x\n1,2,3,y\n", encoding="utf-8")

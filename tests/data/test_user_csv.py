@@ -119,6 +119,7 @@ BAD = {
     "complex": (with_line(4, "1.0,1+2j,2"), [":4", "column rooms", "not a number"]),
     "short-line": (with_line(6, "1.0,2"), [":6", "2 fields", "the header has 3"]),
     "long-line": (with_line(6, "1.0,2,3,4"), [":6", "4 fields", "the header has 3"]),
+    "zero-with-comma": (text_of(";").replace("\n", "\n0,0;1;2\n", 1), [":2", "column area", "use a decimal point"]),
     "decimal-comma": (text_of(";").replace(".", ","), [":2", "column area", "use a decimal point"]),
     "tiny": ("a,price\n" + "".join(f"{i},{i}e-310\n" for i in range(12)), ["column price", "range of double"]),
     "huge": ("a,price\n" + "".join(f"{i},{i}e306\n" for i in range(12)), ["column price", "1.1e+307"]),

@@ -22,6 +22,14 @@ def test_every_table_of_an_experiment_names_the_revision(revision: str) -> None:
         assert section.tables[2].markdown == f"| x |\n\n{note}\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "named"), [("| VI-1 | 2 |", False), ("SVI", False), ("| VI | 2 |", True), ("VI, VI-1", True)]
+)
+def test_a_file_with_a_longer_label_does_not_name_the_method(text: str, named: bool) -> None:
+    section = note_changed_trees(Section("s", "S", files={"a.md": text}), {"VI": ["abc+changes"]})
+    assert ("VI (abc+changes)" in section.files["a.md"]) == named
+
+
 def test_only_tables_with_the_method_name_it() -> None:
     section = note_changed_trees(Section("s", "S", tables=TABLES), {"PBP": ["abc+changes"]})
     assert ["PBP (abc+changes)" in table.caption for table in section.tables] == [True, False, False]

@@ -36,6 +36,14 @@ def test_the_same_cells_count_once(tmp_path, make_study):
     assert merge.merge([first, first]).rows.equals(merge.merge([first]).rows)
 
 
+def test_published_columns_do_not_depend_on_the_order_of_the_studies(tmp_path, make_study):
+    methods = {"pbp": {"use": "pbp", "published": ["PBP-1"], "options": {}}}
+    first = make_study(tmp_path / "a", ["pbp"], lock={"methods": methods})
+    second = make_study(tmp_path / "b", ["pbp"], lock={"methods": {"pbp": methods["pbp"] | {"published": []}}})
+    for folders in ([first, second], [second, first]):
+        assert merge.merge(folders).published_columns() == {"pbp": ("PBP-1",)}
+
+
 def test_of_rows_that_disagree_the_first_is_used_with_a_note(tmp_path, make_study):
     first = make_study(tmp_path / "a", ["pbp"], ["boston"], 2)
     other = {"rmse": 99.0, "fit_seconds": 7.0}

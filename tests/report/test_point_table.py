@@ -76,6 +76,14 @@ def test_all_numbers_are_those_of_the_points(tmp_path: Path, make_study: Any) ->
     assert one.printed == ("-0.29", "2.35", "-7.57", "0.13", "0.53", "1.98", "0.3")
 
 
+def test_times_relative_to_a_time_of_zero_are_missing(tmp_path: Path, make_study: Any) -> None:
+    def change(row: dict[str, Any]) -> dict[str, Any]:
+        return of_rows(row) | ({"fit_seconds": 0.0} if row["method"] == "nn" else {})
+
+    found = collected(folds(tmp_path / "s", make_study, change=change))
+    assert math.isnan(line(found, "GP").ours[-1])
+
+
 def test_published_methods_come_first_in_their_order(tmp_path: Path, make_study: Any) -> None:
     found = collected(folds(tmp_path / "s", make_study))
     names = [(one.method, one.column) for one in found.blocks[0].lines]

@@ -10,12 +10,14 @@ import pytest
 from ep_bench import methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.cli.output.study import plan_lines, status_lines
+from ep_bench.data import load_dataset, make_splits
 from ep_bench.errors import UserError
 from ep_bench.results import store
 from ep_bench.runner import plan as planning
-from ep_bench.runner.earlier_results import differences
+from ep_bench.runner.earlier_results import differences, training_points
 from ep_bench.runner.plan import Plan, cell_seed, make_plan
 from ep_bench.spec import read_study
+from ep_bench.types import DatasetInfo, SplitScheme
 from tests.finished import finish
 
 STUDY = """
@@ -202,6 +204,22 @@ def test_an_estimate_depends_on_the_number_of_training_points(tmp_path: Path) ->
         guesses += [c.job.estimate or 0.0 for c in planned(folder, text).cells if c.job.cell.method == "gp"]
     few, many = min(guesses), max(guesses)
     assert many > 3.0 * few
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        SplitScheme(), SplitScheme("gap"), SplitScheme("kfold", folds=7, seed=0), SplitScheme("contiguous", folds=7),
+        SplitScheme("contiguous", folds=7, rows=400), SplitScheme("shuffle", count=2, test_fraction=0.3, seed=0),
+        SplitScheme("holdout", test_rows=50),
+    ],
+    ids=lambda scheme: f"{scheme.scheme}-{scheme.rows}",
+)  # fmt: skip
+def test_the_number_of_training_points_is_that_of_the_largest_split(scheme: SplitScheme) -> None:
+    dataset = load_dataset("boston")
+    info = DatasetInfo(len(dataset.y), dataset.X.shape[1], "", splits=20)
+    sizes = [len(split.train) for split in make_splits(scheme, dataset)]
+    assert training_points({"splits": scheme.factors()}, info) == pytest.approx(max(sizes), abs=1)
 
 
 def test_the_longest_come_first(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import shutil
@@ -18,6 +19,7 @@ import pytest
 from ep_bench import experiments, methods
 from ep_bench.cli.output import verify as output
 from ep_bench.errors import INSTALL_EXTRA, UserError
+from ep_bench.experiments.registry import get
 from ep_bench.experiments.verify import differences
 from ep_bench.methods import pbp
 from ep_bench.results import store
@@ -441,6 +443,26 @@ def test_rounding_errors_of_an_experiment_are_no_difference(tmp_path: Path, monk
     assert differences(study) == []
     (again / "summary.csv").write_text("error,score\n1e-11,2.5\n")
     assert [place for place, *_ in differences(study)] == ["row 1, error", "row 1, score"]
+
+
+def test_what_an_experiment_computes_from_times_is_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = Path(__file__).parents[2] / "results" / "student-t-times"
+    again = tmp_path / "again"
+    again.mkdir()
+    with (stored / "summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    measured = {"seconds", *get("fixed_times").measured}
+    with (again / "summary.csv").open("w") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows({k: 1.2 * float(v) if k in measured and v else v for k, v in row.items()} for row in rows)
+    monkeypatch.setattr(experiments, "is_computed", lambda *_: True)
+    monkeypatch.setattr(experiments, "run", lambda *_: again)
+    study = SimpleNamespace(lock=store.read_lock(stored), folder=stored, name="stored")
+    assert measured <= rows[0].keys()
+    assert differences(study) == []
 
 
 def test_each_cell_has_one_line_and_long_tables_are_cut(

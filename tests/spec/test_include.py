@@ -121,7 +121,6 @@ def test_own_entries_come_last_and_may_repeat_included_ones(tmp_path: Path) -> N
     assert [ref.label for ref in study.datasets] == ["boston", "yacht", "naval", "wine"]
     assert [entry.label for entry in study.methods] == ["PBP-1", "GP", "PBP-2", "BP"]
     assert study.aliases == {"PBP": "PBP-1", "mine": "PBP-1"}
-    assert "compare" not in study.raw
     assert read(tmp_path, WHOLE + own + "compare: {times: mine}\n").compare.times == "PBP-1"
 
 

@@ -106,8 +106,8 @@ def decided_claims() -> list[dict[str, Any]]:
 def claims(verdict: str) -> list[str]:
     """Return the claims of the papers with one verdict."""
     found = [row for row in decided_claims() if row["verdict"] == verdict]
-    extra = verdict == "not decided"
-    body = [[r["source"], r["place"], r["claim"], r["found"] or "–", *[r["reason"]] * extra] for r in found]
+    extra = any(row["reason"] for row in found)
+    body = [[r["source"], r["place"], r["claim"], r["found"] or "–", *[r["reason"] or "–"] * extra] for r in found]
     return table(["Paper", "Place", "Claim", "Found", *["Reason"] * extra], body)
 
 

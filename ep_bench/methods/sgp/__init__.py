@@ -210,8 +210,7 @@ def _learn(
     search = searches.from_subset if config.search == "subset" else searches.by_trials
     if by_minibatches(config, len(problem.y)):
         some = np.sort(rng.permutation(len(problem.y))[:FIRST_ROWS])
-        counts = problem.replicates.counts[some]
-        part = problem._replace(X=problem.X[some], y=problem.y[some], replicates=Replicates(counts, 0.0))
+        part = problem._replace(X=problem.X[some], y=problem.y[some], replicates=problem.replicates.part(some))
         start = search(part, starts, min(config.steps, FIRST_STEPS), rng).point
         count = passes(config, len(problem.y))
         found = optimise(problem, start, count, config.batch_size, config.learning_rate, rng)

@@ -24,7 +24,7 @@ def sections(report: ReportContext) -> list[Section]:
 
 
 def _pictures(report: ReportContext, dataset: str) -> list[Picture]:
-    cells, known = report.merged.cells(), curves.index(report.curves.panels)
+    cells, known = report.merged.cells, curves.index(report.curves.panels)
     entries = {m: curves.find(known, cells.get((m, dataset), {})) for m in report.merged.methods}
     found = {method: entry for method, entry in entries.items() if entry}
     splits = {entry["splits"][0] for entry in found.values()}

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-from ep_bench.plotting.axes import side_by_side
+from ep_bench.plotting.axes import in_groups, side_by_side
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.numbers import log_tick_texts, tick_texts
 from ep_bench.plotting.page import Picture, Section
@@ -94,7 +94,7 @@ def _flat(found: Sequence[TrainingCurve]) -> dict[float, list[str]]:
 
 def _by_name(merged: MergedStudies, kept: curves.Curves) -> dict[str, list[TrainingCurve]]:
     """Return the curves of each quantity, known quantities first."""
-    cells, entries = merged.cells(), curves.index(kept.traces)
+    cells, entries = merged.cells, curves.index(kept.traces)
     found: dict[str, list[TrainingCurve]] = {}
     for dataset in merged.datasets:
         for method in merged.methods:
@@ -120,18 +120,12 @@ def _figures(name: str, found: Sequence[TrainingCurve], styles: Mapping[str, Met
     """Yield the figures of a quantity, each with at most ``PANELS`` data sets and ``METHODS`` methods."""
     order = list(styles)
     parts: list[list[TrainingCurve]] = []
-    for methods in _groups(sorted({curve.method for curve in found}, key=order.index), METHODS):
+    for methods in in_groups(sorted({curve.method for curve in found}, key=order.index), METHODS):
         mine = [curve for curve in found if curve.method in methods]
-        groups = _groups(list(dict.fromkeys(curve.dataset for curve in mine)), PANELS)
+        groups = in_groups(list(dict.fromkeys(curve.dataset for curve in mine)), PANELS)
         parts += [[curve for curve in mine if curve.dataset in datasets] for datasets in groups]
     for place, part in enumerate(parts):
         yield _figure(name, f"training-{name}{f'-{place + 1}' if len(parts) > 1 else ''}", part, styles)
-
-
-def _groups(names: Sequence[str], limit: int) -> list[Sequence[str]]:
-    """Return names in groups of at most ``limit``, as equal in size as possible."""
-    size = math.ceil(len(names) / math.ceil(len(names) / limit)) if names else 1
-    return [names[start : start + size] for start in range(0, len(names), size)]
 
 
 class Scale(NamedTuple):

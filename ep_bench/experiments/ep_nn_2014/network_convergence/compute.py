@@ -28,8 +28,6 @@ from ep_bench.experiments.ep_nn_2014.network_restarts.compute import scores
 from ep_bench.experiments.method_entries import ExperimentMethod, refuse_unknown
 from ep_bench.types import Array, Dataset, SplitScheme
 
-SCORES = ("seconds", "ll", "mse")
-
 
 def _entry(use: str, label: str, **options: Any) -> ExperimentMethod:
     return ExperimentMethod.model_validate({"use": use, "label": label, "hidden": [10], **options})

@@ -11,7 +11,6 @@ from scipy import integrate
 from ep_bench.predictions import Predictive
 from ep_bench.types import Array
 
-ACQUISITIONS = ("variance", "random", "mutual_information")
 TAIL = 8.0  # standard deviations of the components that the quadrature covers
 STEP = 0.25  # spacing of its nodes, in the smallest standard deviation of the components
 NODES = (101, 4001)  # minimum and maximum number of nodes

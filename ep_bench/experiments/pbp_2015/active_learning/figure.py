@@ -178,14 +178,14 @@ def _final(arrays: Mapping[str, Any]) -> Table:
             complete = np.isfinite(arrays["rmse"][i, j]).all(axis=1)
             entries = [_mean_and_error(np.asarray(arrays[score])[i, j, complete, -1]) for score in AXES]
             times, count = np.asarray(arrays["seconds"])[i, j], int(complete.sum())
-            seconds = float(times[complete].mean() if count else times.mean())
+            seconds = float(np.median(times[complete] if count else times))
             rule = str(arrays["acquisitions"][j]).replace("_", " ")
             rows.append(
                 [str(name), str(label), rule, *entries, item(str(count), count), item(f"{seconds:.3g}", seconds)]
             )
     caption = (
         "Test scores after the last addition: mean ± standard error (ddof 0) over the repetitions in which all fits "
-        "succeeded. The time includes predictions for the pool."
+        "succeeded. The time, a median over repetitions, includes predictions for the pool."
     )
     return Table(head, rows, caption)
 

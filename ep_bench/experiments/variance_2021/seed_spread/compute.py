@@ -78,6 +78,7 @@ def fit(name: str, entry: str, split: int, seed: int, base: str) -> dict[str, An
     method = AnyMethod.model_validate_json(entry)
     dataset = data.load_dataset(name, constant_inputs="paper" if name == "naval" else "zero")
     part = data.make_split(SplitScheme("standard"), dataset, split)
+    method.warm_up()
     scores, failure, started = dict.fromkeys(SCORES, float("nan")), "", time.process_time()
     try:
         model = method.build(_random_seed(name, split, seed), Path(base))
