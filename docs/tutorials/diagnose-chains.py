@@ -85,6 +85,6 @@ for name, model in (("short", short), ("longer", longer)):
 #
 # If nothing helps, report the score with its dagger, and do not call it that of the posterior.
 #
-# In a study, a fit with R-hat above 1.05 has the reason
-# `not converged`, and its mean carries a dagger (†) in every table. The page of [hmc](../methods/hmc.md) shows how long
+# In a study, a fit with R-hat above 1.05 at a monitored input has the reason `not converged`. The dagger (†) of its mean
+# goes by R-hat at the test inputs, so that the two can differ. The page of [hmc](../methods/hmc.md) shows how long
 # chains must be on yacht and energy, and [Statistics](../statistics.md) describes the marks.

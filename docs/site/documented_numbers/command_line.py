@@ -22,7 +22,7 @@ def exit_statuses() -> list[str]:
         0: "done",
         EXIT_REGRESSION: "`check`: a published number is not reproduced; `verify`: a stored number is not reproduced",
         EXIT_USAGE: "invalid input",
-        EXIT_CELLS: "some cells are not `ok`; `verify`: nothing could be compared",
+        EXIT_CELLS: "some cells are not `ok`, or missing (`status`); `verify`: nothing could be compared",
         EXIT_INTERRUPTED: "interrupted; every finished cell is kept",
     }
     return table(["Exit status", "Meaning"], [[str(number), meaning] for number, meaning in meanings.items()])

@@ -168,7 +168,7 @@ def kin40k_step() -> str:
     """Return the relative step at the end of EP with 30 units on kin40k."""
     (row,) = cells("nn-ep-kin40k", "NN-EP-ARD", "kin40k")
     step, sweeps = re.findall(r"a relative step of (\S+) after (\d+) sweeps", row["reason"])[0]
-    return f"has nearly converged after {sweeps} sweeps (a relative step of {step})"
+    return f"has not converged after {sweeps} sweeps: the relative step is {step}"
 
 
 def evidence_differences() -> str:

@@ -41,7 +41,7 @@ def report(folders: tuple[Path, ...], out: Path | None, select: tuple[str, ...],
     help="Compare with this source only. Repeatable.  [default: all that apply]",
 )
 @click.option("--summary", is_flag=True, help="Print one line per published table.")
-@click.option("--all", "every", is_flag=True, help="Also print the numbers without a finished split.")
+@click.option("--all", "every", is_flag=True, help="Also print the numbers without a finished split, and quotations.")
 @click.option("--claims", type=FOLDER, help="File of claims.  [default: that of the package]")
 @click.option("--out", type=FOLDER, help="Path of check.csv, or its folder.  [default: DIR/check.csv for one DIR]")
 def check(
