@@ -3,10 +3,12 @@
 A method is better than another on a data set if the paired test finds it better; if the test finds neither better, or
 splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
 does not hold if too few remain. Ratios of times are geometric means over the common splits of the ratio of CPU times
-(tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. Splits on which either fit is known not to
-have converged are left out, because a longer fit might have. If a row of either method has no CPU time, wall times of
-both are used. A claim is not decided if its methods are there, but data sets or splits are
-missing or differences are within their error. The reason names methods with splits that have not converged.
+(tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. The time of a fit that has not converged
+is a lower limit of the time that it needs: the lower end of the interval is from splits on which the second method may
+have converged, the upper end from those on which the first may have, and either is open without two of them. If a row
+of either method has no CPU time, wall times of both are used. A claim is not decided if its methods are there, but data
+sets or splits are missing or differences are within their error. The reason names methods with splits that have not
+converged.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from scipy import stats
 from ep_bench import convergence
 from ep_bench.convergence import ConvergedSplits
 from ep_bench.published.claims import ClaimDataset, DatasetsWon, FractionOk, TimeRatio
-from ep_bench.report import cell_times, converged_splits, ranks
+from ep_bench.report import cell_times, ranks
 from ep_bench.report.dataset_facts import independent_draws
 from ep_bench.report.merge import MergedStudies, merge_studies
 from ep_bench.report.paired_tests import PairedTest
@@ -36,7 +38,7 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "not decided"
 CLAIM_VERDICTS = (FAILS, OPEN, HOLDS)  # worst first
 CLAIM_COLUMNS = ("source", "place", "claim", "statistic", "threshold", "found", "verdict", "reason")
 HIGHER_IS_BETTER = {"ll"}
-FEW_SPLITS = "fewer than two common splits with fits that may have converged"
+FEW_SPLITS = "fewer than two common splits"
 
 Groups = dict[tuple[str, str], pd.DataFrame]  # cells by method and data set
 
@@ -114,7 +116,7 @@ class _Cells:
         """The cells of each study alone, with the labels of the report."""
         found = []
         for study, tag in zip(self.merged.studies, self.merged.tags, strict=True):
-            rows = merge_studies([study]).judged_rows
+            rows = merge_studies([study]).rows
             methods = [self.merged.names.get((tag, label), label) for label in rows["method"]]
             datasets = [self.merged.dataset_names.get((tag, label), label) for label in rows["dataset"]]
             found.append(_grouped(rows.assign(method=methods, dataset=datasets)))
@@ -178,6 +180,12 @@ class _Cells:
         best = max(pairs, key=lambda pair: len(pair[0]))
         return best if len(best[0]) > 1 else _seconds(self.groups, methods, dataset)
 
+    def unconverged_splits(self, method: str, dataset: str) -> set[int]:
+        """Return the splits on which a method is known not to have converged."""
+        rows = self.groups[method, dataset].reset_index()
+        states = {int(row["split"]): convergence.judge(row) for row in rows.to_dict("records")}
+        return {split for split, state in states.items() if state in {"nearly", "not"}}
+
     def unconverged(self, methods: Iterable[str], datasets: Iterable[str]) -> list[str]:
         """Return the methods with splits that have not converged on some of the data sets."""
         datasets = [dataset for dataset in datasets if dataset]
@@ -193,16 +201,10 @@ def _grouped(rows: pd.DataFrame) -> Groups:
 def _seconds(groups: Groups, methods: Sequence[str], dataset: str) -> tuple[pd.DataFrame, bool]:
     """Return the seconds (J, 2) of two methods on common splits, and whether they are wall times."""
     found = [groups.get((method, dataset)) for method in methods]
-    parts = [_without_unconverged(rows[rows["status"] == "ok"]) for rows in found if rows is not None]
+    parts = [rows[rows["status"] == "ok"] for rows in found if rows is not None]
     if len(parts) < len(methods):
         return pd.DataFrame(), False
     return cell_times.on_common_splits(parts)
-
-
-def _without_unconverged(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that have converged, or that state nothing."""
-    states = [convergence.judge(row) for row in rows.reindex(columns=converged_splits.COLUMNS).to_dict("records")]
-    return rows[[state not in {"nearly", "not"} for state in states]]
 
 
 def _finding(
@@ -255,7 +257,8 @@ def _datasets_won(
 
 def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str], claim: TimeRatio) -> Finding:
     """Compare the geometric mean of the ratios of times on each data set with the threshold."""
-    limits: list[tuple[float, float]] = []  # lower and upper limit of the log ratio
+    means: list[float] = []  # of the log ratio
+    limits: list[tuple[float, float]] = []  # its lower and upper limit
     wall: list[str] = []  # data sets with wall times
     for dataset in datasets:
         pair, has_wall = cells.seconds(methods, dataset)
@@ -263,12 +266,13 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
             continue
         wall += [dataset] * has_wall
         logs = np.log(pair.iloc[:, 0].to_numpy(dtype=float) / pair.iloc[:, 1].to_numpy(dtype=float))
-        quantile = float(stats.t.isf(0.5 * ranks.ALPHA, len(logs) - 1))
-        error = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
-        limits.append((float(logs.mean()) - error, float(logs.mean()) + error))
+        means.append(float(logs.mean()))
+        first, second = (~pair.index.isin(list(cells.unconverged_splits(method, dataset))) for method in methods)
+        whole = _interval(logs[first & second])
+        limits.append((max(_interval(logs[second])[0], whole[0]), min(_interval(logs[first])[1], whole[1])))
     if not limits:
         return Finding("", OPEN, FEW_SPLITS)
-    ratios = [math.exp((low + high) / 2.0) for low, high in limits]
+    ratios = np.exp(means).tolist()
     span = f"{min(ratios):.3g}" if len(ratios) == 1 else f"{min(ratios):.3g} to {max(ratios):.3g}"
     times = "CPU times" if not wall else "wall times" if len(wall) == len(limits) else "CPU times"
     times += f", wall times on {', '.join(wall)}" if 0 < len(wall) < len(limits) else ""
@@ -284,7 +288,18 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
         few = len(datasets) - len(limits)
         return Finding(found, OPEN, f"{FEW_SPLITS} on {few} of {_sets(len(datasets))}")
     decided = all(low >= 0.0 for low, _ in above)
-    return Finding(found, HOLDS) if decided else Finding(found, OPEN, "a ratio is within its error")
+    open_ended = any(math.isinf(end) for pair in limits for end in pair)
+    why = "a ratio is within its error" + " or open at one end, because fits have not converged" * open_ended
+    return Finding(found, HOLDS) if decided else Finding(found, OPEN, why)
+
+
+def _interval(logs: Array) -> tuple[float, float]:
+    """Return the 95 % t-interval of the mean of values on splits, unlimited for fewer than two."""
+    if len(logs) < 2:
+        return -math.inf, math.inf
+    quantile = float(stats.t.isf(0.5 * ranks.ALPHA, len(logs) - 1))
+    error = quantile * float(np.std(logs, ddof=1)) / math.sqrt(len(logs))
+    return float(logs.mean()) - error, float(logs.mean()) + error
 
 
 def _fraction_ok(cells: _Cells, methods: Sequence[str], datasets: Sequence[str], threshold: float) -> Finding:

@@ -90,7 +90,7 @@ def vi_noise_step() -> str:
     """Return the step size of the noise head on naval whose objective ends lowest."""
     rows = [row for row in rows_of(FIGURES / "vi-noise-head.csv") if row["dataset"] == "naval"]
     best = min(rows, key=lambda row: float(row["last"]))
-    return f"The study has {best['rate']} there, which ends with the lower objective"
+    return f"The study has {best['rate']} there, which ends with the lowest objective"
 
 
 def bb_alpha_samples() -> str:
