@@ -41,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a background job: processes of the tests inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.loadscopereorder = False
-    gc.disable()  # until the tests start
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):  # this process collects tests
+        gc.disable()  # until they start
     if not hasattr(config, "workerinput"):  # the process that receives the reports
         config.pluginmanager.register(DurationRecorder(config))
 

@@ -28,6 +28,8 @@ from ep_bench.results.spreadsheets import harmless
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from ep_bench.experiments.method_entries import ExperimentMethod
+
 ARRAYS, SUMMARY, CHECKPOINTS = "arrays.npz", "summary.csv", "pieces"
 FILES = (ARRAYS, SUMMARY)
 
@@ -118,8 +120,7 @@ def is_computed(name: str, options: Mapping[str, Any], seed: int, folder: Path) 
     config, factors = _read(name, options, seed)
     if not lock or lock.get("cell") != store.factor_hash(factors):
         return False
-    versions = _method_versions(config)
-    same = lock.get("method_versions", versions) == versions
+    same = _are_current(lock.get("method_versions"), config)
     return same and all((folder / name).exists() for name in FILES) and not store.suspect_files(folder, lock)
 
 
@@ -148,13 +149,27 @@ def _read(name: str, options: Mapping[str, Any], seed: int) -> tuple[BaseModel, 
     return config, {"experiment": name, "version": experiment.version, "options": factors(config), "seed": seed}
 
 
-def _method_versions(config: BaseModel) -> dict[str, str]:
-    """Return the versions of the methods in an experiment's options, by name."""
+def _entries(config: BaseModel) -> list[ExperimentMethod]:
+    """Return the methods in an experiment's options."""
     from ep_bench.experiments.method_entries import ExperimentMethod
 
     values = [value if isinstance(value, tuple) else (value,) for _, value in config]
-    used = {entry.use: entry for entries in values for entry in entries if isinstance(entry, ExperimentMethod)}
-    return {name: used[name].version() for name in sorted(used)}
+    return [entry for entries in values for entry in entries if isinstance(entry, ExperimentMethod)]
+
+
+def _method_versions(config: BaseModel) -> dict[str, str]:
+    """Return the versions of the methods in an experiment's options, by name."""
+    return {entry.use: entry.version() for entry in sorted(_entries(config), key=lambda entry: entry.use)}
+
+
+def _are_current(stored: Mapping[str, str] | None, config: BaseModel) -> bool:
+    """Return whether stored versions of the methods are the newest, or those that last changed their numbers."""
+    entries = _entries(config)
+    if stored is None:
+        return True
+    return stored.keys() == {entry.use for entry in entries} and all(
+        stored[entry.use] in {entry.version(), entry.version_of_options()} for entry in entries
+    )
 
 
 def _write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -70,8 +70,12 @@ class ExperimentMethod(BaseModel):
         parse_options(methods.get(self.use), dict(self.model_extra or {}))
 
     def version(self) -> str:
-        """Return the version of the method."""
-        return str(methods.version(self.use))
+        """Return the newest version of the method."""
+        return methods.version(self.use)
+
+    def version_of_options(self) -> str:
+        """Return the version that last changed the numbers of the method with these options."""
+        return methods.version(self.use, parse_options(methods.get(self.use), dict(self.model_extra or {})))
 
     @property
     def name(self) -> str:
@@ -107,6 +111,10 @@ class AnyMethod(ExperimentMethod):
         if adapters.is_target(self.use):
             return adapters.version(self.use, study_folder(), self.model_extra or {})
         return super().version()
+
+    def version_of_options(self) -> str:
+        """Return the version that last changed the numbers of the method with these options."""
+        return self.version() if adapters.is_target(self.use) else super().version_of_options()
 
     def warm_up(self) -> None:
         """Compile or load the kernels of a method of the registry, before the time of a fit is measured."""

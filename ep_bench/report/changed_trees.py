@@ -9,7 +9,7 @@ from typing import Any
 
 from ep_bench.plotting.page import Section, Table
 
-_WHOLE = r"(?<![\w-]){}(?![\w-])"  # a label that is not a part of another one
+_WHOLE = r"(?<![\w-]){}(?![\w-])"  # a label that is not a part of a longer word
 
 
 def note_changed_trees(section: Section, changed: Mapping[str, Sequence[str]]) -> Section:

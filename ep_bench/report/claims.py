@@ -4,11 +4,11 @@ A method is better than another on a data set if the paired test finds it better
 splits are missing, the data set is open. A claim on a number of data sets holds if enough are decided in its favour. It
 does not hold if too few remain. Ratios of times are geometric means over the common splits of the ratio of CPU times
 (tuning, fit and prediction), with the 95 % t-interval of the mean log ratio. The time of a fit that has not converged
-is a lower limit of the time that it needs: the lower end of the interval is from splits on which the second method may
-have converged, the upper end from those on which the first may have, and either is open without two of them. If a row
-of either method has no CPU time, wall times of both are used. A claim is not decided if its methods are there, but data
-sets or splits are missing or differences are within their error. The reason names methods with splits that have not
-converged.
+is a lower limit of the time that it needs: the lower end of the interval is the lower one of those over all splits and
+over those on which the second method may have converged, the upper end the upper one of those over all splits and over
+those on which the first may have. If a row of either method has no CPU time, wall times of both are used. A claim is
+not decided if its methods are there, but data sets or splits are missing or differences are within their error. The
+reason names methods with splits that have not converged.
 """
 
 from __future__ import annotations
@@ -260,6 +260,7 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
     means: list[float] = []  # of the log ratio
     limits: list[tuple[float, float]] = []  # its lower and upper limit
     wall: list[str] = []  # data sets with wall times
+    stopped: set[str] = set()  # methods with fits that have not converged, or nearly
     for dataset in datasets:
         pair, has_wall = cells.seconds(methods, dataset)
         if len(pair) < 2 or not (pair.to_numpy(dtype=float) > 0.0).all():
@@ -267,9 +268,11 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
         wall += [dataset] * has_wall
         logs = np.log(pair.iloc[:, 0].to_numpy(dtype=float) / pair.iloc[:, 1].to_numpy(dtype=float))
         means.append(float(logs.mean()))
-        first, second = (~pair.index.isin(list(cells.unconverged_splits(method, dataset))) for method in methods)
-        whole = _interval(logs[first & second])
-        limits.append((max(_interval(logs[second])[0], whole[0]), min(_interval(logs[first])[1], whole[1])))
+        early = [cells.unconverged_splits(method, dataset) for method in methods]
+        stopped |= {method for method, splits in zip(methods, early, strict=True) if splits}
+        first, second = (~pair.index.isin(list(splits)) for splits in early)
+        whole = _interval(logs)
+        limits.append((min(_interval(logs[second])[0], whole[0]), max(_interval(logs[first])[1], whole[1])))
     if not limits:
         return Finding("", OPEN, FEW_SPLITS)
     ratios = np.exp(means).tolist()
@@ -288,8 +291,8 @@ def _time_ratio(cells: _Cells, methods: tuple[str, str], datasets: Sequence[str]
         few = len(datasets) - len(limits)
         return Finding(found, OPEN, f"{FEW_SPLITS} on {few} of {_sets(len(datasets))}")
     decided = all(low >= 0.0 for low, _ in above)
-    open_ended = any(math.isinf(end) for pair in limits for end in pair)
-    why = "a ratio is within its error" + " or open at one end, because fits have not converged" * open_ended
+    fits = f", or open at one end because of unconverged fits of {' and '.join(sorted(stopped))}" if stopped else ""
+    why = f"a ratio is within its error{fits}"
     return Finding(found, HOLDS) if decided else Finding(found, OPEN, why)
 
 

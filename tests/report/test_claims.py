@@ -147,16 +147,17 @@ def test_times_of_one_run_are_compared(tmp_path, make_study):
 def test_one_common_split_has_no_error_and_decides_nothing(results):
     claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=1e-6)
     row = results(claim, lambda row: row, splits=1)
-    assert row["verdict"] == "not decided"
-    assert row["reason"].startswith("fewer than two common splits")
+    assert (row["verdict"], row["reason"]) == ("not decided", "fewer than two common splits")
 
 
 @pytest.mark.parametrize(
     ("method", "stopped", "early_seconds", "verdict"),
     [
-        ("a", 5, 0.5, "holds"),  # the converged splits decide
-        ("a", 9, 0.5, "not decided"),  # not "does not hold": a longer fit might take four times as long
-        ("a", 9, 9.0, "holds"),  # longer fits would take longer still
+        ("a", 5, 0.5, "not decided"),  # not "does not hold": longer fits might take four times as long
+        ("a", 9, 0.5, "not decided"),
+        ("a", 5, 9.0, "holds"),  # longer fits would take longer still
+        ("a", 9, 9.0, "holds"),
+        ("b", 5, 0.1, "holds"),  # with the other splits alone
         ("b", 9, 0.1, "not decided"),  # not "holds": a longer fit of b might reduce the ratio
     ],
 )
@@ -171,6 +172,21 @@ def test_the_time_of_an_unconverged_fit_is_a_lower_limit(results, method, stoppe
     claim = TimeRatio(**PLACE, statistic="ratio of times", first="a", second="b", datasets=NINE, threshold=3.0)
     row = results(claim, change)
     assert row["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(400.0, "does not hold"), (3.0, "holds")])
+def test_long_unconverged_fits_refute_a_ratio_of_at_most(results, seconds, verdict):
+    """Half of the fits of ``a`` stop after so many times the time of ``b``, the others converge in four times."""
+
+    def change(row):
+        early = row["method"] == "a" and row["split"] < 5
+        own = 1.0 if row["method"] == "b" else seconds if early else 4.0
+        return {**row, "fit_seconds": own, "predict_seconds": 0.0, "r_hat": 1.06 if early else None}
+
+    claim = TimeRatio(
+        **PLACE, statistic="ratio of times", first="a", second="b", limit="at most", datasets=NINE, threshold=6.0
+    )
+    assert results(claim, change)["verdict"] == verdict
 
 
 def test_the_error_of_a_ratio_is_a_t_interval(results):

@@ -126,6 +126,16 @@ def test_nonlinear_effects_are_found_with_ard_priors(rows: dict[tuple[str, str],
     assert float(ard["noise"]) < float(fixed["noise"])  # the true value is 0.2
 
 
+def test_scales_of_a_small_network_order_the_inputs() -> None:
+    ard = {"release": 1e-4, "scale_mean": 2.0 * np.log(0.01), "scale_deviation": 2.5, "weight_variance": 0.16}
+    noise = {"noise_mean": 2.0 * np.log(0.05), "noise_deviation": 2.0}
+    small = {**NETWORK, **ard, **noise, "hidden": [5], "sweeps": 200}
+    _, rows = additive_effects.compute(additive_effects.Config(methods=[small], draws=1, points=21), 0)
+    scales = np.array([row["scale"] for row in rows if row["input"] != "all"])
+    assert np.all(np.diff(scales[:5]) > 0.0)  # of the slopes 0 to 1
+    assert scales[8:].min() > 5.0 * scales[:6].max()  # of the steepest functions
+
+
 @pytest.mark.exhaustive
 def test_scales_identify_the_nonlinear_inputs(rows: dict[tuple[str, str], dict[str, str]]) -> None:
     scales = np.array([float(rows["ARD priors", str(j)]["scale"]) for j in range(1, 11)])

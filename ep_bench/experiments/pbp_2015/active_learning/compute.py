@@ -146,9 +146,10 @@ def learn(name: str, entry: str, repetition: int, seed: int, sizes: list[int], b
     division = divide(len(dataset.y), size, stream)
     seeds = [int(value) for value in stream.integers(0, 2**31, size.additions + 1)]
     found: dict[str, Any] = {"rmse": [], "ll": [], "failure": ""}
-    learner.warm_up()
     started, fits = time.process_time(), itertools.count()
     try:
+        learner.warm_up()
+        started = time.process_time()
         for scores in _evaluations(learner, dataset.X, dataset.y, division, seeds, Path(base), fits):
             for score in SCORES:
                 found[score].append(scores[score])

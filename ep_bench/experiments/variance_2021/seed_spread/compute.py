@@ -78,9 +78,10 @@ def fit(name: str, entry: str, split: int, seed: int, base: str) -> dict[str, An
     method = AnyMethod.model_validate_json(entry)
     dataset = data.load_dataset(name, constant_inputs="paper" if name == "naval" else "zero")
     part = data.make_split(SplitScheme("standard"), dataset, split)
-    method.warm_up()
     scores, failure, started = dict.fromkeys(SCORES, float("nan")), "", time.process_time()
     try:
+        method.warm_up()
+        started = time.process_time()
         model = method.build(_random_seed(name, split, seed), Path(base))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report of a study states convergence
