@@ -70,9 +70,16 @@ def open_page(browser, address):
     assert errors == []
 
 
+def rows_of_leaderboard(page):
+    """Return the rows of the leaderboard, once the script has unpacked the data."""
+    rows = page.locator("#live-leaderboard tbody tr")
+    rows.first.wait_for()
+    return rows
+
+
 def names(page):
     """Return the methods of the leaderboard in the order of its rows, and those with a rank."""
-    rows = page.locator("#live-leaderboard tbody tr")
+    rows = rows_of_leaderboard(page)
     texts = [row.locator("th, td").all_inner_texts() for row in rows.all()]
     return [text[0].strip("†") for text in texts], [text[0].strip("†") for text in texts if text[1] != "–"]
 
@@ -82,7 +89,7 @@ def test_the_leaderboard_equals_the_static_one(open_page):
     static = open_page(java_script_enabled=False)
     rows = static.locator("#leaderboard .static table").first.locator("tbody tr").all()
     expected = [[text.strip() or "–" for text in row.locator("th, td").all_inner_texts()] for row in rows]
-    shown = live.locator("#live-leaderboard tbody tr").all()
+    shown = rows_of_leaderboard(live).all()
     found = [[text.strip() for text in row.locator("th, td").all_inner_texts()] for row in shown]
     assert len(found) == len(METHODS)
     assert [row[:4] for row in found] == [row[:4] for row in expected]  # method, rank, interval, loss
@@ -100,7 +107,7 @@ def test_filters_change_ranks_and_tests(open_page):
     page.locator("input[data-method=laplace]").uncheck()
     assert set(names(page)[0]) == {"pbp", "hmc"}
     assert "not tested" in note.inner_text()
-    assert all(row == "–" for row in page.locator("#live-leaderboard tbody tr td:nth-of-type(2)").all_inner_texts())
+    assert all(row == "–" for row in rows_of_leaderboard(page).locator("td:nth-of-type(2)").all_inner_texts())
     page.locator("input[data-family=networks]").check()
     assert set(names(page)[0]) == {"pbp", "hmc", "laplace"}
 
@@ -265,6 +272,7 @@ def test_paired_p_values_are_those_of_python(open_page):
 
 def test_every_point_of_the_time_chart_has_its_name(open_page):
     page = open_page()
+    page.locator("#time-chart .point").first.wait_for(state="attached")  # the script has unpacked the data
     points = page.evaluate(
         "[...document.querySelectorAll('#time-chart .point')].map((one) => one.getAttribute('aria-label'))"
     )
