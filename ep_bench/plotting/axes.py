@@ -123,17 +123,22 @@ def intervals(
         )
     ax.margins(x=0.08)
     left, right = ax.get_xlim()
-    outside = np.flatnonzero((mean < lower) | (mean > upper))
+    outside = np.flatnonzero((mean < lower) | (mean > upper)).tolist()
     for j in outside:
-        above = mean[j] > upper
-        edge, marker = (right, ">") if above else (left, "<")
-        ax.plot(edge, lines[j], marker=marker, markersize=5, color="0.2", fillstyle="none", clip_on=False)
-        ax.annotate(
-            with_minus(f"{mean[j]:.3g}"), (edge, lines[j]), xytext=(-5 if above else 5, 0), textcoords="offset points",
-            ha="right" if above else "left", va="center", fontsize=7,
-        )  # fmt: skip
+        above = bool(mean[j] > upper)
+        words = with_minus(f"{mean[j]:.3g}") + (marks[j] if marks else "")
+        _outside(ax, right if above else left, int(lines[j]), words, FAINT if grey[j] else "0.2", above=above)
     ax.set_xlim(left, right)
     return len(outside) > 0
+
+
+def _outside(ax: Axes, edge: float, line: int, words: str, colour: str, *, above: bool) -> None:
+    """Draw an open triangle with the value of a mean outside the panel at the edge, where it is above or below."""
+    ax.plot(edge, line, ">" if above else "<", markersize=5, color=colour, fillstyle="none", clip_on=False)
+    ax.annotate(
+        words, (edge, line), xytext=(-5 if above else 5, 0), textcoords="offset points",
+        ha="right" if above else "left", va="center", fontsize=7,
+    )  # fmt: skip
 
 
 def fences(mean: Array, stderr: Array) -> tuple[float, float]:

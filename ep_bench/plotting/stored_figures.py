@@ -2,7 +2,8 @@
 
 ``drawn.json`` next to the figures lists the figures of each call of a drawing function: a hash of its arguments, and
 the name, caption, description and checksum of each figure. It has a hash of the code too. After any change of code,
-arguments or SVG file, the figure is drawn again.
+arguments or SVG file, the figure is drawn again. The names of all figures and tables of the report are there too, so
+that those that a later report does not have are removed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,14 +42,16 @@ class StoredFigures:
         self.folder = folder
         self.code = code_hash()
         self.new: dict[str, list[Entry]] = {}
-        self.known = self._read()
+        self.known, self.written = self._read()
 
-    def _read(self) -> dict[str, list[Entry]]:
+    def _read(self) -> tuple[dict[str, list[Entry]], frozenset[str]]:
+        """Return the figures by call, and the names of all figures and tables of the earlier report."""
         try:
             stored = json.loads((self.folder / FILE).read_text(encoding="utf-8"))
-            return dict(stored["figures"]) if stored["code"] == self.code else {}
-        except (OSError, ValueError, LookupError, TypeError):
-            return {}  # no file, or one of another form: all figures are drawn
+            written = frozenset(map(str, stored.get("written", ())))
+            return dict(stored["figures"]) if stored["code"] == self.code else {}, written
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return {}, frozenset()  # no file, or one of another form: all figures are drawn
 
     def find(self, key: str) -> list[Picture] | None:
         """Return the figures of a call, None if some of them are not there as they were written."""
@@ -69,9 +72,10 @@ class StoredFigures:
             {"name": one.name, "caption": one.caption, "alt": one.alt, "svg": _checksum(one.svg)} for one in pictures
         ]
 
-    def text(self) -> str:
-        """Return the content of ``drawn.json`` for the figures of the current report."""
-        return json.dumps({"code": self.code, "figures": self.new}, indent=0, sort_keys=True, ensure_ascii=False) + "\n"
+    def text(self, written: Iterable[str]) -> str:
+        """Return the content of ``drawn.json`` for the current report, whose figures and tables are ``written``."""
+        content = {"code": self.code, "figures": self.new, "written": sorted(written)}
+        return json.dumps(content, indent=0, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 _CURRENT: ContextVar[StoredFigures | None] = ContextVar("stored_figures", default=None)

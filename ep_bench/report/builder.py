@@ -51,8 +51,13 @@ def write(
     every = [part for section in found for part in section.with_parts()]
     texts |= {out / "tables" / name: text for part in every for name, text in part.files.items()}
     pictures = [picture for part in every for picture in part.pictures]
-    if stored is not None and pictures:
-        texts[figures / FILE] = stored.text()
+    written = {f"tables/{name}" for part in every for name in part.files} | {
+        f"figures/{one.name}.svg" for one in pictures
+    }
+    if stored is not None and written:
+        texts[figures / FILE] = stored.text(written)
     for path, text in texts.items():
         store.write_atomically(path, text)
+    for name in stored.written - written if stored is not None else ():
+        (out / name).unlink(missing_ok=True)
     return [*texts, *(path for picture in pictures for path in picture.write(figures, pdf=pdf))]

@@ -7,8 +7,8 @@ does not hold if too few remain. Ratios of times are geometric means over the co
 is a lower limit of the time that it needs: the lower end of the interval is the lower one of those over all splits and
 over those on which the second method may have converged, the upper end the upper one of those over all splits and over
 those on which the first may have. If a row of either method has no CPU time, wall times of both are used. A claim is
-not decided if its methods are there, but data sets or splits are missing or differences are within their error. The
-reason names methods with splits that have not converged.
+not decided if its methods are there, but data sets or splits are missing or differences are within their error. A
+comparison with splits that have not converged decides nothing about data sets won. The reason names these methods.
 """
 
 from __future__ import annotations
@@ -57,6 +57,12 @@ class Duel(NamedTuple):
     advantage: float  # mean over common splits, positive if the first is better; NaN without a common split
     decided: int  # 1 the first, -1 the second, 0 neither
     missing: int  # splits that one of the methods has not finished
+    settled: bool = True  # whether no split of either method is known not to have converged
+
+    @property
+    def sure(self) -> int:
+        """Return who is better, 0 if a split has not converged."""
+        return self.decided if self.settled else 0
 
 
 def claim_verdicts(
@@ -71,7 +77,8 @@ def claim_verdicts(
         if not all(labels.values()) or not any(datasets.values()):
             continue
         finding = _finding(cells, claim, labels, list(datasets.values()))
-        finding = _with_unconverged(finding, cells.unconverged(labels.values(), datasets.values()))
+        if not isinstance(claim, FractionOk):  # that of cells that ended without an error
+            finding = _with_unconverged(finding, cells.unconverged(labels.values(), datasets.values()))
         place = {key: getattr(claim, key) for key in CLAIM_COLUMNS[:5]}
         rows.append({**place, **finding._asdict()})
     return sorted(rows, key=lambda row: CLAIM_VERDICTS.index(row["verdict"]))
@@ -162,7 +169,8 @@ class _Cells:
         gaps = gaps if metric in HIGHER_IS_BETTER else -gaps
         missing = planned - len(gaps)
         significant = not missing and len(gaps) > 1 and self.p(gaps, first, dataset) < ranks.ALPHA
-        return Duel(float(gaps.mean()), int(np.sign(gaps.mean())) if significant else 0, missing)
+        settled = not self.unconverged((first, second), (dataset,))
+        return Duel(float(gaps.mean()), int(np.sign(gaps.mean())) if significant else 0, missing, settled)
 
     def p(self, gaps: Array, method: str, dataset: str) -> float:
         """Return the p-value of the paired test of differences on the splits of a data set."""
@@ -249,9 +257,10 @@ def _datasets_won(
     found += f"; claimed: at least {claim.threshold}"
     reasons = [f"splits are missing on {missing} of {_sets(len(duels))}"] * bool(missing)
     reasons += ["the other differences are within their error"] * (won + lost + missing < len(duels))
-    if won >= claim.threshold:
+    if sum(all(duel.sure == 1 for duel in on) for on in duels) >= claim.threshold:
         return Finding(found, HOLDS)
-    verdict = FAILS if len(duels) - lost < claim.threshold else OPEN
+    lost_surely = sum(any(duel.sure == -1 for duel in on) for on in duels)
+    verdict = FAILS if len(duels) - lost_surely < claim.threshold else OPEN
     return Finding(found, verdict, "; ".join(reasons) if verdict == OPEN else "")
 
 

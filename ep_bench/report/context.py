@@ -98,13 +98,18 @@ class ReportContext:
 
     @property
     def time_notes(self) -> list[str]:
-        """Return the note on methods whose times are wall times, because an older version stored no CPU times."""
-        methods = self.merged.wall_times
-        return (
-            [f"* Times of {', '.join(methods)} are wall times in part: rows of older versions have no CPU time."]
-            if methods
-            else []
-        )
+        """Return the notes on wall times, of older versions that stored no CPU times, and on several processors."""
+        methods, processors = self.merged.wall_times, self.merged.processors
+        notes = []
+        if methods:
+            notes.append(
+                f"* Times of {', '.join(methods)} are wall times in part: rows of older versions have no CPU time."
+            )
+        if len(processors) > 1:
+            notes.append(
+                f"Times are of {len(processors)} processors ({', '.join(processors)}): they differ for this too."
+            )
+        return notes
 
     @property
     def curves(self) -> curves.Curves:

@@ -74,7 +74,7 @@ def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
     if not drawing.has_losses_and_times(board):
         problem = "no two methods have a loss and a CPU time on a common data set on which they are complete"
         raise UserError(problem, where="score_against_time")
-    return drawing.score_against_time(board, report.styles).figure
+    return drawing.score_against_time(board, report.styles, report.merged.wall_times).figure
 
 
 def _report(folders: tuple[str | Path, ...]) -> ReportContext:

@@ -44,6 +44,8 @@ CENTRAL = 0.95  # fraction inside the interval of a rank
 class LeaderboardRow:
     """One method. Rank, interval, loss, calibration error and time are NaN for a method that is not ranked.
 
+    The interval is NaN too for few data sets of which one has a single split.
+
     Attributes
     ----------
     loss : mean over data sets of the loss against the best ranked method: a relative difference for scores of which
@@ -107,6 +109,12 @@ class Leaderboard:
         return [row for row in self.rows if not math.isnan(row.rank)]
 
     @property
+    def best(self) -> LeaderboardRow | None:
+        """Return the method of the lowest average rank, None if it has a dagger or nothing is ranked."""
+        lowest = min((row.rank for row in self.ranked), default=math.nan)
+        return next((row for row in self.ranked if row.rank == lowest and row.mark != DAGGER), None)
+
+    @property
     def is_single(self) -> bool:
         """Return whether there is one data set only, so that ranks are no averages."""
         return len(self.datasets) == 1
@@ -130,18 +138,19 @@ def leaderboard(
     """
     rows = [i for i, name in enumerate(table.datasets) if not sets or name in sets]
     columns = [j for j, name in enumerate(table.methods) if not methods or name in methods]
-    whole = table.complete[np.ix_(rows, columns)]
-    subset = complete_subset.largest(whole)
-    datasets = tuple(table.datasets[rows[i]] for i in subset.datasets)
+    candidates = table.ranked_rows(rows)
+    subset = complete_subset.largest(table.complete[np.ix_(candidates, columns)])
+    places = [candidates[i] for i in subset.datasets]  # of the ranked data sets in the table
+    datasets = tuple(table.datasets[i] for i in places)
     ranked = [table.methods[columns[j]] for j in subset.methods]
     cells = summary.pivot(merged, table.score)
     scores = [cells.loc[name, ranked].to_numpy(dtype=float) for name in datasets]
     means = np.array([block.mean(axis=0) for block in scores]).reshape(len(datasets), len(ranked))
-    tests = [table.tests[rows[i]] for i in subset.datasets]
+    tests = [table.tests[i] for i in places]
     numbers = _ranks(scores, means, table.score, tests) | _further(merged, datasets, ranked)
     bounded = [name not in table.unbounded for name in datasets]
     numbers["loss"] = _losses(means[bounded], table.score)
-    facts = _facts(merged, table, checks, rows, [rows[i] for i in subset.datasets], ranked)
+    facts = _facts(merged, table, checks, rows, places, ranked)
     found = [_row(table.methods[j], ranked, numbers, facts) for j in columns]
     found.sort(key=_place)
     return Leaderboard(table.score, datasets, tuple(len(block) for block in scores), tuple(found))
@@ -163,11 +172,17 @@ def _row(
 
 
 def _ranks(scores: Sequence[Array], means: Array, score: Score, tests: Sequence[PairedTest]) -> dict[str, Array]:
-    """Return average ranks (M,) of means (D, M) and their intervals by bootstrap of the scores, D arrays (J, M)."""
+    """Return average ranks (M,) of means (D, M) and their intervals by bootstrap of the scores, D arrays (J, M).
+
+    A single split has no spread: without a resampling of data sets, the intervals are NaN then.
+    """
     if not scores:
         return dict.fromkeys(("rank", "low", "high"), np.array([]))
-    rng = np.random.default_rng(0)
     higher = score.better == "higher"
+    rank = block_ranks(means, higher_is_better=higher).mean(axis=0)
+    if min(len(block) for block in scores) < 2 and len(scores) < FEWEST_BLOCKS:
+        return {"rank": rank} | dict.fromkeys(("low", "high"), np.full(len(rank), math.nan))
+    rng = np.random.default_rng(0)
     drawn = np.empty((RESAMPLES, *means.shape))
     for i, (block, test) in enumerate(zip(scores, tests, strict=True)):
         weights = rng.multinomial(len(block), np.full(len(block), 1.0 / len(block)), RESAMPLES) / len(block)
@@ -179,7 +194,6 @@ def _ranks(scores: Sequence[Array], means: Array, score: Score, tests: Sequence[
         drawn = np.take_along_axis(drawn, chosen[:, :, None], axis=1)
         tail = float(stats.norm.cdf(math.sqrt(D / (D - 1)) * stats.t.ppf(tail, D - 1)))
     low, high = np.quantile(drawn.mean(axis=1), [tail, 1.0 - tail], axis=0)
-    rank = block_ranks(means, higher_is_better=higher).mean(axis=0)
     return {"rank": rank, "low": np.minimum(low, rank), "high": np.maximum(high, rank)}
 
 

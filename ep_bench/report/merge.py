@@ -65,6 +65,13 @@ class MergedStudies:
         """Return the rows of the cells that ended ``ok``."""
         return self.rows[self.rows["status"] == "ok"] if len(self.rows) else self.rows
 
+    @property
+    def processors(self) -> list[str]:
+        """Return the processors on which cells of the studies ran, as the locks name them."""
+        environments = [one for study in self.studies for one in (study.lock.get("environments") or {}).values()]
+        found = (str((one.get("machine") or {}).get("processor") or "") for one in environments)
+        return sorted(set(found) - {""})
+
     @cached_property
     def curves(self) -> curves.Curves:
         """The curves of all studies. Their hashes of cells identify them, since labels may differ."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ import pandas as pd
 
 from ep_bench.convergence import judge
 from ep_bench.plotting.method_families import DEEP, FAMILIES, NETWORKS, PROCESSES, family_of
-from ep_bench.report import cell_times, ranks, summary
+from ep_bench.report import cell_times, ranks, summary, withheld_diagrams
 from ep_bench.report import leaderboard as boards
 from ep_bench.report.context import ReportContext
 from ep_bench.report.dataset_facts import independent_draws, same_data
 from ep_bench.report.leaderboard import Leaderboard
 from ep_bench.report.page_traces import page_traces
-from ep_bench.report.summary import ScoreTable
+from ep_bench.report.summary import Ranking, ScoreTable
 from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 
 SMALL = 2000  # data sets with fewer data points are small
@@ -204,9 +205,10 @@ class _Content:
 
 
 def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) -> dict[str, Any]:
-    """Return Wilcoxon's tests of all pairs with Holm's correction, or why there are none.
+    """Return the p-values of all pairs by Wilcoxon's tests with Holm's correction or Nemenyi's, or why there are none.
 
-    The blocks are data sets if their number allows a rejection, or else data sets times splits.
+    The blocks are data sets or, if these are too few, splits that are independent draws. If the blocks are too few for
+    a rejection by Wilcoxon's tests, Nemenyi's are used.
     """
     if repeated := same_data(report.merged, board.datasets):
         return {"test": f"Not tested: {repeated} contain the same data points."}
@@ -215,20 +217,23 @@ def subset_test(report: ReportContext, table: ScoreTable, board: Leaderboard) ->
     cells = cells[cells.index.get_level_values("dataset").isin(list(board.datasets))].dropna()
     means = cells.groupby(level="dataset", sort=False).mean()
     draws = set(board.datasets) <= independent_draws(report.merged)
-    blocks = [(means, "data sets")]
-    blocks += [(cells, "independent draws" if draws else "data sets × splits, which are not independent")]
-    for scores, words in blocks:
-        n, k = scores.shape
-        if n < FEWEST_BLOCKS or ranks.smallest_wilcoxon_p(k, n) >= ranks.ALPHA:
-            continue
-        higher = table.score.better == "higher"
-        friedman = ranks.friedman(ranks.block_ranks(scores.to_numpy(dtype=float), higher_is_better=higher))
-        text = f"Wilcoxon's signed-rank tests with Holm's correction over {n} {words}"
-        if not friedman.p_decisive < ranks.ALPHA:
-            return {"test": f"Not tested by pairs: Friedman's test over {n} {words} does not reject equal ranks."}
-        p = ranks.wilcoxon_p(summary.comparable(scores, table.score)).to_numpy()
-        return {"test": f"{text}.", "p": [[float(f"{value:.3g}") for value in row] for row in p.tolist()]}
-    return {"test": "Not tested: too few blocks for a test of all pairs."}
+    found = partial(summary.ranking_of, score=table.score, datasets=board.datasets)
+    rankings = [found(means, summary.DATASETS), *([found(cells, summary.DRAWS)] if draws else [])]
+    for ranking in (one for one in rankings if one.n >= FEWEST_BLOCKS):
+        if not ranking.test.p_decisive < ranks.ALPHA:
+            return {"test": f"Not tested by pairs: Friedman's test over {ranking.count} does not reject equal ranks."}
+        name, p = _pairwise_p(ranking)
+        if p is not None:
+            values = [[float(f"{value:.3g}") for value in row] for row in p.to_numpy().tolist()]
+            return {"test": f"{name} over {ranking.count}.", "p": values}
+    return {"test": "Not tested: too few independent blocks for a test of all pairs."}
+
+
+def _pairwise_p(ranking: Ranking) -> tuple[str, pd.DataFrame | None]:
+    """Return the first test of all pairs that is not withheld, with its p-values; None without one."""
+    if not withheld_diagrams.wilcoxon(ranking):
+        return "Wilcoxon's signed-rank tests with Holm's correction", ranking.wilcoxon
+    return "Nemenyi's tests", None if withheld_diagrams.nemenyi(ranking) else ranking.nemenyi
 
 
 def _by_score(tables: Sequence[ScoreTable]) -> dict[tuple[str, str], dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -20,6 +20,7 @@ from ep_bench.plotting.stored_figures import drawn_if_changed
 from ep_bench.plotting.style import LETTER, STYLE, finish
 from ep_bench.report.rank_groups import RankGroupResult, RankGroupScore
 from ep_bench.report.ranks import ALPHA
+from ep_bench.report.summary import DATASETS
 
 ROW = 0.24  # inches per method: two lines of marks
 WIDTH, GAP = 3.0, 0.25  # inches of a panel, and between a panel and the names of the next one
@@ -48,7 +49,10 @@ def starred(group: RankGroupResult, method: str) -> str:
 
 @drawn_if_changed
 def ranks(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Picture:
-    """Return one panel per score, with our average ranks and the published ones; ± CD / 2 unless it is withheld."""
+    """Return one panel per score, with our average ranks and the published ones.
+
+    The ranks that are tested have bars of ± CD / 2, unless the test is withheld.
+    """
     names = [[starred(group, method) for method in standing.ordered()] for standing in group.standings]
     sides = [0.15 + LETTER * max(len(name) for name in column) for column in names]
     top, bottom, height = 0.55, 0.5, 0.1 + ROW * max(4, *(len(column) for column in names))
@@ -62,7 +66,7 @@ def ranks(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> Picture:
             _panel(figure.add_axes(box), group, standing, column, styles)
             x += WIDTH + GAP
         handles = _marks(
-            has_bars=any(not one.withheld for one in group.standings),
+            tested={one.tested.blocks for one in group.standings if not one.withheld},
             has_published=bool(group.source),
             several=any(one.datasets.n > 1 for one in group.standings),
         )
@@ -85,8 +89,9 @@ def _panel(
     ours, by_set = (np.array([r.mean_ranks[m] for m in methods]) for r in (standing.blocks, standing.datasets))
     half = 0.0 if standing.withheld else 0.5 * standing.cd
     above = lines - (SHIFT if group.source else 0.0)
+    centre = np.array([standing.tested.mean_ranks[method] for method in methods])
     if half:
-        ax.plot(*strokes(ours - half, ours + half, above), color="0.45", linewidth=1.6, solid_capstyle="butt")
+        ax.plot(*strokes(centre - half, centre + half, above), color="0.45", linewidth=1.6, solid_capstyle="butt")
     for method, rank, line in zip(methods, ours, above, strict=True):
         ax.plot(rank, line, **OURS | {"color": styles[method].colour})
     ax.plot(by_set, above, **OURS_BY_DATASET)
@@ -94,7 +99,7 @@ def _panel(
         printed = standing.published_ranks.mean_ranks
         ax.plot([printed[method] for method in methods], lines + SHIFT, **PUBLISHED)
     worst = len(methods)
-    low, high = min(1.0, float((ours - half).min())), max(float(worst), float((ours + half).max()))
+    low, high = min(1.0, float((centre - half).min())), max(float(worst), float((centre + half).max()))
     ax.set_xlim(low - 0.02 * (high - low) - 0.1, high + 0.02 * (high - low) + 0.1)
     ax.xaxis.set_major_locator(FixedLocator(range(1, worst + 1, 1 + worst // 12)))
     ax.set_xlabel("average rank, 1 is the best")
@@ -103,16 +108,23 @@ def _panel(
     ax.set_title(f"{standing.score.title}: {blocks} of {standing.datasets.count}{cd}", fontsize=8)
 
 
-def _marks(*, has_bars: bool, has_published: bool, several: bool) -> list[Line2D]:
-    """Return the handles of the legend."""
-    style = OURS | {"color": "0.45"} if has_bars else OURS | {"linestyle": "none"}
-    handles = [Line2D([], [], **style, markerfacecolor="black", label="ours ± CD / 2" if has_bars else "ours")]
-    handles[0].set_markeredgecolor("black")
-    if several:
-        handles.append(Line2D([], [], **OURS_BY_DATASET, label="ours, by data set"))
+def _marks(*, tested: Collection[str], has_published: bool, several: bool) -> list[Line2D]:
+    """Return the handles of the legend; ``tested`` are the kinds of blocks of the ranks with bars."""
+    by_block, by_set = (_handle(style, has_bars=bars) for style, bars in (
+        (OURS | {"label": "ours"}, bool(set(tested) - {DATASETS})),
+        (OURS_BY_DATASET | {"label": "ours, by data set"}, DATASETS in tested),
+    ))  # fmt: skip
+    handles = [by_block, *([by_set] * several)]
     if has_published:
         handles.append(Line2D([], [], **PUBLISHED, label="published, by data set"))
     return handles
+
+
+def _handle(style: dict[str, Any], *, has_bars: bool) -> Line2D:
+    """Return the handle of our ranks, with the line of a bar if they have bars."""
+    line = {"color": "0.45", "linestyle": "-"} if has_bars else {"linestyle": "none"}
+    label = style["label"] + " ± CD / 2" * has_bars
+    return Line2D([], [], **style | line | {"label": label, "markerfacecolor": "black", "markeredgecolor": "black"})
 
 
 def _caption(group: RankGroupResult) -> str:
@@ -125,8 +137,8 @@ def _caption(group: RankGroupResult) -> str:
             " Bars are one critical difference wide: methods whose bars do not overlap differ at level "
             f"{ALPHA} in Nemenyi's test, which assumes independent blocks."
         )
-        if any(not one.withheld and not one.blocks.independent for one in group.standings):
-            text += " Splits of one data set are not independent."
+        if any(not one.withheld and one.tested is one.datasets for one in group.standings):
+            text += " Each data set is one block, because splits of one data set are not independent."
     for one in group.standings:
         text += f" No bars for {one.score.inline}: {one.withheld}." if one.withheld else ""
     if any(one.datasets.n > 1 for one in group.standings):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -44,8 +44,8 @@ class RankedPair:
     Attributes
     ----------
     published : average rank of the second minus that of the first, over data sets; NaN without a source
-    ours : the same difference of our ranks, over data sets times splits
-    cd : critical difference of our ranks, NaN if Nemenyi's test is withheld
+    ours : the same difference of our ranks, over data sets
+    cd : critical difference of our ranks over data sets, NaN if Nemenyi's test is withheld
     ahead : fractions of blocks on which the first scores better (ties count half): published data sets, our data sets,
         our data sets times splits
     """
@@ -92,24 +92,29 @@ class RankGroupScore:
     possible: int
 
     @property
+    def tested(self) -> Ranking:
+        """Return the ranking whose blocks are independent: over independent draws or, else, over data sets."""
+        return self.blocks if self.blocks.independent else self.datasets
+
+    @property
     def withheld(self) -> str:
-        """Return why pairs are not compared by Nemenyi's test, empty if they are."""
-        return withheld_diagrams.nemenyi(self.blocks)
+        """Return why pairs are not compared by Nemenyi's test over independent blocks, empty if they are."""
+        return withheld_diagrams.nemenyi(self.tested)
 
     @property
     def cd(self) -> float:
-        """Return the critical difference of our ranks, NaN if Nemenyi's test is withheld."""
-        return math.nan if self.withheld else self.blocks.cd
+        """Return the critical difference of the tested ranks, NaN if Nemenyi's test is withheld."""
+        return math.nan if self.withheld else self.tested.cd
 
     def ordered(self) -> list[str]:
         """Return the methods sorted by published ranks or, without these, by ours. Ties keep the order of the group."""
-        average = (self.published_ranks or self.blocks).mean_ranks
+        average = (self.published_ranks or self.tested).mean_ranks
         return sorted(average, key=lambda method: average[method])
 
     def order(self, pair: Sequence[str]) -> RankedPair:
         """Return the comparison of two methods."""
         first, second = pair
-        printed, ours = self.published_ranks and self.published_ranks.mean_ranks, self.blocks.mean_ranks
+        printed, ours = self.published_ranks and self.published_ranks.mean_ranks, self.tested.mean_ranks
         if printed and printed[first] > printed[second]:
             first, second = second, first
         return RankedPair(
@@ -163,8 +168,21 @@ def collect(merged: MergedStudies) -> list[RankGroupResult]:
     for tag, entry in entries:
         if entry not in seen:
             seen.append(entry)
-            found.append(_group(merged, tag, entry))
+            group = _group(merged, tag, entry)
+            same = next((one for one in found if _ranks_the_same(one, group)), None)
+            found.append(group if same is None else _repetition(group, same.name))
     return found
+
+
+def _ranks_the_same(first: RankGroupResult, second: RankGroupResult) -> bool:
+    """Return whether two groups rank the same methods next to the same source."""
+    ranked = [[(one.score, set(one.own)) for one in group.standings] for group in (first, second)]
+    return bool(ranked[0]) and ranked[0] == ranked[1] and first.source == second.source
+
+
+def _repetition(group: RankGroupResult, name: str) -> RankGroupResult:
+    """Return a group without ranks, with a note that another group ranks the same methods."""
+    return replace(group, standings=[], notes=[*group.notes, f"The ranks are those of the group {name}."])
 
 
 def _group(merged: MergedStudies, tag: str, entry: Mapping[str, Any]) -> RankGroupResult:
@@ -205,9 +223,13 @@ def _found(merged: MergedStudies, tag: str, label: str, notes: list[str]) -> str
     if candidates:
         notes.append(f"{label} is the label of several methods ({', '.join(sorted(candidates))}): not ranked.")
     else:
-        near = nearest(label, merged.methods)
+        near = None if label in _published_methods() else nearest(label, merged.methods)
         notes.append(f"{label} is no method of these studies: not ranked." + (f" Did you mean {near}?" if near else ""))
     return None
+
+
+def _published_methods() -> frozenset[str]:
+    return frozenset(str(row["method"]) for row in published.described_rows())
 
 
 def _columns(merged: MergedStudies, methods: Sequence[str], source: str, notes: list[str]) -> dict[str, str]:

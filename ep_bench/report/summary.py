@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ep_bench.convergence import ConvergedSplits
-from ep_bench.report import ranks
+from ep_bench.convergence import DAGGER, ConvergedSplits
+from ep_bench.report import complete_subset, ranks
 from ep_bench.report.dataset_facts import few_target_values, independent_draws, same_data
 from ep_bench.report.merge import MergedStudies
 from ep_bench.report.paired_tests import PairedTest, compare_with_best
@@ -67,6 +67,12 @@ class ScoreTable:
         return np.asarray(equal & self.complete & (self.best[:, None] >= 0))
 
     @property
+    def is_bold(self) -> NDArray[np.bool_]:
+        """Return which entries (D, M) are printed in bold: the best ones, unless a split has not converged."""
+        settled = [[splits.mark != DAGGER for splits in row] for row in self.converged]
+        return np.asarray(self.is_best & np.array(settled, dtype=bool).reshape(self.mean.shape))
+
+    @property
     def is_alone(self) -> NDArray[np.bool_]:
         """Return which data sets (D,) have a single complete entry, which has no competitor."""
         return np.asarray(self.complete.sum(axis=1) == 1)
@@ -76,6 +82,13 @@ class ScoreTable:
         """Return which entries (D, M) are the best or not distinguished from it."""
         return np.asarray(self.equal | self.is_best)
 
+    def ranked_rows(self, rows: Sequence[int]) -> list[int]:
+        """Return the data sets among ``rows`` that count in ranks.
+
+        Those on which the log-likelihood has no upper bound do not count, unless there is no other.
+        """
+        return [i for i in rows if self.datasets[i] not in self.unbounded] or list(rows)
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -84,7 +97,7 @@ class Ranking:
     score: Score
     blocks: str
     datasets: tuple[str, ...]
-    left_out: tuple[str, ...]  # methods that are complete on too few data sets
+    left_out: tuple[str, ...]  # methods that are not complete on all of these data sets
     incomplete: int  # blocks omitted because a method has no score there
     independent: bool  # whether no two blocks have data points in common
     ranks: pd.DataFrame  # (N, k)
@@ -126,10 +139,11 @@ class Ranking:
         """Return the average ranks, best first."""
         return self.ranks.mean(axis=0).sort_values(kind="stable")
 
-    def is_best(self, method: str) -> bool:
-        """Return whether a method has the lowest average rank, alone or with others."""
+    def is_bold(self, method: str) -> bool:
+        """Return whether a method has the lowest average rank, alone or with others, and no dagger."""
         average = self.average
-        return bool(average[method] <= average.iloc[0] * (1.0 + ROUNDING))
+        lowest = bool(average[method] <= average.iloc[0] * (1.0 + ROUNDING))
+        return lowest and self.marks.get(method) != DAGGER
 
 
 @dataclass(frozen=True)
@@ -254,19 +268,16 @@ def _paired_tests(merged: MergedStudies, datasets: Sequence[str]) -> tuple[Paire
 def rankings(merged: MergedStudies, table: ScoreTable) -> list[Ranking]:
     """Return the rankings over data sets (Demsar 2006) and over data sets times splits (Bui et al. 2016).
 
-    Methods that are complete on fewer than half of the data sets with complete entries are not ranked. The blocks are
-    the data sets on which all other methods are complete. There are no rankings without such a data set, or with fewer
-    than two methods.
+    Ranked are the methods of the largest complete subset (``complete_subset``), on its data sets. There are no rankings
+    if no two methods are complete on a common data set.
     """
-    whole = table.complete
-    known = whole.any(axis=1)
-    kept = np.atleast_1d(2 * whole[known].sum(axis=0) >= max(int(known.sum()), 1))
-    common: NDArray[np.bool_] = np.logical_and.reduce(whole[:, kept], axis=1)
-    if not table.score.better or kept.sum() < 2 or not common.any():
+    rows = table.ranked_rows(range(len(table.datasets)))
+    subset = complete_subset.largest(table.complete[rows])
+    if not table.score.better or not subset.methods:
         return []
-    methods = [method for method, keep in zip(table.methods, kept.tolist(), strict=True) if keep]
+    methods = [table.methods[j] for j in subset.methods]
     left_out = tuple(method for method in table.methods if method not in methods)
-    datasets = [dataset for dataset, use in zip(table.datasets, common.tolist(), strict=True) if use]
+    datasets = [table.datasets[rows[i]] for i in subset.datasets]
     every = pivot(merged, table.score)[methods]
     splits = every[every.index.get_level_values("dataset").isin(datasets)]
     means = splits.groupby(level="dataset", sort=False).mean()

@@ -50,13 +50,14 @@ def cell(table: ScoreTable, i: int, j: int, places: int) -> str:
 
 
 def shortfall(table: ScoreTable, i: int, j: int) -> str:
-    """Return ``17 of 20 splits`` if splits of a planned entry are missing, else nothing.
+    """Return ``17 of 20 splits`` if splits of a planned entry are missing or lack this score, else nothing.
 
-    Splits that ended ok without this score are not missing: point predictions have no log-likelihood.
+    If no split has it, nothing is missing: point predictions have no log-likelihood.
     """
     n, plan = int(table.n[i, j]), int(table.plan[i])
-    whole = not table.planned[i, j] or n + table.without[i, j] == plan
-    return "" if whole else f"{n} of {plan} splits"
+    if not table.planned[i, j] or n == plan or (not n and table.without[i, j] == plan):
+        return ""
+    return f"{n} of {plan} splits" + " with this score" * bool(table.without[i, j])
 
 
 def details(table: ScoreTable, i: int, j: int) -> str:
@@ -108,6 +109,7 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
 
 LEGEND = (
     "Bold: the best mean of the complete entries, which have all planned splits of a data set; all of equal means.",
+    f"A best mean with a {DAGGER} is not bold.",
     f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}.",
     "Empty or a dash: not planned by any study, or a score that the method does not have.",
     "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last.",
@@ -121,7 +123,7 @@ LEGEND = (
 
 def full_caption(table: ScoreTable) -> str:
     """Return the caption with the meaning of the marks, for a table outside the page of the report."""
-    marks = LEGEND if table.score.better else LEGEND[2:]
+    marks = LEGEND if table.score.better else LEGEND[3:]
     return " ".join([caption(table), *marks])
 
 
@@ -167,7 +169,7 @@ def _markdown_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
         return small or "–"
     if is_incomplete(table, i, j):
         return f"({text}; {small})"
-    text = f"**{text}**" if table.is_best[i, j] else text
+    text = f"**{text}**" if table.is_bold[i, j] else text
     return f"{text} ({small})" if small else text
 
 
@@ -304,13 +306,13 @@ def _latex_cell(table: ScoreTable, i: int, j: int, places: int) -> str:
     text = escape(cell(table, i, j, places)).replace("-", "$-$") or "--"
     if is_incomplete(table, i, j):
         return f"\\textcolor{{gray}}{{({text}{_fractions(table, i, j)})}}"
-    return (f"\\textbf{{{text}}}" if table.is_best[i, j] else text) + _fractions(table, i, j)
+    return (f"\\textbf{{{text}}}" if table.is_bold[i, j] else text) + _fractions(table, i, j)
 
 
 def _fractions(table: ScoreTable, i: int, j: int) -> str:
     """Return `` (17/20)`` if splits are missing, and the counts of converged splits if some have not converged."""
     n, plan, converged = int(table.n[i, j]), int(table.plan[i]), table.converged[i][j]
-    parts = [f"{n}/{plan}"] if table.planned[i, j] and n + table.without[i, j] < plan else []
+    parts = [f"{n}/{plan}"] if shortfall(table, i, j) else []
     parts += [converged.shortfall] if n and converged.shortfall else []
     return f" ({', '.join(parts)})" if parts else ""
 

@@ -39,6 +39,8 @@ def _friedman(ranking: Ranking) -> str:
     """Return why average ranks may not be compared pair by pair, empty if they may."""
     if ranking.repeated:
         return f"{ranking.repeated} contain the same data points"
+    if len(ranking.datasets) == 1 and not ranking.independent:
+        return "the splits of a single data set are compared by the paired test"
     if ranking.n < FEWEST_BLOCKS:
         return f"at least {FEWEST_BLOCKS} blocks are needed, here N = {ranking.count}"
     p = ranking.test.p_decisive

@@ -45,7 +45,7 @@ def report(folder, numbers):
     folder.mkdir(exist_ok=True)
     for picture in pictures:
         picture.write(folder)
-    (folder / FILE).write_text(stored.text(), encoding="utf-8")
+    (folder / FILE).write_text(stored.text([f"figures/{one.name}.svg" for one in pictures]), encoding="utf-8")
     return pictures, list(drawn)
 
 

@@ -216,6 +216,28 @@ def test_no_words_overlap(parts, no_overlap, part):
         no_overlap(picture.figure)
 
 
+def test_figures_and_tables_of_an_earlier_report_are_removed(tmp_path, make_study):
+    """Files of others in the folders stay."""
+    folder = make_study(tmp_path / "s", lock={"ranks": [{"name": "g", "methods": ["pbp", "gp"]}]})
+    report = folder / "report"
+    figure, table, own = (
+        report / "figures" / "ranks-g.svg",
+        report / "tables" / "orders.csv",
+        report / "tables" / "x.csv",
+    )
+    build([folder])
+    own.write_text("mine", encoding="utf-8")
+    assert figure.exists()
+    assert table.exists()
+    lock = store.read_lock(folder)
+    store.write_lock(folder, {key: value for key, value in lock.items() if key != "ranks"})
+    build([folder])
+    assert not figure.exists()
+    assert not table.exists()
+    assert own.exists()
+    assert (report / "figures" / "panels-rmse.svg").exists()
+
+
 def test_a_report_is_the_same_bytes_twice(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ["pbp", "gp"], ["boston"], 2)
     first = {path: path.read_bytes() for path in build([folder], pdf=True)}

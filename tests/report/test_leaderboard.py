@@ -125,9 +125,10 @@ def test_a_method_that_has_not_converged_is_after_those_that_have(tmp_path, make
     report = ReportContext(merge.merge([make_study(tmp_path / "s", change=change)]))
     (shown,) = section.sections(report)
     rows = shown.tables[0].rows
-    assert [(row[0]["text"], row[0]["strong"]) for row in rows] == [("gp", True), ("ridge", False), ("pbp†", False)]
+    assert [(row[0]["text"], row[0]["strong"]) for row in rows] == [("gp", False), ("ridge", False), ("pbp†", False)]
     (line,) = [line for line in shown.lines if "Lowest average rank" in line]
-    assert re.search(r": gp \(.*\); not converged: pbp† \(1\.00, ", line)
+    assert re.search(r": pbp† \(1\.00, .*, which has not converged on every split. No method is named", line)
+    assert report.leaderboards[0].best is None
 
 
 def test_only_the_ranked_data_sets_decide_on_the_place(tmp_path, make_study):
@@ -269,3 +270,33 @@ def test_intervals_contain_expected_ranks_of_a_population_but_often_not_those_of
 
     assert covered(from_population, population, 60) > 0.88
     assert 0.5 < covered(close, np.arange(1.0, 7.0), 60) < 0.85
+
+
+def test_data_sets_without_an_upper_bound_do_not_count_in_ranks_of_log_likelihoods(tmp_path, make_study):
+    """The worst method of two data sets is far ahead on the third, whose target has few values."""
+
+    def change(row):
+        last = row["method"] == "ridge"
+        return {**row, "ll": row["ll"] + (50.0 if row["dataset"] == "wine" else -50.0) * last}
+
+    folder = make_study(tmp_path / "s", change=change)
+    lock = store.read_lock(folder)
+    lock["datasets"]["wine"]["target_values"] = 6
+    store.write_lock(folder, lock)
+    report = ReportContext(merge.merge([folder]))
+    boards = {board.score.name: board for board in report.leaderboards}
+    assert boards["ll"].datasets == ("boston", "yacht")
+    assert boards["ll"].rows[-1].method == "ridge"
+    assert boards["ll"].rows[-1].rank == 3.0
+    assert boards["rmse"].datasets == ("boston", "yacht", "wine")
+    rankings = {one.score.name: one.rankings[0].datasets for one in report.scores}
+    assert (rankings["ll"], rankings["rmse"]) == (boards["ll"].datasets, boards["rmse"].datasets)
+    assert "wine (6 target values): not part of these ranks" in " ".join(section.sections(report)[0].lines)
+    table = report.table_of(boards["ll"].score)
+    assert table.ranked_rows([2]) == [2]  # nothing else is there
+
+
+def test_one_split_has_no_interval(tmp_path, make_study):
+    board = ReportContext(merge.merge([make_study(tmp_path / "s", splits=1)])).leaderboards[0]
+    assert all(np.isnan([row.low, row.high]).all() for row in board.ranked)
+    assert board.best is not None

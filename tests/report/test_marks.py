@@ -46,7 +46,8 @@ def test_one_bold_entry_per_data_set(folder, name):
     head, *body = [row for row in rows if row]
     columns = dict(zip([re.sub(r"<.*?>", "", cell) for cell in head], zip(*body, strict=True), strict=True))
     for dataset in DATASETS:
-        assert sum("<strong>" in cell for cell in columns[dataset]) == 1, dataset
+        settled = dataset != "energy"  # its best mean has a dagger
+        assert sum("<strong>" in cell for cell in columns[dataset]) == settled, dataset
     faint = [cell for column in columns.values() for cell in column if "faint" in cell]
     assert len(faint) == 1
     assert 'data-value=""' in faint[0]  # sorted last
@@ -77,4 +78,5 @@ def test_few_target_values_are_a_warning(folder):
 def test_ranks_by_all_scores_are_next_to_each_other(folder):
     section = re.search(r'<section id="ranks">.*?</table>', page(folder), re.DOTALL).group()
     for title in ("RMSE", "Mean test log-likelihood", "CRPS"):
-        assert f"{title} (N = 4 data sets)" in section
+        number = 3 if title.startswith("Mean") else 4  # without wine, where the log-likelihood has no upper bound
+        assert f"{title} (N = {number} data sets)" in section

@@ -7,12 +7,14 @@ import json
 import re
 import zlib
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from ep_bench.plotting.page import Section, Table
-from ep_bench.report import build, folding, merge, page_data, ranks
+from ep_bench.report import build, folding, merge, page_data, ranks, summary
 from ep_bench.report.context import ReportContext
+from ep_bench.report.scores import BY_NAME
 
 
 def content(*folders):
@@ -53,10 +55,10 @@ def test_presets_have_ranks_and_tests(tmp_path, make_study):
     networks = found["networks"]["scores"]["ll"]
     assert sorted(row[0] for row in networks["rows"]) == [0, 1, 2]
     assert [row[1] for row in networks["rows"]] == sorted(row[1] for row in networks["rows"])
-    assert "20 data sets × splits" in networks["test"]
+    assert networks["test"] == "Not tested: too few independent blocks for a test of all pairs."
     for preset in found.values():
         for score in preset["scores"].values():
-            assert ("p" in score) == score["test"].startswith("Wilcoxon")
+            assert ("p" in score) == score["test"].startswith(("Wilcoxon", "Nemenyi"))
             for row in score.get("p", []):
                 assert len(row) == len(score["rows"])
 
@@ -68,13 +70,30 @@ def test_p_values_are_in_the_order_of_the_rows(tmp_path, make_study):
     def change(row):
         return {**row, "rmse": row["rmse"] * factors[row["method"]]}
 
-    folder = make_study(tmp_path / "s", list(factors), ["boston", "yacht"], splits=10, change=change)
+    lock = {"splits": {"scheme": "holdout"}}
+    folder = make_study(tmp_path / "s", list(factors), ["boston", "yacht"], splits=10, change=change, lock=lock)
     stored = content(folder)["presets"][0]["scores"]["rmse"]
     assert [row[0] for row in stored["rows"]] == [1, 0, 2]
     cells = merge.merge([folder]).rows.pivot_table(index=["dataset", "split"], columns="method", values="rmse")
     expected = ranks.wilcoxon_p(cells[["hmc", "pbp", "laplace"]]).to_numpy()
     for found, row in zip(stored["p"], expected, strict=True):
         assert found == pytest.approx(row, rel=2e-3)
+
+
+def test_few_data_sets_are_compared_by_nemenyis_test(tmp_path, make_study):
+    """By Wilcoxon's tests, five data sets can reject nothing for three methods."""
+    factors = {"pbp": 1.0, "hmc": 0.5, "laplace": 2.0}
+
+    def change(row):
+        return {**row, "rmse": row["rmse"] * factors[row["method"]]}
+
+    sets = ["boston", "yacht", "wine", "power", "energy"]
+    folder = make_study(tmp_path / "s", list(factors), sets, splits=4, change=change)
+    stored = content(folder)["presets"][0]["scores"]["rmse"]
+    assert stored["test"] == "Nemenyi's tests over 5 data sets."
+    (ranking, _) = summary.ranked_score(merge.merge([folder]), BY_NAME["rmse"]).rankings
+    best_first = ["hmc", "pbp", "laplace"]
+    np.testing.assert_allclose(stored["p"], ranking.nemenyi.loc[best_first, best_first], rtol=5e-3)
 
 
 def test_markup_in_names_does_not_end_the_script(tmp_path, make_study):

@@ -15,7 +15,7 @@ from ep_bench.plotting.method_style import method_styles
 from ep_bench.report import build, merge, rank_group_figures, rank_groups, withheld_diagrams
 from ep_bench.results import store
 
-METHODS, DATASETS, SPLITS = ("PBP-1", "HMC-1", "DGP-2-50", "mine"), ("boston", "yacht", "wine"), 6
+METHODS, DATASETS, SPLITS = ("PBP-1", "HMC-1", "DGP-2-50", "mine"), ("boston", "yacht", "wine", "energy", "power"), 6
 LEVEL = {"HMC-1": 1.0, "DGP-2-50": 2.0, "PBP-1": 3.0, "mine": 4.0}  # RMSE; the log-likelihood has the opposite sign
 STYLES = method_styles(METHODS)
 GROUP_OF_THREE = {"name": "three", "methods": ["PBP-1", "HMC-1", "DGP-2-50"], "beside": "bui2015"}
@@ -45,7 +45,7 @@ def test_ranks_are_those_of_the_group_alone(tmp_path: Path, make_study: Any) -> 
     assert [standing.score.name for standing in group.standings] == ["ll", "crps", "rmse"]
     for standing in published_ones(group):
         assert standing.blocks.mean_ranks == {"PBP-1": 3.0, "HMC-1": 1.0, "DGP-2-50": 2.0}
-        assert (standing.blocks.n, standing.datasets.n) == (18, 3)
+        assert (standing.blocks.n, standing.datasets.n) == (30, 5)
         assert standing.splits == dict.fromkeys(DATASETS, 6)
     assert group.disputed == {"DGP-2-50"}
 
@@ -71,11 +71,11 @@ def test_a_block_without_a_score_of_every_method_is_omitted(tmp_path: Path, make
 
     (group,) = collected(study(tmp_path / "s", make_study, change=lacking))
     for standing in group.standings:
-        assert standing.splits == {"boston": 4, "yacht": 4}
-        assert standing.own == {"PBP-1": 18, "HMC-1": 8, "DGP-2-50": 18}
-        assert standing.possible == 18
-        assert standing.datasets.n == 2
-    assert [one.published_ranks.n for one in published_ones(group) if one.published_ranks] == [2, 2]
+        assert standing.splits == dict.fromkeys(set(DATASETS) - {"wine"}, 4)
+        assert standing.own == {"PBP-1": 30, "HMC-1": 16, "DGP-2-50": 30}
+        assert standing.possible == 30
+        assert standing.datasets.n == 4
+    assert [one.published_ranks.n for one in published_ones(group) if one.published_ranks] == [4, 4]
 
 
 def test_labels_may_be_those_of_other_folders(tmp_path: Path, make_study: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_file_of_the_user_is_no_data_set_of_the_tables(tmp_path: Path, make_st
     assert '"name": "wine"' in text
     (folder / "study.lock.json").write_text(text.replace('"name": "wine"', '"csv": "wine.csv", "name": "wine"'))
     (group,) = collected(folder)
-    assert set(group.standings[0].splits) == {"boston", "yacht"}
+    assert set(group.standings[0].splits) == set(DATASETS) - {"wine"}
 
 
 def test_data_sets_with_the_same_points_are_ranked_without_a_test(tmp_path: Path, make_study: Any) -> None:
@@ -228,7 +228,7 @@ def equal_ranks(row: dict[str, Any]) -> dict[str, Any]:
         (equal_ranks, "Friedman's test does not reject equal ranks (p = 1)"),
         (
             lambda row: levelled(row) if row["dataset"] == "boston" and row["split"] < 4 else None,
-            "at least 5 blocks are needed, here N = 4 data sets × splits",
+            "at least 5 blocks are needed, here N = 1 data set",
         ),
     ],
 )
@@ -277,7 +277,9 @@ def test_the_report_has_the_groups_and_all_pairs(tmp_path: Path, make_study: Any
     assert 'id="groups"' in (folder / "report" / "report.html").read_text()
     pairs = pd.read_csv(folder / "report" / "tables" / "orders.csv")
     assert len(pairs) == 3 * 3
-    assert set(pairs["order"]) <= {"holds", "reversed", "within CD (same way)", "within CD (other way)", "within CD"}
+    tested = {"holds", "within CD (same way)", "within CD (other way)"}
+    assert set(pairs.loc[pairs["score"] != "crps", "order"]) == tested
+    assert set(pairs.loc[pairs["score"] == "crps", "order"]) == {"not tested (same way)"}  # Friedman's test
     assert pairs.groupby("score")["disputed"].sum().to_dict() == {"ll": 2, "crps": 2, "rmse": 2}
 
 
@@ -288,6 +290,17 @@ def test_without_the_key_there_is_no_such_section(tmp_path: Path, make_study: An
 def test_the_same_group_of_two_studies_is_shown_once(tmp_path: Path, make_study: Any) -> None:
     folders = [study(tmp_path / name, make_study) for name in "ab"]
     assert len(collected(*folders)) == 1
+
+
+def test_a_group_with_the_methods_of_another_one_is_not_shown_twice(tmp_path: Path, make_study: Any) -> None:
+    """A method without results leaves both groups with the same methods."""
+    wider = GROUP_OF_THREE | {"name": "wider", "methods": [*GROUP_OF_THREE["methods"], "VI-1"]}
+    first, second = collected(study(tmp_path / "s", make_study, [GROUP_OF_THREE, wider]))
+    assert (len(first.standings), second.standings) == (3, [])
+    assert second.notes == [
+        "VI-1 is no method of these studies: not ranked.",
+        "The ranks are those of the group three.",
+    ]
 
 
 def test_classification_has_its_own_scores(tmp_path: Path, make_study: Any) -> None:
@@ -316,6 +329,6 @@ def test_one_block_is_shown_and_not_tested(tmp_path: Path, make_study: Any, sect
     folder = study(tmp_path / "s", make_study, change=one)
     (group,), shown = collected(folder), sections_of(folder)["group-1"]
     assert [picture.name for picture in shown.pictures] == ["ranks-three"]
-    assert "not tested: at least 5 blocks are needed, here N = 1 data set × split." in shown.tables[-1].caption
+    assert "not tested: at least 5 blocks are needed, here N = 1 data set." in shown.tables[-1].caption
     assert all(order.verdict.startswith("not tested") for order in group.standings[0].orders())
     assert "nan" not in str(shown.tables) + str(shown.notes)

@@ -120,8 +120,10 @@ def test_only_complete_blocks_count(tmp_path, make_study):
 
 
 def test_only_data_sets_on_which_all_ranked_methods_are_complete_are_blocks(tmp_path, make_study):
+    """Three methods on two data sets are as many entries as two methods on three, and fewer than in all."""
+
     def change(row):
-        return None if (row["method"], row["dataset"], row["split"]) == ("gp", "boston", 1) else row
+        return None if (row["dataset"], row["split"]) == ("boston", 1) and row["method"] != "pbp" else row
 
     merged = merge.merge([make_study(tmp_path / "s", splits=4, change=change)])
     by_set, by_split = summary.ranked_score(merged, RMSE).rankings

@@ -85,10 +85,7 @@ def test_ranks_name_unranked_methods_and_keep_the_blocks(folder: Path, written: 
     assert list(by_data.ranks.columns) == ["pbp", "ridge"]
     full, _ = summary.ranked_score(merged, BY_NAME["rmse"]).rankings
     assert full.left_out == ()
-    assert (
-        "Not ranked because they are complete on fewer than half of the data sets: line, forest."
-        in written["report.html"]
-    )
+    assert "Not ranked because they are not complete on all of these data sets: line, forest." in written["report.html"]
 
 
 def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:
@@ -98,7 +95,7 @@ def test_a_missing_split_is_still_missing(tmp_path: Path) -> None:
     folder = make_study(tmp_path / "study", methods=("line", "pbp"), change=change)
     table = summary.score_table(merge.merge([folder]), BY_NAME["ll"])
     assert table is not None
-    assert tables.shortfall(table, 0, 0) == "0 of 5 splits"
+    assert tables.shortfall(table, 0, 0) == "0 of 5 splits with this score"
     assert len(report.build([folder])) > 5
 
 

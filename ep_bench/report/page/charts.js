@@ -89,7 +89,7 @@ function timeChart(view, board, open) {
     const box = spots.find((one) => one.x > left && one.x + w < WIDTH && one.y > 0 && one.y + 13 < height - bottom + 8 && free(one)) ?? marginPlace(py, w);
     boxes.push(box);
     const line = spots.includes(box) ? null : svg("line", { x1: px, y1: py, x2: box.x, y2: box.y + 6, class: "grid" });
-    return [line, text(box.x, box.y + 10, words, { "font-size": 11.5, "font-weight": onFront.has(p.method) ? 600 : 400 })];
+    return [line, text(box.x, box.y + 10, words, { class: "label", "font-size": 11.5, "font-weight": onFront.has(p.method) ? 600 : 400 })];
   });
   const chart = svg("svg", {
     viewBox: `0 0 ${WIDTH} ${height}`, width: WIDTH, height, role: "img", id: "time-chart",

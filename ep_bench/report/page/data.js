@@ -39,10 +39,17 @@ const isComplete = (method, dataset, score) => {
 const isEligible = (method, dataset, view) =>
   isComplete(method, dataset, view.score) && (!view.converged || hasConverged(method, dataset));
 
+/** The data sets that count in ranks: not those on which the log-likelihood has no upper bound, unless there is no other. */
+function rankedSets(view) {
+  const bounded = view.sets.filter((d) => !view.score.unbounded.includes(DATA.datasets[d].name));
+  return bounded.length ? bounded : view.sets;
+}
+
 /** The largest set of data sets times methods without a gap, as in complete_subset.py. */
 function largestSubset(view) {
+  const candidates = rankedSets(view);
   const masks = view.methods.map((method) =>
-    view.sets.reduce((mask, d, i) => (isEligible(method, d, view) ? mask | (1n << BigInt(i)) : mask), 0n));
+    candidates.reduce((mask, d, i) => (isEligible(method, d, view) ? mask | (1n << BigInt(i)) : mask), 0n));
   const found = new Set();
   for (const mask of new Set(masks)) {
     for (const other of [...found].slice(0, Math.max(0, 4096 - found.size))) found.add(mask & other);
@@ -53,7 +60,7 @@ function largestSubset(view) {
   for (const common of ascending) {
     if (!common) continue;
     const methods = view.methods.filter((_, j) => (masks[j] & common) === common);
-    const sets = view.sets.filter((_, i) => (common >> BigInt(i)) & 1n);
+    const sets = candidates.filter((_, i) => (common >> BigInt(i)) & 1n);
     const size = methods.length * sets.length;
     if (methods.length > 1 && (size > best.size || (size === best.size && sets.length > best.sets.length)))
       best = { sets, methods, size };
@@ -96,7 +103,7 @@ function leaderboardOf(view) {
     return losses.length ? (higher ? found : Math.exp(found) - 1) : null;
   };
   const stored = precomputed(view);
-  const intervals = new Map((stored?.rows ?? []).map(([method, , low, high]) => [method, [low, high]]));
+  const intervals = new Map((stored?.rows ?? []).map(([method, , low, high]) => [method, low === null ? null : [low, high]]));
   const rows = view.methods.map((method) => {
     const place = subset.methods.indexOf(method);
     const row = { method, ...counts(method, view), rank: null };

@@ -31,7 +31,7 @@ function filterBar(view, show) {
     el("label", {}, "Score ", scores),
     el("span", { role: "group", "aria-label": "Presets" }, presets),
     checkbox("complete only", view.complete, (on) => show({ complete: on }), { id: "filter-complete" }),
-    checkbox("converged only", view.converged, (on) => show({ converged: on }), { id: "filter-converged" }),
+    checkbox("without †", view.converged, (on) => show({ converged: on }), { id: "filter-converged" }),
     folded("filter-methods", `Methods: ${view.methods.length} of ${DATA.methods.length}`, families),
     folded("filter-sets", `Data sets: ${view.sets.length} of ${DATA.datasets.length}`, el("fieldset", {}, sets)));
 }

@@ -1,26 +1,32 @@
 // The leaderboard of the view, the pairwise matrix and the coverage map.
 const lossText = (loss, score) => (loss === null || loss === undefined ? "–"
-  : score.better === "higher" ? loss.toFixed(3) : Number.isFinite(loss) ? `${(100 * loss).toFixed(1)} %` : "–");
+  : score.better === "higher" ? fixed(loss, 3) : Number.isFinite(loss) ? `${fixed(100 * loss, 1)} %` : "–");
 const number = (text, value) => ({ text, value: value ?? "", class: "number" });
 
 /** One sentence on what is ranked, and whether it is tested. */
 function leaderboardNote(view, board) {
   const { subset, stored } = board;
-  const settledOn = (row) => hasConvergedOn(row.method, subset.sets);
   if (!subset.size) return "No ranks: no two of the chosen methods are complete on a common data set.";
   const plans = subset.sets.map((d) => DATA.datasets[d].plan);
   const splits = Math.min(...plans) === Math.max(...plans) ? plural(plans[0], "split") : `${Math.min(...plans)} to ${Math.max(...plans)} splits`;
   const names = subset.sets.map((d) => DATA.datasets[d].name).join(", ");
   const what = `Ranked: ${plural(subset.methods.length, "method")} on ${plural(subset.sets.length, "data set")} (${names}), ${splits} each.`;
   const ranked = board.rows.filter((row) => row.rank !== null);
-  const lowest = lowestOf(ranked);
-  const first = ranked.find(settledOn) ?? lowest;
   const single = subset.sets.length === 1;
   const words = (row) => single ? `${labelOn(row.method, subset.sets)} (${meanText(row.method, subset.sets[0], view.score)})`
-    : `${labelOn(row.method, subset.sets)} (${row.rank.toFixed(2)}${row.interval ? `, ${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : ""})`;
-  const best = `${single ? `Best by ${inSentence(view.score.title)}` : "Lowest average rank"}: ${words(first)}` +
-    (lowest.rank < first.rank ? `; not converged: ${words(lowest)}. ` : ". ");
-  return `${best}${what} ${stored ? stored.test : single ? pairedNote(view, board) : "Descriptive ranks of this selection: not tested, and no intervals."}`;
+    : `${labelOn(row.method, subset.sets)} (${fixed(row.rank, 2)}${row.interval ? `, ${intervalText(row)}` : ""})`;
+  const first = bestOf(board);
+  const best = `${single ? `Best by ${inSentence(view.score.title)}` : "Lowest average rank"}: ` +
+    (first ? `${words(first)}. ` : `${words(lowestOf(ranked))}, which has not converged on every split. No method is named as the best. `);
+  return `${best}${what} ${single ? pairedNote(view, board) : stored ? stored.test : "Descriptive ranks of this selection: not tested, and no intervals."}`;
+}
+
+const intervalText = (row) => `${fixed(row.interval[0], 1)} to ${fixed(row.interval[1], 1)}`;
+
+/** The row of the lowest rank without a dagger, undefined if only rows with a dagger have this rank. */
+function bestOf(board) {
+  const ranked = board.rows.filter((row) => row.rank !== null);
+  return ranked.find((row) => row.rank <= lowestOf(ranked).rank && hasConvergedOn(row.method, board.subset.sets));
 }
 
 /** The row of the lowest rank, whether it has converged or not. */
@@ -54,8 +60,8 @@ function rankCells(row, board, score) {
   if (dataset !== undefined && !others.length)
     return [row.rank === null ? number("–") : number(meanText(row.method, dataset, score), mean(valuesOf(row.method, dataset, score.column)))];
   return [
-    number(row.rank === null ? "–" : row.rank.toFixed(2), row.rank),
-    number(row.interval ? `${row.interval[0].toFixed(1)} to ${row.interval[1].toFixed(1)}` : "–", row.interval?.[0]),
+    number(row.rank === null ? "–" : fixed(row.rank, 2), row.rank),
+    number(row.interval ? intervalText(row) : "–", row.interval?.[0]),
   ];
 }
 
@@ -64,18 +70,18 @@ function leaderboardTable(view, board, open) {
   const ranks = single ? [`${view.score.title} on ${DATA.datasets[board.subset.sets[0]].name}`] : ["average rank", "interval"];
   const head = ["method", ...ranks, view.score.better === "higher" ? "loss (nats)" : "loss",
     "calibration error", "median CPU time", "finished", "converged", "published numbers (all data sets)", "tuning"];
-  const settled = (row) => hasConvergedOn(row.method, board.subset.sets);
-  const best = board.rows.find((row) => row.rank !== null && settled(row));
+  const best = bestOf(board);
+  const isBest = (row) => best && row.rank <= best.rank && hasConvergedOn(row.method, board.subset.sets);
   const shown = board.rows.filter((row) => !view.complete || row.rank !== null);
   const rows = shown.map((row) => {
     const method = DATA.methods[row.method];
     const first = board.subset.sets[0] ?? view.sets.find((d) => entryOf(row.method, d));
     return [
-      { text: labelOn(row.method, row.rank === null ? view.sets : board.subset.sets), value: method.name, class: row.rank === null ? "faint" : best && row.rank <= best.rank && settled(row) ? "best" : null,
+      { text: labelOn(row.method, row.rank === null ? view.sets : board.subset.sets), value: method.name, class: row.rank === null ? "faint" : isBest(row) ? "best" : null,
         action: () => open(row.method, entryOf(row.method, first) ? first : view.sets.find((d) => entryOf(row.method, d))) },
       ...rankCells(row, board, view.score),
       number(lossText(row.loss ?? null, view.score), row.loss),
-      number(row.calibration == null ? "–" : row.calibration.toFixed(3), row.calibration),
+      number(row.calibration == null ? "–" : fixed(row.calibration, 3), row.calibration),
       number(row.seconds == null ? "–" : duration(row.seconds) + (method.wall ? "*" : ""), row.seconds),
       number(`${row.finished}/${row.planned}${row.without ? `, ${row.without} without this score` : ""}`, row.finished / row.planned),
       { ...number(convergenceText(row.counts), row.counts[1] > row.counts[3] ? row.counts[0] / row.counts[1] : null), class: "number counts" },

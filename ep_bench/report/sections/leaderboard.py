@@ -6,7 +6,7 @@ Ranks over a single data set are no averages, so that it then has the means inst
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -38,7 +38,8 @@ def sections(report: ReportContext) -> list[Section]:
         return []
     shown = [_table(board, report, folded=place > 0) for place, board in enumerate(boards)]
     lines = [*_lines(boards[0], report), *_facts(boards[0])]
-    chart = [score_against_time(boards[0], report.styles)] if has_losses_and_times(boards[0]) else []
+    wall = report.merged.wall_times
+    chart = [score_against_time(boards[0], report.styles, wall)] if has_losses_and_times(boards[0]) else []
     shown += [*_pairwise(boards[0], report), _coverage(report, boards[0])]
     return [Section("leaderboard", "Leaderboard", lines, chart, shown, report.time_notes, tables_first=True)]
 
@@ -108,8 +109,13 @@ def has_losses_and_times(board: Leaderboard) -> bool:
 
 
 @drawn_if_changed
-def score_against_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) -> Picture:
-    """Return the loss of each ranked method against its median CPU time, with the Pareto front."""
+def score_against_time(
+    board: Leaderboard, styles: Mapping[str, MethodStyle], wall_times: Collection[str] = ()
+) -> Picture:
+    """Return the loss of each ranked method against its median CPU time, with the Pareto front.
+
+    Names of methods with rows of ``wall_times`` get a star.
+    """
     rows = [row for row in board.ranked if row.seconds > 0.0 and math.isfinite(row.loss)]
     front = list(_front(sorted((row.seconds, row.loss) for row in rows)))
     with mpl.rc_context(STYLE):
@@ -126,24 +132,28 @@ def score_against_time(board: Leaderboard, styles: Mapping[str, MethodStyle]) ->
         ax.set_xlabel("median CPU seconds per split, tuning included")
         unit = "nats" if board.score.better == "higher" else "relative"
         ax.set_ylabel(f"mean loss against the best ({unit})")
-        _direct_labels(ax, [(row.seconds, row.loss, row.label) for row in rows])
+        names = {row.method: row.label + "*" * (row.method in wall_times) for row in rows}
+        _direct_labels(ax, [(row.seconds, row.loss, names[row.method], styles[row.method]) for row in rows])
+    wall = ", *: wall time in part" if any(row.method in wall_times for row in rows) else ""
     caption = (
         f"{board.score.title}: mean difference from the best ranked method of each data set against the median CPU "
-        f"time of a split, on {', '.join(board.datasets)}. Better is higher up, cheaper is further left. Dashed: "
+        f"time of a split{wall}, on {', '.join(board.datasets)}. Better is higher up, cheaper is further left. Dashed: "
         "Pareto front, the methods that no other one beats in both."
     )
     return finish(figure, "score-against-time", caption)
 
 
-def _direct_labels(ax: Axes, places: Sequence[tuple[float, float, str]]) -> None:
-    """Write the names of points in a column on the right, in the order of their heights, each with a thin line."""
+def _direct_labels(ax: Axes, places: Sequence[tuple[float, float, str, MethodStyle]]) -> None:
+    """Write the names of points in a column on the right, in the order of their heights, with marker and thin line."""
     ordered = sorted(places, key=lambda place: place[1])
-    for line, (x, y, name) in enumerate(ordered):
+    for line, (x, y, name, style) in enumerate(ordered):
         height = 1.0 - (line + 0.5) / len(ordered)
         ax.annotate(
-            name, (x, y), xytext=(1.06, height), textcoords="axes fraction", va="center", fontsize=7.5,
-            arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.5, "shrinkA": 1.0, "shrinkB": 3.0},
+            "", (x, y), xytext=(1.06, height), textcoords="axes fraction",
+            arrowprops={"arrowstyle": "-", "color": "0.8", "linewidth": 0.5, "shrinkA": 1.0, "shrinkB": 3.0},
         )  # fmt: skip
+        ax.plot(1.075, height, style.marker, color=style.colour, markersize=4, transform=ax.transAxes, clip_on=False)
+        ax.text(1.1, height, name, transform=ax.transAxes, va="center", fontsize=7.5)
 
 
 def _front(points: list[tuple[float, float]]) -> Iterator[tuple[float, float]]:
@@ -161,12 +171,10 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
         yield f"No ranks by {board.score.inline}: no two methods are complete on a common data set."
         return
     if board.is_single:
-        yield f"Bold: the best mean of the methods without {DAGGER}."
         yield _best(board, report)
         kind = "" if board.score.better == "higher" else "relative "
         yield f"Loss is the {kind}difference from the best ranked method."
     else:
-        yield f"Bold: the lowest average rank of the methods without {DAGGER}."
         yield _lowest(board)
         yield _interval_and_loss(board, report)
     marks = {row.mark for row in board.rows}
@@ -176,24 +184,28 @@ def _lines(board: Leaderboard, report: ReportContext) -> Iterator[str]:
     if RING in marks:
         yield f"{RING}: R-hat of some splits{where} is above {R_HAT:g} and at most {NEARLY:g}."
     if unbounded := report.table_of(board.score).unbounded:
-        yield f"The log-likelihood has no upper bound on {', '.join(unbounded.values())}: compare by CRPS there."
+        ranked = "" if set(board.datasets) <= unbounded.keys() else "not part of these ranks; "
+        names = ", ".join(unbounded.values())
+        yield f"The log-likelihood has no upper bound on {names}: {ranked}compare by CRPS there."
 
 
 def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
     """Return what the intervals of ranks and the losses are."""
     draws = set(board.datasets) <= independent_draws(report.merged)
-    unbounded = set(board.datasets) & report.table_of(board.score).unbounded.keys()
     drawn = "data sets, and splits of each," if board.resamples_datasets else "splits of each data set"
     interval = (
-        f"The interval of a rank contains the central {CENTRAL:.0%} of {RESAMPLES:,} resamples of {drawn} with "
-        "replacement"
-        + (", expanded for few data sets. " if board.resamples_datasets else "; for these data sets only. ")
-        + ("" if draws else "Splits overlap: their variance is that of the paired test. ")
-        + "It is no confidence interval: resampled ranks of close methods tend to the middle."
+        ""
+        if math.isnan(board.ranked[0].low)
+        else (
+            f"The interval of a rank contains the central {CENTRAL:.0%} of {RESAMPLES:,} resamples of {drawn} with "
+            "replacement"
+            + (", expanded for few data sets. " if board.resamples_datasets else "; for these data sets only. ")
+            + ("" if draws else "Splits overlap: their variance is that of the paired test. ")
+            + "It is no confidence interval: resampled ranks of close methods tend to the middle."
+        )
     )
     loss = (
-        "Loss is the mean difference in nats from the best ranked method of each data set"
-        + (", without those on which the log-likelihood has no upper bound." if unbounded else ".")
+        "Loss is the mean difference in nats from the best ranked method of each data set."
         if board.score.better == "higher"
         else "Loss is the relative difference from the best ranked method of each data set, by the geometric mean of "
         "the ratios, without data sets on which the best score is 0."
@@ -204,8 +216,11 @@ def _interval_and_loss(board: Leaderboard, report: ReportContext) -> str:
 def _best(board: Leaderboard, report: ReportContext) -> str:
     """Return the method with the best mean on the only data set in one sentence."""
     table = report.table_of(board.score)
-    best = _first_and_lower(board, lambda row: f"{row.label} ({_mean(row.method, board, table)['text']})")
-    return f"Best by {board.score.inline} on {board.datasets[0]}: {best}."
+
+    def words(row: LeaderboardRow) -> str:
+        return f"{row.label} ({_mean(row.method, board, table)['text']})"
+
+    return _named(board, f"Best by {board.score.inline} on {board.datasets[0]}", words)
 
 
 def _mean(method: str, board: Leaderboard, table: ScoreTable) -> Item:
@@ -220,15 +235,18 @@ def _lowest(board: Leaderboard) -> str:
     """Return the method with the lowest average rank in one sentence."""
 
     def words(row: LeaderboardRow) -> str:
-        return f"{row.label} ({row.rank:.2f}, interval {row.low:.1f} to {row.high:.1f})"
+        interval = "" if math.isnan(row.low) else f", interval {row.low:.1f} to {row.high:.1f}"
+        return f"{row.label} ({row.rank:.2f}{interval})"
 
-    return f"Lowest average rank by {board.score.inline}: {_first_and_lower(board, words)}."
+    return _named(board, f"Lowest average rank by {board.score.inline}", words)
 
 
-def _first_and_lower(board: Leaderboard, words: Callable[[LeaderboardRow], str]) -> str:
-    """Return the first method and, if one that has not converged has a lower rank, that one too."""
-    first, lowest = board.ranked[0], min(board.ranked, key=lambda row: row.rank)
-    return words(first) + (f"; not converged: {words(lowest)}" if lowest.rank < first.rank else "")
+def _named(board: Leaderboard, title: str, words: Callable[[LeaderboardRow], str]) -> str:
+    """Return the sentence that names the best method; a method that has not converged is not called the best."""
+    if board.best is not None:
+        return f"Bold: {title[0].lower()}{title[1:]}, {words(board.best)}."
+    lowest = min(board.ranked, key=lambda row: row.rank)
+    return f"{title}: {words(lowest)}, which has not converged on every split. No method is named as the best."
 
 
 def subset_text(board: Leaderboard) -> str:
@@ -255,9 +273,8 @@ def _table(board: Leaderboard, report: ReportContext, *, folded: bool) -> Table:
 
 
 def _entries(row: LeaderboardRow, board: Leaderboard, report: ReportContext, *, calibrated: bool) -> Iterator[Any]:
-    best = next((one for one in board.ranked if one.mark != DAGGER), None)
-    settled = best is not None and row.rank <= best.rank and row.mark != DAGGER
-    yield item(row.label, row.method, strong=settled, kind="")
+    best = board.best is not None and row.rank <= board.best.rank and row.mark != DAGGER
+    yield item(row.label, row.method, strong=best, kind="")
     if board.is_single:
         yield item(NOT_RANKED, "") if math.isnan(row.rank) else _mean(row.method, board, report.table_of(board.score))
     else:

@@ -20,16 +20,16 @@ HEAD = [
 CLAIMS_HEAD = ["verdict", "source", "place", "claim", "found", "reason"]
 EXPLANATION = (
     "z is the difference divided by the root of the sum of both squared standard errors and of the rounding error of "
-    "the printed number. A number with |z| of at most 2 is “reproduced”. A disputed number is no reference. A "
-    "yardstick is a number of a later paper, on the same data sets. A number that several entries correspond to counts "
-    "once, with the worst verdict of those with all splits."
+    "the printed number. A number with |z| of at most 2 is “reproduced”: with the same splits as the paper, this "
+    "excludes gross differences only, and with few printed digits it excludes little. A disputed number is no "
+    "reference. A yardstick is a number of a later paper, on the same data sets. A number that several entries "
+    "correspond to counts once, with the worst verdict of those with all splits."
 )
-
-
 CLAIMS_EXPLANATION = (
-    "Orderings, ratios of times and fractions of converged cells that a paper states in its text. A method is "
-    "better on a data set if the paired test finds it better at level 0.05, without correction for several data sets. "
-    "Times are of tuning, fit and prediction: CPU times or, if older rows have none, wall times of both methods."
+    "Orderings, ratios of times and fractions of cells that ended without an error, as a paper states them in its "
+    "text. A method is better on a data set if the paired test finds it better at level 0.05, without correction for "
+    "several data sets. A comparison with splits that have not converged decides nothing. Times are of tuning, fit and "
+    "prediction: CPU times or, if older rows have none, wall times of both methods."
 )
 
 

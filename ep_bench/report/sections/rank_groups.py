@@ -43,7 +43,7 @@ def _pictures(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> list
     if not group.standings:
         return []
     pictures = [rank_group_figures.ranks(group, styles)]
-    diagrams = rank_diagrams.possible([standing.blocks for standing in group.standings])
+    diagrams = rank_diagrams.possible([one for both in group.standings for one in (both.datasets, both.blocks)])
     if diagrams:
         name = f"critical-difference-group-{group.name}"
         pictures.append(rank_diagrams.critical_difference(diagrams, styles, name))
@@ -53,17 +53,17 @@ def _pictures(group: RankGroupResult, styles: Mapping[str, MethodStyle]) -> list
 def _lines(group: RankGroupResult, standing: RankGroupScore) -> list[str]:
     """Return the blocks and tests of a score, and the agreement with the published order."""
     counts = ", ".join(f"{name} {count}" for name, count in standing.splits.items())
-    lines = [f"{standing.score.title}: blocks by data set: {counts}. {friedman_line(standing.blocks)}"]
+    lines = [f"{standing.score.title}: blocks by data set: {counts}. {friedman_line(standing.tested)}"]
     if standing.published_ranks is not None:
         published = standing.published_ranks.mean_ranks
         lines.append(_tally(group, standing, published))
-    withheld = rank_diagrams.withheld_lines([standing.blocks])
+    withheld = rank_diagrams.withheld_lines([standing.tested])
     return [*lines, *(f"{standing.score.title}: {line[0].lower()}{line[1:]}" for line in withheld)]
 
 
 def _tally(group: RankGroupResult, standing: RankGroupScore, published: Mapping[str, float]) -> str:
     """Return how many of all pairs have the published order; pairs with a disputed column are counted separately."""
-    methods, ours = standing.ordered(), standing.blocks.mean_ranks
+    methods, ours = standing.ordered(), standing.tested.mean_ranks
     parts = []
     for disputed in (False, True):
         orders = [o for o in standing.orders() if bool({o.first, o.second} & group.disputed) is disputed]
@@ -127,11 +127,10 @@ def _orders(group: RankGroupResult, standing: RankGroupScore) -> Table:
     published_head = ["published difference", "ahead on data sets"] if standing.published_ranks is not None else []
     head = ["order", *published_head, "our difference", "ahead on data sets, ours", "on blocks, ours", "our order"]
     whose = f"of {group.source}" if group.source else "of the study"
-    limit = f"not tested: {standing.withheld}"
-    limit = limit if standing.withheld else f"our critical difference is {standing.cd:.2f}"
+    limit = f"not tested: {standing.withheld}" if standing.withheld else f"our critical difference is {standing.cd:.2f}"
     caption = (
-        f"{group.name}, {standing.score.inline}: orders {whose} and ours. Differences of average ranks; {limit}. "
-        "Ahead: blocks on which the first method scores better, ties count half"
+        f"{group.name}, {standing.score.inline}: orders {whose} and ours. Differences of average ranks over "
+        f"{standing.tested.blocks}; {limit}. Ahead: blocks on which the first method scores better, ties count half"
     )
     return Table(head, rows, caption + _star_caption(group))
 

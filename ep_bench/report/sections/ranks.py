@@ -8,12 +8,14 @@ from itertools import combinations
 
 import pandas as pd
 
+from ep_bench.convergence import DAGGER
 from ep_bench.plotting.method_style import MethodStyle
 from ep_bench.plotting.page import Item, Section, Table, item
 from ep_bench.report import rank_diagrams, ranks, tables, withheld_diagrams
 from ep_bench.report.context import ReportContext
 from ep_bench.report.scores import FIGURES, TARGET
 from ep_bench.report.summary import RankedScore, Ranking
+from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 from ep_bench.results.spreadsheets import harmless
 
 DIFFERENT = " ≠"  # marks p-values below the level
@@ -23,10 +25,10 @@ LARGEST_TABLE = 10  # methods of a table of all pairs; with more, only the pairs
 TESTS = {rank_diagrams.WILCOXON: "Wilcoxon signed-rank tests, Holm-corrected", rank_diagrams.NEMENYI: "Nemenyi tests"}
 P_FILE = "p-values.csv"
 LEAD = (
-    "Only complete entries are ranked. A block is one data set, with its mean score, or one data set and split. The "
-    "tests over blocks assume that blocks are independent."
+    "The ranked methods and data sets are those of the leaderboard: the largest complete subset. A block is one data "
+    "set, with its mean score, or one data set and split. The tests over blocks assume that blocks are independent."
 )
-NONE = "No ranks by {scores}: there is no data set on which all methods to be ranked are complete."
+NONE = "No ranks by {scores}: no two methods are complete on a common data set."
 
 
 def sections(report: ReportContext) -> list[Section]:
@@ -58,7 +60,8 @@ def _averages(scores: Sequence[RankedScore]) -> Table:
     names = dict.fromkeys(str(name) for _, ranking in found for name in ranking.average.index)
     head = ["method", *(f"{score.title} (N = {ranking.count})" for score, ranking in found)]
     rows = [[_name(name, texts.values()), *(_rank(ranking, name) for ranking in texts.values())] for name in names]
-    return Table(head, rows, "Average ranks by each score, 1 is the best. Bold: the lowest average rank")
+    caption = f"Average ranks by each score, 1 is the best. Bold: the lowest average rank, if it has no {DAGGER}"
+    return Table(head, rows, caption)
 
 
 def _name(name: str, rankings: Iterable[Ranking]) -> str:
@@ -69,7 +72,7 @@ def _name(name: str, rankings: Iterable[Ranking]) -> str:
 def _rank(ranking: Ranking, name: str) -> Item:
     (text,) = tables.average_ranks(ranking, [name])
     rank = ranking.ranks.mean(axis=0).get(name)
-    return item(text or "–", "" if rank is None else float(rank), strong=rank is not None and ranking.is_best(name))
+    return item(text or "–", "" if rank is None else float(rank), strong=rank is not None and ranking.is_bold(name))
 
 
 def _lines(rankings: Sequence[Ranking]) -> list[str]:
@@ -77,7 +80,7 @@ def _lines(rankings: Sequence[Ranking]) -> list[str]:
     lines = [friedman_line(ranking) for ranking in rankings]
     if rankings[0].left_out:
         names = ", ".join(rankings[0].left_out)
-        lines.append(f"Not ranked because they are complete on fewer than half of the data sets: {names}.")
+        lines.append(f"Not ranked because they are not complete on all of these data sets: {names}.")
     return [*lines, *rank_diagrams.withheld_lines(rankings)]
 
 
@@ -89,7 +92,7 @@ def friedman_line(ranking: Ranking) -> str:
         head += f" ({ranking.incomplete} {blocks} without a score of every method omitted)"
     if ranking.repeated:
         return f"{head}: no test, because {ranking.repeated} contain the same data points."
-    if math.isnan(test.chi2):
+    if math.isnan(test.chi2) or ranking.n < FEWEST_BLOCKS:
         return f"{head}: too few {blocks} for a test."
     degrees = "1 degree" if test.k == 2 else f"{test.k - 1} degrees"
     F = f"F = {test.F:.3f} with ({test.df[0]}, {test.df[1]}), {_p_text(test.p_iman_davenport)}"

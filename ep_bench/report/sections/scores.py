@@ -65,6 +65,7 @@ class PublishedMark(NamedTuple):
     method: str
     mean: float
     stderr: float
+    disputed: bool = False
 
 
 def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedMark]:
@@ -80,7 +81,8 @@ def published_marks(report: ReportContext, table: ScoreTable) -> list[PublishedM
             ours = table.mean[table.datasets.index(place[0]), table.methods.index(place[1])]
             if math.isclose(float(row["mean"]), float(ours), rel_tol=1e-6):
                 stderr = pd.to_numeric(row["published_stderr"], errors="coerce")
-                found.append(PublishedMark(*place, float(row["published_mean"]), float(stderr)))
+                disputed = row["verdict"] == "disputed"
+                found.append(PublishedMark(*place, float(row["published_mean"]), float(stderr), disputed))
     return list(dict.fromkeys(found))
 
 
@@ -119,7 +121,7 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
     return item(
         tables.cell(table, i, j, decimals) or "–",
         float(table.mean[i, j]) if table.complete[i, j] else "",
-        strong=bool(table.is_best[i, j]),
+        strong=bool(table.is_bold[i, j]),
         small=tables.details(table, i, j),
         kind="number faint" if tables.is_incomplete(table, i, j) else "number",
     )
@@ -129,10 +131,11 @@ def _entry(table: ScoreTable, i: int, j: int, decimals: int) -> Item:
 def panels(table: ScoreTable, styles: Mapping[str, MethodStyle], published: Sequence[PublishedMark] = ()) -> Picture:
     """Return one panel per data set with each method's mean and standard error (Bui et al. 2016, figure 3).
 
-    Published means are open squares below a method's line.
+    Published means are open squares below a method's line, disputed ones crosses.
     """
     score = table.score
-    cut, seen = [], 0
+    cut: list[bool] = []
+    seen: list[list[PublishedMark]] = []
     shown = [styles[method] for method in table.methods]
     with mpl.rc_context(STYLE):
         figure, axes = canvas(len(table.datasets), table.methods)
@@ -142,28 +145,32 @@ def panels(table: ScoreTable, styles: Mapping[str, MethodStyle], published: Sequ
             lines, marks = np.arange(len(mean)), [splits.mark for splits in table.converged[i]]
             faint = ~table.complete[i]
             cut.append(intervals(ax, mean, mean - stderr, mean + stderr, lines, shown, marks, faint))
-            seen += _draw_published(ax, [one for one in published if one.dataset == dataset], table.methods)
+            seen.append(_draw_published(ax, [one for one in published if one.dataset == dataset], table.methods))
             if i + COLUMNS >= len(axes):
                 ax.set_xlabel(score.axis)
-    counts = (seen, len(published))
-    return finish(figure, f"panels-{score.name}", _panels_caption(table, counts, cut=any(cut)))
+    found = [one for shown in seen for one in shown]
+    return finish(figure, f"panels-{score.name}", _panels_caption(table, found, len(published), cut=any(cut)))
 
 
-def _draw_published(ax: Axes, marks: Sequence[PublishedMark], methods: Sequence[str]) -> int:
-    """Draw the published numbers within the limits of a panel; return how many there are."""
+def _draw_published(ax: Axes, marks: Sequence[PublishedMark], methods: Sequence[str]) -> list[PublishedMark]:
+    """Draw the published numbers within the limits of a panel, and return them."""
     left, right = ax.get_xlim()
     shown = [one for one in marks if left <= one.mean <= right]
     for one in shown:
         y = methods.index(one.method) + BELOW
-        ax.plot(one.mean, y, "s", color="0.3", markersize=2.4, markerfacecolor="white", markeredgewidth=0.7)
-        if one.stderr > 0.0:
+        ax.plot(
+            one.mean, y, "x" if one.disputed else "s", color="0.3", markersize=2.4, markerfacecolor="white",
+            markeredgewidth=0.7,
+        )  # fmt: skip
+        if one.stderr > 0.0 and not one.disputed:
             ax.plot([one.mean - one.stderr, one.mean + one.stderr], [y, y], color="0.3", linewidth=0.7, zorder=1.9)
     ax.set_xlim(left, right)
-    return len(shown)
+    return shown
 
 
-def _panels_caption(table: ScoreTable, published: tuple[int, int], *, cut: bool) -> str:
-    shown, known = published
+def _panels_caption(table: ScoreTable, found: Sequence[PublishedMark], known: int, *, cut: bool) -> str:
+    """Return the caption, with what the marks of the ``found`` ones of ``known`` published numbers mean."""
+    shown = len(found)
     marks = {splits.mark for row in table.converged for splits in row}
     return (
         f"{table.score.title} by data set: mean over test splits and one standard error (ddof 0). "
@@ -171,6 +178,7 @@ def _panels_caption(table: ScoreTable, published: tuple[int, int], *, cut: bool)
         + (" An open triangle with a number shows a mean outside the panel." if cut else "")
         + (" Grey: incomplete entries; see the table." if (table.n > 0)[~table.complete].any() else "")
         + (" Open squares below: published means and standard errors" if shown else "")
+        + (" (crosses: disputed ones)" if any(one.disputed for one in found) else "")
         + (f"; {known - shown} of {known} are outside the panels." if 0 < shown < known else "." if shown else "")
         + mark_note(marks)
     )

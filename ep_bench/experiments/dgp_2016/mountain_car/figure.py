@@ -81,7 +81,7 @@ def _data(ax: Axes, arrays: Arrays, scale: Any) -> None:
     ax.scatter(
         states[:, 0], states[:, 1], c=arrays["y"], cmap=VALUES, norm=scale, s=7, linewidths=0.2, edgecolors="0.3"
     )
-    _title(ax, f"{len(states)} rows")
+    _title(ax, f"{len(states)} data points")
     ax.set_xlabel("position")
     ax.set_xlim(-1.2, 0.5)
     ax.set_ylim(-0.07, 0.07)

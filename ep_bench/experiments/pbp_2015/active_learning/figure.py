@@ -112,8 +112,7 @@ def _panel(ax: Axes, scores: Array, looks: Sequence[Look], published: Mapping[in
         mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
         ax.errorbar(np.arange(last + 1), mean, error, **_line(look), elinewidth=0.6)
         if j in published:
-            face = "white" if look.rule == RANDOM else look.colour
-            ax.plot(last + 0.6, published[j], "*", color=look.colour, markerfacecolor=face, markersize=6, mew=0.8)
+            ax.plot(last + 0.6, published[j], **_line(look) | {"markersize": 6.5})
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.06)
 
@@ -252,5 +251,5 @@ def _caption(results: ExperimentResults, score: str) -> str:
     text += "; ".join(words for rule, words in WORDS.items() if rule in rules) + "."
     labels = [str(label) for label in arrays["labels"]]
     if score == "rmse" and any(_published(str(name), labels) for name in arrays["datasets"]):
-        text += " Stars: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
+        text += " Larger markers: means of table 2 of Hernández-Lobato and Adams (2015), after nine additions."
     return text

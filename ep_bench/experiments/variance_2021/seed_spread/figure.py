@@ -114,6 +114,6 @@ def _caption(arrays: Mapping[str, Any], score: str) -> str:
     splits, seeds = arrays[score].shape[2:]
     return (
         f"The spread over seeds: {AXES[score]}. Each marker is the mean over {splits} splits with one of {seeds} "
-        "seeds. Grey bars: mean ± standard error over the splits. Where the markers are closer together than the bar "
-        "is long, the choice of splits matters more than the seed."
+        "seeds. Grey bars: mean ± standard error over the splits with one seed each. The table has the part of the "
+        "variance that is due to the seed."
     )
