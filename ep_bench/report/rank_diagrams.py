@@ -186,4 +186,4 @@ def _blocks(ranking: Ranking) -> Iterator[str]:
     else:
         yield f"N = {ranking.count}, as in Demsar (2006): each block counts once."
     if ranking.incomplete:
-        yield f"{ranking.incomplete} {ranking.blocks} without a score of every method are omitted."
+        yield f"Omitted: {ranking.counted(ranking.incomplete)} without a score of every method."

@@ -157,7 +157,10 @@ class RankGroupResult:
 
 
 def collect(merged: MergedStudies) -> list[RankGroupResult]:
-    """Return the groups of all studies. A group that several studies define counts once."""
+    """Return the groups of all studies. A group that several studies define counts once.
+
+    If groups rank the same methods, because others are not in the report, the one that names the fewest has the ranks.
+    """
     entries = [
         (tag, entry)
         for study, tag in zip(merged.studies, merged.tags, strict=True)
@@ -168,10 +171,13 @@ def collect(merged: MergedStudies) -> list[RankGroupResult]:
     for tag, entry in entries:
         if entry not in seen:
             seen.append(entry)
-            group = _group(merged, tag, entry)
-            same = next((one for one in found if _ranks_the_same(one, group)), None)
-            found.append(group if same is None else _repetition(group, same.name))
-    return found
+            found.append(_group(merged, tag, entry))
+    shown = [found[place] for place in sorted(range(len(found)), key=lambda place: len(seen[place]["methods"]))]
+    return [
+        group if first is group else _repetition(group, first.name)
+        for group in found
+        for first in [next(one for one in shown if one is group or _ranks_the_same(one, group))]
+    ]
 
 
 def _ranks_the_same(first: RankGroupResult, second: RankGroupResult) -> bool:

@@ -126,8 +126,12 @@ class Ranking:
     @property
     def count(self) -> str:
         """Return the number of blocks with their kind, such as ``5 data sets``."""
-        words = " ".join(word.removesuffix("s") for word in self.blocks.split()) if self.n == 1 else self.blocks
-        return f"{self.n} {words}"
+        return self.counted(self.n)
+
+    def counted(self, n: int) -> str:
+        """Return a number of blocks with their kind."""
+        words = " ".join(word.removesuffix("s") for word in self.blocks.split()) if n == 1 else self.blocks
+        return f"{n} {words}"
 
     @cached_property
     def mean_ranks(self) -> dict[str, float]:

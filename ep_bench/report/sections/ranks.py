@@ -89,7 +89,7 @@ def friedman_line(ranking: Ranking) -> str:
     test, blocks = ranking.test, ranking.blocks
     head = f"N = {ranking.count} ({', '.join(ranking.datasets)}), {test.k} methods"
     if ranking.incomplete:
-        head += f" ({ranking.incomplete} {blocks} without a score of every method omitted)"
+        head += f" ({ranking.counted(ranking.incomplete)} without a score of every method omitted)"
     if ranking.repeated:
         return f"{head}: no test, because {ranking.repeated} contain the same data points."
     if math.isnan(test.chi2) or ranking.n < FEWEST_BLOCKS:
