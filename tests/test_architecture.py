@@ -71,6 +71,7 @@ ALLOWED = {
     "experiments": {
         "errors",
         "types",
+        "convergence",
         "predictions",
         "adapters",
         "covariances",

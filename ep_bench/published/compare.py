@@ -51,8 +51,9 @@ class MeasuredMean(NamedTuple):
 def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.DataFrame:
     """Return the comparison of a study's results with all published values that apply.
 
-    The table has the columns of check.csv, the names of the published column and data set (``COLUMN_NAMES``), and
-    ``repeats``, the earlier source from which a value is quoted, or empty.
+    The table has the columns of check.csv and the names of the published column and data set (``COLUMN_NAMES``).
+    Further columns are ``repeats``, the earlier source from which a value is quoted, or empty, and ``unconverged``, the
+    number of our splits that are known not to have converged.
 
     A published value applies if the method corresponds to its column, the data set and its irrelevant inputs are the
     same, and the split scheme is that of the table. If the table has its own random splits, a scheme of the same kind
@@ -82,9 +83,9 @@ def check(rows: pd.DataFrame, lock: Lock, against: Sequence[str] = ()) -> pd.Dat
         for method, dataset in labels(number, lock)
     ]
     found.sort(key=lambda row: tuple(str(row[key]) for key in CHECK_COLUMNS[:5]))
-    frame = pd.DataFrame(found, columns=[*CHECK_COLUMNS, *COLUMN_NAMES, "repeats"])
+    frame = pd.DataFrame(found, columns=[*CHECK_COLUMNS, *COLUMN_NAMES, "repeats", "unconverged"])
     numbers = dict.fromkeys(("published_mean", "published_stderr", "mean", "stderr", "z"), "float64")
-    return frame.astype({**numbers, "n_splits": "int64"})
+    return frame.astype({**numbers, "n_splits": "int64", "unconverged": "int64"})
 
 
 def regressions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -105,14 +106,21 @@ def counts(frame: pd.DataFrame) -> dict[str, int]:
 def verdict_counts(frame: pd.DataFrame) -> str:
     """Return the number of published values per verdict in words.
 
-    The words include how many of the worse ones are accepted, and how many values are left out because they repeat
-    those of an earlier paper.
+    The words include how many of the worse ones are accepted, how many of the better and reproduced ones are of splits
+    that have not converged, and how many values are left out because they repeat those of an earlier paper.
     """
     once = counted_once(frame)
     found = counts(once)
     failed = int((_by_value(regressions(once))["verdict"] == "worse").sum())
     accepted = found["worse"] - failed
-    of = {"worse": _accepted_words(found["worse"], accepted)}
+    values = _by_value(once)
+    open_ones = values.loc[values["unconverged"] > 0, "verdict"].value_counts()
+    of = {
+        verdict: f" ({open_ones[verdict]} of them not converged)"
+        for verdict in ("better", "reproduced")
+        if verdict in open_ones
+    }
+    of["worse"] = _accepted_words(found["worse"], accepted)
     words = ", ".join(f"{count} {verdict}{of.get(verdict, '')}" for verdict, count in found.items() if count)
     repeated = len(_by_value(frame)) - sum(found.values())
     return words + (f"; not counted: {repeated} repeated from an earlier paper" if repeated else "")
@@ -191,6 +199,7 @@ def _compare(
         "z": z,
         "verdict": verdict,
         "reason": "; ".join(reasons),
+        "unconverged": ours.converged.unconverged,
     }
 
 
@@ -245,6 +254,8 @@ def _reasons(number: Mapping[str, Any], ours: MeasuredMean, lock: Lock, method: 
         reasons.append("not the published splits but others of the same kind: independent means")
     if math.isnan(number["stderr"]):
         reasons.append("no published spread, taken as 0")
+    elif number["stderr"] == 0.0:
+        reasons.append("the printed standard error is 0 by rounding")
     if number["correction"]:
         reasons.append(str(number["correction"]))
     if number["trust"] == "disputed":

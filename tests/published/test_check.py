@@ -74,7 +74,7 @@ def test_the_rounding_of_the_printed_number_counts():
     lock = study(dataset="naval", datasets={"naval": {"name": "naval", "constant_inputs": "paper"}})
     found = only(check(frame(rows(dataset="naval", rmse=0.0057)), lock), metric="rmse")
     assert found["z"] == pytest.approx(-0.0003 * math.sqrt(12) / 0.001)
-    assert (found["verdict"], found["reason"]) == ("reproduced", "")
+    assert (found["verdict"], found["reason"]) == ("reproduced", "the printed standard error is 0 by rounding")
 
 
 @pytest.mark.parametrize(
@@ -359,14 +359,21 @@ def test_against_narrows_and_an_unknown_source_is_refused():
 
 def test_columns_order_and_types():
     checked = check(frame(rows(rmse=3.0, ll=-2.5)), study(published=["PBP", "PBP-1"]))
-    assert tuple(checked.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES, "repeats")
+    assert tuple(checked.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES, "repeats", "unconverged")
     keys = [tuple(r[c] for c in CHECK_COLUMNS[:5]) for r in checked.to_dict("records")]
     assert keys == sorted(keys)
     assert checked["n_splits"].dtype == "int64"
     for empty in (check(pd.DataFrame(), {}), check(frame(), study(published=[]))):
-        assert tuple(empty.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES, "repeats")
+        assert tuple(empty.columns) == (*CHECK_COLUMNS, *COLUMN_NAMES, "repeats", "unconverged")
         assert len(empty) == len(regressions(empty)) == 0
         assert empty["z"].dtype == "float64"
+
+
+def test_the_words_state_how_many_numbers_are_of_fits_that_have_not_converged():
+    settled = check(frame(rows(rmse=3.0, ll=-2.5)), study(), [HERNANDEZ])
+    assert verdict_counts(settled) == "2 reproduced"
+    open_fit = check(frame(rows(rmse=3.0, ll=-2.5, converged="false")), study(), [HERNANDEZ])
+    assert verdict_counts(open_fit) == "2 reproduced (2 of them not converged)"
 
 
 def test_counts_name_every_verdict():

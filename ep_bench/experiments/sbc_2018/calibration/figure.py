@@ -36,10 +36,12 @@ def draw(results: ExperimentResults) -> list[Picture]:
         axes[0, 0].set_ylim(0.0, 1.1 * max(largest, band(ranks.shape[1], draws)[1]))  # all panels share this axis
         for ax in axes[-1]:
             ax.set_xlabel("rank")
+    bars = ranks.shape[0] * ranks.shape[2] * (draws + 1)
     caption = (
         f"Simulation-based calibration (Talts and others 2018): number of data sets by the rank of the true value "
         f"among {draws} draws of a chain; {ranks.shape[1]} data sets drawn from the prior in each row. Each bar of an "
-        f"exact sampler is in the grey band with probability {BAND:.0%}; bars outside it are hatched. First and second "
+        f"exact sampler is in the grey band with probability {BAND:.0%}; bars outside it are hatched. Of the {bars} "
+        f"bars, at most {(1.0 - BAND) * bars:.0f} are expected outside. First and second "
         "output: the network's outputs at two further inputs."
     )
     return [finish(figure, f"calibration-{results.study}", caption)]
