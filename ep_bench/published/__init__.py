@@ -13,7 +13,7 @@ from ep_bench.published.compare import (
     worst_first,
 )
 from ep_bench.published.matching import printed_over_points
-from ep_bench.published.number_format import measured, printed
+from ep_bench.published.number_format import MOST_DECIMALS, error_decimals, measured, printed
 from ep_bench.published.pooled import DENSITY, SQUARE, ScoreMoments, moments, normalised, pooled
 from ep_bench.published.sources import PublishedTable, load_sources
 from ep_bench.published.tables import METRICS, columns, described_rows, load_published, source_names
@@ -24,6 +24,7 @@ __all__ = [
     "COLUMN_NAMES",
     "DENSITY",
     "METRICS",
+    "MOST_DECIMALS",
     "SQUARE",
     "VERDICTS",
     "PublishedTable",
@@ -33,6 +34,7 @@ __all__ = [
     "counted_once",
     "counts",
     "described_rows",
+    "error_decimals",
     "load_published",
     "load_sources",
     "measured",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
+MOST_DECIMALS = 8
+
 
 def printed(mean: float, stderr: float) -> str:
     """Return a published mean and standard error as printed; the error has at least the decimals of the mean.
@@ -30,8 +32,13 @@ def measured(mean: float, stderr: float) -> str:
         return ""
     if math.isnan(stderr) or stderr <= 0.0:
         return f"{mean:.4g}"
-    places = min(max(1 - math.floor(math.log10(stderr)), 0), 8)
+    places = error_decimals(stderr)
     return f"{mean:.{places}f} ± {stderr:.{places}f}"
+
+
+def error_decimals(error: float) -> int:
+    """Return the decimals, at most ``MOST_DECIMALS``, that show two digits of a positive error."""
+    return min(max(1 - math.floor(math.log10(error)), 0), MOST_DECIMALS)
 
 
 def _decimals(value: float) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Table, item
 from ep_bench.report import summary
 from ep_bench.report.merge import MergedStudies
@@ -61,9 +62,9 @@ def _rows(merged: MergedStudies, table: ScoreTable) -> Iterator[list[object]]:
             found = dominant_split(values.to_numpy(dtype=float))
             if found is not None:
                 split = int(values.index.get_level_values("split")[found.place])
-                numbers = [item(f"{value:.4g}".replace("-", "−"), value) for value in found[1:]]
+                numbers = [item(with_minus(f"{value:.4g}"), value) for value in found[1:]]
                 mean = float(values.mean())
                 yield [
-                    str(dataset), str(method), item(f"{mean:.4g}".replace("-", "−"), mean), item(str(split), split),
+                    str(dataset), str(method), item(with_minus(f"{mean:.4g}"), mean), item(str(split), split),
                     *numbers,
                 ]  # fmt: skip

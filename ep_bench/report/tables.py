@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from ep_bench import published
 from ep_bench.convergence import DAGGER, NEARLY, R_HAT, RING
 from ep_bench.report.ranks import ALPHA
 from ep_bench.report.summary import Ranking, ScoreTable
@@ -18,7 +19,6 @@ from ep_bench.report.withheld_diagrams import FEWEST_BLOCKS
 from ep_bench.results.spreadsheets import harmless
 
 EQUAL = "≈"  # marks entries that the test does not distinguish from the best
-MOST_DECIMALS = 8
 LINE_LETTERS = 115  # letters that fit across a LaTeX page
 
 
@@ -27,13 +27,13 @@ def decimals(stderr: Sequence[float], means: Sequence[float]) -> int:
     errors = [e for e in stderr if math.isfinite(e) and e > 0.0]
     sizes = [abs(m) for m in means if math.isfinite(m) and m != 0.0]
     if errors:
-        return min(max(1 - math.floor(math.log10(float(np.median(errors)))), 0), MOST_DECIMALS)
-    return min(max(3 - math.floor(math.log10(float(np.median(sizes)))), 0), MOST_DECIMALS) if sizes else 2
+        return published.error_decimals(float(np.median(errors)))
+    return min(max(3 - math.floor(math.log10(float(np.median(sizes)))), 0), published.MOST_DECIMALS) if sizes else 2
 
 
 def number(value: float, places: int) -> str:
     """Return a number with fixed decimals, or in scientific notation if it is too wide for a column."""
-    too_small = places >= MOST_DECIMALS and 0.0 < abs(value) < 100.0 * 10.0**-places
+    too_small = places >= published.MOST_DECIMALS and 0.0 < abs(value) < 100.0 * 10.0**-places
     return f"{value:.3g}" if too_small or abs(value) >= 1e7 else f"{value:.{places}f}"
 
 

@@ -14,11 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from ep_bench import published
 from ep_bench.experiments.record import ExperimentResults, Row, uses
 from ep_bench.plotting.method_style import method_styles
+from ep_bench.plotting.numbers import with_minus
 from ep_bench.plotting.page import Item, Picture, Table, item
 from ep_bench.plotting.style import STYLE, finish
-from ep_bench.published import described_rows
 from ep_bench.types import Array
 
 PANELS = 3  # per row
@@ -102,7 +103,7 @@ def _figure(results: ExperimentResults, score: str) -> Picture:
     return finish(figure, f"active-learning-{score}-{results.study}", _caption(results, score))
 
 
-def _panel(ax: Axes, scores: Array, looks: Sequence[Look], published: Mapping[int, float]) -> None:
+def _panel(ax: Axes, scores: Array, looks: Sequence[Look], printed: Mapping[int, float]) -> None:
     """Draw scores (M, R, A + 1) of a data set, and published means after the last addition, by method."""
     last = scores.shape[2] - 1
     for j, look in enumerate(looks):
@@ -111,8 +112,8 @@ def _panel(ax: Axes, scores: Array, looks: Sequence[Look], published: Mapping[in
             continue
         mean, error = values.mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
         ax.errorbar(np.arange(last + 1), mean, error, **_line(look), elinewidth=0.6)
-        if j in published:
-            ax.plot(last + 0.6, published[j], **_line(look) | {"markersize": 6.5})
+        if j in printed:
+            ax.plot(last + 0.6, printed[j], **_line(look) | {"markersize": 6.5})
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.margins(x=0.06)
 
@@ -162,7 +163,7 @@ def _published(dataset: str, labels: Sequence[str]) -> dict[int, float]:
     """Return the means of table 2 by the place of the method; its columns are called as our labels."""
     means = {
         row["method"]: row["mean"]
-        for row in described_rows()
+        for row in published.described_rows()
         if (row["source"], row["table"], row["dataset"], row["metric"]) == (SOURCE, TABLE, dataset, "rmse")
     }
     return {j: means[label] for j, label in enumerate(labels) if label in means}
@@ -194,8 +195,7 @@ def _mean_and_error(values: Array) -> Item:
     if not len(values) or np.isnan(values).any():
         return item("–")
     mean, error = float(values.mean()), float(values.std() / np.sqrt(len(values)))
-    places = int(np.clip(1 - np.floor(np.log10(error)), 0, 8)) if error > 0.0 else 3
-    return item(f"{mean:.{places}f} ± {error:.{places}f}".replace("-", "−"), mean)
+    return item(with_minus(published.measured(mean, error)), mean)
 
 
 def _comparison(arrays: Mapping[str, Any], pairs: Sequence[tuple[int, int]]) -> Table:
@@ -233,7 +233,7 @@ def _paired(final: Array) -> list[Item]:
     return [
         item(f"{first.mean():.4g}", float(first.mean())),
         item(f"{second.mean():.4g}", float(second.mean())),
-        item(f"{difference.mean():+.3g} ± {error:.2g}".replace("-", "−"), float(difference.mean())),
+        item(with_minus(f"{difference.mean():+.3g} ± {error:.2g}"), float(difference.mean())),
         item("< 0.0001" if p < 1e-4 else f"{p:.4f}", p),
         item(str(count), count),
     ]

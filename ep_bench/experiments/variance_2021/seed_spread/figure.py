@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ep_bench import published
 from ep_bench.experiments.record import ExperimentResults, SummaryRow, uses
 from ep_bench.plotting.method_style import MethodStyle, method_styles
-from ep_bench.plotting.numbers import plain_ticks
+from ep_bench.plotting.numbers import plain_ticks, with_minus
 from ep_bench.plotting.page import Picture, Table, item
 from ep_bench.plotting.style import STYLE, finish
 from ep_bench.types import Array
@@ -59,11 +60,11 @@ def _row(row: SummaryRow, seconds: Any) -> list[Any]:
     if not row.get("mean"):
         return [*name, *[item("–")] * 5, item(row["splits"], float(row["splits"])), seconds]
     values = {key: float(row[key]) for key in row if key not in {"dataset", "method", "score"}}
-    places = int(np.clip(1 - np.floor(np.log10(values["stderr"])), 0, 8)) if values["stderr"] > 0.0 else 3
+    places = published.error_decimals(values["stderr"]) if values["stderr"] > 0.0 else 3
 
     def shown(*keys: str, between: str = " ") -> Any:
-        text = between.join(f"{values[key]:.{places}f}" for key in keys).replace("-", "−")
-        return item(text, values[keys[0]])
+        text = between.join(f"{values[key]:.{places}f}" for key in keys)
+        return item(with_minus(text), values[keys[0]])
 
     return [
         *name,
