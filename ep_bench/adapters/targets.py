@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from ep_bench import methods
+from ep_bench.adapters.source_checksums import checksums, sibling_modules, source_checksum
 from ep_bench.errors import UserError, nearest
 from ep_bench.plugins import Plugin
 from ep_bench.types import TASKS, Method, Task
@@ -123,9 +124,10 @@ def nested(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...]
 def version(use: str, base: Path, options: Mapping[str, Any] | None = None, *, loaded: bool = False) -> str:
     """Return the version of a target, a factor of its cells.
 
-    It is the class's own ``version``, else the version of the package, else the checksum of the file. A version of a
-    plugin starts with the name of its package. ``loaded`` uses the checksum at the time of the import instead of that
-    of the file on disk. Versions of nested objects are appended if they differ.
+    It is the class's own ``version``, else the version of the package, else the checksum of the source. The version of
+    an editable package has both. A version of a plugin starts with the name of its package. ``loaded`` uses the
+    checksum of a file at the time of the import instead of that on disk. Versions of nested objects are appended if
+    they differ.
     """
     own = _own_version(use, base, loaded=loaded)
     inner = [version(target, base, of, loaded=loaded) for _, target, of in nested(options or {}, ())]
@@ -139,22 +141,28 @@ def _own_version(use: str, base: Path, *, loaded: bool) -> str:
     if isinstance(declared, int | float | str):
         return str(declared) if plugin is None else f"{plugin.package} {declared}"
     if plugin is not None:
-        return f"{plugin.package} {_release(plugin.version)}"
+        return _version_of(importlib.metadata.distribution(plugin.package), target)
     place = use.rpartition(":")[0]
     if _is_file(place):
         path = _file(place, base)
-        return "; ".join(_loaded[path] if loaded else _checksums(path))
-    package = place.split(".")[0]
-    for distribution in distributions().get(package, ()):
-        return f"{distribution.metadata['Name']} {_release(distribution.version)}"
-    source = inspect.getsourcefile(target)
-    return "file " + hashlib.sha256(Path(source).read_bytes()).hexdigest()[:16] if source else "unknown"
+        return "; ".join(_loaded[path] if loaded else checksums(path))
+    for distribution in distributions().get(place.split(".")[0], ()):
+        return _version_of(distribution, target)
+    return source_checksum(target)
+
+
+def _version_of(distribution: importlib.metadata.Distribution, target: Any) -> str:
+    """Return name and release of a package; an editable one adds the checksum of its source, which can change."""
+    release = f"{distribution.metadata['Name']} {_release(distribution.version)}"
+    origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    is_editable = bool(origin.get("dir_info", {}).get("editable"))
+    return f"{release}; {source_checksum(target)}" if is_editable else release
 
 
 def files(use: str, base: Path, options: Mapping[str, Any]) -> set[Path]:
     """Return the files of a target and of its nested objects, with the sibling modules that they import."""
     place = use.rpartition(":")[0]
-    own = {_file(place, base), *_sibling_modules(_file(place, base))} if _is_file(place) else set()
+    own = {_file(place, base), *sibling_modules(_file(place, base))} if _is_file(place) else set()
     return own.union(*(files(target, base, of or {}) for _, target, of in nested(dict(options), ())))
 
 
@@ -162,38 +170,6 @@ def use_copies(places: Mapping[str, str]) -> None:
     """Use copies on this machine for files that are named by their paths on another machine."""
     _copies.clear()
     _copies.update({Path(path): Path(copy) for path, copy in places.items()})
-
-
-def _checksums(path: Path) -> tuple[str, ...]:
-    """Return the checksums of a file and of the sibling modules that it imports."""
-    sums = {file: hashlib.sha256(file.read_bytes()).hexdigest()[:16] for file in (path, *_sibling_modules(path))}
-    return tuple(f"file {sums[file]}" if file == path else f"{file.stem} {sums[file]}" for file in sums)
-
-
-def _sibling_modules(path: Path) -> list[Path]:
-    """Return the modules in the folder of a file that it imports, directly or indirectly; nothing is executed."""
-    found: dict[Path, None] = {}
-    waiting = [path]
-    while waiting:
-        for name in _imported(waiting.pop()):
-            module = path.parent / f"{name}.py"
-            package = path.parent / name
-            new = [module] if module.is_file() else sorted(package.rglob("*.py")) if package.is_dir() else []
-            new = [file for file in new if file not in found and file != path]
-            found |= dict.fromkeys(new)
-            waiting += new
-    return sorted(found)
-
-
-def _imported(path: Path) -> set[str]:
-    """Return the top-level names of the modules that a file imports, except the standard library."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return set()
-    names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
-    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names
 
 
 def _release(number: str) -> str:
@@ -236,7 +212,7 @@ def _module_of_file(path: Path) -> ModuleType:
     loader = importlib.util.spec_from_file_location(name, path)
     if loader is None or loader.loader is None:
         raise UserError("is not a Python file", found=str(path))
-    _loaded[path] = _checksums(path)
+    _loaded[path] = checksums(path)
     _forget_namesakes(path)
     module = importlib.util.module_from_spec(loader)
     sys.modules[name] = module  # classes of the file pickle by this name
@@ -253,7 +229,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 def _forget_namesakes(path: Path) -> None:
     """Remove imported modules of other folders that have the name of a sibling module and would be used instead."""
-    for neighbour in _sibling_modules(path):
+    for neighbour in sibling_modules(path):
         name = neighbour.relative_to(path.parent).with_suffix("").parts[0]
         for known in [known for known in sys.modules if known.partition(".")[0] == name]:
             file = getattr(sys.modules[known], "__file__", None)

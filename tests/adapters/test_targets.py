@@ -84,3 +84,22 @@ def test_distributions_are_those_of_importlib() -> None:
     expected = importlib.metadata.packages_distributions()
     found = {name: {one.metadata["Name"] for one in targets.distributions()[name]} for name in expected}
     assert {name: sorted(names) for name, names in found.items()} == {n: sorted(set(d)) for n, d in expected.items()}
+
+
+def test_the_version_of_a_class_follows_all_modules_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an installed distribution; the class is in one module and the change in another one."""
+    package = tmp_path / "unpackaged_of_mine"
+    (package / "inner").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "model.py").write_text("class Cls:\n    def fit(self, X, y): ...\n    def predict(self, X): ...\n")
+    helper = package / "inner" / "helper.py"
+    helper.write_text("A = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    first = adapters.version("unpackaged_of_mine.model:Cls", tmp_path)
+    assert first.startswith("package ")
+    helper.write_text("A = 2\n")
+    second = adapters.version("unpackaged_of_mine.model:Cls", tmp_path)
+    assert second.startswith("package ")
+    assert second != first

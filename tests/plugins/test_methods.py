@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import pickle
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +91,18 @@ def test_a_class_is_a_target_under_a_short_name(plugged: Site) -> None:
     assert "heavy tails" in shown
     with pytest.raises(UserError, match="is of type type, not"):
         methods.get("wide")
+
+
+def test_the_version_of_an_editable_package_follows_its_source(plugged: Site) -> None:
+    (info,) = plugged.folder.glob("*.dist-info")
+    (info / "direct_url.json").write_text('{"dir_info": {"editable": true}, "url": "file:///x"}')
+    first = adapters.version("wide", HERE)
+    assert re.fullmatch(r"tiny-methods 1\.2; file [0-9a-f]{16}", first)
+    for path in plugged.folder.glob("*.py"):
+        path.write_text(path.read_text() + "\n# changed\n")
+    assert adapters.version("wide", HERE) != first
+    (info / "direct_url.json").write_text('{"dir_info": {}, "url": "file:///x"}')
+    assert adapters.version("wide", HERE) == "tiny-methods 1.2"
 
 
 @pytest.mark.parametrize(
