@@ -57,7 +57,9 @@ class ConvergedSplits:
         parts += [f"{self.nearly} nearly"] if self.nearly else []
         parts += [f"{self.unconverged} not"] if self.judged else []
         parts += [f"{self.unstated} not stated"] if self.unstated else []
-        parts += [f"{self.by_median} by the median curve"] if self.by_median else []
+        if self.by_median:
+            whole = self.by_median == self.judged + self.unstated
+            parts.append("by the median curve" if whole else f"{self.by_median} by the median curve")
         return ", ".join(parts)
 
     def __add__(self, other: ConvergedSplits) -> ConvergedSplits:

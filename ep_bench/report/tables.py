@@ -107,24 +107,47 @@ def _restrictions(table: ScoreTable) -> Iterator[str]:
         yield f"The log-likelihood has no upper bound on {', '.join(table.unbounded.values())}: compare by CRPS there."
 
 
-LEGEND = (
-    "Bold: the best mean of the complete entries, which have all planned splits of a data set; all of equal means.",
-    f"A best mean with a {DAGGER} is not bold.",
-    f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}.",
-    "Empty or a dash: not planned by any study, or a score that the method does not have.",
-    "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last.",
-    f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g}).",
-    f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}.",
-    "The numbers of converged and other splits are next to the mean, unless all have converged or no row states it.",
-    "Not stated: rows of older versions, without R-hat, criterion and warning.",
-    "By the median curve: such rows, judged together by the median of their training objectives and the method's rule.",
+# Lines of the legend
+BOLD = "Bold: the best mean of the complete entries, which have all planned splits of a data set; all of equal means."
+BOLD_DAGGER = f"A best mean with a {DAGGER} is not bold."
+EQUAL_ENTRY = f"{EQUAL}: a complete entry that the test does not distinguish from the best at level {ALPHA:g}."
+EMPTY = "Empty or a dash: not planned by any study, or a score that the method does not have."
+GREY = "Grey or in parentheses: incomplete entries, neither tested nor ranked, and sorted last."
+DAGGER_ENTRY = f"{DAGGER}: on some splits the method has not converged (a sampler: R-hat above {NEARLY:g})."
+RING_ENTRY = f"{RING}: on some splits R-hat of the worst test prediction is above {R_HAT:g} and at most {NEARLY:g}."
+COUNTS = (
+    "The numbers of converged and other splits are next to the mean, unless all have converged or no row states it."
 )
+NOT_STATED = "Not stated: rows without R-hat, criterion of the method and warning."
+BY_MEDIAN = (
+    "By the median curve: rows without these, judged together by the median of their training objectives and the "
+    "method's rule."
+)
+
+
+def legend(tables: Sequence[ScoreTable]) -> list[str]:
+    """Return the meaning of the marks that occur in some tables."""
+    splits = [one for table in tables for row in table.converged for one in row]
+    marks = {one.mark for one in splits}
+    compared = [table for table in tables if table.score.better]
+    occurs = {
+        BOLD: bool(compared),
+        BOLD_DAGGER: bool(compared) and DAGGER in marks,
+        EQUAL_ENTRY: any(table.equal.any() for table in compared),
+        EMPTY: any((table.n == 0).any() for table in tables),
+        GREY: any((table.n > 0)[~table.complete].any() for table in tables),
+        DAGGER_ENTRY: DAGGER in marks,
+        RING_ENTRY: RING in marks,
+        COUNTS: any(one.shortfall for one in splits),
+        NOT_STATED: any(one.judged and one.unstated for one in splits),
+        BY_MEDIAN: any(one.by_median for one in splits),
+    }
+    return [line for line, shown in occurs.items() if shown]
 
 
 def full_caption(table: ScoreTable) -> str:
     """Return the caption with the meaning of the marks, for a table outside the page of the report."""
-    marks = LEGEND if table.score.better else LEGEND[3:]
-    return " ".join([caption(table), *marks])
+    return " ".join([caption(table), *legend([table])])
 
 
 def order(table: ScoreTable, ranking: Ranking | None) -> list[int]:

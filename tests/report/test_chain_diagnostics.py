@@ -288,4 +288,4 @@ def test_a_samplers_trace_goes_by_iterations(folder, sections_of):
     (noise,) = training.pictures
     assert {ax.get_xlabel() for ax in noise.figure.axes} == {"epoch or iteration"}
     assert "by epoch or iteration" in noise.caption
-    assert training.lines == ["acceptance is 0.8 at every iteration on boston, yacht; no figure."]
+    assert training.lines == ["Acceptance: 0.8 at every iteration on boston, yacht; no figure."]

@@ -62,7 +62,7 @@ def lines(ax):
 
 def test_one_figure_per_quantity_and_one_panel_per_data_set(found):
     assert [picture.name for picture in found.pictures] == ["training-objective", "training-noise_deviation"]
-    assert found.lines == ["undone is 0 at every epoch on boston, yacht; no figure."]
+    assert found.lines == ["Rejected updates of weights: 0 at every epoch on boston, yacht; no figure."]
     objective, noise = found.pictures
     assert list(axes(noise)) == ["boston (3 splits)", "yacht (3 splits)"]
     panel = axes(noise)["boston (3 splits)"]
@@ -100,7 +100,7 @@ def test_both_pages_show_them(folder):
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     section = re.search(r'<section id="training">.*?</section>', page, re.DOTALL).group()
     assert section.count("<img") == 2
-    assert "undone is 0 at every epoch" in section
+    assert "Rejected updates of weights: 0 at every epoch" in section
     assert '<a href="#training">Training curves</a>' in page
     plain = (folder / "report" / "report.md").read_text(encoding="utf-8")
     assert "![training-noise_deviation](figures/training-noise_deviation.svg)" in plain

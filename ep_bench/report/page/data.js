@@ -143,7 +143,7 @@ function counts(method, view) {
 function convergenceText([converged, all, not, unstated, byMedian]) {
   if (all === unstated) return "not stated";
   const nearly = all - converged - not - unstated;
-  return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}${byMedian ? `, ${byMedian} by the median curve` : ""}`;
+  return `${converged} of ${all}${nearly ? `, ${nearly} nearly` : ""}, ${not} not${unstated ? `, ${unstated} not stated` : ""}${byMedian ? `, ${byMedian === all ? "" : `${byMedian} `}by the median curve` : ""}`;
 }
 
 /** Logarithm of the gamma function for x > 0 (Lanczos' approximation with g = 5, relative error below 2e-10). */

@@ -40,8 +40,9 @@ def sections(report: ReportContext) -> list[Section]:
     if not report.scores:
         return []
     parts = [_part(report, one) for one in report.scores]
+    legend = tables.legend([one.table for one in report.scores])
     lead = _lead(set(report.merged.tasks().values()))
-    return [Section("scores", "Scores", [lead, *tables.LEGEND, *_few_values(report)], parts=parts)]
+    return [Section("scores", "Scores", [lead, *legend, *_few_values(report)], parts=parts)]
 
 
 def _few_values(report: ReportContext) -> list[str]:

@@ -69,7 +69,8 @@ def sections(report: ReportContext) -> list[Section]:
         flat = _flat(found)
         for value, datasets in flat.items():
             step = steps(curve for curve in found if curve.dataset in datasets)
-            lines.append(f"{name} is {value:g} at every {step} on {', '.join(datasets)}; no figure.")
+            title = (traced_quantities.words(name) or (name, ""))[0]
+            lines.append(f"{title}: {value:g} at every {step} on {', '.join(datasets)}; no figure.")
         constant = {dataset for datasets in flat.values() for dataset in datasets}
         pictures += _figures(name, [curve for curve in found if curve.dataset not in constant], report.styles)
     return [Section("training", "Training curves", lines, pictures)] if lines or pictures else []
