@@ -107,7 +107,7 @@ class ReportContext:
             )
         if len(processors) > 1:
             notes.append(
-                f"Times are of {len(processors)} processors ({', '.join(processors)}): they differ for this too."
+                f"Times are of {len(processors)} processors ({', '.join(processors)}), which are not equally fast."
             )
         return notes
 

@@ -2,16 +2,18 @@
 
 Each function merges the folders as ``ep-bench report`` does, with the same colours. ``score`` is the
 name of a main score: ``ll``, ``rmse``, ``crps``, ``error_rate`` or ``brier``; ``ll-classes`` is the log-likelihood of
-classes if the folders have regression too.
+classes if the folders have regression too. ``select`` keeps the matching cells, as ``--select`` does: texts such as
+``dataset=boston`` or ``method=PBP*``. All functions raise UserError for a folder without results.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ep_bench.errors import UserError, nearest
-from ep_bench.report import leaderboard, merge
+from ep_bench.report import leaderboard, merge, selected_cells
 from ep_bench.report.context import ReportContext
 from ep_bench.report.summary import RankedScore
 
@@ -19,26 +21,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def score_panels(*folders: str | Path, score: str = "ll") -> Figure:
+def score_panels(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:
     """Return one panel per data set with each method's mean over splits, its standard error and published numbers.
 
-    Scores are in the original units of the target, ``ll`` in nats. Raises UserError for an unknown score or folder.
+    Scores are in the original units of the target, ``ll`` in nats. Raises UserError for an unknown score.
     """
     from ep_bench.report.sections.scores import panels, published_marks
 
-    report = _report(folders)
+    report = _report(folders, select)
     table = _ranked(report, score).table
     return panels(table, report.styles, published_marks(report, table)).figure
 
 
-def critical_difference(*folders: str | Path, score: str = "ll") -> Figure:
+def critical_difference(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:
     """Return the critical-difference diagrams of Nemenyi's and of Wilcoxon's tests (Demsar 2006).
 
-    Raises UserError with the reason if the tests are withheld, and for an unknown score or folder.
+    Raises UserError with the reason if the tests are withheld, and for an unknown score.
     """
     from ep_bench.report import rank_diagrams
 
-    report = _report(folders)
+    report = _report(folders, select)
     rankings = _ranked(report, score).rankings
     diagrams = rank_diagrams.possible(rankings)
     if not diagrams:
@@ -47,21 +49,21 @@ def critical_difference(*folders: str | Path, score: str = "ll") -> Figure:
     return rank_diagrams.critical_difference(diagrams, report.styles).figure
 
 
-def calibration(*folders: str | Path) -> Figure:
+def calibration(*folders: str | Path, select: Sequence[str] = ()) -> Figure:
     """Return the coverage of central 50, 90 and 95 % intervals and the calibration error of the PIT, by method.
 
-    Raises UserError without a regression data set, and for an unknown folder.
+    Raises UserError without a regression data set.
     """
     from ep_bench.report.sections.calibration_and_time import CALIBRATION, calibration_figure
 
-    report = _report(folders)
+    report = _report(folders, select)
     tables = [report.further_scores[name] for name in CALIBRATION if name in report.further_scores]
     if not tables:
         raise UserError("no cell has a coverage or a calibration error", where="calibration")
     return calibration_figure(tables, report.labels, report.styles).figure
 
 
-def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
+def score_against_time(*folders: str | Path, score: str = "ll", select: Sequence[str] = ()) -> Figure:
     """Return the loss of each ranked method against its median CPU time, with the Pareto front.
 
     The loss is that of the leaderboard: the mean over data sets of the difference from the best, in nats for a
@@ -69,7 +71,7 @@ def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
     """
     from ep_bench.report.sections import leaderboard as drawing
 
-    report = _report(folders)
+    report = _report(folders, select)
     board = leaderboard.leaderboard(report.merged, _ranked(report, score).table, report.checks)
     if not drawing.has_losses_and_times(board):
         problem = "no two methods have a loss and a CPU time on a common data set on which they are complete"
@@ -77,10 +79,39 @@ def score_against_time(*folders: str | Path, score: str = "ll") -> Figure:
     return drawing.score_against_time(board, report.styles, report.merged.wall_times).figure
 
 
-def _report(folders: tuple[str | Path, ...]) -> ReportContext:
+def predictions(folder: str | Path, dataset: str, select: Sequence[str] = ()) -> Figure:
+    """Return the predictions over the input of a data set with one input, one panel per method.
+
+    Raises UserError if no predictions of this data set are stored.
+    """
+    from ep_bench.report.sections.function_panels import pictures
+
+    report = _report([folder], select)
+    found = pictures(report, dataset)
+    if not found:
+        known = [name for name in report.merged.datasets if pictures(report, name)]
+        raise UserError(
+            "no stored predictions over one input", where="predictions", found=dataset, allowed=known or None
+        )
+    return found[0].figure
+
+
+def experiment(folder: str | Path) -> dict[str, Figure]:
+    """Return the figures of an experiment by name. Raises UserError if the folder is not that of an experiment."""
+    from ep_bench.experiments.figures import section
+    from ep_bench.results.store import read_study
+
+    study = read_study(Path(folder))
+    if not study.lock.get("experiment"):
+        raise UserError("is not the folder of an experiment", where="experiment", found=str(folder))
+    return {picture.name: picture.figure for picture in section(study).pictures}
+
+
+def _report(folders: Sequence[str | Path], select: Sequence[str]) -> ReportContext:
     if not folders:
         raise UserError("name at least one results folder", where="figures")
-    return ReportContext(merge.merge([Path(folder) for folder in folders]))
+    paths = [Path(folder) for folder in folders]
+    return ReportContext(selected_cells.merged_cells(paths, select) if select else merge.merge(paths))
 
 
 def _ranked(report: ReportContext, name: str) -> RankedScore:
@@ -89,5 +120,7 @@ def _ranked(report: ReportContext, name: str) -> RankedScore:
         near = nearest(name, list(found))
         allowed = ", ".join(found) or "none"
         hint = f"; did you mean `{near}`?" if near else ""
+        if any(study.lock.get("experiment") for study in report.merged.studies):
+            hint = "; figures of an experiment: `experiment`"
         raise UserError(f"these results have no score `{name}`; allowed: {allowed}{hint}", where="score")
     return found[name]

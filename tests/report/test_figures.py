@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from matplotlib.figure import Figure
 
@@ -9,6 +11,7 @@ from ep_bench.errors import UserError
 from ep_bench.report import figures
 from ep_bench.report.sections import leaderboard as drawing
 
+ROOT = Path(__file__).parents[2]
 METHODS = ["pbp", "hmc", "gp"]
 FACTORS = {"pbp": 1.0, "hmc": 0.7, "gp": 1.5}
 
@@ -50,3 +53,18 @@ def test_wrong_input_is_named(folder, tmp_path):
         figures.calibration()
     with pytest.raises(UserError, match="no results found"):
         figures.calibration(tmp_path)
+
+
+def test_cells_can_be_selected(folder):
+    panels = figures.score_panels(folder, score="rmse", select=["dataset=yacht", "method=pbp", "method=gp"])
+    assert [ax.get_title() for ax in panels.axes] == ["yacht (5 splits)"]
+    with pytest.raises(UserError, match="no cell matches"):
+        figures.calibration(folder, select=["method=ppb"])
+
+
+def test_figures_of_an_experiment_are_returned_by_name(folder):
+    assert list(figures.experiment(ROOT / "results" / "toy")) == ["cubic-toy-toy"]
+    with pytest.raises(UserError, match="figures of an experiment: `experiment`"):
+        figures.score_panels(ROOT / "results" / "toy")
+    with pytest.raises(UserError, match="is not the folder of an experiment"):
+        figures.experiment(folder)

@@ -8,7 +8,8 @@ import shutil
 import numpy as np
 import pytest
 
-from ep_bench.report import build, merge
+from ep_bench.errors import UserError
+from ep_bench.report import build, figures, merge
 from ep_bench.report.context import ReportContext
 from ep_bench.report.sections import function_panels
 from ep_bench.results import store
@@ -133,3 +134,12 @@ def test_many_methods_make_several_figures():
     first, second = function_panels._figures(found, "functions-x", "About: ")
     assert (first.name, second.name) == ("functions-x-1", "functions-x-2")
     assert (len(panels(first)), len(panels(second))) == (function_panels.PANELS, 2)
+
+
+def test_the_figure_is_in_the_python_api(folder):
+    figure = figures.predictions(folder, "cubic")
+    assert figure.axes[0].get_title() == "pbp"
+    one = figures.predictions(folder, "cubic", select=["method=pbp"])
+    assert len(one.axes) == 1
+    with pytest.raises(UserError, match="no stored predictions over one input; found 'boston'; allowed: cubic"):
+        figures.predictions(folder, "boston")

@@ -19,11 +19,12 @@ PANELS = 4 * COLUMNS  # per figure
 
 def sections(report: ReportContext) -> list[Section]:
     """Return the figures of the data sets with one input whose predictions are stored."""
-    pictures = [picture for dataset in report.merged.datasets for picture in _pictures(report, dataset)]
-    return [Section("functions", "Predictions over one input", pictures=pictures)] if pictures else []
+    found = [picture for dataset in report.merged.datasets for picture in pictures(report, dataset)]
+    return [Section("functions", "Predictions over one input", pictures=found)] if found else []
 
 
-def _pictures(report: ReportContext, dataset: str) -> list[Picture]:
+def pictures(report: ReportContext, dataset: str) -> list[Picture]:
+    """Return the figures of a data set, none without stored predictions."""
     cells, known = report.merged.cells, curves.index(report.curves.panels)
     entries = {m: curves.find(known, cells.get((m, dataset), {})) for m in report.merged.methods}
     found = {method: entry for method, entry in entries.items() if entry}
