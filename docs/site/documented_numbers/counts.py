@@ -24,7 +24,6 @@ PBP = ("pbp-table-1", "PBP")
 VI, HETEROSCEDASTIC = ("bnn-optimisation", "VI-1"), ("bnn-optimisation", "VI-1 heteroscedastic")
 SMALL = in_words(len(FIVE))
 FACTS: list[tuple[str, Callable[[], str]]] = [
-    ("../README.md", lambda: f"counts each of {SMALL} data sets once"),
     ("leaderboard.md", lambda: f"the {SMALL} small data sets are ranked"),
     ("leaderboard.md", lambda: f"{SMALL.capitalize()} data sets are few"),
     ("leaderboard.md", lambda: f"mean over the {SMALL} data sets"),

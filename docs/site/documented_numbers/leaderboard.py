@@ -11,7 +11,7 @@ import pandas as pd
 from ep_bench.convergence import DAGGER, ConvergedSplits
 from ep_bench.report import cell_times
 
-from .markdown import table, with_error
+from .markdown import table, with_error, with_separator
 from .stored import FIVE, all_results, board, board_cells
 
 SCORES = {"LL": ("ll", True), "RMSE": ("rmse", False), "CRPS": ("crps", False)}  # column, and whether higher is better
@@ -29,15 +29,20 @@ def complete_entries(datasets: Sequence[str] = FIVE) -> list[str]:
 def average_ranks(score: str) -> pd.DataFrame:
     """Return the ranks of the complete entries by data set (1 is best), sorted by their mean; unconverged ones last."""
     metric, higher = SCORES[score]
-    sets = [dataset for dataset in FIVE if dataset not in UNBOUNDED.get(score, ())]
+    sets = ranked_sets(score)
     columns = {m: [np.mean([row[metric] for row in board_cells(m, d)]) for d in sets] for m in complete_entries()}
     ranks = pd.DataFrame(columns, index=sets).rank(axis=1, ascending=not higher)
-    return ranks[sorted(ranks, key=lambda method: (_has_not_converged(method), ranks[method].mean()))]
+    return ranks[sorted(ranks, key=lambda method: (_has_not_converged(method, sets), ranks[method].mean()))]
 
 
-def _has_not_converged(method: str) -> bool:
-    """Return whether some split of the five small data sets has not converged."""
-    return any(board().convergence.get((method, d), ConvergedSplits()).mark == DAGGER for d in FIVE)
+def ranked_sets(score: str) -> list[str]:
+    """Return the small data sets that count in ranks by a score."""
+    return [dataset for dataset in FIVE if dataset not in UNBOUNDED.get(score, ())]
+
+
+def _has_not_converged(method: str, sets: Sequence[str]) -> bool:
+    """Return whether some split of the data sets has not converged."""
+    return any(board().convergence.get((method, d), ConvergedSplits()).mark == DAGGER for d in sets)
 
 
 def leaderboard(score: str) -> list[str]:
@@ -47,6 +52,7 @@ def leaderboard(score: str) -> list[str]:
     for method in ranks:
         line = [method, f"{ranks[method].mean():.1f}", f"{ranks[method].min():.0f} to {ranks[method].max():.0f}"]
         body.append([*line, *(_score(method, dataset, SCORES[score][0]) for dataset in FIVE)])
+    body = with_separator(body, [_has_not_converged(method, ranked_sets(score)) for method in ranks])
     return table(["Entry", "Average rank", "Ranks", *FIVE], body)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from ep_bench.convergence import DAGGER
 from ep_bench.plotting.method_families import DEEP, NETWORKS, PROCESSES, family_of
 from ep_bench.report import summary
 from ep_bench.report.leaderboard import Leaderboard, LeaderboardRow, leaderboard
@@ -12,7 +13,7 @@ from ep_bench.report.scores import MAIN
 from ep_bench.report.summary import ScoreTable
 
 from .leaderboard import SCORES, complete_entries, cpu_seconds
-from .markdown import table
+from .markdown import table, with_separator
 from .stored import FIVE, board, comparison
 
 LARGE = ("power", "kin8nm", "naval", "protein")
@@ -47,16 +48,17 @@ def _loss(row: LeaderboardRow, score: str) -> str:
 
 def _marked(row: LeaderboardRow) -> str:
     """Return the name of an entry with the mark of its convergence on the ranked data sets."""
-    return f"{row.method} {row.converged.mark}".rstrip()
+    return f"{row.method} {row.mark}".rstrip()
 
 
 def _ranking(methods: Sequence[str], datasets: Sequence[str]) -> list[str]:
     """Return ranks with intervals, and losses, by three scores."""
     found = {score: _rows(score, methods, datasets) for score in SCORES}
     body = []
-    for name in found["LL"]:
+    for name, row in found["LL"].items():
         numbers = (text for score, rows in found.items() for text in (_rank(rows[name]), _loss(rows[name], score)))
-        body.append([_marked(found["LL"][name]), *numbers])
+        body.append([_marked(row), *numbers])
+    body = with_separator(body, [row.mark == DAGGER for row in found["LL"].values()])
     return table(["Entry", *(head for score in SCORES for head in (f"Rank by {score}", "Loss"))], body)
 
 
@@ -76,8 +78,9 @@ def within_limits() -> list[str]:
             body.append([f"{limit} s", str(len(names)), *[", ".join(names)] * 2])
             continue
         order = (f"{_marked(row)} ({row.rank:.1f})" for row in _rows("LL", names, FIVE).values())
-        first = next(iter(_rows("RMSE", names, FIVE).values()))
-        body.append([f"{limit} s", str(len(names)), ", ".join(order), _marked(first)])
+        best = _board("RMSE", tuple(names), FIVE).best
+        lowest = min(_rows("RMSE", names, FIVE).values(), key=lambda row: row.rank)
+        body.append([f"{limit} s", str(len(names)), ", ".join(order), _marked(best or lowest)])
     return table(["Limit", "Entries", "By average rank of LL", "First by RMSE"], body)
 
 
