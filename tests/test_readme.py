@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from ep_bench import methods
+from ep_bench import data, methods
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import Study, read_study
 from tests.commands import ep_bench
@@ -164,6 +164,19 @@ def test_every_experiment_is_listed() -> None:
     for path in (ROOT / "configs").rglob("*.yaml"):
         if "\nexperiment:" in path.read_text(encoding="utf-8"):
             assert f"`{path.stem}`" in PAGES["docs/experiments.md"], f"docs/experiments.md has no row of {path.stem}"
+
+
+def test_every_folder_of_results_is_listed() -> None:
+    from tests.test_committed_results import FOLDERS
+
+    missing = [folder.name for folder in FOLDERS if f"](../results/{folder.name})" not in PAGES["docs/results.md"]]
+    assert not missing, f"docs/results.md has no row of {missing}"
+
+
+def test_every_data_set_is_listed() -> None:
+    listed = " ".join(re.findall(r"^\| [^`|]+ \| `([^`|]+)` \|$", PAGES["docs/data.md"], flags=re.MULTILINE)).split()
+    missing = set(data.names()) - set(listed)
+    assert not missing, f"the first table of docs/data.md has no {missing}"
 
 
 TOY_METHODS = {"pbp", "bp", "vi_graves", "vi", "dropout", "bb_alpha"}
