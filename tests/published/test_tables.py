@@ -65,7 +65,7 @@ def further_table(tmp_path, monkeypatch):
     """A function that adds a file to copies of the tables."""
 
     def write(text):
-        (tmp_path / "newpaper.csv").write_text(text)
+        (tmp_path / "zz_added_last.csv").write_text(text)
         monkeypatch.setattr(tables, "TABLES", tmp_path)
         tables.printed_rows.cache_clear()
 
@@ -96,7 +96,7 @@ def test_the_rows_of_a_further_file_come_last(further_table):
 )
 def test_a_wrong_table_is_one_message(further_table, text, message):
     further_table(HEADER + text)
-    with pytest.raises(UserError, match=r"^tables/newpaper\.csv" + message):
+    with pytest.raises(UserError, match=r"^tables/zz_added_last\.csv" + message):
         printed_rows()
 
 
@@ -132,16 +132,22 @@ def test_sources_describe_nothing_that_is_not_there():
     assert described == printed, "sources.yaml has entries of tables without a row"
     for table in load_sources().tables:
         rows = [r for r in printed_rows() if (r["source"], r["table"]) == (table.source, table.table)]
-        methods, datasets = {r["method"] for r in rows}, {r["dataset"] for r in rows}
-        assert {name for column in table.columns for name in column.methods} <= methods
-        assert {name for exchange in table.exchanged for name in exchange.methods} <= methods
-        assert {name for entries in table.compared for name in entries.methods} <= methods
-        assert {name for exchange in table.exchanged for name in exchange.datasets} <= datasets
-        assert {remark.dataset for remark in table.remarks} <= datasets | {None}
-        assert all(set(remark.methods) & methods for remark in table.remarks)
-        assert set(table.splits.counts) <= datasets | {"year"}  # a protocol's number, in the table or not
-        assert set(table.splits.others) | set(table.points) | set(table.aliases) <= datasets
-        assert set(table.point_spreads) | set(table.point_spreads.values()) <= {r["metric"] for r in rows}
+        every = {key: {r[key] for r in rows} for key in ("method", "dataset", "metric")}
+        in_protocol = every["dataset"] | {"protein", "year"}  # numbers of splits of a protocol, in the table or not
+        named = {
+            ("method", "columns"): {name for column in table.columns for name in column.methods},
+            ("method", "exchanged"): {name for exchange in table.exchanged for name in exchange.methods},
+            ("method", "compared"): {name for entries in table.compared for name in entries.methods},
+            ("dataset", "exchanged"): {name for exchange in table.exchanged for name in exchange.datasets},
+            ("dataset", "remarks"): {remark.dataset for remark in table.remarks} - {None},
+            ("dataset", "splits.counts"): set(table.splits.counts) - in_protocol,
+            ("dataset", "splits.others, points, aliases"): {*table.splits.others, *table.points, *table.aliases},
+            ("metric", "point_spreads"): {*table.point_spreads, *table.point_spreads.values()},
+        }
+        for (key, place), names in named.items():
+            unknown = names - every[key]
+            assert not unknown, f"sources.yaml, {table.source} {table.table}: {place}: no row has the {key} {unknown}"
+        assert all(set(remark.methods) & every["method"] for remark in table.remarks)
 
 
 def test_random_splits_of_a_table_s_own_have_the_standard_ones_as_kindred(published):
