@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 
 import ep_bench
 from ep_bench.types import COLUMNS
@@ -38,6 +41,20 @@ def test_a_wrong_mapping_has_one_message(tmp_path: Path) -> None:
     with pytest.raises(ep_bench.UserError, match="not plain text, number, list or mapping"):
         ep_bench.run({**STUDY, "seed": object()}, results=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"methods": ["pbp", {"use": Ridge, "alpha": 2.0}]}, r"methods\[1\]\.use: is not plain .*; found class Ridge;"),
+        ({"datasets": [{"name": np.zeros(99)}]}, r"datasets\[0\]\.name: is not .*; found object of type ndarray;"),
+        ({"splits": OrderedDict(count=2)}, r"splits: is not plain .*; found object of type OrderedDict;"),
+    ],
+)
+def test_a_value_that_is_not_plain_is_named(tmp_path: Path, changed: dict[str, object], message: str) -> None:
+    with pytest.raises(ep_bench.UserError, match=message) as caught:
+        ep_bench.run({**STUDY, **changed}, results=tmp_path)
+    assert "'package.module:Class' or './file.py:Class'" in str(caught.value)
 
 
 def test_an_experiment_is_refused(tmp_path: Path) -> None:

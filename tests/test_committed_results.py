@@ -40,6 +40,10 @@ def test_the_comparison_with_published_numbers_is_up_to_date(folder):
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_the_lock_file_has_checksums_and_a_revision(folder):
     lock = store.read_lock(folder)
-    assert "files" in lock if "experiment" in lock else "provenance" in lock
+    key = "files" if "experiment" in lock else "provenance"
+    assert key in lock, f"study.lock.json of {folder.name} has no `{key}`; run the study again"
     environments = [lock["environment"]] if "experiment" in lock else lock["environments"].values()
-    assert not [each for each in environments if str(each.get("revision", "")).endswith("+changes")]
+    uncommitted = [each["revision"] for each in environments if str(each.get("revision", "")).endswith("+changes")]
+    assert not uncommitted, (
+        f"{folder.name} has rows of uncommitted code: commit the code, remove the folder, and run the study again"
+    )

@@ -1,4 +1,4 @@
-"""The method in CONTRIBUTING.md: a copy of it fulfils the contract of all methods, and the linter accepts it."""
+"""The method in CONTRIBUTING.md: a copy of it fulfils the contract of all methods; ruff and mypy accept it."""
 
 from __future__ import annotations
 
@@ -49,4 +49,11 @@ def test_predictions_are_those_of_ridge_regression() -> None:
 def test_the_linter_accepts_the_method(command: str) -> None:
     words = [sys.executable, "-m", "ruff", *command.split(), "--stdin-filename", "ep_bench/methods/ridge.py", "-"]
     done = subprocess.run(words, input=SOURCE, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow  # without a cache; mypy takes 0.3 seconds after the run of `make check`
+def test_the_types_of_the_method_are_correct(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", str(tmp_path / "method_of_the_page.py")]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,7 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from ep_bench import methods
+from ep_bench import data, methods
+from ep_bench.api import load_results
 from ep_bench.catalogue import InstalledCatalogue
 from ep_bench.spec import Study, read_study
 from tests.commands import ep_bench
@@ -102,6 +103,27 @@ def test_the_methods_conform(page: str, tmp_path: Path) -> None:
     assert tried.returncode == 0, tried.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Mixture", "Quantiles"])
+def test_the_examples_of_predictions_conform(name: str, tmp_path: Path) -> None:
+    example = next(block for block in blocks(PAGES["docs/own-methods.md"], "python") if f"class {name}" in block)
+    (tmp_path / "kinds.py").write_text(example)
+    tried = ep_bench("methods", "test", f"./kinds.py:{name}", "--quiet", cwd=tmp_path)
+    assert tried.returncode == 0, tried.stdout
+
+
+def test_the_row_that_is_recomputed_by_hand_is_stored(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = load_results(ROOT / "results" / "pbp-table-1")
+    (row,) = rows[(rows["dataset"] == "yacht") & (rows["split"] == 3)].to_dict("records")
+    page = PAGES["docs/records.md"]
+    code = next(block for block in blocks(page, "python") if "rmse:" in block)
+    assert "split 3 of yacht" in page
+    assert f"random_state={row['seed']})" in code, "docs/records.md: copy `seed` and `rmse` of the row again"
+    assert f"# rmse: {row['rmse']!r}\n" in code, "docs/records.md: copy `seed` and `rmse` of the row again"
+    exec(compile(code, "block", "exec"), {})  # noqa: S102
+    assert float(capsys.readouterr().out) == pytest.approx(row["rmse"], rel=1e-6)  # equal on the same processor
+
+
 def test_the_labels_of_the_annotated_study(tmp_path: Path) -> None:
     study = blocks(PAGES["docs/studies.md"], "yaml")[0]
     assert labels(study, tmp_path) == ["pbp", "PBP-2", "ridge", "SVR", "mine"]
@@ -164,6 +186,19 @@ def test_every_experiment_is_listed() -> None:
     for path in (ROOT / "configs").rglob("*.yaml"):
         if "\nexperiment:" in path.read_text(encoding="utf-8"):
             assert f"`{path.stem}`" in PAGES["docs/experiments.md"], f"docs/experiments.md has no row of {path.stem}"
+
+
+def test_every_folder_of_results_is_listed() -> None:
+    from tests.test_committed_results import FOLDERS
+
+    missing = [folder.name for folder in FOLDERS if f"](../results/{folder.name})" not in PAGES["docs/results.md"]]
+    assert not missing, f"docs/results.md has no row of {missing}"
+
+
+def test_every_data_set_is_listed() -> None:
+    listed = " ".join(re.findall(r"^\| [^`|]+ \| `([^`|]+)` \|$", PAGES["docs/data.md"], flags=re.MULTILINE)).split()
+    missing = set(data.names()) - set(listed)
+    assert not missing, f"the first table of docs/data.md has no {missing}"
 
 
 TOY_METHODS = {"pbp", "bp", "vi_graves", "vi", "dropout", "bb_alpha"}

@@ -13,7 +13,7 @@ from ep_bench.resources import read_yaml, shipped_folder
 from ep_bench.types import Task
 
 CARD_FILE = "card.yaml"
-_REMEDY = "(restore the file, or install ep-bench again)"
+_REMEDY = "(in a clone, correct the card; otherwise install ep-bench again)"
 
 
 class Card(BaseModel):
@@ -90,9 +90,7 @@ def built_in_card(name: str) -> Card:
     try:
         found = Card.model_validate(read_yaml(file.read_text(encoding="utf-8")))
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise UserError(f"{first['msg']} {_REMEDY}", where=str(file), field=field, found=first["input"]) from error
+        raise _wrong_field(error, str(file)) from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UserError(
             f"the card cannot be read: {' '.join(str(error).split())} {_REMEDY}", where=str(file)
@@ -100,3 +98,15 @@ def built_in_card(name: str) -> Card:
     if found.name != name:
         raise UserError(f"must be the name of the folder {_REMEDY}", where=str(file), field="name", found=found.name)
     return found
+
+
+def _wrong_field(error: ValidationError, file: str) -> UserError:
+    """Return the error for one field: an unknown one first, because its name may be that of a missing one, misspelt."""
+    problems = error.errors()
+    first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
+    field = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return UserError(f"unknown field {_REMEDY}", where=file, field=field, allowed=Card.model_fields, name=field)
+    is_whole_card = first["type"] == "missing" or not first["loc"]
+    problem = "the field is missing" if first["type"] == "missing" else first["msg"]
+    return UserError(f"{problem} {_REMEDY}", where=file, field=field, found=None if is_whole_card else first["input"])

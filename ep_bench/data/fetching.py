@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from ep_bench.data import embedded, locations, reading
+from ep_bench.data import card_checks, embedded, locations, reading
 from ep_bench.data.cards import Card
 from ep_bench.data.cards import card_names as all_names
 from ep_bench.data.download import MAX_BYTES, TransferError, UnreachableError, download
@@ -48,10 +48,14 @@ class Fetched(NamedTuple):
 
 
 class Verified(NamedTuple):
-    """Outcome of `verify` for one data set; ``unpinned``: there is a file, but no checksum to compare it with."""
+    """Outcome of `verify` for one data set.
+
+    ``unpinned``: there is a file, but no checksum to compare it with. ``card``: the card is not valid, or the data of
+    the right file contradict it.
+    """
 
     name: str
-    status: Literal["ok", "missing", "changed", "unpinned"]
+    status: Literal["ok", "missing", "changed", "unpinned", "card"]
     detail: str
 
 
@@ -95,7 +99,7 @@ def fetch(
 
 
 def verify(names: Iterable[str] | None = None) -> list[Verified]:
-    """Compare the data files, and the arrays of embedded data sets, with their checksums.
+    """Compare the data files, and the arrays of embedded data sets, with their checksums and cards.
 
     Parameters
     ----------
@@ -106,7 +110,20 @@ def verify(names: Iterable[str] | None = None) -> list[Verified]:
     UserError
         There is no data set of that name.
     """
-    return [_verify_one(card(name)) for name in (all_names() if names is None else names)]
+    return [_verify_with_card(name) for name in (all_names() if names is None else names)]
+
+
+def _verify_with_card(name: str) -> Verified:
+    try:
+        found = card(name)
+    except UserError as error:
+        if name not in all_names():
+            raise
+        return Verified(name, "card", str(error))
+    verified = _verify_one(found)
+    is_compared = verified.status == "ok" and name in all_names()  # the card of a plugin is made from its data
+    difference = card_checks.difference(found) if is_compared else ""
+    return Verified(name, "card", difference) if difference else verified
 
 
 def _verify_one(found: Card) -> Verified:

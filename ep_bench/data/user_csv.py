@@ -22,6 +22,7 @@ MINIMUM_ROWS = 10
 MAX_BYTES = 2**28  # largest text of a table, also after decompression
 DELIMITERS = ",\t;| "
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "-"})
+TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # of inputs, as pandas.get_dummies writes them
 MISSING_LABELS = MISSING - {"none", "-"}  # "none" and "-" can be names of classes
 _SAMPLE_LINES = 20
 _SMALL, _LARGE = (
@@ -165,7 +166,8 @@ def _header(path: Path, lines: list[str], delimiter: str) -> tuple[list[str], in
         )
     for position, name in enumerate(columns):
         if not name:
-            raise UserError(f"column {position + 1} has no name in the header", where=where)
+            hint = "; to omit the index of pandas, use `to_csv(..., index=False)`" if position == 0 else ""
+            raise UserError(f"column {position + 1} has no name in the header{hint}", where=where)
         if name in columns[:position]:
             first = columns.index(name) + 1
             raise UserError(f"columns {first} and {position + 1} have the same name", where=where, found=name)
@@ -243,6 +245,8 @@ def _cell(where: str, column: str, cell: str, is_target: bool) -> float:
     value = _number(cell)
     if value is not None and np.isfinite(value):
         return value
+    if not is_target and cell.lower() in TRUTH_VALUES:
+        return TRUTH_VALUES[cell.lower()]
     if cell.lower() in MISSING:
         problem = "missing value"
     elif value is not None:

@@ -8,8 +8,10 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
 
+from ep_bench.errors import UserError, spell
 from ep_bench.resources import read_yaml
 
 Trust = Literal["sound", "disputed", "unexamined", "indicative", "yardstick"]
@@ -176,8 +178,13 @@ class Sources(_Strict):
 
 @cache
 def load_sources() -> Sources:
-    """Return the validated content of ``sources.yaml``. Raises ValidationError if it is not valid."""
+    """Return the validated content of ``sources.yaml``. Raises UserError if it is not valid."""
     text = resources.files("ep_bench.published").joinpath("sources.yaml").read_text(encoding="utf-8")
-    return Sources.model_validate_json(
-        json.dumps(read_yaml(text))
-    )  # strict validation accepts lists as tuples in JSON only
+    try:
+        content = json.dumps(read_yaml(text))  # strict validation accepts lists as tuples in JSON only
+        return Sources.model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(first["msg"].lower(), where="sources.yaml", field=spell(first["loc"])) from error
+    except (yaml.YAMLError, TypeError) as error:  # a date is no JSON
+        raise UserError(f"cannot be read: {' '.join(str(error).split())}", where="sources.yaml") from error

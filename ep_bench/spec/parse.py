@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ep_bench.errors import UserError
+from ep_bench.errors import UnquotedText, UserError, spell
 from ep_bench.spec.models import Catalogue, Study
 from ep_bench.spec.read import check_document
 from ep_bench.spec.yaml_source import parse_document
@@ -27,7 +27,40 @@ def read_mapping(values: Mapping[str, Any], catalogue: Catalogue) -> Study:
     """
     try:
         text = yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
-    except yaml.YAMLError as error:
-        message = f"has a value that is not plain text, number, list or mapping: {error}"
-        raise UserError(message, where="study") from None
+    except yaml.YAMLError:
+        raise _not_plain(values) from None
     return parse_study(text, Path("study"), catalogue)
+
+
+def _not_plain(values: Mapping[str, Any]) -> UserError:
+    """Return the error for the first value that cannot be written as YAML."""
+    entries = _entries(dict(values), ())
+    path, value = next(((path, value) for path, value in entries if not _is_plain(value)), ((), None))
+    found = f"class {value.__name__}" if isinstance(value, type) else f"object of type {type(value).__name__}"
+    return UserError(
+        "is not plain text, number, list or mapping",
+        where="study",
+        field=spell(path) or None,
+        found=UnquotedText(found),
+        allowed="for a class give 'package.module:Class' or './file.py:Class', for an array a list",
+    )
+
+
+def _entries(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Yield the single values of nested mappings and lists, with their places."""
+    if type(value) is dict:  # YAML has no other mappings, such as an OrderedDict
+        for key, entry in value.items():
+            yield from _entries(entry, (*path, str(key)))
+    elif type(value) in {list, tuple}:
+        for index, entry in enumerate(value):
+            yield from _entries(entry, (*path, index))
+    else:
+        yield path, value
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        yaml.safe_dump(value)
+    except yaml.YAMLError:
+        return False
+    return True

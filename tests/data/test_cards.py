@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from ep_bench import data
-from ep_bench.data import cards
+from ep_bench.cli import cli
+from ep_bench.cli.output.machine import doctor_lines
+from ep_bench.data import cards, fetching, reading
 from ep_bench.data.target_values import few_values
 from ep_bench.errors import UserError
 from ep_bench.resources import shipped_folder
@@ -84,6 +89,11 @@ CARD = "name: {name}\ntitle: t\nn: {n}\nd: 1\ntarget: y\nsource: s\nlicence: l\n
         (CARD.format(name="mine", n="many").encode(), r"card\.yaml: n: Input should be a valid integer.*found 'many'"),
         (CARD.format(name="yours", n=1).encode(), r"card\.yaml: name: must be the name of the folder.*found 'yours'"),
         ((CARD.format(name="mine", n=1) + "inputs: [a, b]\n").encode(), "`inputs` has 2 names, and `d` is 1"),
+        (CARD.format(name="mine", n=1).replace("d: 1\n", "").encode(), r"card\.yaml: d: the field is missing"),
+        (
+            CARD.format(name="mine", n=1).replace("licence", "license").encode(),
+            r"card\.yaml: license: unknown field .*did you mean 'licence'\?",
+        ),
     ],
 )
 def test_a_wrong_card_is_one_message(monkeypatch, tmp_path, content: bytes, message: str) -> None:
@@ -92,8 +102,57 @@ def test_a_wrong_card_is_one_message(monkeypatch, tmp_path, content: bytes, mess
     monkeypatch.setattr(cards, "shipped_folder", lambda _: tmp_path)
     with pytest.raises(UserError, match=message) as caught:
         cards.built_in_card("mine")
-    assert "install ep-bench again" in str(caught.value)
+    assert "in a clone, correct the card; otherwise install ep-bench again" in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "'citation': 'c'" not in str(caught.value)  # not the whole card
+
+
+@pytest.fixture
+def one_broken_card(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Two data sets, of which `mine` has a card without its number of data points."""
+    shutil.copytree(ROOT / "datasets" / "cubic", tmp_path / "cubic")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "card.yaml").write_text("name: mine\n")
+    cards.card_names.cache_clear()
+    cards.built_in_card.cache_clear()
+    monkeypatch.setattr(cards, "shipped_folder", lambda _: tmp_path)
+    yield
+    cards.card_names.cache_clear()
+    cards.built_in_card.cache_clear()
+
+
+@pytest.mark.usefixtures("one_broken_card")
+def test_one_broken_card_does_not_affect_other_sets() -> None:
+    listed = CliRunner().invoke(cli, ["data", "list"])
+    assert re.search(r"^cubic .*embedded", listed.output, flags=re.MULTILINE)
+    assert isinstance(listed.exception, UserError)
+    assert "mine/card.yaml: title: the field is missing" in str(listed.exception)
+    assert [(name, state) for name, state, _ in data.verify()] == [("cubic", "ok"), ("mine", "card")]
+    lines = "\n".join(doctor_lines())
+    assert re.search(r"^data found +cubic$", lines, flags=re.MULTILINE)
+    assert re.search(r"^data card +.*mine/card.yaml: title: ", lines, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n": 307}, "expected 307 data points with 6 inputs as on the card.*found 308 with 6"),
+        ({"d": 7}, "expected 308 data points with 7 inputs as on the card.*found 308 with 6"),
+        ({"target_column": 7}, "the file has 7 columns, but the target is column 7"),
+        ({"target_column": 0}, "the target has 5 different values, and the card has no `target_values`"),
+    ],
+)
+def test_verify_compares_the_data_with_the_card(
+    monkeypatch: pytest.MonkeyPatch, changed: dict[str, int], message: str
+) -> None:
+    wrong = data.card("yacht").model_copy(update={**changed, "inputs": ()})
+    monkeypatch.setattr(fetching, "card", lambda _: wrong)
+    monkeypatch.setattr(reading, "card", lambda _: wrong)
+    reading._load.cache_clear()
+    (found,) = data.verify(["yacht"])
+    assert found.status == "card"
+    assert re.search(message, found.detail)
+    reading._load.cache_clear()
 
 
 def test_no_folder_is_without_a_card() -> None:

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -86,6 +87,15 @@ def test_the_target_may_be_any_column_and_the_file_compressed(tmp_path: Path) ->
     assert len(data.make_split(SplitScheme(), dataset, 19).test) == 1
 
 
+def test_truth_values_of_inputs_are_1_and_0(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"kind": ["a", "b"] * 6, "price": np.arange(12.0)})
+    path = write(tmp_path, pd.get_dummies(frame).to_csv(index=False))
+    assert "True" in path.read_text()
+    dataset = data.load(ref_of(path))
+    np.testing.assert_array_equal(dataset.X, [[1.0, 0.0], [0.0, 1.0]] * 6)
+    assert dataset.names == ("kind_a", "kind_b")
+
+
 def test_numbers_are_read_exactly(tmp_path: Path) -> None:
     values = (
         np.random.RandomState(0).standard_normal((400, 3))
@@ -104,7 +114,9 @@ BAD = {
     "header-only": ("area,rooms,price\n\n", ["no data"]),
     "one-column": ("price\n1\n2\n", ["only one column"]),
     "numbers-for-header": (text_of().split("\n", 1)[1], [":1", "must hold the names of the columns"]),
-    "nameless": (text_of(header=["", "rooms", "price"]), [":1", "column 1 has no name"]),
+    "nameless": (text_of(header=["", "rooms", "price"]), [":1", "column 1 has no name", "index=False"]),
+    "nameless-later": (text_of(header=["area", "", "price"]), [":1", "column 2 has no name in the header"]),
+    "true-target": ("a,price\n" + "1,True\n2,False\n" * 6, [":2", "column price", "not a number", "classification"]),
     "twice-named": (text_of(header=["price", "rooms", "price"]), [":1", "columns 1 and 3", "same name", "'price'"]),
     "word": (with_line(5, "1.0,many,2.0"), [":5", "column rooms", "not a number", "'many'"]),
     "missing": (with_line(7, "1.0,,2.0"), [":7", "column rooms", "missing value"]),

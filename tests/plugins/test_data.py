@@ -99,7 +99,7 @@ def test_invalid_data_sets_are_reported(module: str, kind: str, message: str) ->
 
 
 def test_lists_load_nothing(module: str) -> None:
-    lines = "\n".join(dataset_lines())
+    lines = "\n".join(dataset_lines([]))
     assert "tiny-pair" in lines
     assert "of tiny-data 1.2.3" in lines
     assert "plugin tiny-fails" in "\n".join(doctor_lines())
@@ -116,7 +116,7 @@ def test_a_built_in_name_cannot_be_taken(site: Site, module: str) -> None:
     site.install("other", f"[ep_bench.datasets]\ncubic = {module}:pair\n")
     plugins._found.cache_clear()
     assert data.load_dataset("cubic").card.embedded
-    assert "the name is built in; rename the entry point of other 1.2.3" in "\n".join(dataset_lines())
+    assert "the name is built in; rename the entry point of other 1.2.3" in "\n".join(dataset_lines([]))
 
 
 @pytest.mark.slow

@@ -6,13 +6,14 @@ import hashlib
 import math
 import subprocess
 import sys
-from importlib import resources
+from collections import Counter
 
 import pytest
 
-from ep_bench.published import METRICS, columns, load_published, source_names
+from ep_bench.errors import UserError
+from ep_bench.published import METRICS, columns, load_published, source_names, sources, tables
 from ep_bench.published.sources import load_sources
-from ep_bench.published.tables import last_unit, printed_rows
+from ep_bench.published.tables import last_unit, printed_rows, table_files
 
 TRUSTS = {"sound", "disputed", "unexamined", "indicative", "yardstick"}
 
@@ -30,7 +31,7 @@ def row(published, **where):
 
 
 def test_every_printed_row_is_there_and_described(published):
-    assert len(published) == len(printed_rows()) == 711 + 176 + 16
+    assert len(published) == len(printed_rows())
     for record in published.to_dict("records"):
         assert record["citation"]
         assert record["protocol"]
@@ -45,39 +46,108 @@ def test_every_printed_row_is_there_and_described(published):
         assert record["n_splits"] >= 1
 
 
+CHECKSUMS = {  # sha256 of every file of tables/, in the order of their rows
+    "seed_tables.csv": "1a9640bf908028cc3b6a2e21f02a07130fc1ee955dd46684703c0f9f9127f014",
+    "later_tables.csv": "ef9c71bd70290e5244374d4d79a5fed8ebbcc7de49fc2406cb81218d54048bc5",
+    "measured_tables.csv": "7582b1580a2f1439eca01ecb38df7ec939ded44cbef9f0e5b1e5f5a2c5298b85",
+}
+
+
+def test_no_published_number_was_changed():
+    found = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in table_files()}
+    assert list(found) == list(CHECKSUMS), "add the sha256 of a new table to CHECKSUMS in this file"
+    changed = [name for name, checksum in CHECKSUMS.items() if found[name] != checksum]
+    assert not changed, f"{changed}: compare the change with the paper, then correct CHECKSUMS in this file"
+
+
+@pytest.fixture
+def further_table(tmp_path, monkeypatch):
+    """A function that adds a file to copies of the tables."""
+
+    def write(text):
+        (tmp_path / "zz_added_last.csv").write_text(text)
+        monkeypatch.setattr(tables, "TABLES", tmp_path)
+        tables.printed_rows.cache_clear()
+
+    for file in table_files():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    yield write
+    tables.printed_rows.cache_clear()
+
+
+HEADER = "source,table,method,dataset,metric,mean,stderr,note\n"
+
+
+def test_the_rows_of_a_further_file_come_last(further_table):
+    before = printed_rows()
+    further_table(HEADER + "bui2015,3,New,boston,ll,-2.50,,\n")
+    assert printed_rows()[:-1] == before
+    assert printed_rows()[-1]["method"] == "New"
+
+
 @pytest.mark.parametrize(
-    ("name", "checksum"),
+    ("text", "message"),
     [
-        ("seed_tables.csv", "1a9640bf908028cc3b6a2e21f02a07130fc1ee955dd46684703c0f9f9127f014"),
-        ("later_tables.csv", "ef9c71bd70290e5244374d4d79a5fed8ebbcc7de49fc2406cb81218d54048bc5"),
-        ("measured_tables.csv", "7582b1580a2f1439eca01ecb38df7ec939ded44cbef9f0e5b1e5f5a2c5298b85"),
+        ("new2020,3,New,boston,ll,1,,\n", ":2: source 'new2020' and table '3' have no entry in sources.yaml"),
+        ("bui2015,3,New,boston,ll,1,,\nbui2015,3,New,yacht,ll\n", ":3: the line does not have 8 fields"),
+        ("bui2015,3,New,boston,ll,1,,a note, of two parts\n", ":2: the line does not have 8 fields; quote a text"),
+        ("bui2015,3,New,boston,ll,-2.5 0.1,,\n", ":2: mean is not a number, found '-2.5 0.1'"),
     ],
 )
-def test_no_published_number_was_changed(name, checksum):
-    table = resources.files("ep_bench.published").joinpath("tables", name)
-    assert hashlib.sha256(table.read_bytes()).hexdigest() == checksum
+def test_a_wrong_table_is_one_message(further_table, text, message):
+    further_table(HEADER + text)
+    with pytest.raises(UserError, match=r"^tables/zz_added_last\.csv" + message):
+        printed_rows()
+
+
+def test_wrong_columns_are_named(further_table):
+    further_table("source,method\n")
+    with pytest.raises(UserError, match=r"wrong columns; found source,method; allowed: source,table,method,dataset"):
+        printed_rows()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("aliases: {}\ntables:\n- {source: new2020}", r"sources\.yaml: tables\[0\]\.table: field required"),
+        ("aliases: [", r"sources\.yaml: cannot be read: .*line 2"),
+    ],
+)
+def test_wrong_sources_are_one_message(tmp_path, monkeypatch, text, message):
+    (tmp_path / "sources.yaml").write_text(text)
+    monkeypatch.setattr(sources.resources, "files", lambda _: tmp_path)
+    with pytest.raises(UserError, match=message):
+        load_sources.__wrapped__()
 
 
 def test_no_number_is_listed_twice():
-    places = [(r["source"], r["table"], r["method"], r["dataset"], r["metric"]) for r in printed_rows()]
-    assert len(set(places)) == len(places)
+    places = Counter((r["source"], r["table"], r["method"], r["dataset"], r["metric"]) for r in printed_rows())
+    twice = [place for place, count in places.items() if count > 1]
+    assert not twice, "the tables have two lines of these numbers; remove one"
 
 
 def test_sources_describe_nothing_that_is_not_there():
     described = {(table.source, table.table) for table in load_sources().tables}
-    assert described == {(r["source"], r["table"]) for r in printed_rows()}
+    printed = {(r["source"], r["table"]) for r in printed_rows()}
+    assert described == printed, "sources.yaml has entries of tables without a row"
     for table in load_sources().tables:
         rows = [r for r in printed_rows() if (r["source"], r["table"]) == (table.source, table.table)]
-        methods, datasets = {r["method"] for r in rows}, {r["dataset"] for r in rows}
-        assert {name for column in table.columns for name in column.methods} <= methods
-        assert {name for exchange in table.exchanged for name in exchange.methods} <= methods
-        assert {name for entries in table.compared for name in entries.methods} <= methods
-        assert {name for exchange in table.exchanged for name in exchange.datasets} <= datasets
-        assert {remark.dataset for remark in table.remarks} <= datasets | {None}
-        assert all(set(remark.methods) & methods for remark in table.remarks)
-        assert set(table.splits.counts) <= datasets | {"year"}  # a protocol's number, in the table or not
-        assert set(table.splits.others) | set(table.points) | set(table.aliases) <= datasets
-        assert set(table.point_spreads) | set(table.point_spreads.values()) <= {r["metric"] for r in rows}
+        every = {key: {r[key] for r in rows} for key in ("method", "dataset", "metric")}
+        in_protocol = every["dataset"] | {"protein", "year"}  # numbers of splits of a protocol, in the table or not
+        named = {
+            ("method", "columns"): {name for column in table.columns for name in column.methods},
+            ("method", "exchanged"): {name for exchange in table.exchanged for name in exchange.methods},
+            ("method", "compared"): {name for entries in table.compared for name in entries.methods},
+            ("dataset", "exchanged"): {name for exchange in table.exchanged for name in exchange.datasets},
+            ("dataset", "remarks"): {remark.dataset for remark in table.remarks} - {None},
+            ("dataset", "splits.counts"): set(table.splits.counts) - in_protocol,
+            ("dataset", "splits.others, points, aliases"): {*table.splits.others, *table.points, *table.aliases},
+            ("metric", "point_spreads"): {*table.point_spreads, *table.point_spreads.values()},
+        }
+        for (key, place), names in named.items():
+            unknown = names - every[key]
+            assert not unknown, f"sources.yaml, {table.source} {table.table}: {place}: no row has the {key} {unknown}"
+        assert all(set(remark.methods) & every["method"] for remark in table.remarks)
 
 
 def test_random_splits_of_a_table_s_own_have_the_standard_ones_as_kindred(published):

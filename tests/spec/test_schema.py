@@ -69,11 +69,14 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 
 def test_the_schema_in_configs_is_current() -> None:
     """Run `ep-bench schema --out configs/study.schema.json` after options have changed."""
-    assert (CONFIGS / "study.schema.json").read_text(encoding="utf-8") == ep_bench("schema").stdout
+    same = (CONFIGS / "study.schema.json").read_text(encoding="utf-8") == ep_bench("schema").stdout
+    assert same, "the options have changed: run `ep-bench schema --out configs/study.schema.json`"
 
 
 @pytest.mark.parametrize("study", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.name)
 def test_editors_find_the_schema_of_every_study(study: Path) -> None:
+    schema = "../" * (len(study.relative_to(CONFIGS).parts) - 1) + "study.schema.json"
+    expected = f"# yaml-language-server: $schema={schema}"
     first = study.read_text(encoding="utf-8").splitlines()[0]
-    assert first.startswith("# yaml-language-server: $schema=")
-    assert (study.parent / first.split("=", 1)[1]).resolve() == CONFIGS / "study.schema.json"
+    same = first == expected
+    assert same, f"the first line of {study.relative_to(CONFIGS.parent)} must be `{expected}`"

@@ -16,8 +16,13 @@ def data() -> None:
 def data_list() -> None:
     """List the data sets and where they are found on this machine."""
     from ep_bench.cli.output.data import dataset_lines
+    from ep_bench.data import valid_cards
+    from ep_bench.errors import UserError
 
-    echo_lines(dataset_lines())
+    cards, errors = valid_cards()
+    echo_lines(dataset_lines(cards))
+    if errors:
+        raise UserError("\n".join(map(str, errors)))
 
 
 @data.command("show")
@@ -46,13 +51,18 @@ def data_fetch(names: tuple[str, ...], everything: bool, quiet: bool) -> None:
 @data.command("verify")
 @click.argument("names", nargs=-1)
 def data_verify(names: tuple[str, ...]) -> int:
-    """Compare the data files on this machine with their cards. Exits with status 2 if one differs."""
+    """Compare the data on this machine with their cards. Exits with status 2 if one differs.
+
+    Compares checksums, numbers of data points and inputs, and the target column.
+    """
     from ep_bench import data as package
 
     found = package.verify(list(names) or list(package.names()))
     echo_lines(f"{name:<17} {state:<9} {detail}" for name, state, detail in found)
 
     def is_wrong(name: str, state: str) -> bool:
-        return state == "changed" or (state == "missing" and (name in names or package.card(name).sha256 is not None))
+        return state in {"changed", "card"} or (
+            state == "missing" and (name in names or package.card(name).sha256 is not None)
+        )
 
     return EXIT_USAGE if any(is_wrong(name, state) for name, state, _ in found) else 0

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ep_bench import data, plugins
 from ep_bench.cli.output.plugins import plugin_rows
 from ep_bench.cli.output.text import columns, field_lines
-from ep_bench.data.cards import card_names
+from ep_bench.data.cards import Card, card_names
 
 
-def dataset_lines() -> list[str]:
-    """Return one line per data set."""
+def dataset_lines(cards: Iterable[Card]) -> list[str]:
+    """Return one line per data set: those of the cards, and those of plugins."""
     rows = [("name", "points", "inputs", "classes", "splits", "where", "")]
-    for name in data.names():
-        card = data.card(name)
+    for card in cards:
         classes = str(len(card.classes) or "")
-        rows.append((name, str(card.n), str(card.d), classes, str(card.n_splits), data.location(card), card.title))
+        rows.append((card.name, str(card.n), str(card.d), classes, str(card.n_splits), data.location(card), card.title))
     # Plugins are not loaded, because a broken or slow one would affect the whole list.
     rows += [(name, "", "", "", "", "plugin", text) for name, text in plugin_rows(plugins.DATASETS, card_names())]
     return columns(rows)

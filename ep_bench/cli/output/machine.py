@@ -19,11 +19,12 @@ from ep_bench.results.provenance import environment
 def doctor_lines() -> list[str]:
     """Return versions, BLAS and threads, cores, data sets and folders of this machine."""
     found = environment()
+    cards, wrong_cards = data.valid_cards()
     try:
-        present = [name for name in data.names() if data.location(data.card(name)) != "not fetched"]
+        present = [card.name for card in cards if data.location(card) != "not fetched"]
     except UserError as error:  # EP_BENCH_DATA is not a folder; the other lines are still useful
         present = [str(error)]
-    absent = [name for name in data.names() if name not in present]
+    absent = [card.name for card in cards if card.name not in present]
     blas = [f"{p['internal_api']} {p.get('version') or ''}, {p['num_threads']} threads" for p in threadpool_info()]
     rows = [
         ("python", found["python"]),
@@ -37,6 +38,7 @@ def doctor_lines() -> list[str]:
         ("data cache", str(data.cache_folder())),
         ("data found", ", ".join(present)),
         ("data absent", ", ".join(absent) or "none"),
+        *(("data card", str(error)) for error in wrong_cards),
         *_plugin_lines(),
     ]
     return columns(rows)
