@@ -79,6 +79,13 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     return lock
 
 
+def refuse_other_kind(folder: Path, lock: Mapping[str, Any] | None, *, experiment: bool) -> None:
+    """Raise UserError if a folder has the lock file of an experiment, and not of cells, or the other way round."""
+    if lock and ("groups" if experiment else "experiment") in lock:
+        kind = "a study with cells" if experiment else "an experiment"
+        raise UserError(f"is the folder of {kind}; choose another name in `study:`", where=str(folder))
+
+
 def _unprintable(lock: Mapping[str, Any]) -> str:
     """Return which label has a control character, empty if none has."""
     labels = (label for part in ("datasets", "methods") for label in lock.get(part, ()))

@@ -37,7 +37,16 @@ from ep_bench.results.files import (
     write_if_changed,
 )
 from ep_bench.results.integrity import Row, SuspectRow, checksum, file_checksums, size_check, suspect_files
-from ep_bench.results.lock_file import LOCK, Origin, lock_cells, provenance, read_lock, read_provenance, write_lock
+from ep_bench.results.lock_file import (
+    LOCK,
+    Origin,
+    lock_cells,
+    provenance,
+    read_lock,
+    read_provenance,
+    refuse_other_kind,
+    write_lock,
+)
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
 from ep_bench.results.writers import sole_writer
 from ep_bench.types import Record
@@ -69,6 +78,7 @@ __all__ = [
     "read_study",
     "record_since",
     "refuse_newer",
+    "refuse_other_kind",
     "remove_drafts",
     "stamps",
     "suspect_error",

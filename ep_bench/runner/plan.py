@@ -33,6 +33,7 @@ class Plan:
     stamps: dict[str, int] = field(default_factory=dict)  # modification times of the cell files before they were read
     finished: store.FinishedRows = field(default_factory=store.FinishedRows)  # all finished rows in the folder
     places: Wanted = field(default_factory=dict)  # selected methods and data sets; all without a key
+    removed: int = 0  # finished cells in the folder that are of no entry of the study
 
     def to_run(self, *, retry_failed: bool = False) -> list[Job]:
         """Return the unfinished jobs, the longest first."""
@@ -52,14 +53,23 @@ class Plan:
         return [label for label, card in cards.items() if card.sha256 and self.infos[label].checksum != card.sha256]
 
     def warnings(self) -> list[str]:
-        """Return warnings about altered data files and damaged results."""
+        """Return warnings about altered data files, damaged results, and results of another study of this name."""
         altered = [
             f"warning: the file of {label} does not match its card; results are stored under the checksum of the file "
             f"and are not comparable with the papers; run `ep-bench data verify {label}`"
             for label in self.altered()
         ]
         warnings = store.damage_warning(self.finished.damaged), store.suspect_warning(self.finished.suspect)
-        return [*altered, *filter(None, warnings)]
+        return [*altered, *filter(None, warnings), *self._removal_warning()]
+
+    def _removal_warning(self) -> list[str]:
+        """Return a warning if the folder has finished cells that are of no entry of the study."""
+        if not self.removed:
+            return []
+        count = "1 finished cell is" if self.removed == 1 else f"{self.removed} finished cells are"
+        moved = f"{count} of no entry of this study; `run` moves the rows to {store.SUPERSEDED}"
+        advice = "if they are the results of another study, choose another name in `study:`"
+        return [f"warning: {self.folder}: {moved}; {advice}"]
 
     def select(self, patterns: Sequence[str]) -> Plan:
         """Return the plan of the cells that match every ``key=glob``; several globs of one key are alternatives.
@@ -136,9 +146,13 @@ class Plan:
 
 
 def make_plan(study: Study, results: Path) -> Plan:
-    """Return the plan of a study, compared with its results folder. Runs nothing."""
+    """Return the plan of a study, compared with its results folder. Runs nothing.
+
+    Raises UserError if the folder has the results of an experiment, or if the study does not fit its data sets.
+    """
     folder = results / study.name
     past = EarlierResults(folder)
+    store.refuse_other_kind(folder, past.lock, experiment=False)
     infos, schemes = {}, {}
     for ref in study.datasets:
         with _locate_errors(study, ref):
@@ -164,7 +178,23 @@ def make_plan(study: Study, results: Path) -> Plan:
         cell, criterion = jobs[0].cell, criterion_of(factors, info)
         group = {"method": cell.method, "dataset": cell.dataset, "factors": factors, "cells": hashes}
         groups.append(group | ({"criterion": criterion._asdict()} if criterion else {}))
-    return Plan(study, folder, cells, infos, groups, past.stamps, past.finished)
+    removed = _removed_cells(past, cells)
+    return Plan(study, folder, cells, infos, groups, past.stamps, past.finished, removed=removed)
+
+
+def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
+    """Return the number of finished cells in the folder whose method, data set or split the study does not have.
+
+    Stale cells do not count, because the plan lists them. Superseded cells are not in the plan of the lock file.
+    """
+    kept = {(planned.job.cell.method, planned.job.cell.dataset, planned.job.cell.split) for planned in cells}
+    keys = {planned.job.cell.key for planned in cells}  # an entry with a new label has the same cells
+    return sum(
+        cell["cell"] in past.rows
+        and cell["cell"] not in keys
+        and (cell["method"], cell["dataset"], cell["split"]) not in kept
+        for cell in store.lock_cells(past.lock)
+    )
 
 
 def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:

@@ -369,3 +369,23 @@ def test_only_one_line_of_text_names_validated_options(tmp_path: Path) -> None:
     text = "study: s\ndatasets: [diabetes]\nsplits: {scheme: standard, count: 1}\nmethods:\n" + "".join(lines)
     entries = planned(tmp_path, text).lock()["methods"]
     assert {label: entry["validated"] for label, entry in entries.items() if "validated" in entry} == {"Named": "depth"}
+
+
+def test_the_folder_of_an_experiment_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "s"
+    store.write_lock(folder, {"study": "s", "experiment": "cubic_toy", "options": {}, "seed": 0})
+    before = (folder / store.LOCK).read_bytes()
+    with pytest.raises(UserError, match=f"{folder}: is the folder of an experiment; choose another name in `study:`"):
+        planned(tmp_path)
+    assert (folder / store.LOCK).read_bytes() == before
+
+
+def test_finished_cells_of_no_entry_are_announced_before_they_are_superseded(tmp_path: Path) -> None:
+    finish(planned(tmp_path))
+    assert planned(tmp_path).warnings() == []
+    other = STUDY.replace("pbp, label: PBP", "bp, label: BP").replace("count: 2", "count: 1")
+    (warning,) = planned(tmp_path, other).warnings()
+    assert warning.startswith(f"warning: {tmp_path / 'results' / 's'}: 6 finished cells are of no entry of this study;")
+    assert "superseded.csv" in warning
+    assert planned(tmp_path, STUDY.replace("epochs: 2", "epochs: 3")).warnings() == []  # stale: the plan lists them
+    assert planned(tmp_path, STUDY.replace("label: PBP", "label: new")).warnings() == []

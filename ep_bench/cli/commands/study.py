@@ -107,8 +107,8 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
         if outcome.ran:
             echo_lines(_untested(study))
         if not outcome.complete:
-            hint = f"`ep-bench status {plan.folder}` lists the cells that are not ok; --retry-failed runs them again"
-            click.echo(hint, err=True)
+            listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the cells that are not ok"
+            click.echo(f"{listed}; --retry-failed runs them again", err=True)
     return 0 if outcome.complete else EXIT_CELLS
 
 
