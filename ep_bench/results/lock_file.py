@@ -130,10 +130,13 @@ def provenance(origins: Mapping[str, Origin], checksums: Mapping[str, str]) -> d
 def read_provenance(lock: Mapping[str, Any]) -> tuple[dict[str, Origin], dict[str, str] | None]:
     """Return the origins and the checksums of rows by hash; a lock of format 1 has no checksums (None).
 
-    There all rows have the environment of the lock. Raises UserError if the entries cannot be read.
+    There all rows have the environment of the lock. Without a lock, there is no checksum of any row. Raises UserError
+    if the entries cannot be read.
     """
     try:
         if "provenance" not in lock:
+            if lock.get("format", 1) != 1 or not lock:
+                return {}, {}
             return {cell["cell"]: _common_origin(lock, cell["factors"]) for cell in _all_cells(lock)}, None
         origins: dict[str, Origin] = {}
         checksums: dict[str, str] = {}

@@ -313,7 +313,7 @@ def read_intact(folder: Path, *, update: bool = False) -> StudyResults:
     study = read_study(folder, update=update)
     if not study.lock:
         raise UserError(
-            f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again",
+            f"{LOCK} is absent, so that the rows cannot be checked; restore it, or run the study again to compute them",
             where=str(folder),
         )
     if study.finished.suspect:

@@ -100,17 +100,25 @@ def test_a_foreign_table_is_refused_with_its_line(tmp_path: Path, text: str, exp
         store.read_rows(path)
 
 
+def checksums(*keys: str) -> dict[str, object]:
+    """Return the entries of a lock file with the checksums of rows."""
+    finished = store.FinishedRows()
+    for key in keys:
+        finished.add(record(key))
+    return finished.lock_entries()
+
+
 def test_export_joins_cell_files_with_committed_rows(tmp_path: Path) -> None:
     store.write_rows(tmp_path / "results.csv", [record("a" * 16).row])
     store.write_record(tmp_path, record("b" * 16, split=1))
-    store.write_lock(tmp_path, lock("a" * 16, "b" * 16, "c" * 16))
+    store.write_lock(tmp_path, lock("a" * 16, "b" * 16, "c" * 16) | checksums("a" * 16))
     assert [row["cell"] for row in store.export(tmp_path)] == ["a" * 16, "b" * 16]
     assert [row["cell"] for row in store.read_rows(tmp_path / "results.csv")] == ["a" * 16, "b" * 16]
 
 
 def test_rows_that_a_changed_study_replaces_are_kept(tmp_path: Path) -> None:
     store.write_rows(tmp_path / "results.csv", [record("a" * 16).row])
-    store.write_lock(tmp_path, lock("b" * 16))
+    store.write_lock(tmp_path, lock("b" * 16) | checksums("a" * 16))
     assert store.export(tmp_path) == []
     finished = store.finished_rows(tmp_path)
     assert finished.rows.keys() == {"a" * 16}
@@ -135,7 +143,7 @@ def test_one_configuration_under_two_labels_is_two_rows(tmp_path: Path) -> None:
 
 
 def test_a_failure_does_not_replace_a_finished_row(tmp_path: Path) -> None:
-    store.write_lock(tmp_path, lock("a" * 16))
+    store.write_lock(tmp_path, lock("a" * 16) | checksums("a" * 16))
     store.write_record(tmp_path, record(status="failed", reason="no luck"))
     store.write_rows(tmp_path / "results.csv", [record().row])
     assert store.export(tmp_path)[0]["status"] == "ok"
