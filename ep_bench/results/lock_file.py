@@ -37,6 +37,8 @@ _FORM = Keys(
     },
 )  # fmt: skip
 
+_GRID = Keys({"study": str}, _FORM.optional)  # with a plan
+
 
 class Origin(NamedTuple):
     """How a row was computed."""
@@ -74,7 +76,7 @@ def read_lock(folder: Path) -> dict[str, Any] | None:
     if not isinstance(lock, dict):
         raise UserError("not the lock file of a study", where=str(path))
     refuse_newer(lock.get("format"), path)
-    if found := problem(lock, _FORM) or _unprintable(lock):
+    if found := problem(lock, _GRID if "groups" in lock else _FORM) or _unprintable(lock):
         raise UserError(f"not the lock file of a study: {found}; restore it from version control", where=str(path))
     return lock
 

@@ -222,3 +222,9 @@ def test_concurrent_writers_leave_one_complete_file(tmp_path: Path) -> None:
 def test_the_hash_of_factors_does_not_depend_on_their_order() -> None:
     assert store.factor_hash({"a": 1, "b": [2.0]}) == store.factor_hash({"b": [2.0], "a": 1})
     assert store.factor_hash({"a": 1}) != store.factor_hash({"a": 2})
+
+
+def test_a_plan_without_the_name_of_its_study_is_refused(tmp_path: Path) -> None:
+    store.write_lock(tmp_path, {key: value for key, value in lock("a" * 16).items() if key != "study"})
+    with pytest.raises(UserError, match="not the lock file of a study: the content has no study"):
+        store.read_study(tmp_path)

@@ -51,10 +51,14 @@ def check_folders(
         store.write_atomically(path, check_table(frame))
     claimed = _claims(merged, claims, against, path)
     warnings = [f"note: {note}" for note in merged.notes]
-    warnings += [line for study in merged.studies for line in (*_changed_trees(study), *_unsuccessful(study))]
+    warnings += [
+        line
+        for study in merged.studies
+        for line in (*_altered_data(study), *_changed_trees(study), *_unsuccessful(study))
+    ]
     if frame.empty:
         return [*claimed, f"no published number applies to these results{_where(path)}", *warnings], True
-    regressions = published.regressions(frame)
+    regressions = published.regressions(published.counted_once(frame))  # the rows that are counted and printed
     lines = (_summary(frame) if summary else _table(frame, every=every)) + claimed
     lines.append(f"{_counted(frame)}{_where(path)}")
     lines += [] if path else ["No file written for several folders; --out DIR writes check.csv and claims.csv."]
@@ -119,6 +123,15 @@ def _counted(frame: pd.DataFrame) -> str:
     found, once = published.counts(frame), published.counted_once(frame)
     comparisons = "" if sum(found.values()) == len(once) else f" in {len(once)} comparisons"
     return f"{sum(found.values())} published numbers{comparisons}: {published.verdict_counts(frame)}"
+
+
+def _altered_data(study: store.StudyResults) -> list[str]:
+    """Return a note if the file of a data set did not match its card: its cells are compared with nothing."""
+    found = [label for label, ref in study.lock.get("datasets", {}).items() if ref.get("altered_file")]
+    if not found:
+        return []
+    files = f"the files of {', '.join(found)} do" if len(found) > 1 else f"the file of {found[0]} does"
+    return [f"note: {study.folder}: {files} not match the card; these cells are not compared with published numbers"]
 
 
 def _changed_trees(study: store.StudyResults) -> list[str]:
