@@ -76,7 +76,7 @@ class ChildProcess:
             env={
                 **os.environ,
                 **_ONE_THREAD,
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "PYTHONPATH": module_path(),
                 MARK: self._mark,
             },
             start_new_session=True,  # Ctrl-C at the terminal reaches the command only, which then ends its children
@@ -153,6 +153,11 @@ class ChildProcess:
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def module_path() -> str:
+    """Return ``sys.path`` as ``PYTHONPATH``; its empty entry, as in a notebook, is the current folder."""
+    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)
 
 
 def forget(printed: IO[bytes]) -> None:
