@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from ep_bench.processes.channel import Channel
@@ -157,7 +158,7 @@ class ChildProcess:
 
 def module_path() -> str:
     """Return ``sys.path`` as ``PYTHONPATH``; its empty entry, as in a notebook, is the current folder."""
-    return os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return os.pathsep.join(entry or str(Path.cwd()) for entry in sys.path)
 
 
 def forget(printed: IO[bytes]) -> None:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from ep_bench.processes.output_streams import print_line
 from ep_bench.runner.jobs import Job
 from ep_bench.types import Record
 
@@ -97,7 +98,7 @@ class Progress(AbstractContextManager["Progress"]):
         if self._live is not None:
             self._live.console.print(line, highlight=False, markup=False)
         else:
-            print(line, file=self._stream, flush=True)
+            print_line(line, self._stream)
 
     def _counts(self) -> str:
         running = "" if self._jobs is None else f", {min(self._jobs, self._total - self._done)} running"

@@ -108,7 +108,7 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
             echo_lines(_untested(study))
         if not outcome.complete:
             listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the cells that are not ok"
-            click.echo(f"{listed}; --retry-failed runs them again", err=True)
+            echo_lines([f"{listed}; --retry-failed runs them again"], err=True)
     return 0 if outcome.complete else EXIT_CELLS
 
 
@@ -165,8 +165,8 @@ def plan(study: str, results: Path, jobs: int, select: tuple[str, ...], cells: b
     whole = make_plan(read, results)
     chosen = whole.select(select) if select else whole
     echo_lines(whole.warnings(), err=True)
-    for name in chosen.absent():
-        click.echo(f"warning: `{name}`: no data file found; run `ep-bench data fetch {name}` before `run`", err=True)
+    absent = "warning: `{0}`: no data file found; run `ep-bench data fetch {0}` before `run`"
+    echo_lines(map(absent.format, chosen.absent()), err=True)
     echo_lines(plan_lines(chosen, jobs, cells=cells))
     return 0
 
