@@ -13,7 +13,7 @@ import contextlib
 import shutil
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,15 @@ class FinishedRows:
             self.origins[key] = others.origins[key]
             self.rows[key] = others.rows[key]
 
+    def snapshot(self) -> FinishedRows:
+        """Return a copy to which no other thread adds rows."""
+        rows = dict(self.rows)  # first: an origin is added before its row
+        return replace(self, rows=rows, origins=dict(self.origins))
+
     def lock_entries(self) -> dict[str, Any]:
         """Return the entries of a lock file with the checksum and the provenance of each row."""
-        rows = dict(self.rows)  # a copy, since another thread may add rows
-        return provenance(self.origins, {key: checksum(row) for key, row in rows.items()})
+        known = self.snapshot()
+        return provenance(known.origins, {key: checksum(row) for key, row in known.rows.items()})
 
 
 def _origin(record: Record) -> Origin:
@@ -215,7 +220,7 @@ def export(folder: Path, finished: FinishedRows | None = None) -> list[Row]:
     studies.
     """
     lock = read_lock(folder) or {}
-    finished = finished_rows(folder) if finished is None else finished
+    finished = finished_rows(folder) if finished is None else finished.snapshot()
     rows = current_rows(folder, lock, finished.rows)
     _write_results(folder, lock, finished, rows)
     return rows
@@ -225,7 +230,7 @@ def _write_results(folder: Path, lock: Mapping[str, Any], finished: FinishedRows
     if not lock.get("groups"):
         return
     planned = {cell["cell"] for cell in lock_cells(lock)}
-    known = dict(finished.rows)
+    known = finished.rows
     superseded = [row for key, row in known.items() if key not in planned]
     plan = {key: value for key, value in lock.items() if key not in {"format", "environment"}}
     write_lock(folder, plan | finished.lock_entries())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -228,3 +229,22 @@ def test_a_plan_without_the_name_of_its_study_is_refused(tmp_path: Path) -> None
     store.write_lock(tmp_path, {key: value for key, value in lock("a" * 16).items() if key != "study"})
     with pytest.raises(UserError, match="not the lock file of a study: the content has no study"):
         store.read_study(tmp_path)
+
+
+def test_a_row_that_another_thread_adds_is_in_the_lock_file_and_in_the_table_or_in_neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write_lock(tmp_path, lock("a" * 16, "b" * 16))
+    finished = store.FinishedRows()
+    finished.add(record("a" * 16))
+
+    def late(*words: Any) -> list[store.Row]:
+        rows = current_rows(*words)
+        finished.add(record("b" * 16, split=1))
+        return rows
+
+    current_rows = store.current_rows
+    monkeypatch.setattr(store, "current_rows", late)
+    store.export(tmp_path, finished)
+    assert store.read_intact(tmp_path).finished.suspect == []
+    assert finished.rows.keys() == {"a" * 16, "b" * 16}
