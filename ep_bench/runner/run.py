@@ -131,7 +131,8 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
         return ran, False
     n_jobs = min(options.jobs, len(jobs))
     known = None if options.scheduler else n_jobs  # a cluster may grow
-    with Progress(_work(jobs), known, quiet=options.quiet) as progress, Claims(plan.folder) as claims:
+    shown = Progress(_work(jobs), known, estimated=_have_estimates(jobs), quiet=options.quiet)
+    with shown as progress, Claims(plan.folder) as claims:
         own_cells = ClaimedCells(plan, claims, progress)
         waiting = jobs
         while waiting:
@@ -149,10 +150,14 @@ def _run(jobs: list[Job], plan: Plan, options: RunOptions) -> tuple[int, bool]:
 
 
 def _work(jobs: list[Job]) -> dict[str, float]:
-    """Return the estimated time of each cell in seconds, by its hash."""
+    """Return the estimated time of each cell in seconds by its hash; equal numbers without any estimate."""
     known = [job.estimate for job in jobs if job.estimate is not None]
     mean = statistics.fmean(known) if known else 1.0
     return {job.cell.key: (mean if job.estimate is None else job.estimate) + _OVERHEAD for job in jobs}
+
+
+def _have_estimates(jobs: list[Job]) -> bool:
+    return any(job.estimate is not None for job in jobs)
 
 
 class ClaimedCells:
