@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ep_bench import adapters, data, estimator, methods
-from ep_bench.errors import UserError
+from ep_bench.errors import UserError, joined
 from ep_bench.results import store
 from ep_bench.results.selection import Wanted, matches, no_match, selection
 from ep_bench.runner.earlier_results import EarlierResults, PlannedCell, criterion_of
@@ -199,32 +199,33 @@ def _removed_cells(past: EarlierResults, cells: Sequence[PlannedCell]) -> int:
 
 def require_tasks(study: Study, infos: Mapping[str, DatasetInfo]) -> None:
     """Raise UserError if a method does not support the task of a data set, or is tuned by a score of another task."""
-    base, lines = study.path.parent, []
+    base, errors = study.path.parent, []
     for entry in study.methods:
         supported = adapters.tasks(entry.use, base) if adapters.is_target(entry.use) else methods.get(entry.use).tasks
         score = entry.tune.score if entry.tune else "ll"
+        place = {"where": study.places.get(f"methods/{entry.label}", str(study.path)), "field": "methods"}
         for task in TASKS:
             labels = ", ".join(label for label, info in infos.items() if info.task == task)
             if not labels:
                 continue
             if task not in supported:
-                lines.append(
-                    f"{entry.label} supports {supported[0]} only; data sets for {task}: {labels}; {_methods_for(task)}"
-                )
+                problem = f"{entry.label} supports {supported[0]} only; data sets for {task}: {labels}"
+                errors.append(UserError(problem, allowed=_methods_for(task), **place))
             elif _SCORED.get(score, task) != task:
-                lines.append(f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}")
-    if lines:
-        raise UserError("\n".join(lines), where=str(study.path), field="methods")
+                problem = f"{entry.label} is tuned by {score}, which does not apply to {task}: {labels}"
+                errors.append(UserError(problem, **place))
+    if errors:
+        raise joined(errors)
 
 
 def _methods_for(task: Task) -> str:
-    """Return a message that lists the methods for a task."""
+    """Return the methods for a task, in words."""
     names = [name for name in methods.REGISTRY if task in methods.get(name).tasks]
     external = {
         "regression": "an external regressor",
         "classification": "an external classifier such as sklearn.linear_model:LogisticRegression",
     }
-    return f"methods for {task}: {', '.join([*names, external[task]])}"
+    return ", ".join([*names, external[task]])
 
 
 def published_columns(entry: MethodEntry) -> list[str]:
@@ -261,11 +262,12 @@ def cell_seed(seed: int, dataset: Mapping[str, Any], splits: Mapping[str, Any], 
 
 @contextlib.contextmanager
 def _locate_errors(study: Study, ref: DatasetRef) -> Iterator[None]:
-    """Add the study and the data set to the message of a UserError."""
+    """Add the place of the data set in the study to a UserError."""
     try:
         yield
     except UserError as error:
-        raise UserError(str(error), where=str(study.path), field=f"datasets: {ref.label}") from None
+        where = study.places.get(f"datasets/{ref.label}", str(study.path))
+        raise error.within(where, f"datasets: {ref.label}", (ref.label, ref.name)) from None
 
 
 def _scheme(study: Study, ref: DatasetRef, info: DatasetInfo) -> SplitScheme:

@@ -389,3 +389,21 @@ def test_finished_cells_of_no_entry_are_announced_before_they_are_superseded(tmp
     assert "superseded.csv" in warning
     assert planned(tmp_path, STUDY.replace("epochs: 2", "epochs: 3")).warnings() == []  # stale: the plan lists them
     assert planned(tmp_path, STUDY.replace("label: PBP", "label: new")).warnings() == []
+
+
+def test_errors_of_data_sets_name_the_line_and_keep_their_parts(tmp_path: Path) -> None:
+    text = STUDY.replace("friedman1]", "{name: diabetes, label: two, constant_inputs: paper}]")
+    with pytest.raises(UserError) as caught:
+        planned(tmp_path, text)
+    error = caught.value
+    assert error.head == (
+        f"{tmp_path / 'study.yaml'}:3: datasets: two: constant_inputs: applies to naval only; the published results of "
+        "this data set do not depend on a constant input"
+    )
+    assert (error.found, error.choices) == ("paper", "zero")
+    (tmp_path / "mine.csv").write_text("x,y\n1,2\n3,oops\n")
+    with pytest.raises(UserError) as caught:
+        planned(tmp_path, STUDY.replace("friedman1]", "{name: mine, csv: mine.csv, target: y}]"))
+    assert caught.value.where == f"{tmp_path / 'study.yaml'}:3"
+    assert f"datasets: mine: {tmp_path / 'mine.csv'}:3: column y: " in caught.value.head
+    assert caught.value.found == "oops"
