@@ -54,13 +54,13 @@ class UserError(Exception):
         if self.suggestion:
             parts.append(f"did you mean {self.suggestion!r}?")
         super().__init__(visible("; ".join(parts)))
-        self._allowed = allowed if isinstance(allowed, str) else choices
+        self.allowed = allowed if isinstance(allowed, str) else choices  # as given, a list sorted
 
     def within(self, where: str, field: str, known: Collection[str] = ()) -> UserError:
         """Return this error at a place in a study; its own place becomes part of the problem, except known names."""
         own = [part for part in (self.where, self.field) if part and part not in known]
         problem = ": ".join([*own, self.problem])
-        return UserError(problem, where=where, field=field, found=self.found, allowed=self._allowed, name=self.name)
+        return UserError(problem, where=where, field=field, found=self.found, allowed=self.allowed, name=self.name)
 
 
 def joined(errors: Sequence[UserError], hidden: int = 0) -> UserError:
@@ -85,6 +85,11 @@ class OptionProblem:
     found: Any = None
     allowed: str | Collection[str] | None = None
     name: str | None = None
+
+    @classmethod
+    def of(cls, path: tuple[str | int, ...], error: UserError) -> OptionProblem:
+        """Return an error as a problem at ``path``."""
+        return cls(path, error.head, error.found, error.allowed, error.name)
 
     def error(self, where: str | None = None) -> UserError:
         """Return the problem as an error; ``where`` is a file or the name of a method."""

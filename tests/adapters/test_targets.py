@@ -84,3 +84,18 @@ def test_distributions_are_those_of_importlib() -> None:
     expected = importlib.metadata.packages_distributions()
     found = {name: {one.metadata["Name"] for one in targets.distributions()[name]} for name in expected}
     assert {name: sorted(names) for name, names in found.items()} == {n: sorted(set(d)) for n, d in expected.items()}
+
+
+def test_nested_errors_keep_their_parts(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Right: ...\nclass Other: ...\n")
+    with pytest.raises(UserError) as caught:
+        read(tmp_path, "./mine.py:Rihgt")
+    error = caught.value
+    assert error.head == f"{tmp_path / 's.yaml'}:4: methods[0].use: './mine.py' has no 'Rihgt'"
+    assert (error.found, error.choices, error.suggestion) == ("./mine.py:Rihgt", "Other, Right", "Right")
+    options = {"steps": [{"use": "./mine.py:Otherr"}, {"object": "./mine.py:Otherr"}]}
+    problems = list(adapters.problems("sklearn.pipeline:Pipeline", options, tmp_path))
+    assert [problem.path for problem in problems] == [("steps", 0, "use"), ("steps", 1, "object")]
+    for problem in problems:
+        assert (problem.problem, problem.found) == ("'./mine.py' has no 'Otherr'", "./mine.py:Otherr")
+        assert (problem.allowed, problem.name) == (["Other", "Right"], "Otherr")
