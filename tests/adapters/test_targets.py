@@ -99,3 +99,12 @@ def test_nested_errors_keep_their_parts(tmp_path: Path) -> None:
     for problem in problems:
         assert (problem.problem, problem.found) == ("'./mine.py' has no 'Otherr'", "./mine.py:Otherr")
         assert (problem.allowed, problem.name) == (["Other", "Right"], "Otherr")
+
+
+def test_nested_names_that_are_no_classes_are_refused_when_the_study_is_read(tmp_path: Path) -> None:
+    options = {"steps": [{"use": "RBF"}, {"object": "scipy.optimize"}, {"object": "scipy.optimize:minimize"}]}
+    problems = list(adapters.problems("sklearn.pipeline:Pipeline", options, tmp_path))
+    assert [problem.path for problem in problems] == [("steps", 0, "use"), ("steps", 1, "object")]
+    for problem, found in zip(problems, ("RBF", "scipy.optimize"), strict=True):
+        assert (problem.problem, problem.found) == ("not a class or function", found)
+        assert problem.allowed == "package.module:Class or ./file.py:Class"
