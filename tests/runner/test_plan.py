@@ -235,6 +235,10 @@ def test_selection(tmp_path: Path) -> None:
     for wrong in (["methods=x"], ["method"], ["dataset=nothing"]):
         with pytest.raises(UserError):
             plan.select(wrong)
+    with pytest.raises(UserError, match=r"unknown key; found 'datset=x'; .*; did you mean 'dataset'\?"):
+        plan.select(["datset=x"])
+    brackets = planned(tmp_path, STUDY.replace("label: constant", "label: 'Constant [mean]'"))
+    assert len(brackets.select(["method=Constant [mean]"]).cells) == 4
 
 
 def test_the_lock_contains_the_factors_behind_each_hash(tmp_path: Path) -> None:
