@@ -47,6 +47,7 @@ from ep_bench.results.lock_file import (
     refuse_other_kind,
     write_lock,
 )
+from ep_bench.results.missing_folder import no_folder, no_results
 from ep_bench.results.tables import order, read_rows, read_table, write_rows
 from ep_bench.results.writers import sole_writer
 from ep_bench.types import Record
@@ -299,10 +300,10 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
     has no results.
     """
     if not folder.is_dir():
-        raise UserError("no such folder", where=str(folder))
+        raise no_folder(folder, (LOCK, RESULTS))
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
-        raise UserError(f"no results found: neither {LOCK} nor {RESULTS} exists", where=str(folder))
+        raise no_results(folder, (LOCK, RESULTS))
     lock, finished = lock or {}, finished_rows(folder)
     finished.suspect += suspect_files(folder, lock)
     rows = current_rows(folder, lock, finished.rows)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+
+import pytest
+
 from ep_bench import published
 from ep_bench.cli.output import check as check_output
 from ep_bench.cli.output.check import check_folders
@@ -150,3 +154,19 @@ def test_altered_data_files_are_noted(tmp_path, make_study):
 def test_an_unknown_split_scheme_is_no_error(tmp_path, make_study):
     folder = make_study(tmp_path / "s", ["PBP"], ["boston"], lock={"splits": {"scheme": "new"}})
     assert check_folders([folder], (), None)[1]
+
+
+def test_a_folder_that_is_not_writable_is_compared(tmp_path, make_study, monkeypatch):
+    folder = make_study(tmp_path / "a", ["pbp"], ["boston"], 20, lock=of("pbp", splits={"scheme": "standard"}))
+    whole, _ = check_folders([folder], (), tmp_path / "out")
+
+    def refuse(path, _):
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(store, "write_atomically", refuse)
+    lines, _ = check_folders([folder], (), None)
+    assert lines[:2] == whole[:2]
+    reason = "is not written: Read-only file system; --out DIR writes check.csv and claims.csv elsewhere"
+    assert lines[-1] == f"{folder / 'check.csv'} {reason}"
+    with pytest.raises(OSError, match="Read-only"):
+        check_folders([folder], (), tmp_path / "out")

@@ -248,3 +248,24 @@ def test_a_row_that_another_thread_adds_is_in_the_lock_file_and_in_the_table_or_
     store.export(tmp_path, finished)
     assert store.read_intact(tmp_path).finished.suspect == []
     assert finished.rows.keys() == {"a" * 16, "b" * 16}
+
+
+def test_folders_without_results_are_explained(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for name in ("one", "two"):
+        store.write_lock(results / name, lock("a" * 16))
+    (tmp_path / "mine.yaml").write_text("# comment\nstudy: my study  # name\n")
+    for folder, words in (
+        (
+            results,
+            f"results: no results found: neither study.lock.json nor results.csv exists; allowed: {results}/one, ",
+        ),
+        (results / "onne", f"onne: no such folder; did you mean {results / 'one'}?"),
+        (tmp_path / "two", f"two: no such folder; did you mean {results / 'two'}?"),
+        (tmp_path / "three", "three: no such folder"),
+        (tmp_path / "mine.yaml", "mine.yaml: is a study, not a folder; its results are in results/my study"),
+        (results / "one" / store.LOCK, "study.lock.json: is a file, not a folder"),
+    ):
+        with pytest.raises(UserError) as caught:
+            store.read_study(folder)
+        assert words in str(caught.value)
