@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from ep_bench.errors import UserError, nearest
@@ -12,7 +12,7 @@ from ep_bench.regular_files import read_bytes
 _NAME = re.compile(r"^study:[ \t]*[\"']?([A-Za-z0-9][A-Za-z0-9 ._+-]*)", re.MULTILINE)
 
 
-def no_folder(folder: Path, files: Iterable[str]) -> UserError:
+def no_folder(folder: Path, files: Sequence[str]) -> UserError:
     """Return the error for a path that is no folder; a folder of results has one of ``files``."""
     if folder.is_file():
         if folder.suffix in {".yaml", ".yml"}:
@@ -27,14 +27,14 @@ def no_folder(folder: Path, files: Iterable[str]) -> UserError:
     return UserError("no such folder" + (f"; did you mean {meant[0]}?" if meant else ""), where=str(folder))
 
 
-def no_results(folder: Path, files: Iterable[str]) -> UserError:
+def no_results(folder: Path, files: Sequence[str]) -> UserError:
     """Return the error for a folder without results; it lists the folders in it that have some."""
     names = " nor ".join(files)
     inner = [str(path) for path in _with_results(folder, files)]
     return UserError(f"no results found: neither {names} exists", where=str(folder), allowed=inner or None)
 
 
-def _with_results(parent: Path, files: Iterable[str]) -> list[Path]:
+def _with_results(parent: Path, files: Sequence[str]) -> list[Path]:
     """Return the folders in a folder that have one of the files."""
     return sorted({path.parent for file in files for path in parent.glob(f"*/{file}")})
 

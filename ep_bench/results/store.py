@@ -22,9 +22,9 @@ from ep_bench.results.cell_files import (
     CELLS,
     each_record,
     read_record,
-    read_records,
     record_since,
     remove_drafts,
+    set_aside,
     stamps,
     write_record,
 )
@@ -65,6 +65,7 @@ __all__ = [
     "SuspectRow",
     "current_rows",
     "damage_warning",
+    "each_record",
     "export",
     "factor_hash",
     "file_checksums",
@@ -74,13 +75,13 @@ __all__ = [
     "read_intact",
     "read_lock",
     "read_record",
-    "read_records",
     "read_rows",
     "read_study",
     "record_since",
     "refuse_newer",
     "refuse_other_kind",
     "remove_drafts",
+    "set_aside",
     "stamps",
     "suspect_error",
     "suspect_files",
@@ -262,7 +263,8 @@ def damage_warning(damaged: Sequence[Path]) -> str:
         return ""
     names = ", ".join(str(path) for path in damaged[:3]) + (", ..." if len(damaged) > 3 else "")
     count = f"{len(damaged)} cell files are" if len(damaged) > 1 else "1 cell file is"
-    return f"warning: {count} damaged and ignored: {names}; cells without another row are run again"
+    renamed = "`run` renames them to HASH.json.damaged, and runs cells without another row again"
+    return f"warning: {count} damaged and ignored: {names}; {renamed}"
 
 
 def suspect_warning(suspect: Sequence[SuspectRow]) -> str:

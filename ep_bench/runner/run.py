@@ -67,6 +67,7 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
     store.remove_drafts(plan.folder)
     store.keep_damaged_table(plan.folder, plan.finished)
     lock = _write_lock(whole)
+    store.set_aside(plan.finished.damaged)
     taken = take_over(plan)
     try:
         with PeriodicExport(plan):

@@ -39,7 +39,7 @@ def lock(*keys: str) -> dict[str, object]:
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
-    assert store.read_records(tmp_path) == {"a" * 16: record()}
+    assert list(store.each_record(tmp_path, [])) == [record()]
     assert [p.name for p in tmp_path.rglob("*.tmp")] == []
 
 
@@ -64,7 +64,7 @@ def test_a_file_with_the_name_of_another_cell_is_ignored(tmp_path: Path) -> None
     store.write_record(tmp_path, record())
     path = tmp_path / "cells" / f"{'a' * 16}.json"
     path.rename(path.with_name("b" * 16 + ".json"))
-    assert store.read_records(tmp_path) == {}
+    assert list(store.each_record(tmp_path, [])) == []
 
 
 def test_results_keep_every_digit_and_their_order(tmp_path: Path) -> None:
@@ -183,10 +183,13 @@ def test_factors_of_a_wrong_form_are_refused(tmp_path: Path, factors: dict[str, 
 def test_drafts_of_killed_writers_are_removed(tmp_path: Path) -> None:
     store.write_record(tmp_path, record())
     (tmp_path / "cells" / ".x.json.1.tmp").write_text("{")
+    (tmp_path / ".results.csv.1.tmp").write_text("study")
     store.remove_drafts(tmp_path)
     assert len(list((tmp_path / "cells").iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 2
     store.remove_drafts(tmp_path, age=-1.0)
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["cells"]
 
 
 def test_a_newer_format_is_refused(tmp_path: Path) -> None:
@@ -269,3 +272,13 @@ def test_folders_without_results_are_explained(tmp_path: Path) -> None:
         with pytest.raises(UserError) as caught:
             store.read_study(folder)
         assert words in str(caught.value)
+
+
+def test_damaged_cell_files_are_set_aside_once(tmp_path: Path) -> None:
+    for key in ("a" * 16, "b" * 16):
+        store.write_record(tmp_path, record(key))
+    damaged, mended = (tmp_path / "cells" / f"{letter * 16}.json" for letter in "ab")
+    damaged.write_text("{")
+    store.set_aside([damaged, mended, tmp_path / "cells" / "gone.json"])  # another run has written the second again
+    assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == [f"{damaged.name}.damaged", mended.name]
+    assert store.finished_rows(tmp_path).damaged == []
