@@ -63,6 +63,8 @@ def check(
 
     Exits with status 1 if a published number is not reproduced and the study does not accept the difference.
     """
+    if summary and every:
+        raise click.UsageError("--summary and --all exclude each other")
     from ep_bench.cli.output.check import check_folders
     from ep_bench.published.claims import FILE
 

@@ -106,7 +106,9 @@ def _run_cells(study: Study, results: Path, select: Sequence[str], **options: An
             click.echo(f"next: ep-bench report {shlex.quote(str(plan.folder))}")
         if outcome.ran:
             echo_lines(_untested(study))
-        if not outcome.complete:
+        if outcome.stopped:
+            echo_lines(["stopped at the first cell that is not ok; the same command continues"], err=True)
+        elif not outcome.complete:
             listed = f"`ep-bench status {shlex.quote(str(plan.folder))}` lists the cells that are not ok"
             echo_lines([f"{listed}; --retry-failed runs them again"], err=True)
     return 0 if outcome.complete else EXIT_CELLS
