@@ -10,6 +10,7 @@ keeps rows that a changed study has replaced.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -118,10 +119,12 @@ class FinishedRows:
             self.rows[record.key] = record.row
 
     def add_unknown(self, others: FinishedRows) -> None:
-        """Add the rows of cells without a row."""
-        for key in others.rows.keys() - self.rows.keys():
-            self.origins[key] = others.origins[key]
-            self.rows[key] = others.rows[key]
+        """Add the rows of cells without a row, and rows with status ``ok`` of cells with a failed one."""
+        for key, row in others.rows.items():
+            known = self.rows.get(key)
+            if known is None or (row["status"] == "ok" and known["status"] != "ok"):
+                self.origins[key] = others.origins[key]
+                self.rows[key] = row
 
     def snapshot(self) -> FinishedRows:
         """Return a copy to which no other thread adds rows."""
@@ -294,8 +297,8 @@ def suspect_error(folder: Path, suspect: Sequence[SuspectRow]) -> UserError:
     )
 
 
-def read_study(folder: Path, *, update: bool = False) -> StudyResults:
-    """Return the results in a folder.
+def read_study(folder: Path, *, update: bool = False, with_cell_files: bool = True) -> StudyResults:
+    """Return the results in a folder, without reading its cell files if the tables are known to be complete.
 
     With ``update``, the rows of cell files are first added to ``results.csv``, and an older lock file is brought to the
     current format; nothing is written if rows are suspect or the folder is read-only. Raises UserError if the folder
@@ -303,17 +306,25 @@ def read_study(folder: Path, *, update: bool = False) -> StudyResults:
     """
     if not folder.is_dir():
         raise no_folder(folder, (LOCK, RESULTS))
+    before = _versions(folder) if update else None
     lock = read_lock(folder)
     if lock is None and not (folder / RESULTS).exists():
         raise no_results(folder, (LOCK, RESULTS))
-    lock, finished = lock or {}, finished_rows(folder)
+    lock, finished = lock or {}, finished_rows(folder, with_cell_files=with_cell_files)
     finished.suspect += suspect_files(folder, lock)
     rows = current_rows(folder, lock, finished.rows)
     if update and not finished.suspect and (stamps(folder) or lock.get("format") != FORMAT):
         with contextlib.suppress(OSError), sole_writer(folder):  # a read-only folder can still be read
-            finished = finished_rows(folder)
+            if _versions(folder) != before:
+                finished = finished_rows(folder)
             rows = export(folder, finished)
     return StudyResults(folder, lock.get("study", folder.name), lock, rows, finished)
+
+
+def _versions(folder: Path) -> tuple[dict[str, int], list[tuple[int, int, int]]]:
+    """Return the times of the cell files, and what changes if another process writes the tables or the lock file."""
+    paths = [path for path in (folder / LOCK, folder / RESULTS, folder / SUPERSEDED) if path.exists()]
+    return stamps(folder), [(found.st_ino, found.st_size, found.st_mtime_ns) for found in map(os.stat, paths)]
 
 
 def read_intact(folder: Path, *, update: bool = False) -> StudyResults:

@@ -77,11 +77,10 @@ def run_plan(plan: Plan, whole: Plan, options: RunOptions) -> RunOutcome:
             _export_known(plan)
         raise
     with sole_writer(plan.folder):
-        finished = store.finished_rows(plan.folder)
-        rows = store.export(plan.folder, finished)
+        rows = _export_changed(plan)
         curves.update(plan.folder, rows)
         row_scores.update(plan.folder, lock, rows)
-    found = (finished.rows.get(planned.job.cell.key) for planned in plan.cells)
+    found = (plan.finished.rows.get(planned.job.cell.key) for planned in plan.cells)
     return RunOutcome(Counter(row["status"] if row else "missing" for row in found), ran, stopped, taken)
 
 
@@ -97,6 +96,19 @@ def _export_known(plan: Plan) -> None:
             if record is not None:
                 plan.finished.add(record)
         store.export(plan.folder, plan.finished)
+
+
+def _export_changed(plan: Plan) -> list[store.Row]:
+    """Write the rows of the plan, of the cell files that have changed since it was made, and of the tables.
+
+    The other cell files are not read again, which would take seconds for large studies.
+    """
+    plan.finished.add_unknown(store.finished_rows(plan.folder, with_cell_files=False))
+    for key in store.stamps(plan.folder):
+        record = store.record_since(plan.folder, key, plan.stamps.get(key))
+        if record is not None:
+            plan.finished.add(record)
+    return store.export(plan.folder, plan.finished)
 
 
 class PeriodicExport:

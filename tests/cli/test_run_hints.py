@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ep_bench.results import cell_files
 from tests.commands import cells_in_this_process, ep_bench
 
 STUDY = """
@@ -50,3 +51,12 @@ def test_the_summary_of_a_check_has_no_single_numbers(folder: Path) -> None:
     done = ep_bench("check", folder, "--summary", "--all")
     assert done.returncode == 2
     assert "--summary and --all exclude each other" in done.stderr
+
+
+def test_a_run_reads_finished_cell_files_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cells_in_this_process():
+        ep_bench("run", "my study.yaml", cwd=folder)
+    read, opened = cell_files.read_record, []
+    monkeypatch.setattr(cell_files, "read_record", lambda path: opened.append(path) or read(path))
+    assert "0 cells run; 2 failed" in ep_bench("run", "my study.yaml", cwd=folder).stdout
+    assert len(opened) == 2

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ep_bench.errors import UserError
-from ep_bench.results import store
+from ep_bench.results import cell_files, store
 from ep_bench.types import COLUMNS, Record
 
 
@@ -282,3 +282,22 @@ def test_damaged_cell_files_are_set_aside_once(tmp_path: Path) -> None:
     store.set_aside([damaged, mended, tmp_path / "cells" / "gone.json"])  # another run has written the second again
     assert sorted(path.name for path in (tmp_path / "cells").iterdir()) == [f"{damaged.name}.damaged", mended.name]
     assert store.finished_rows(tmp_path).damaged == []
+
+
+def test_an_update_reads_each_cell_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, opened = cell_files.read_record, []
+    monkeypatch.setattr(cell_files, "read_record", lambda path: opened.append(path) or read(path))
+    store.write_lock(tmp_path, lock("a" * 16, "b" * 16))
+    store.write_record(tmp_path, record("a" * 16))
+    assert len(store.read_intact(tmp_path, update=True).rows) == 1
+    assert len(opened) == 1
+    current, added = store.finished_rows, [record("b" * 16, split=1)]
+
+    def changing(folder: Path, **options: bool) -> store.FinishedRows:
+        found = current(folder, **options)
+        if added:
+            store.write_record(folder, added.pop())  # by another process
+        return found
+
+    monkeypatch.setattr(store, "finished_rows", changing)
+    assert len(store.read_intact(tmp_path, update=True).rows) == 2
